@@ -1,0 +1,54 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+/// What carrying out an action needs; policy derives it and a person is asked about it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "capability", rename_all = "snake_case")]
+pub enum Capability {
+    ReadFiles,
+    WriteFiles,
+    RunInBox,
+    ChangeSessionGit,
+    SpawnAgent,
+    Network {
+        host: String,
+    },
+    ChangeOutsideBox,
+    /// A file whose name is protected.
+    ProtectedName {
+        name: String,
+    },
+    BlockedCommand {
+        reason: String,
+    },
+    GatedGit {
+        operation: String,
+    },
+}
+
+impl Capability {
+    /// Returns the words a person reads: "allow the agent to …".
+    pub fn describe(&self) -> String {
+        match self {
+            Self::ReadFiles => "read files".to_owned(),
+            Self::WriteFiles => "change files in the project".to_owned(),
+            Self::RunInBox => "run a command in the sandbox".to_owned(),
+            Self::ChangeSessionGit => "change the session's git repository".to_owned(),
+            Self::SpawnAgent => "start another agent".to_owned(),
+            Self::Network { host } => format!("reach {host} over the network"),
+            Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
+            Self::ProtectedName { name } => format!("change the protected file {name}"),
+            Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
+            Self::GatedGit { operation } => format!("run git {operation}"),
+        }
+    }
+}
+
+/// What policy says of an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Allow,
+    Ask,
+    Deny,
+}

@@ -1,0 +1,293 @@
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde::Deserializer;
+use serde::Serialize;
+use serde::Serializer;
+
+use super::Answer;
+use super::Capability;
+use super::Decision;
+use super::SessionId;
+use super::Usage;
+
+/// Something that happened, and when.
+///
+/// As JSON it is one object: the fields of its kind, `type` and `at`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    pub at: Timestamp,
+    pub kind: Kind,
+}
+
+impl Event {
+    pub fn now(kind: Kind) -> Self {
+        Self { at: Timestamp::now(), kind }
+    }
+
+    /// Returns whether the session log keeps it; the rest is only shown.
+    pub fn durable(&self) -> bool {
+        !matches!(self.kind, Kind::TextDelta { .. } | Kind::ThinkingDelta { .. } | Kind::CallOutput { .. } | Kind::Progress(_))
+    }
+}
+
+impl From<Kind> for Event {
+    fn from(kind: Kind) -> Self {
+        Self::now(kind)
+    }
+}
+
+impl Serialize for Event {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::Error;
+        let serde_json::Value::Object(fields) = serde_json::to_value(&self.kind).map_err(S::Error::custom)? else {
+            return Err(S::Error::custom("an event is an object"));
+        };
+        let mut object = serde_json::Map::with_capacity(fields.len() + 1);
+        for (key, value) in fields {
+            let is_type = key == "type";
+            object.insert(key, value);
+            if is_type {
+                object.insert("at".to_owned(), serde_json::to_value(self.at).map_err(S::Error::custom)?);
+            }
+        }
+        object.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Event {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let mut value = serde_json::Value::deserialize(deserializer)?;
+        let at = value.as_object_mut().and_then(|object| object.remove("at")).ok_or_else(|| D::Error::missing_field("at"))?;
+        Ok(Self {
+            at: serde_json::from_value(at).map_err(D::Error::custom)?,
+            kind: serde_json::from_value(value).map_err(D::Error::custom)?,
+        })
+    }
+}
+
+/// What happened. A kind this version does not know reads as [`Kind::Unknown`], so that an older Podbay opens a newer log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Kind {
+    /// First record of a log.
+    SessionStarted {
+        /// Version of the log's format.
+        version: u32,
+        session: SessionId,
+        podbay: String,
+        /// The project folder; bytes that are not UTF-8 are shown as U+FFFD.
+        project: String,
+        /// `auto`, `ask` or `deny`.
+        mode: String,
+        /// The task, where the session is one task.
+        task: Option<String>,
+    },
+    /// The model that answers and how it is told about tools.
+    ModelReady {
+        model: String,
+        /// Tokens per slot; `None` where the server does not say.
+        context: Option<u64>,
+        tools: ToolMode,
+        /// Why tools are told that way.
+        reason: String,
+    },
+    BoxStarted {
+        image: String,
+        duration_ms: u64,
+    },
+    /// The box ended under us; a new one takes its place.
+    BoxLost {
+        reason: String,
+    },
+    UserMessage {
+        text: String,
+    },
+    TextDelta {
+        text: String,
+    },
+    ThinkingDelta {
+        text: String,
+    },
+    AssistantMessage {
+        text: String,
+        /// What the model thought aloud, where the server tells it apart.
+        thinking: String,
+        calls: Vec<ToolCall>,
+        usage: Usage,
+        /// Whether it was cut short by an interrupt.
+        interrupted: bool,
+        duration_ms: u64,
+    },
+    PermissionAsked {
+        call: String,
+        capabilities: Vec<Capability>,
+    },
+    PermissionAnswered {
+        call: String,
+        answer: Answer,
+    },
+    CallDecided {
+        call: String,
+        name: String,
+        decision: Decision,
+        reason: String,
+    },
+    /// Written before anything of the call runs.
+    CallStarted {
+        call: String,
+        name: String,
+        /// The model's own bytes.
+        arguments: String,
+    },
+    /// Some of a command's output, as it comes.
+    CallOutput {
+        call: String,
+        text: String,
+    },
+    CallFinished {
+        call: String,
+        name: String,
+        status: CallStatus,
+        /// What the model reads.
+        result: String,
+        /// Where all of it is kept, when `result` was cut.
+        artifact: Option<String>,
+        duration_ms: u64,
+    },
+    /// The model was told that a limit is near, or that it is reached.
+    LimitReached {
+        limit: LimitKind,
+        /// `false`: the note at 85 %; `true`: no further calls.
+        at_end: bool,
+    },
+    Interrupted,
+    Warning {
+        message: String,
+    },
+    Progress(Progress),
+    RunFinished {
+        status: RunStatus,
+        exit_code: u8,
+        response: String,
+        turns: u32,
+        tool_calls: u32,
+        usage: Usage,
+        limit: Option<LimitKind>,
+        error: Option<String>,
+        duration_ms: u64,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+/// One call as the model asked for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    pub id: String,
+    pub name: String,
+    /// JSON text, byte for byte as the model wrote it.
+    pub arguments: String,
+}
+
+/// How the model is told about tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolMode {
+    /// By the server's own tool calls.
+    Native,
+    /// By a JSON schema that the answer must fit.
+    Constrained,
+    /// By text that is searched for calls.
+    Text,
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallStatus {
+    Ok,
+    /// It ran and failed, or the command's exit code was not 0.
+    Failed,
+    /// It never ran: unknown tool or bad arguments.
+    Invalid,
+    Denied,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitKind {
+    Turns,
+    Time,
+    Tokens,
+    Cost,
+    Stuck,
+    Context,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    Completed,
+    Failed,
+    Limit,
+    Blocked,
+    Interrupted,
+}
+
+/// How far a slow step is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// What is being done, such as "downloading model smollm2".
+    pub task: String,
+    pub done: u64,
+    /// `None` where the end is not known.
+    pub total: Option<u64>,
+    pub unit: Unit,
+    /// The last line of what is going on, such as a build step.
+    pub detail: String,
+    pub finished: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    Bytes,
+    Tokens,
+    Steps,
+    Percent,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, kind: Kind) {
+        let event = Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind };
+        assert_eq!(serde_json::to_string(&event).expect("writes"), json);
+        assert_eq!(serde_json::from_str::<Event>(json).expect("reads"), event);
+    }
+
+    #[test]
+    fn an_event_is_one_flat_object() {
+        check(
+            r#"{"type":"call_started","at":"2026-11-21T10:00:00Z","call":"c1","name":"bash","arguments":"{}"}"#,
+            Kind::CallStarted { call: "c1".into(), name: "bash".into(), arguments: "{}".into() },
+        );
+        check(r#"{"type":"interrupted","at":"2026-11-21T10:00:00Z"}"#, Kind::Interrupted);
+    }
+
+    #[test]
+    fn a_newer_kind_is_read_as_unknown() {
+        let event: Event = serde_json::from_str(r#"{"type":"moon_rose","at":"2026-11-21T10:00:00Z","phase":3}"#).expect("reads");
+        assert_eq!(event.kind, Kind::Unknown);
+    }
+
+    #[test]
+    fn only_what_happened_is_durable() {
+        assert!(!Event::now(Kind::TextDelta { text: "a".into() }).durable());
+        assert!(Event::now(Kind::Interrupted).durable());
+    }
+}

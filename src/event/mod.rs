@@ -1,0 +1,38 @@
+//! What happens, as plain data: the one [`Event`] that the session log, `--output jsonl`, `events.jsonl` and the screen share, and the
+//! [`Command`]s that a person sends back.
+//!
+//! Nothing here acts. A tool call appears by its name and its argument bytes, never as an action: whoever only watches need not know
+//! what it would do. Start with [`Kind`].
+
+mod capability;
+mod command;
+mod id;
+mod kind;
+mod secret;
+mod usage;
+
+use std::sync::Arc;
+
+pub use capability::Capability;
+pub use capability::Decision;
+pub use command::Answer;
+pub use command::Command;
+pub use id::InstanceId;
+pub use id::SessionId;
+pub use kind::CallStatus;
+pub use kind::Event;
+pub use kind::Kind;
+pub use kind::LimitKind;
+pub use kind::Progress;
+pub use kind::RunStatus;
+pub use kind::ToolCall;
+pub use kind::ToolMode;
+pub use kind::Unit;
+pub use secret::Secret;
+pub use usage::Usage;
+
+/// Where a room sends what happens; cheap to clone, never blocks for long.
+pub type Sink = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// Where a slow step says how far it is.
+pub type ProgressSink = Arc<dyn Fn(Progress) + Send + Sync>;

@@ -1,0 +1,136 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::BytesPath;
+
+/// One thing to do in the box.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Call {
+    ReadFile(ReadFile),
+    WriteFile(WriteFile),
+    EditFile(EditFile),
+    ListDirectory(ListDirectory),
+    Glob(Glob),
+    Grep(Grep),
+    Bash(Bash),
+    /// A command of the person's own (`podbay sh`), with its input and, where asked for, a terminal.
+    Exec(Exec),
+}
+
+/// Reads a page of one file, or the first page of each file a cursor stands for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadFile {
+    /// Which file; `None` only together with `cursor`.
+    pub path: Option<BytesPath>,
+    /// First line wanted, counted from 1.
+    pub offset: u64,
+    /// How many lines at the most.
+    pub limit: u64,
+    /// How many bytes of text at the most, over all files.
+    pub max_bytes: u64,
+    /// A cursor that `grep` or `glob` gave out: reads the next files it stands for.
+    pub cursor: Option<String>,
+    /// How many files of the cursor to read.
+    pub max_files: u32,
+}
+
+/// Writes a whole file, or appends to it. Parent folders are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteFile {
+    pub path: BytesPath,
+    pub content: String,
+    pub append: bool,
+}
+
+/// Replaces text in one file, all replacements or none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EditFile {
+    pub path: BytesPath,
+    /// Applied in order, each on the result of the one before.
+    pub edits: Vec<Replacement>,
+    /// Makes the file from the first `new_string` where it does not exist and the first `old_string` is empty.
+    pub create_if_missing: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Replacement {
+    pub old_string: String,
+    pub new_string: String,
+    pub replace_all: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ListDirectory {
+    pub path: BytesPath,
+    pub recursive: bool,
+    pub show_hidden: bool,
+    pub max_entries: u32,
+}
+
+/// Finds files by name, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Glob {
+    pub pattern: String,
+    pub path: BytesPath,
+    pub exclude: Option<String>,
+    pub max_results: u32,
+}
+
+/// Searches file contents with ripgrep's engine and its rules about ignored, hidden and binary files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Grep {
+    pub pattern: String,
+    pub path: BytesPath,
+    pub glob: Option<String>,
+    /// Lines shown before and after each match.
+    pub context: u32,
+    pub case_insensitive: bool,
+    pub output: GrepOutput,
+    pub max_results: u32,
+    /// When the search gives up with what it has, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrepOutput {
+    Content,
+    FilesOnly,
+    Count,
+}
+
+/// Runs one shell command. Its output, both streams in the order written, comes as chunks on [`super::message::Stream::Stdout`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bash {
+    pub command: String,
+    /// Where it runs; `None`: where the last command of the session left off.
+    pub working_directory: Option<BytesPath>,
+    pub timeout_ms: u64,
+    /// Between TERM and KILL when it is stopped, in milliseconds.
+    pub grace_ms: u64,
+    /// How many bytes of output are sent as they come; after these the guest keeps only the last `tail_bytes` and sends them at the end.
+    pub stream_bytes: u64,
+    pub tail_bytes: u64,
+    /// Leaves it running when the call ends; its output goes to a file in the box.
+    pub background: bool,
+}
+
+/// Runs one program with the person's own input; an empty `argv` means the box's shell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Exec {
+    pub argv: Vec<BytesPath>,
+    pub working_directory: Option<BytesPath>,
+    /// With a terminal both streams come as `Stdout`.
+    pub terminal: Option<Terminal>,
+    pub timeout_ms: Option<u64>,
+    pub grace_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Terminal {
+    pub rows: u16,
+    pub columns: u16,
+    /// The person's `TERM`.
+    pub kind: String,
+}

@@ -1,0 +1,73 @@
+use serde::Deserialize;
+use serde::Serialize;
+use thiserror::Error;
+
+use super::BytesPath;
+
+/// Why a call did not do what was asked: something the model should read and can act on.
+///
+/// The texts name the thing and the remedy; they are shown to the model as they stand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(tag = "fault", rename_all = "snake_case")]
+pub enum Fault {
+    #[error("{path}: no such file or directory{}", hint(.similar))]
+    NotFound {
+        path: BytesPath,
+        /// Names in the same folder that look alike.
+        similar: Vec<BytesPath>,
+    },
+    #[error("{path}: leads outside of /workspace; only paths inside the project can be used")]
+    Outside { path: BytesPath },
+    #[error("{path}: is a directory; use list_directory to see what is in it")]
+    IsDirectory { path: BytesPath },
+    #[error("{path}: is not a directory")]
+    NotDirectory { path: BytesPath },
+    #[error("{path}: is not a regular file but a {kind}")]
+    NotRegular { path: BytesPath, kind: String },
+    #[error("{path}: permission denied")]
+    PermissionDenied { path: BytesPath },
+    #[error("{path}: is read-only here and cannot be changed")]
+    ReadOnly { path: BytesPath },
+    #[error("{path}: holds {bytes} bytes, more than the {limit} bytes this tool works on; use bash for files of this size")]
+    TooLarge { path: BytesPath, bytes: u64, limit: u64 },
+    #[error("{path}: is a binary file ({bytes} bytes)")]
+    Binary { path: BytesPath, bytes: u64 },
+    #[error("{path}: is not UTF-8 text; it was left as it is")]
+    NotUtf8 { path: BytesPath },
+    #[error("{path}: old_string was not found (edit {edit}); read the file again and copy the text exactly{}", detail(.closest))]
+    NoMatch {
+        path: BytesPath,
+        /// Which of the edits, counted from 1.
+        edit: u32,
+        /// The lines that come closest, where there are any.
+        closest: String,
+    },
+    #[error("{path}: old_string stands {count} times (edit {edit}); add surrounding lines to make it unique, or set replace_all")]
+    Ambiguous { path: BytesPath, edit: u32, count: u64 },
+    #[error("`{field}`: {problem}")]
+    Invalid { field: String, problem: String },
+    #[error("no space left on the device while writing {path}; nothing was changed")]
+    NoSpace { path: BytesPath },
+    #[error("{path}: changed while it was being worked on; read it again")]
+    Changed { path: BytesPath },
+    #[error("the command cannot be started: {problem}")]
+    NotStarted { problem: String },
+    #[error("cancelled")]
+    Cancelled,
+    #[error("{doing}: {problem}")]
+    Io { doing: String, problem: String },
+    #[error("the sandbox was ended: {problem}")]
+    BoxEnded { problem: String },
+}
+
+fn hint(similar: &[BytesPath]) -> String {
+    if similar.is_empty() {
+        return String::new();
+    }
+    let names: Vec<String> = similar.iter().map(BytesPath::to_text).collect();
+    format!("; did you mean {}?", names.join(" or "))
+}
+
+fn detail(closest: &str) -> String {
+    if closest.is_empty() { String::new() } else { format!(". The closest lines are:\n{closest}") }
+}

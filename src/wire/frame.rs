@@ -1,0 +1,78 @@
+//! Bytes on the stream: a big-endian length of four bytes, then that many bytes of JSON.
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+use tokio_util::codec::LengthDelimitedCodec;
+
+/// Most bytes in one frame, without its length.
+pub const MAX_FRAME: usize = 8 * 1024 * 1024;
+
+/// Why a frame cannot be written or read.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("a frame of {bytes} bytes is over the limit of {MAX_FRAME} bytes")]
+    TooLong { bytes: usize },
+    #[error("a frame is not what the protocol says")]
+    Malformed(#[source] serde_json::Error),
+}
+
+/// Returns the codec of both ends; it refuses a longer frame before it makes room for it.
+pub fn codec() -> LengthDelimitedCodec {
+    LengthDelimitedCodec::builder().big_endian().length_field_length(4).max_frame_length(MAX_FRAME).new_codec()
+}
+
+pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, Error> {
+    let json = serde_json::to_vec(message).map_err(Error::Malformed)?;
+    if json.len() > MAX_FRAME {
+        return Err(Error::TooLong { bytes: json.len() });
+    }
+    Ok(Bytes::from(json))
+}
+
+pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(frame).map_err(Error::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use proptest::prelude::*;
+    use tokio_util::codec::Decoder;
+
+    use super::*;
+    use crate::wire::CallId;
+    use crate::wire::message::Data;
+    use crate::wire::message::Stream;
+    use crate::wire::message::ToHost;
+
+    #[test]
+    fn a_length_over_the_limit_is_refused_before_its_bytes_come() {
+        let mut codec = codec();
+        let mut bytes = BytesMut::from(&(MAX_FRAME as u32 + 1).to_be_bytes()[..]);
+        assert!(codec.decode(&mut bytes).is_err());
+        assert!(bytes.capacity() < 4096);
+    }
+
+    #[test]
+    fn a_call_without_its_fields_names_them() {
+        let error = decode::<ToHost>(br#"{"type":"done","id":1}"#).expect_err("output is missing");
+        let Error::Malformed(source) = error else { panic!("{error:?}") };
+        assert!(source.to_string().contains("output"), "{source}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_error_and_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..256)) {
+            let _ = decode::<ToHost>(&bytes);
+        }
+
+        #[test]
+        fn chunks_carry_any_bytes(data in proptest::collection::vec(any::<u8>(), 0..512)) {
+            let chunk = ToHost::Chunk { id: CallId(7), stream: Stream::Stderr, data: Data(data) };
+            let frame = encode(&chunk).expect("fits");
+            prop_assert_eq!(decode::<ToHost>(&frame).expect("reads back"), chunk);
+        }
+    }
+}

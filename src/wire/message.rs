@@ -1,0 +1,139 @@
+//! What one frame holds, in either direction.
+//!
+//! Both ends send `Hello` at once and wait for the other's. After it the host sends calls, each with an id of its own; the guest
+//! answers each with chunks and exactly one `Done`. Bytes of a call flow under credit: a sender may have at most
+//! [`WINDOW`] unacknowledged bytes per call and direction, and gets more by `Credit`. There is no message by which the
+//! guest could ask the host to do anything.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::BytesPath;
+use super::Call;
+use super::Output;
+
+/// Bytes a sender may have under way per call and direction before it needs credit.
+pub const WINDOW: u32 = 256 * 1024;
+
+/// Most bytes in one chunk.
+pub const CHUNK: usize = 48 * 1024;
+
+/// Calls under way at once on one stream.
+pub const MAX_CALLS: usize = 64;
+
+/// Names one call on one stream; never used twice on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub u32);
+
+/// From the host into the box.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToGuest {
+    Hello(HostHello),
+    Call {
+        id: CallId,
+        call: Call,
+    },
+    /// Bytes for the call's standard input; none means end of file.
+    Input {
+        id: CallId,
+        data: Data,
+    },
+    Credit {
+        id: CallId,
+        bytes: u32,
+    },
+    /// A new size of the call's terminal.
+    Resize {
+        id: CallId,
+        rows: u16,
+        columns: u16,
+    },
+    Cancel {
+        id: CallId,
+    },
+}
+
+/// Out of the box. The host treats every byte of it as hostile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToHost {
+    Hello(GuestHello),
+    Chunk {
+        id: CallId,
+        stream: Stream,
+        data: Data,
+    },
+    /// The call took this many bytes of its input.
+    Credit {
+        id: CallId,
+        bytes: u32,
+    },
+    Done {
+        id: CallId,
+        output: Output,
+    },
+    /// The guest ends the box after this, because something in it could not be cleaned up.
+    Closing {
+        reason: String,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostHello {
+    pub protocol: u32,
+    pub build: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestHello {
+    pub protocol: u32,
+    pub build: String,
+    pub facts: Facts,
+}
+
+/// What the guest finds about its box, so that the host can say what is not enforced.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Facts {
+    pub uid: u32,
+    pub gid: u32,
+    /// 1 or 2; 0 where no cgroup files are readable.
+    pub cgroup: u8,
+    /// Bytes, processes and thousandths of a core; `None` where there is no limit.
+    pub memory_bytes: Option<u64>,
+    pub n_processes: Option<u64>,
+    pub millicores: Option<u64>,
+    /// Device and inode of `/workspace`.
+    pub workspace: (u64, u64),
+    /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
+    pub workspace_names: Vec<BytesPath>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+    /// The end of an output whose middle was not kept.
+    Tail,
+}
+
+/// Bytes, base64 in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Data(pub Vec<u8>);
+
+impl Serialize for Data {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use base64::Engine;
+        serializer.serialize_str(&base64::engine::general_purpose::STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use base64::Engine;
+        let text = std::borrow::Cow::<'_, str>::deserialize(deserializer)?;
+        base64::engine::general_purpose::STANDARD.decode(text.as_bytes()).map(Data).map_err(serde::de::Error::custom)
+    }
+}

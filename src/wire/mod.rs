@@ -1,0 +1,48 @@
+//! The language spoken between the host and the program in the box.
+//!
+//! Plain data and the bounds on it: calls, outputs, frames, ids. Nothing here does I/O, and nothing here decides anything;
+//! `guest` and `sandbox::link` do the talking. Start with [`message`], then [`Call`] and [`Output`].
+//!
+//! `docs/protocol.md` describes the same from outside.
+
+mod call;
+mod fault;
+pub mod frame;
+pub mod message;
+mod output;
+mod path;
+
+pub use call::Bash;
+pub use call::Call;
+pub use call::EditFile;
+pub use call::Exec;
+pub use call::Glob;
+pub use call::Grep;
+pub use call::GrepOutput;
+pub use call::ListDirectory;
+pub use call::ReadFile;
+pub use call::Replacement;
+pub use call::Terminal;
+pub use call::WriteFile;
+pub use fault::Fault;
+pub use message::CallId;
+pub use output::CommandEnded;
+pub use output::DirectoryEntry;
+pub use output::DirectoryListing;
+pub use output::Edited;
+pub use output::Encoding;
+pub use output::End;
+pub use output::EntryKind;
+pub use output::FileText;
+pub use output::FoundFiles;
+pub use output::Limit;
+pub use output::MatchedFile;
+pub use output::MatchedLine;
+pub use output::Matches;
+pub use output::Output;
+pub use output::Read;
+pub use output::Written;
+pub use path::BytesPath;
+
+/// The protocol's version; both ends must have the same one.
+pub const PROTOCOL: u32 = 1;

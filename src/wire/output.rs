@@ -1,0 +1,189 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::BytesPath;
+use super::Fault;
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Output {
+    Read(Read),
+    Written(Written),
+    Edited(Edited),
+    Listing(DirectoryListing),
+    Files(FoundFiles),
+    Matches(Matches),
+    Command(CommandEnded),
+    Fault(Fault),
+}
+
+/// One page, or one page of each of several files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Read {
+    pub files: Vec<FileText>,
+    /// Files the cursor still stands for.
+    pub remaining: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileText {
+    pub path: BytesPath,
+    /// The lines asked for, with their own line ends; without line numbers.
+    pub text: String,
+    /// Number of the first line of `text`, from 1.
+    pub first_line: u64,
+    /// Lines in `text`.
+    pub n_lines: u64,
+    /// Lines in the file; `None` where it was not read to its end.
+    pub total_lines: Option<u64>,
+    /// Size of the file in bytes.
+    pub bytes: u64,
+    /// Whether something of the file follows after `text`.
+    pub more: bool,
+    /// Lines of the page that were longer than the guest's bound and were cut.
+    pub cut_lines: u32,
+    pub encoding: Encoding,
+    /// Why this file could not be read, where it was one of several.
+    pub fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Encoding {
+    Utf8,
+    /// Bytes that are not UTF-8 were shown as U+FFFD.
+    Lossy,
+    /// Read as UTF-16 by its byte order mark.
+    Utf16,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Written {
+    pub path: BytesPath,
+    /// Size of the file afterwards.
+    pub bytes: u64,
+    pub created: bool,
+    pub appended: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Edited {
+    pub path: BytesPath,
+    /// Places changed, over all edits.
+    pub replaced: u64,
+    pub created: bool,
+    /// Edits that matched only when white space was ignored, counted from 1.
+    pub tolerant: Vec<u32>,
+    /// A unified diff, bounded.
+    pub diff: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectoryListing {
+    pub path: BytesPath,
+    pub entries: Vec<DirectoryEntry>,
+    /// Entries left out by the bound; `None` where they were not counted.
+    pub omitted: Option<u64>,
+    pub truncated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DirectoryEntry {
+    /// Relative to the listed folder.
+    pub path: BytesPath,
+    pub kind: EntryKind,
+    /// Size of a regular file.
+    pub bytes: Option<u64>,
+    /// Where a symbolic link points.
+    pub target: Option<BytesPath>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryKind {
+    File,
+    Directory,
+    Link,
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FoundFiles {
+    /// Relative to `/workspace`, newest first.
+    pub paths: Vec<BytesPath>,
+    pub truncated: bool,
+    /// Hands the files to `read_file`.
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matches {
+    pub files: Vec<MatchedFile>,
+    /// Matching lines in `files`; with `FilesOnly` the number of files.
+    pub n_matches: u64,
+    pub truncated: bool,
+    pub timed_out: bool,
+    pub cursor: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatchedFile {
+    pub path: BytesPath,
+    /// Matching lines in this file; `lines` may hold fewer.
+    pub count: u64,
+    pub lines: Vec<MatchedLine>,
+    /// A NUL byte was met; ripgrep then stops and shows no lines.
+    pub binary: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MatchedLine {
+    pub number: u64,
+    pub text: String,
+    /// Whether it matched, or stands there as context.
+    pub matched: bool,
+}
+
+/// How a command ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CommandEnded {
+    pub end: End,
+    /// The limit that ended it or that it ran into.
+    pub limit: Option<Limit>,
+    /// Where the next command of the session starts.
+    pub working_directory: Option<BytesPath>,
+    /// Bytes it printed.
+    pub output_bytes: u64,
+    /// Bytes between what was streamed and the tail that nobody kept.
+    pub omitted_bytes: u64,
+    /// Processes it had left behind, which were ended with it.
+    pub n_survivors: u32,
+    pub duration_ms: u64,
+    /// Something the reader should know, such as a directory that is gone.
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "how", rename_all = "snake_case")]
+pub enum End {
+    Exited {
+        code: i32,
+    },
+    Signaled {
+        signal: i32,
+    },
+    /// Left running in the background under this process id.
+    Running {
+        pid: i32,
+    },
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "limit", rename_all = "snake_case")]
+pub enum Limit {
+    Time { ms: u64 },
+    Memory { bytes: u64 },
+    Processes { count: u64 },
+}

@@ -1,0 +1,166 @@
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::Deserializer;
+use serde::Serialize;
+use serde::Serializer;
+
+/// A path as the kernel knows it: bytes without a NUL.
+///
+/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN` and a backslash is `\\`. Reading
+/// the text is lenient: a backslash that starts neither form stands for itself, because models write such paths.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct BytesPath(Vec<u8>);
+
+impl BytesPath {
+    /// Takes the bytes as they are.
+    pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Self {
+        Self(bytes.into())
+    }
+
+    /// Reads the text form.
+    pub fn from_text(text: &str) -> Self {
+        let bytes = text.as_bytes();
+        let mut out = Vec::with_capacity(bytes.len());
+        let mut at = 0;
+        while at < bytes.len() {
+            let rest = &bytes[at..];
+            match rest {
+                [b'\\', b'\\', ..] => {
+                    out.push(b'\\');
+                    at += 2;
+                }
+                [b'\\', b'x', high, low, ..] if hex(*high).is_some() && hex(*low).is_some() => {
+                    out.push(hex(*high).unwrap_or(0) << 4 | hex(*low).unwrap_or(0));
+                    at += 4;
+                }
+                [byte, ..] => {
+                    out.push(*byte);
+                    at += 1;
+                }
+                [] => break,
+            }
+        }
+        Self(out)
+    }
+
+    /// Returns the text form; `from_text` gives back the same bytes.
+    pub fn to_text(&self) -> String {
+        let mut out = String::with_capacity(self.0.len());
+        for chunk in self.0.utf8_chunks() {
+            out.push_str(&chunk.valid().replace('\\', "\\\\"));
+            for byte in chunk.invalid() {
+                out.push_str(&format!("\\x{byte:02x}"));
+            }
+        }
+        out
+    }
+
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn as_path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.0))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).map(|value| value as u8)
+}
+
+impl From<&str> for BytesPath {
+    fn from(text: &str) -> Self {
+        Self::from_text(text)
+    }
+}
+
+impl From<&Path> for BytesPath {
+    fn from(path: &Path) -> Self {
+        Self(path.as_os_str().as_bytes().to_vec())
+    }
+}
+
+impl From<PathBuf> for BytesPath {
+    fn from(path: PathBuf) -> Self {
+        Self(path.into_os_string().into_vec())
+    }
+}
+
+impl From<OsString> for BytesPath {
+    fn from(text: OsString) -> Self {
+        Self(text.into_vec())
+    }
+}
+
+impl fmt::Display for BytesPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_text())
+    }
+}
+
+impl fmt::Debug for BytesPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_text())
+    }
+}
+
+impl Serialize for BytesPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.to_text())
+    }
+}
+
+impl<'de> Deserialize<'de> for BytesPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(|text| Self::from_text(&text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: &[u8], text: &str) {
+        let path = BytesPath::from_bytes(bytes);
+        assert_eq!(path.to_text(), text);
+        assert_eq!(BytesPath::from_text(text), path);
+    }
+
+    #[test]
+    fn text_form_is_readable_where_it_can_be() {
+        check(b"src/main.rs", "src/main.rs");
+        check("caf\u{e9}".as_bytes(), "caf\u{e9}");
+        check(b"caf\xe9.txt", "caf\\xe9.txt");
+        check(b"a\\b", "a\\\\b");
+        check(b"", "");
+    }
+
+    #[test]
+    fn lone_backslashes_stand_for_themselves() {
+        assert_eq!(BytesPath::from_text(r"a\b").as_bytes(), br"a\b");
+        assert_eq!(BytesPath::from_text(r"a\xzz").as_bytes(), br"a\xzz");
+        assert_eq!(BytesPath::from_text(r"a\").as_bytes(), br"a\");
+    }
+
+    proptest! {
+        #[test]
+        fn every_path_survives_the_text_form(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+            let path = BytesPath::from_bytes(bytes);
+            prop_assert_eq!(BytesPath::from_text(&path.to_text()), path);
+        }
+    }
+}
