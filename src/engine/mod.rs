@@ -1,1 +1,41 @@
-//! The engine room.
+//! The container engine: the only room that knows how to talk to Docker.
+//!
+//! It makes, starts and removes what it is told to, in plain types of its own, and labels everything. What a box must look like is
+//! `sandbox`'s business; what runs in it is nobody's here. Start with [`Engine::connect`], then [`ContainerSpec`].
+//!
+//! Every call takes a token that cancels it and the longest time it may take: an engine that accepts a request and never answers it
+//! must not hang a run.
+
+mod address;
+mod bounded;
+mod connect;
+mod container;
+mod error;
+mod image;
+mod label;
+mod options;
+mod stream;
+mod sweep;
+mod tcp;
+mod volume;
+
+pub use connect::Engine;
+pub use connect::Facts;
+pub use container::ContainerId;
+pub use container::ContainerSpec;
+pub use container::ContainerState;
+pub use container::Log;
+pub use container::Mount;
+pub use container::Network;
+pub use container::Ulimit;
+pub use error::Error;
+pub use image::BuildImage;
+pub use image::ImageFacts;
+pub use label::Labels;
+pub use label::Owner;
+pub use label::Role;
+pub use options::Options;
+pub use stream::Attached;
+pub use sweep::Leftover;
+pub use sweep::Swept;
+pub use volume::VolumeFile;

@@ -1,0 +1,153 @@
+use std::io::ErrorKind;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bollard::ClientVersion;
+use bollard::Docker;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::Options;
+use super::address::Address;
+use super::tcp;
+
+/// Oldest API we know to work: Docker 20.10.
+const OLDEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 41 };
+
+/// A connection to one container engine. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Engine {
+    pub(super) docker: Docker,
+    pub(super) timeout: Duration,
+    facts: Facts,
+}
+
+/// What the engine says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub address: String,
+    pub version: String,
+    pub api: String,
+    /// Reached by a socket on this machine.
+    pub local: bool,
+    /// A virtual machine stands between us and the engine (Docker Desktop).
+    pub desktop: bool,
+    pub rootless: bool,
+    /// User ids in containers are shifted (`userns-remap`).
+    pub userns: bool,
+    /// 1 or 2.
+    pub cgroup: u8,
+    /// Storage driver.
+    pub storage: String,
+    /// Where images and volumes lie, on the engine's machine.
+    pub root: PathBuf,
+    /// Memory of the engine's machine in bytes.
+    pub memory: u64,
+    pub n_cpus: u32,
+    /// Limits the kernel or the engine cannot enforce, in its own words.
+    pub warnings: Vec<String>,
+}
+
+impl Engine {
+    /// Connects, agrees on an API version and asks the engine what it is.
+    pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
+        let address = Address::find(options, |name| std::env::var(name).ok())?;
+        let timeout = Duration::from_secs(options.timeout_s.max(1));
+        let docker = match &address {
+            Address::Socket(path) => open_socket(path, &address, timeout)?,
+            Address::Tcp { host, port, certificates } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await?,
+        };
+        // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
+        let within = timeout.min(Duration::from_secs(10));
+        let exchange = async {
+            let docker = docker.negotiate_version().await?;
+            let (version, info) = tokio::try_join!(docker.version(), docker.info())?;
+            Ok::<_, bollard::errors::Error>((docker, version, info))
+        };
+        let outcome = tokio::select! {
+            () = cancel.cancelled() => return Err(Error::Cancelled { doing: "connect to the engine".to_owned() }),
+            outcome = tokio::time::timeout(within, exchange) => outcome,
+        };
+        let (docker, version, info) = match outcome {
+            Ok(Ok(found)) => found,
+            Ok(Err(source)) => return Err(explain(&address, source)),
+            Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
+        };
+        let api = version.api_version.unwrap_or_default();
+        if docker.client_version() < OLDEST {
+            return Err(Error::TooOld { address: address.to_string(), found: api, needed: "1.41" });
+        }
+        let options = info.security_options.unwrap_or_default();
+        let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
+        let facts = Facts {
+            address: address.to_string(),
+            version: version.version.unwrap_or_default(),
+            api,
+            local: address.is_local(),
+            desktop: info.operating_system.as_deref().is_some_and(|name| name.contains("Docker Desktop")),
+            rootless: has("rootless"),
+            userns: has("userns"),
+            cgroup: info.cgroup_version.map_or(1, |version| if version.to_string() == "2" { 2 } else { 1 }),
+            storage: info.driver.unwrap_or_default(),
+            root: PathBuf::from(info.docker_root_dir.unwrap_or_default()),
+            memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
+            n_cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1),
+            warnings: info.warnings.unwrap_or_default(),
+        };
+        Ok(Self { docker, timeout, facts })
+    }
+
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+}
+
+fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {
+    let text = path
+        .to_str()
+        .ok_or_else(|| Error::BadAddress { address: address.to_string(), problem: "the socket's path is not UTF-8".to_owned() })?;
+    // A plain connect says why it fails; the HTTP client would only say that it did.
+    match std::os::unix::net::UnixStream::connect(path) {
+        Ok(_) => {}
+        Err(source) => return Err(unreachable(address, source)),
+    }
+    Docker::connect_with_socket(text, timeout.as_secs(), bollard::API_DEFAULT_VERSION).map_err(|source| explain(address, source))
+}
+
+async fn open_tcp(host: &str, port: u16, certificates: Option<&Path>, address: &Address, timeout: Duration) -> Result<Docker, Error> {
+    match tokio::time::timeout(timeout.min(Duration::from_secs(10)), tcp::connect(host, port)).await {
+        Ok(Ok(_)) => {}
+        Ok(Err(source)) => return Err(unreachable(address, source)),
+        Err(_) => return Err(unreachable(address, std::io::Error::from(ErrorKind::TimedOut))),
+    }
+    tcp::open(host, port, certificates, timeout).map_err(|source| Error::Tls { address: address.to_string(), source })
+}
+
+fn unreachable(address: &Address, source: std::io::Error) -> Error {
+    let address = address.to_string();
+    match source.kind() {
+        ErrorKind::NotFound => Error::NoSocket { address },
+        ErrorKind::PermissionDenied => Error::PermissionDenied { address },
+        ErrorKind::ConnectionRefused => Error::Refused { address },
+        _ => Error::Unreachable { address, source },
+    }
+}
+
+/// Finds out why the first request failed.
+fn explain(address: &Address, source: bollard::errors::Error) -> Error {
+    use bollard::errors::Error as Cause;
+    let text = address.to_string();
+    match source {
+        Cause::SocketNotFoundError(_) => Error::NoSocket { address: text },
+        // An engine that refuses our oldest request says which API it wants.
+        Cause::DockerResponseServerError { status_code: 400, message } if message.contains("API") || message.contains("version") => {
+            Error::TooOld { address: text, found: message, needed: "1.41" }
+        }
+        Cause::RequestTimeoutError => Error::NoAnswer { doing: format!("say its version (at {text})"), within: Duration::from_secs(10) },
+        other if matches!(address, Address::Tcp { certificates: Some(_), .. }) && format!("{other:?}").contains("ertificate") => {
+            Error::Tls { address: text, source: Box::new(other) }
+        }
+        other => Error::NotAnEngine { address: text, source: Box::new(other) },
+    }
+}

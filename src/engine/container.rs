@@ -1,0 +1,345 @@
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bollard::models::ContainerCreateBody;
+use bollard::models::HealthConfig;
+use bollard::models::HostConfig;
+use bollard::models::HostConfigCgroupnsModeEnum;
+use bollard::models::HostConfigLogConfig;
+use bollard::models::MountBindOptions;
+use bollard::models::MountBindOptionsPropagationEnum;
+use bollard::models::MountType;
+use bollard::models::MountVolumeOptions;
+use bollard::models::PortBinding;
+use bollard::models::ResourcesUlimits;
+use bollard::models::RestartPolicy;
+use bollard::models::RestartPolicyNameEnum;
+use bollard::query_parameters::CreateContainerOptionsBuilder;
+use bollard::query_parameters::InspectContainerOptions;
+use bollard::query_parameters::LogsOptionsBuilder;
+use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use bollard::query_parameters::StartContainerOptions;
+use bollard::query_parameters::StopContainerOptionsBuilder;
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::Error;
+use super::Labels;
+use super::bounded::bounded;
+
+/// Names a container to the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ContainerId(pub String);
+
+impl ContainerId {
+    /// Returns the twelve characters people know it by.
+    pub fn short(&self) -> &str {
+        self.0.get(..12).unwrap_or(&self.0)
+    }
+}
+
+/// Everything a container of ours is made from. What is not named here is as closed as the engine can make it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ContainerSpec {
+    pub name: String,
+    pub image: String,
+    /// `UID:GID`.
+    pub user: String,
+    pub entrypoint: Vec<String>,
+    pub env: Vec<String>,
+    pub hostname: String,
+    pub labels: Labels,
+    pub mounts: Vec<Mount>,
+    /// Path to options, as for `mount -t tmpfs -o`.
+    pub tmpfs: Vec<(String, String)>,
+    pub network: Network,
+    /// Bytes; swap is never more.
+    pub memory: u64,
+    /// Billionths of a core.
+    pub nano_cpus: u64,
+    /// Weight against other containers when the processor is busy; 1024 is the engine's default.
+    pub cpu_shares: u32,
+    pub n_processes: u32,
+    pub ulimits: Vec<Ulimit>,
+    /// Bytes of `/dev/shm`.
+    pub shm: u64,
+    pub oom_score_adj: i32,
+    /// The seccomp profile's JSON; `None` leaves the engine's own.
+    pub seccomp: Option<String>,
+    /// Full lists: setting one replaces the engine's.
+    pub masked_paths: Vec<String>,
+    pub readonly_paths: Vec<String>,
+    /// The program's input is an attached stream, and its end is seen.
+    pub attached: bool,
+    /// The engine removes the container when it has ended.
+    pub auto_remove: bool,
+    pub log: Log,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ulimit {
+    pub name: &'static str,
+    pub limit: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mount {
+    /// A folder or file of the host; it must exist.
+    Bind { source: String, target: String, read_only: bool },
+    /// A named volume; what the image has at the target is not copied into it.
+    Volume { name: String, target: String, read_only: bool },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// Loopback only.
+    None,
+    /// The engine's default bridge, with one port published on the host's loopback; port 0 lets the engine choose.
+    Published { host_port: u16, port: u16 },
+}
+
+/// What becomes of what the program prints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Log {
+    None,
+    /// Kept by the engine up to a bound.
+    Bounded,
+}
+
+/// What the engine says of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerState {
+    pub id: ContainerId,
+    pub labels: Option<Labels>,
+    pub running: bool,
+    pub paused: bool,
+    pub exit_code: Option<i64>,
+    /// Killed for memory, as far as the engine knows.
+    pub oom_killed: bool,
+    pub started_at: String,
+    pub image: String,
+    /// Host ports published, by container port.
+    pub ports: Vec<(u16, u16)>,
+    /// Mount sources on the host.
+    pub sources: Vec<PathBuf>,
+}
+
+impl Engine {
+    pub async fn create(&self, spec: &ContainerSpec, cancel: &CancellationToken) -> Result<ContainerId, Error> {
+        let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
+        let doing = || format!("create the container `{}` from `{}`", spec.name, spec.image);
+        let made = bounded(doing, cancel, self.timeout, self.docker.create_container(Some(options), body(spec))).await?;
+        Ok(ContainerId(made.id))
+    }
+
+    pub async fn start(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<(), Error> {
+        let doing = || format!("start the container {}", id.short());
+        bounded(doing, cancel, self.timeout, self.docker.start_container(&id.0, None::<StartContainerOptions>)).await
+    }
+
+    /// Asks the program to end and kills it after `grace`.
+    pub async fn stop(&self, id: &ContainerId, grace: Duration, cancel: &CancellationToken) -> Result<(), Error> {
+        let options = StopContainerOptionsBuilder::default().t(i32::try_from(grace.as_secs()).unwrap_or(10)).build();
+        let doing = || format!("stop the container {}", id.short());
+        bounded(doing, cancel, self.timeout + grace, self.docker.stop_container(&id.0, Some(options))).await
+    }
+
+    /// Removes it with its anonymous volumes, running or not. That it is gone already, or going, counts as done.
+    pub async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let doing = || format!("remove the container {}", id.short());
+        // Cleaning up goes on when the run was cancelled.
+        let outcome = bounded(doing, &CancellationToken::new(), self.timeout, self.docker.remove_container(&id.0, Some(options))).await;
+        match outcome {
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Returns the container's state, `None` if there is none by that id or name.
+    pub async fn state(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
+        let doing = || format!("look at the container `{name}`");
+        let found = bounded(doing, cancel, self.timeout, self.docker.inspect_container(name, None::<InspectContainerOptions>)).await;
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let state = found.state.unwrap_or_default();
+        let config = found.config.unwrap_or_default();
+        let ports = found.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
+        Ok(Some(ContainerState {
+            id: ContainerId(found.id.unwrap_or_default()),
+            labels: Labels::from_map(&config.labels.unwrap_or_default()),
+            running: state.running.unwrap_or(false),
+            paused: state.paused.unwrap_or(false),
+            exit_code: state.exit_code,
+            oom_killed: state.oom_killed.unwrap_or(false),
+            started_at: state.started_at.map(|at| at.to_string()).unwrap_or_default(),
+            image: found.image.unwrap_or_default(),
+            ports: ports.iter().filter_map(|(port, bindings)| published(port, bindings.as_deref())).collect(),
+            sources: found.mounts.unwrap_or_default().into_iter().filter_map(|mount| mount.source.map(PathBuf::from)).collect(),
+        }))
+    }
+
+    /// Returns the last lines it printed, both streams.
+    pub async fn last_lines(&self, id: &ContainerId, lines: u32, cancel: &CancellationToken) -> Result<String, Error> {
+        const MOST: usize = 256 * 1024;
+        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).tail(&lines.to_string()).build();
+        let mut stream = self.docker.logs(&id.0, Some(options));
+        let read = async {
+            let mut text = Vec::new();
+            while let Some(part) = stream.next().await {
+                text.extend_from_slice(&part?.into_bytes());
+                if text.len() > MOST {
+                    break;
+                }
+            }
+            Ok(String::from_utf8_lossy(&text).into_owned())
+        };
+        bounded(|| format!("read the log of the container {}", id.short()), cancel, self.timeout, read).await
+    }
+
+    /// Passes on what it prints from now on, until it ends or `cancel` fires.
+    pub async fn follow_log(
+        &self,
+        id: &ContainerId,
+        lines: u32,
+        mut write: impl FnMut(&[u8]),
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let options = LogsOptionsBuilder::default().stdout(true).stderr(true).follow(true).tail(&lines.to_string()).build();
+        let mut stream = self.docker.logs(&id.0, Some(options));
+        loop {
+            let part = tokio::select! {
+                () = cancel.cancelled() => return Ok(()),
+                part = stream.next() => part,
+            };
+            match part {
+                Some(Ok(part)) => write(&part.into_bytes()),
+                Some(Err(source)) => return Err(Error::from_engine(format!("follow the log of the container {}", id.short()), source)),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn published(port: &str, bindings: Option<&[PortBinding]>) -> Option<(u16, u16)> {
+    let inside = port.split('/').next()?.parse().ok()?;
+    let outside = bindings?.first()?.host_port.as_deref()?.parse().ok()?;
+    Some((inside, outside))
+}
+
+fn body(spec: &ContainerSpec) -> ContainerCreateBody {
+    let mut security = vec!["no-new-privileges:true".to_owned()];
+    if let Some(profile) = &spec.seccomp {
+        security.push(format!("seccomp={profile}"));
+    }
+    let (network_mode, port_bindings, exposed_ports) = match spec.network {
+        Network::None => ("none", None, None),
+        Network::Published { host_port, port } => {
+            let key = format!("{port}/tcp");
+            let host_port = (host_port != 0).then(|| host_port.to_string()).unwrap_or_default();
+            let binding = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(host_port) };
+            ("bridge", Some(HashMap::from([(key.clone(), Some(vec![binding]))])), Some(vec![key]))
+        }
+    };
+    let host_config = HostConfig {
+        memory: i64::try_from(spec.memory).ok(),
+        memory_swap: i64::try_from(spec.memory).ok(),
+        nano_cpus: i64::try_from(spec.nano_cpus).ok(),
+        cpu_shares: Some(i64::from(spec.cpu_shares)),
+        pids_limit: Some(i64::from(spec.n_processes)),
+        ulimits: Some(spec.ulimits.iter().map(ulimit).collect()),
+        shm_size: i64::try_from(spec.shm).ok(),
+        oom_score_adj: Some(i64::from(spec.oom_score_adj)),
+        log_config: Some(log_config(spec.log)),
+        network_mode: Some(network_mode.to_owned()),
+        port_bindings,
+        restart_policy: Some(RestartPolicy { name: Some(RestartPolicyNameEnum::NO), maximum_retry_count: None }),
+        auto_remove: Some(spec.auto_remove),
+        mounts: Some(spec.mounts.iter().map(mount).collect()),
+        tmpfs: Some(spec.tmpfs.iter().cloned().collect()),
+        cap_add: Some(Vec::new()),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+        ipc_mode: Some("private".to_owned()),
+        privileged: Some(false),
+        readonly_rootfs: Some(true),
+        security_opt: Some(security),
+        init: Some(false),
+        devices: Some(Vec::new()),
+        device_requests: Some(Vec::new()),
+        device_cgroup_rules: Some(Vec::new()),
+        group_add: Some(Vec::new()),
+        masked_paths: Some(spec.masked_paths.clone()),
+        readonly_paths: Some(spec.readonly_paths.clone()),
+        ..HostConfig::default()
+    };
+    ContainerCreateBody {
+        image: Some(spec.image.clone()),
+        user: Some(spec.user.clone()),
+        hostname: Some(spec.hostname.clone()),
+        entrypoint: Some(spec.entrypoint.clone()),
+        cmd: Some(Vec::new()),
+        env: Some(spec.env.clone()),
+        // A working folder inside a bind would be made by the engine, as root, on the host.
+        working_dir: Some("/".to_owned()),
+        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }),
+        stop_signal: Some("SIGTERM".to_owned()),
+        stop_timeout: Some(3),
+        tty: Some(false),
+        open_stdin: Some(spec.attached),
+        stdin_once: Some(spec.attached),
+        attach_stdin: Some(spec.attached),
+        attach_stdout: Some(spec.attached),
+        attach_stderr: Some(spec.attached),
+        exposed_ports,
+        labels: Some(spec.labels.to_map()),
+        host_config: Some(host_config),
+        ..ContainerCreateBody::default()
+    }
+}
+
+fn ulimit(ulimit: &Ulimit) -> ResourcesUlimits {
+    let limit = i64::try_from(ulimit.limit).ok();
+    ResourcesUlimits { name: Some(ulimit.name.to_owned()), soft: limit, hard: limit }
+}
+
+fn log_config(log: Log) -> HostConfigLogConfig {
+    match log {
+        Log::None => HostConfigLogConfig { typ: Some("none".to_owned()), config: None },
+        Log::Bounded => HostConfigLogConfig {
+            typ: Some("json-file".to_owned()),
+            config: Some(HashMap::from([("max-size".to_owned(), "4m".to_owned()), ("max-file".to_owned(), "2".to_owned())])),
+        },
+    }
+}
+
+fn mount(mount: &Mount) -> bollard::models::Mount {
+    match mount {
+        Mount::Bind { source, target, read_only } => bollard::models::Mount {
+            typ: Some(MountType::BIND),
+            source: Some(source.clone()),
+            target: Some(target.clone()),
+            read_only: Some(*read_only),
+            // Sub-mounts would stay writable under a read-only bind on engines before 25.
+            bind_options: Some(MountBindOptions {
+                propagation: Some(MountBindOptionsPropagationEnum::RPRIVATE),
+                non_recursive: Some(true),
+                ..MountBindOptions::default()
+            }),
+            ..bollard::models::Mount::default()
+        },
+        Mount::Volume { name, target, read_only } => bollard::models::Mount {
+            typ: Some(MountType::VOLUME),
+            source: Some(name.clone()),
+            target: Some(target.clone()),
+            read_only: Some(*read_only),
+            volume_options: Some(MountVolumeOptions { no_copy: Some(true), ..MountVolumeOptions::default() }),
+            ..bollard::models::Mount::default()
+        },
+    }
+}

@@ -1,0 +1,113 @@
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// What can go wrong between us and the engine.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("no container engine answers at {address}: there is no such socket")]
+    NoSocket { address: String },
+    #[error("the container engine at {address} does not let this user in")]
+    PermissionDenied { address: String },
+    #[error("no container engine answers at {address}: the connection was refused")]
+    Refused { address: String },
+    #[error("no container engine answers at {address}")]
+    Unreachable {
+        address: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the engine address `{address}` cannot be used: {problem}")]
+    BadAddress { address: String, problem: String },
+    #[error("the secure connection to the engine at {address} failed")]
+    Tls {
+        address: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("what answers at {address} is not a container engine")]
+    NotAnEngine {
+        address: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("the engine at {address} speaks API {found}; Podbay needs {needed} (Docker 20.10) or newer")]
+    TooOld { address: String, found: String, needed: &'static str },
+    #[error("the engine did not answer within {} s while asked to {doing}", within.as_secs())]
+    NoAnswer { doing: String, within: Duration },
+    #[error("{doing}: cancelled")]
+    Cancelled { doing: String },
+    #[error("{doing}: not found")]
+    NotFound { doing: String, message: String },
+    #[error("{doing}: no space left on the engine's disk")]
+    NoSpace { doing: String, message: String },
+    #[error("{doing}: the engine refused ({status}): {message}")]
+    Answer { doing: String, status: u16, message: String },
+    #[error("{doing}")]
+    Lost {
+        doing: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("building the image `{image}` failed: {message}")]
+    Build { image: String, message: String },
+    #[error("pulling the image `{image}` failed: {message}")]
+    Pull { image: String, message: String },
+}
+
+impl Error {
+    pub(super) fn from_engine(doing: String, source: bollard::errors::Error) -> Self {
+        match source {
+            bollard::errors::Error::DockerResponseServerError { status_code, message } => {
+                if message.contains("no space left on device") {
+                    Self::NoSpace { doing, message }
+                } else if status_code == 404 {
+                    Self::NotFound { doing, message }
+                } else {
+                    Self::Answer { doing, status: status_code, message }
+                }
+            }
+            bollard::errors::Error::DockerStreamError { error } => Self::Answer { doing, status: 200, message: error },
+            other => Self::Lost { doing, source: Box::new(other) },
+        }
+    }
+
+    /// Returns whether the thing asked for does not exist.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound { .. })
+    }
+
+    /// Returns whether the engine said that the state of the thing does not allow it, such as a removal already under way.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Answer { status: 409, .. })
+    }
+
+    /// Says what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::NoSocket { .. } => {
+                "is Docker installed and running? try `docker info`; another engine is named by DOCKER_HOST or `engine.host`"
+            }
+            Self::PermissionDenied { .. } => {
+                "add yourself to the group `docker` (`sudo usermod -aG docker $USER`, then log in again), or use a rootless engine"
+            }
+            Self::Refused { .. } => "is the engine stopped? start it (`sudo systemctl start docker`) and try `docker info`",
+            Self::Unreachable { .. } => "check the address in DOCKER_HOST or `engine.host` and that the engine runs; try `docker info`",
+            Self::BadAddress { .. } => {
+                "write it as unix:///path/to/socket, tcp://HOST:PORT or ssh is not supported: forward the socket instead"
+            }
+            Self::Tls { .. } => "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, and that the engine's certificate names this host",
+            Self::NotAnEngine { .. } => "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)",
+            Self::TooOld { .. } => "update the engine to Docker 20.10 or newer",
+            Self::NoAnswer { .. } => "the engine hangs or is overloaded; try `docker info`, restart it, or raise `engine.timeout_s`",
+            Self::NoSpace { .. } => {
+                "make room on the engine's disk: `docker system df` shows what takes it, `podbay gc` removes leftovers of ours"
+            }
+            Self::Pull { .. } => "check the image's name and your connection; without a registry use an image that `docker images` lists",
+            Self::Lost { .. } => "the connection to the engine broke; did it restart? try `docker info`",
+            Self::Build { .. } => "run `podbay images build --verbose` to see every step",
+            Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
+        };
+        Some(text.to_owned())
+    }
+}

@@ -1,0 +1,20 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+/// How the engine is reached: the section `[engine]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Options {
+    /// Address of the engine, such as `unix:///var/run/docker.sock` or `tcp://192.0.2.7:2376`; default: `DOCKER_HOST`, else the local socket.
+    pub host: Option<String>,
+    /// Folder with `ca.pem`, `cert.pem` and `key.pem` for a tcp engine with TLS; default: `DOCKER_CERT_PATH` when `DOCKER_TLS_VERIFY` is set.
+    pub cert_path: Option<String>,
+    /// Seconds the engine may take to answer one request.
+    pub timeout_s: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { host: None, cert_path: None, timeout_s: 60 }
+    }
+}

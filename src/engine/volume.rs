@@ -1,0 +1,104 @@
+use std::time::Duration;
+
+use bollard::models::VolumeCreateRequest;
+use bollard::query_parameters::RemoveVolumeOptions;
+use bollard::query_parameters::UploadToContainerOptionsBuilder;
+use tokio_util::sync::CancellationToken;
+
+use super::ContainerSpec;
+use super::Engine;
+use super::Error;
+use super::Labels;
+use super::Mount;
+use super::bounded::bounded;
+
+/// Where a filler container sees the volume it fills.
+const TARGET: &str = "/fill";
+
+/// One entry to put into a volume.
+#[derive(Clone, Debug)]
+pub struct VolumeFile {
+    /// Relative to the volume; empty stands for the volume's own folder.
+    pub path: String,
+    pub mode: u32,
+    pub uid: u64,
+    pub gid: u64,
+    /// `None` makes a folder.
+    pub content: Option<bytes::Bytes>,
+}
+
+impl Engine {
+    /// Returns whether a volume of this name exists.
+    pub async fn volume_exists(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
+        match bounded(|| format!("look at the volume `{name}`"), cancel, self.timeout, self.docker.inspect_volume(name)).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn create_volume(&self, name: &str, labels: &Labels, cancel: &CancellationToken) -> Result<(), Error> {
+        let request = VolumeCreateRequest { name: Some(name.to_owned()), labels: Some(labels.to_map()), ..VolumeCreateRequest::default() };
+        bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
+    }
+
+    /// Removes the volume; one that is gone or in use is left.
+    pub async fn remove_volume(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
+        let request = self.docker.remove_volume(name, None::<RemoveVolumeOptions>);
+        match bounded(|| format!("remove the volume `{name}`"), cancel, self.timeout, request).await {
+            Ok(()) => Ok(true),
+            Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Puts files into a volume through a container that is created from `filler` and never started.
+    ///
+    /// The engine unpacks an archive on the host's side of a container; on one that has run a model's command that is an attack
+    /// surface (CVE-2018-15664, CVE-2026-41567), so it is done here and nowhere else.
+    pub async fn fill_volume(
+        &self,
+        volume: &str,
+        filler: &ContainerSpec,
+        files: &[VolumeFile],
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let archive = archive(files)
+            .map_err(|source| Error::Lost { doing: format!("pack the files of the volume `{volume}`"), source: source.into() })?;
+        let mut spec = filler.clone();
+        // Not even by mistake could it run anything.
+        spec.entrypoint = vec!["/never-started".to_owned()];
+        spec.mounts = vec![Mount::Volume { name: volume.to_owned(), target: TARGET.to_owned(), read_only: false }];
+        let id = self.create(&spec, cancel).await?;
+        let options = UploadToContainerOptionsBuilder::default().path(TARGET).build();
+        let request = self.docker.upload_to_container(&id.0, Some(options), bollard::body_full(archive));
+        let within = self.timeout + Duration::from_secs(60);
+        let outcome = bounded(|| format!("fill the volume `{volume}`"), cancel, within, request).await;
+        self.remove(&id).await?;
+        outcome
+    }
+}
+
+fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for file in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_mode(file.mode);
+        header.set_uid(file.uid);
+        header.set_gid(file.gid);
+        let path = if file.path.is_empty() { "./" } else { &file.path };
+        match &file.content {
+            Some(content) => {
+                header.set_entry_type(tar::EntryType::Regular);
+                header.set_size(content.len() as u64);
+                archive.append_data(&mut header, path, content.as_ref())?;
+            }
+            None => {
+                header.set_entry_type(tar::EntryType::Directory);
+                header.set_size(0);
+                archive.append_data(&mut header, path, std::io::empty())?;
+            }
+        }
+    }
+    archive.into_inner().map(bytes::Bytes::from)
+}
