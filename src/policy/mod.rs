@@ -1,1 +1,24 @@
-//! The policy room.
+//! What may be done: the action itself, what it needs, and the verdict. Pure: no I/O, no clock, no waiting.
+//!
+//! Policy judges the very value that is carried out later, so that nothing can change between the two; [`Approved`] is the
+//! proof, and only this room can make one. Asking a person is the pipeline's job. Start with [`Action`], then [`Policy::judge`].
+
+mod action;
+mod approved;
+mod judge;
+mod options;
+mod protected;
+mod rule;
+
+pub use action::Action;
+pub use action::HostCall;
+pub use action::capabilities;
+pub use approved::Approved;
+pub use judge::Mode;
+pub use judge::Policy;
+pub use judge::Question;
+pub use judge::Verdict;
+pub use options::Options;
+pub use protected::protected_name;
+pub use rule::Rule;
+pub use rule::RuleError;

@@ -1,0 +1,65 @@
+use crate::event::Capability;
+use crate::policy::protected::protected_name;
+use crate::wire::BytesPath;
+use crate::wire::Call;
+
+/// One thing to carry out: in the box, or by the host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    Box(Call),
+    Host(HostCall),
+}
+
+/// What does not run in the box.
+#[derive(Clone, Debug, PartialEq)]
+pub enum HostCall {
+    /// Reads lines of a result that was too long to show.
+    ReadArtifact {
+        id: String,
+        /// First line, from 1.
+        offset: u64,
+        limit: u64,
+    },
+}
+
+impl Action {
+    /// Returns whether it changes nothing, so that several may run at once and a denial blocks nothing.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::Box(Call::ReadFile(_) | Call::ListDirectory(_) | Call::Glob(_) | Call::Grep(_))
+            | Self::Host(HostCall::ReadArtifact { .. }) => true,
+            Self::Box(Call::WriteFile(_) | Call::EditFile(_) | Call::Bash(_) | Call::Exec(_)) => false,
+        }
+    }
+}
+
+/// Returns what carrying out an action needs.
+pub fn capabilities(action: &Action) -> Vec<Capability> {
+    match action {
+        Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
+        Action::Box(call) => match call {
+            Call::ReadFile(read) => reading(read.path.as_ref()),
+            Call::Grep(grep) => reading(Some(&grep.path)),
+            Call::ListDirectory(_) | Call::Glob(_) => vec![Capability::ReadFiles],
+            Call::WriteFile(write) => writing(&write.path),
+            Call::EditFile(edit) => writing(&edit.path),
+            // What a command does is read only to ask less often; that comes with the reading of commands.
+            Call::Bash(_) | Call::Exec(_) => vec![Capability::RunInBox],
+        },
+    }
+}
+
+fn reading(path: Option<&BytesPath>) -> Vec<Capability> {
+    let secret = path.and_then(protected_name).filter(|protected| protected.is_secret);
+    match secret {
+        Some(protected) => vec![Capability::ReadFiles, Capability::ProtectedName { name: protected.name }],
+        None => vec![Capability::ReadFiles],
+    }
+}
+
+fn writing(path: &BytesPath) -> Vec<Capability> {
+    match protected_name(path) {
+        Some(protected) => vec![Capability::WriteFiles, Capability::ProtectedName { name: protected.name }],
+        None => vec![Capability::WriteFiles],
+    }
+}

@@ -1,0 +1,108 @@
+use crate::wire::BytesPath;
+
+/// A file that is protected by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// The part of the path that is protected.
+    pub name: String,
+    /// Its name alone says that it holds a secret: reading is protected too.
+    pub is_secret: bool,
+}
+
+/// Endings that mark an example of a secret file rather than the file.
+const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
+const FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
+const FILES: [&str; 4] = [".env", ".netrc", ".pypirc", ".npmrc"];
+const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "csv", ""];
+
+/// Returns why a path is protected, if it is (`inventory.md` PERM-8).
+///
+/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is `.env`. This only decides whether to
+/// ask; that a box cannot leave the project is the kernel's doing.
+pub fn protected_name(path: &BytesPath) -> Option<Protected> {
+    let text = path.to_text();
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+    let last = parts.len().checked_sub(1)?;
+    parts.iter().enumerate().find_map(|(at, part)| {
+        let folded = fold(part);
+        let hit = |is_secret| Some(Protected { name: (*part).to_owned(), is_secret });
+        if FOLDERS.contains(&folded.as_str()) {
+            return hit(true);
+        }
+        if folded == ".git" {
+            return hit(false);
+        }
+        if at != last {
+            return None;
+        }
+        if is_secret_file(&folded) {
+            return hit(true);
+        }
+        let (stem, suffix) = folded.rsplit_once('.').unwrap_or((&folded, ""));
+        let credentials = stem.contains("credentials") && CREDENTIAL_SUFFIXES.contains(&suffix);
+        if suffix == "pem" || suffix == "key" || credentials { hit(false) } else { None }
+    })
+}
+
+fn is_secret_file(name: &str) -> bool {
+    if FILES.contains(&name) {
+        return true;
+    }
+    if let Some(rest) = name.strip_prefix(".env.") {
+        return !EXAMPLES.iter().any(|example| format!(".{rest}").ends_with(example));
+    }
+    name.strip_prefix("id_").is_some_and(|rest| matches!(rest, "rsa" | "dsa" | "ecdsa" | "ed25519" | "ecdsa_sk" | "ed25519_sk"))
+}
+
+/// Folds case, and drops what some file systems ignore in names: HFS+ zero-width characters, trailing dots and spaces.
+fn fold(part: &str) -> String {
+    let kept: String = part
+        .chars()
+        .filter(|c| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}'))
+        .collect();
+    kept.trim_end_matches(['.', ' ']).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, expected: Option<(&str, bool)>) {
+        let found = protected_name(&BytesPath::from_text(path));
+        assert_eq!(found, expected.map(|(name, is_secret)| Protected { name: name.to_owned(), is_secret }), "{path}");
+    }
+
+    #[test]
+    fn secrets_are_known_by_their_names() {
+        check(".env", Some((".env", true)));
+        check("deploy/.env.production", Some((".env.production", true)));
+        check(".ENV", Some((".ENV", true)));
+        check("home/.ssh/config", Some((".ssh", true)));
+        check("id_ed25519", Some(("id_ed25519", true)));
+        check("certs/server.key", Some(("server.key", false)));
+        check("aws-credentials.json", Some(("aws-credentials.json", false)));
+        check("credentials", Some(("credentials", false)));
+        check(".git/config", Some((".git", false)));
+        check("sub/.g\u{200b}it/hooks/x", Some((".g\u{200b}it", false)));
+        check(".git./config", Some((".git.", false)));
+    }
+
+    #[test]
+    fn everyday_files_are_not() {
+        for path in [
+            ".env.example",
+            ".env.local.template",
+            "src/main.rs",
+            "id_card.py",
+            "id_rsa.pub",
+            "keyboard.rs",
+            "credentials.rs",
+            ".gitignore",
+            "",
+            ".",
+        ] {
+            check(path, None);
+        }
+    }
+}
