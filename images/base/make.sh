@@ -49,7 +49,9 @@ fi
 # Not /tmp: it is often small, and mounted nodev or noexec, which debootstrap cannot use.
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/podbay-base.XXXXXX")
 root=$work/root
+child=
 clean() {
+    [ -z "$child" ] || { kill -TERM "-$child" 2>/dev/null && wait "$child"; } || true
     # A debootstrap that was killed leaves these mounted; rm must never walk into them.
     for at in dev/pts dev/shm dev proc sys; do umount "$root/$at" 2>/dev/null || true; done
     rm -rf --one-file-system "$work"
@@ -70,7 +72,7 @@ if ! known "$keyring"; then
     mkdir -p "$apt/state/lists/partial" "$apt/cache/archives/partial"
     printf 'deb [signed-by=%s] %s trixie main\n' "$keyring" "$mirror" >"$apt/sources"
     private="-o Dir::State=$apt/state -o Dir::Cache=$apt/cache -o Dir::Etc::SourceList=$apt/sources
-        -o Dir::Etc::SourceParts=/dev/null -o Dir::Etc::Parts=/dev/null -o APT::Sandbox::User=root
+        -o Dir::Etc::SourceParts=/dev/null -o APT::Sandbox::User=root
         -o APT::Update::Error-Mode=any -o APT::Get::AllowUnauthenticated=false -o Acquire::AllowInsecureRepositories=false"
     # shellcheck disable=SC2086 # a list of words on purpose
     (cd "$apt" && apt-get $private -q update && apt-get $private -q download debian-archive-keyring) >&2 ||
@@ -84,8 +86,13 @@ fi
 script=
 [ -e "/usr/share/debootstrap/scripts/$suite" ] || script=/usr/share/debootstrap/scripts/sid
 # Without --force-check-gpg a missing keyring is only a warning.
+# In the background and in a session of its own, because a shell hears a signal only between commands
+# and because what debootstrap itself started has to end with it.
 # shellcheck disable=SC2086 # no word at all when empty
-debootstrap --variant=minbase --force-check-gpg --keyring="$keyring" "$suite" "$root" "$mirror" $script >&2
+setsid debootstrap --variant=minbase --force-check-gpg --keyring="$keyring" "$suite" "$root" "$mirror" $script >&2 &
+child=$!
+wait "$child" || die 1 "debootstrap failed"
+child=
 
 say "$suite: cleaning"
 # The machine's own mirror, proxy, names and resolver stay on the machine.
@@ -132,7 +139,9 @@ pack() {
 }
 say "$suite: writing"
 if [ -n "$tag" ]; then
-    pack | docker import --change 'CMD ["bash"]' - "$tag" >&2
+    # Not through a pipe: plain sh would take a broken tar for a whole one.
+    pack >"$work/rootfs.tar"
+    docker import --change 'CMD ["bash"]' "$work/rootfs.tar" "$tag" >&2
 else
     pack
 fi
