@@ -6,9 +6,12 @@
 
 mod capability;
 mod command;
+mod duration;
 mod id;
 mod kind;
+mod line;
 mod secret;
+mod size;
 mod usage;
 
 use std::sync::Arc;
@@ -17,6 +20,7 @@ pub use capability::Capability;
 pub use capability::Decision;
 pub use command::Answer;
 pub use command::Command;
+pub use duration::Seconds;
 pub use id::InstanceId;
 pub use id::SessionId;
 pub use kind::CallStatus;
@@ -28,7 +32,10 @@ pub use kind::RunStatus;
 pub use kind::ToolCall;
 pub use kind::ToolMode;
 pub use kind::Unit;
+pub use line::is_hidden;
+pub use line::json_line;
 pub use secret::Secret;
+pub use size::ByteSize;
 pub use usage::Usage;
 
 /// Where a room sends what happens; cheap to clone, never blocks for long.
