@@ -1,1 +1,44 @@
-//! The session room.
+//! What a session leaves on disk: its events as JSON lines, the large outputs beside them, and the folder that holds both.
+//!
+//! Nothing here decides what is worth an event (`tools` and `agent` do) or locks a project (`sandbox` does), and what it renders as text
+//! is not yet safe for a terminal (`ui::text` is). A log is only ever appended to. It may end anywhere, in the middle of a character if
+//! need be, so reading gives what is whole and says what was not.
+//!
+//! Start with [`Log`], then [`read`].
+
+mod artifact;
+mod disk;
+mod error;
+mod find;
+mod journal;
+mod list;
+mod log;
+mod options;
+mod record;
+mod repair;
+mod show;
+mod state;
+
+pub use artifact::Artifacts;
+pub use artifact::Page;
+pub use artifact::Stored;
+pub use error::Error;
+pub use find::Found;
+pub use find::find;
+pub use find::remove;
+pub use list::Summary;
+pub use list::list;
+pub use log::Log;
+pub use options::Options;
+pub use record::Header;
+pub use record::Problem;
+pub use record::Records;
+pub use record::read;
+pub use repair::Repair;
+pub use repair::repair_tail;
+pub use show::raw;
+pub use show::show;
+pub use state::State;
+
+/// The log's format; it rises only when an older Podbay would misread a newer log. New kinds and new fields do not count.
+pub const VERSION: u32 = 1;

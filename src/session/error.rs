@@ -1,0 +1,95 @@
+use std::io;
+use std::path::PathBuf;
+
+/// Why something about the state folder or a session could not be done.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("find the state folder: none of PODBAY_HOME, XDG_STATE_HOME and HOME is set")]
+    NoHome,
+    #[error("use the state folder `{}`: it is {what}", path.display())]
+    Unsafe { path: PathBuf, what: String },
+    #[error("{action} `{}`", path.display())]
+    Io {
+        /// What was being done, such as "open".
+        action: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("start the session log: its first record must be `session_started` of version {}, not {got}", super::VERSION)]
+    NotAHeader { got: String },
+    #[error("read `{}`: it holds no session", path.display())]
+    NoRecords { path: PathBuf },
+    #[error("read `{}`: its format is version {version}, and this Podbay reads up to {}", path.display(), super::VERSION)]
+    Newer { path: PathBuf, version: u32 },
+    #[error("write the session log `{}`; its records are kept in memory until it can be written", path.display())]
+    Unwritten {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("write the session log `{}`: memory for its records is full too, {lost} are lost so far", path.display())]
+    Lost { path: PathBuf, lost: u64 },
+    #[error("find a session: there is none yet")]
+    NoSession,
+    #[error("find the session `{wanted}`")]
+    UnknownSession { wanted: String, near: Vec<String> },
+    #[error("find the session `{wanted}`: {} sessions begin so", matches.len())]
+    Ambiguous { wanted: String, matches: Vec<String> },
+    #[error("open the artifact `{id}`: an artifact's name is made of letters, digits, `-` and `_`")]
+    BadArtifact { id: String },
+    #[error("open the artifact `{id}`: this session has none of that name")]
+    NoArtifact { id: String, near: Vec<String> },
+    #[error("keep an output of {size} bytes: the artifacts of one session may take {max} bytes")]
+    ArtifactTooLarge { size: u64, max: u64 },
+}
+
+impl Error {
+    pub(super) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoHome => Some("set PODBAY_HOME to a folder of your own".to_owned()),
+            Self::Unsafe { path, .. } => {
+                Some(format!("Podbay keeps sessions in a real folder that you own; move `{}` away, or set PODBAY_HOME", path.display()))
+            }
+            Self::Io { source, .. } | Self::Unwritten { source, .. } => hint_io(source),
+            Self::NotAHeader { .. } | Self::ArtifactTooLarge { .. } | Self::BadArtifact { .. } => None,
+            Self::NoRecords { .. } => Some("`podbay sessions list` shows the sessions that can be read".to_owned()),
+            Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
+            Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
+            Self::NoSession => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
+            Self::UnknownSession { near, .. } if near.is_empty() => Some("`podbay sessions list` shows them all".to_owned()),
+            Self::UnknownSession { near, .. } => Some(format!("did you mean {}?", either(near))),
+            Self::Ambiguous { matches, .. } => Some(format!("write more of it: {}", either(matches))),
+            Self::NoArtifact { near, .. } if near.is_empty() => Some("it may have been dropped to make room".to_owned()),
+            Self::NoArtifact { near, .. } => Some(format!("the newest are {}", either(near))),
+        }
+    }
+}
+
+fn hint_io(source: &io::Error) -> Option<String> {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            Some("the disk is full: free some space, or set PODBAY_HOME".to_owned())
+        }
+        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
+            Some("the state folder must be writable: set PODBAY_HOME to a folder that is".to_owned())
+        }
+        _ => None,
+    }
+}
+
+fn either(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().take(5).map(|name| format!("`{name}`")).collect();
+    match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((_, rest)) if names.len() > 5 => format!("{}, … ({} in all)", rest.join(", "), names.len()),
+        Some((last, rest)) => format!("{} or {last}", rest.join(", ")),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,95 @@
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use crate::event::SessionId;
+
+use super::Error;
+use super::State;
+use super::list;
+
+/// A session that was looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    pub session: SessionId,
+    pub path: PathBuf,
+}
+
+/// Finds a session by its id, the beginning of its id, or the word `last`.
+pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
+    if wanted == "last" {
+        return list(state)?
+            .into_iter()
+            .next()
+            .map(|summary| Found { session: summary.session, path: summary.path })
+            .ok_or(Error::NoSession);
+    }
+    let all = files(state)?;
+    if let Some(exact) = all.iter().find(|found| found.session.as_str() == wanted) {
+        return Ok(exact.clone());
+    }
+    let mut matches: Vec<Found> =
+        all.iter().filter(|found| !wanted.is_empty() && found.session.as_str().starts_with(wanted)).cloned().collect();
+    match matches.len() {
+        1 => Ok(matches.remove(0)),
+        0 if all.is_empty() => Err(Error::NoSession),
+        0 => Err(Error::UnknownSession { wanted: wanted.to_owned(), near: near(wanted, &all) }),
+        _ => Err(Error::Ambiguous { wanted: wanted.to_owned(), matches: matches.iter().map(|found| found.session.to_string()).collect() }),
+    }
+}
+
+/// Removes a session: its log, what a repair kept of it, and its artifacts.
+pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
+    let gone = |result: io::Result<()>| match result {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    };
+    let artifacts = state.artifacts(&found.session);
+    gone(fs::remove_dir_all(&artifacts)).map_err(Error::io("remove", &artifacts))?;
+    let mut kept = found.path.as_os_str().to_owned();
+    kept.push(".bak");
+    gone(fs::remove_file(&kept)).map_err(Error::io("remove", &kept))?;
+    gone(fs::remove_file(&found.path)).map_err(Error::io("remove", &found.path))
+}
+
+pub(super) fn file_name(at: Timestamp, session: &SessionId) -> String {
+    format!("{}_{session}.jsonl", at.strftime("%Y-%m-%d"))
+}
+
+/// Returns the session that a log's name tells.
+pub(super) fn session_of(path: &Path) -> Option<SessionId> {
+    let (_, session) = path.file_name()?.to_str()?.strip_suffix(".jsonl")?.split_once('_')?;
+    session.parse().ok()
+}
+
+/// Returns all logs, in no order.
+pub(super) fn files(state: &State) -> Result<Vec<Found>, Error> {
+    let folder = state.sessions();
+    let mut all = Vec::new();
+    for entry in fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+        let path = entry.map_err(Error::io("read", &folder))?.path();
+        if let Some(session) = session_of(&path) {
+            all.push(Found { session, path });
+        }
+    }
+    Ok(all)
+}
+
+/// Returns ids that a slip of the fingers may have meant: one or two characters off, or with the words somewhere inside.
+fn near(wanted: &str, all: &[Found]) -> Vec<String> {
+    let mut close: Vec<(usize, &str)> = all
+        .iter()
+        .map(|found| found.session.as_str())
+        .filter_map(|id| {
+            // Of an abbreviation only as much of the id counts as was written.
+            let head = &id[..id.len().min(wanted.len())];
+            let off = head.bytes().zip(wanted.bytes()).filter(|(a, b)| a != b).count() + wanted.len() - head.len();
+            (off <= 2 && off < wanted.len() || wanted.len() >= 3 && id.contains(wanted)).then_some((off, id))
+        })
+        .collect();
+    close.sort_unstable();
+    close.into_iter().take(5).map(|(_, id)| id.to_owned()).collect()
+}

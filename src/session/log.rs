@@ -1,0 +1,312 @@
+use std::collections::VecDeque;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::Secret;
+use crate::event::SessionId;
+use crate::event::json_line;
+
+use super::Error;
+use super::Options;
+use super::Records;
+use super::Repair;
+use super::State;
+use super::VERSION;
+use super::disk;
+use super::disk::Disk;
+use super::find;
+use super::journal::Journal;
+use super::read;
+use super::repair_tail;
+use super::state;
+
+/// What may wait in memory while the disk refuses it.
+const PENDING_MAX: usize = 16 << 20;
+
+/// The log of one session, open for appending.
+///
+/// A disk that is full or broken never ends a run: what cannot be written waits in memory, whole, and goes first with the next append.
+pub struct Log {
+    path: PathBuf,
+    session: SessionId,
+    disk: Box<dyn Disk>,
+    /// Up to here the file holds whole records.
+    good: u64,
+    pending: VecDeque<String>,
+    pending_bytes: usize,
+    lost: u64,
+    told: bool,
+    told_lost: bool,
+    journal: Journal,
+    secrets: Vec<Secret>,
+}
+
+impl Log {
+    /// Makes a new log, whose first record is `header`.
+    pub fn create(state: &State, header: &Event, options: &Options) -> Result<Self, Error> {
+        let Kind::SessionStarted { version: VERSION, session, .. } = &header.kind else {
+            return Err(Error::NotAHeader { got: kind_name(header) });
+        };
+        state::own(&state.sessions())?;
+        let path = state.sessions().join(find::file_name(header.at, session));
+        let file = disk::open_append(&path, true).map_err(Error::io("make", &path))?;
+        let mut log = Self::over(path, session.clone(), Box::new(file), 0, Journal::new(state.events(), options.events_max.bytes()));
+        log.append(header)?;
+        Ok(log)
+    }
+
+    /// Opens an existing log to go on with it: reads it, repairs its end, and appends from there.
+    pub fn resume(state: &State, path: &Path, options: &Options) -> Result<(Self, Records, Option<Repair>), Error> {
+        // Reading comes first: a log of a newer format is refused before anything of it is touched.
+        let records = read(path)?;
+        let repair = repair_tail(path)?;
+        let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
+        let good = file.metadata().map_err(Error::io("look at", path))?.len();
+        let session = records.session.clone();
+        let log = Self::over(path.to_owned(), session, Box::new(file), good, Journal::new(state.events(), options.events_max.bytes()));
+        Ok((log, records, repair))
+    }
+
+    fn over(path: PathBuf, session: SessionId, disk: Box<dyn Disk>, good: u64, journal: Journal) -> Self {
+        Self {
+            path,
+            session,
+            disk,
+            good,
+            pending: VecDeque::new(),
+            pending_bytes: 0,
+            lost: 0,
+            told: false,
+            told_lost: false,
+            journal,
+            secrets: Vec::new(),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Names a value that no record may hold; it is written as `***`.
+    pub fn hide(&mut self, secret: Secret) {
+        // A secret of a few characters would blot out ordinary text and hides nothing worth it.
+        if secret.expose().len() >= 6 {
+            self.secrets.push(secret);
+        }
+    }
+
+    /// Returns how many records wait for a disk that takes them.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Appends one event, if it is durable.
+    ///
+    /// An error is worth one warning and nothing more: it is returned once per trouble, and the log goes on trying. `Ok` does not mean
+    /// that the record is written; [`Log::pending`] says what is not.
+    pub fn append(&mut self, event: &Event) -> Result<(), Error> {
+        if !event.durable() {
+            return Ok(());
+        }
+        let line = self.line(event);
+        // The shared journal is a convenience: what it lacks, the session's own log has.
+        self.journal.append(&line);
+        let mut newly_lost = false;
+        if self.pending_bytes + line.len() > PENDING_MAX {
+            self.lost += 1;
+            newly_lost = !std::mem::replace(&mut self.told_lost, true);
+        } else {
+            self.pending_bytes += line.len();
+            self.pending.push_back(line);
+        }
+        let flushed = self.flush();
+        if newly_lost && !self.pending.is_empty() {
+            return Err(Error::Lost { path: self.path.clone(), lost: self.lost });
+        }
+        flushed
+    }
+
+    /// Writes what waits, and waits until all of it would survive a power cut. Called at the end of each turn.
+    pub fn sync(&mut self) -> Result<(), Error> {
+        self.flush()?;
+        self.journal.sync();
+        match self.disk.sync() {
+            Err(source) if !std::mem::replace(&mut self.told, true) => Err(Error::Unwritten { path: self.path.clone(), source }),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), Error> {
+        while let Some(line) = self.pending.front() {
+            if let Err(source) = self.disk.append(line.as_bytes()) {
+                // Half a record must not stay: the next one would be fused to it. Where even this fails, reading copes.
+                let _ = self.disk.truncate(self.good);
+                let told = std::mem::replace(&mut self.told, true);
+                return if told { Ok(()) } else { Err(Error::Unwritten { path: self.path.clone(), source }) };
+            }
+            self.good += line.len() as u64;
+            self.pending_bytes -= line.len();
+            self.pending.pop_front();
+        }
+        self.told = false;
+        if self.lost > 0 {
+            let message = format!("the session log has a gap: {} records could not be kept while the disk refused them", self.lost);
+            self.lost = 0;
+            self.told_lost = false;
+            let line = self.line(&Event::now(Kind::Warning { message }));
+            self.pending_bytes += line.len();
+            self.pending.push_back(line);
+            return self.flush();
+        }
+        Ok(())
+    }
+
+    fn line(&self, event: &Event) -> String {
+        let mut line = json_line(event).expect("an event is made of strings, numbers and lists of them");
+        for secret in &self.secrets {
+            // Inside of a JSON string the secret stands in its escaped form.
+            let escaped = json_line(secret.expose()).expect("a string is JSON");
+            let inner = &escaped[1..escaped.len() - 1];
+            if line.contains(inner) {
+                line = line.replace(inner, "***");
+            }
+        }
+        line.push('\n');
+        line
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        let _ = self.flush();
+        if !self.pending.is_empty() {
+            tracing::warn!(path = %self.path.display(), records = self.pending.len(), "the session log ends without its last records");
+        }
+    }
+}
+
+fn kind_name(event: &Event) -> String {
+    match &event.kind {
+        Kind::SessionStarted { version, .. } => format!("version {version}"),
+        _ => "another event".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A disk of so many bytes; what does not fit is written in part, as a real one does.
+    struct Small {
+        bytes: Arc<Mutex<Vec<u8>>>,
+        room: Arc<Mutex<usize>>,
+    }
+
+    impl Disk for Small {
+        fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+            let room = *self.room.lock().expect("no test panics while it holds this");
+            let mut disk = self.bytes.lock().expect("no test panics while it holds this");
+            let fits = room.saturating_sub(disk.len()).min(bytes.len());
+            disk.extend_from_slice(&bytes[..fits]);
+            if fits < bytes.len() { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn truncate(&mut self, length: u64) -> io::Result<()> {
+            self.bytes.lock().expect("no test panics while it holds this").truncate(length as usize);
+            Ok(())
+        }
+
+        fn sync(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    struct Full {
+        log: Log,
+        bytes: Arc<Mutex<Vec<u8>>>,
+        room: Arc<Mutex<usize>>,
+    }
+
+    impl Full {
+        fn new(room: usize) -> Self {
+            let (bytes, room) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(room)));
+            let disk = Small { bytes: Arc::clone(&bytes), room: Arc::clone(&room) };
+            let log = Log::over("log".into(), SessionId::random(), Box::new(disk), 0, Journal::nowhere());
+            Self { log, bytes, room }
+        }
+
+        fn say(&mut self, text: &str) -> Result<(), Error> {
+            self.log.append(&Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind: Kind::UserMessage { text: text.into() } })
+        }
+
+        fn set_room(&self, room: usize) {
+            *self.room.lock().expect("no test panics while it holds this") = room;
+        }
+
+        fn texts(&self) -> Vec<String> {
+            let bytes = self.bytes.lock().expect("no test panics while it holds this");
+            std::str::from_utf8(&bytes)
+                .expect("whole characters")
+                .lines()
+                .map(|line| match serde_json::from_str::<Event>(line).expect("a whole record").kind {
+                    Kind::UserMessage { text } => text,
+                    Kind::Warning { message } => message,
+                    other => panic!("unexpected {other:?}"),
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn a_full_disk_is_told_once_and_nothing_is_lost() {
+        let mut full = Full::new(100);
+        full.say("one").expect("fits");
+        let error = full.say("two, which is too long for what is left").expect_err("told");
+        assert_eq!(error.to_string(), "write the session log `log`; its records are kept in memory until it can be written");
+        assert_eq!(error.hint().as_deref(), Some("the disk is full: free some space, or set PODBAY_HOME"));
+        full.say("three").expect("not told again");
+        assert_eq!(full.texts(), ["one"], "half a record was taken back");
+        assert_eq!(full.log.pending(), 2);
+        full.set_room(10_000);
+        full.log.sync().expect("all goes out");
+        full.say("four").expect("goes on");
+        assert_eq!(full.texts(), ["one", "two, which is too long for what is left", "three", "four"]);
+        full.set_room(0);
+        full.say("five").expect_err("a new trouble is told anew");
+    }
+
+    #[test]
+    fn what_memory_cannot_hold_either_is_counted_and_said_in_the_log() {
+        let mut full = Full::new(0);
+        let long = "x".repeat(PENDING_MAX / 2 - 1000);
+        full.say(&long).expect_err("told");
+        full.say(&long).expect("waits");
+        let error = full.say(&long).expect_err("told that records are lost");
+        assert!(matches!(error, Error::Lost { lost: 1, .. }), "{error}");
+        full.say(&long).expect("not told again");
+        full.set_room(usize::MAX);
+        full.log.sync().expect("all goes out");
+        let texts = full.texts();
+        assert_eq!(texts.len(), 3);
+        assert_eq!(texts[2], "the session log has a gap: 2 records could not be kept while the disk refused them");
+    }
+
+    #[test]
+    fn a_hidden_secret_is_never_written() {
+        let mut full = Full::new(10_000);
+        full.log.hide(Secret::new("sk-\"quoted\"-123"));
+        full.log.hide(Secret::new("a"));
+        full.say("the key is sk-\"quoted\"-123, and a word").expect("writes");
+        assert_eq!(full.texts(), ["the key is ***, and a word"]);
+    }
+}

@@ -1,0 +1,23 @@
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::event::ByteSize;
+
+/// What is kept of a session, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Options {
+    /// A result larger than this is kept whole as an artifact, and the model reads a part of it.
+    pub artifact_threshold: ByteSize,
+    /// What the artifacts of one session may take together; the oldest go first.
+    pub artifacts_max: ByteSize,
+    /// `events.jsonl` is set aside as `events.jsonl.1` when it is this large.
+    pub events_max: ByteSize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { artifact_threshold: ByteSize::kib(10), artifacts_max: ByteSize::mib(256), events_max: ByteSize::mib(16) }
+    }
+}

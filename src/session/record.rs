@@ -1,0 +1,194 @@
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::SessionId;
+
+use super::Error;
+use super::VERSION;
+use super::disk;
+use super::find;
+
+/// No record of ours comes near; what is longer is no record.
+const LINE_MAX: u64 = 64 << 20;
+
+/// What a log holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records {
+    pub session: SessionId,
+    /// `None` where the first record is damaged; the rest is still worth reading.
+    pub header: Option<Header>,
+    /// All whole records in order, the header's own among them.
+    pub events: Vec<Event>,
+    /// What could not be read.
+    pub problems: Vec<Problem>,
+}
+
+/// What the first record of a log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub at: Timestamp,
+    pub session: SessionId,
+    pub podbay: String,
+    pub project: String,
+    pub mode: String,
+    pub task: Option<String>,
+}
+
+impl Header {
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        let Kind::SessionStarted { session, podbay, project, mode, task, .. } = &event.kind else { return None };
+        Some(Self {
+            at: event.at,
+            session: session.clone(),
+            podbay: podbay.clone(),
+            project: project.clone(),
+            mode: mode.clone(),
+            task: task.clone(),
+        })
+    }
+}
+
+/// Something in a log that is no record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Counted from 1.
+    pub line: u64,
+    pub what: String,
+}
+
+/// Reads a log, however it ended.
+///
+/// A torn last line, blocks of zero bytes, records fused to one line and records of a kind that is not known are all survived; only a
+/// file without any record, and one of a newer format, is an error.
+pub fn read(path: &Path) -> Result<Records, Error> {
+    let file = disk::open_read(path).map_err(Error::io("open", path))?;
+    let mut events = Vec::new();
+    let mut problems = Vec::new();
+    scan(BufReader::new(file), |line, found| match found {
+        Piece::Record(value) => {
+            let (event, problem) = to_event(value);
+            events.extend(event);
+            problems.extend(problem.map(|what| Problem { line, what }));
+        }
+        Piece::Damage(what) => problems.push(Problem { line, what }),
+    })
+    .map_err(Error::io("read", path))?;
+    if let Some(Kind::SessionStarted { version, .. }) = events.first().map(|event: &Event| &event.kind)
+        && *version > VERSION
+    {
+        return Err(Error::Newer { path: path.to_owned(), version: *version });
+    }
+    let header = events.first().and_then(Header::of);
+    let named = header.as_ref().map(|header| header.session.clone()).or_else(|| find::session_of(path));
+    match named {
+        Some(session) if !events.is_empty() => Ok(Records { session, header, events, problems }),
+        _ => Err(Error::NoRecords { path: path.to_owned() }),
+    }
+}
+
+/// What a line, or a part of one, turned out to be.
+pub(super) enum Piece {
+    Record(Value),
+    Damage(String),
+}
+
+/// Goes through a log line by line, in bounded memory.
+pub(super) fn scan(mut reader: impl BufRead, mut found: impl FnMut(u64, Piece)) -> std::io::Result<()> {
+    let mut bytes = Vec::new();
+    for line in 1.. {
+        bytes.clear();
+        let n_read = reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut bytes)?;
+        if n_read == 0 {
+            break;
+        }
+        let ended = bytes.last() == Some(&b'\n');
+        pieces(&bytes, ended, |piece| found(line, piece));
+    }
+    Ok(())
+}
+
+/// Takes a line apart: no record where it is blank, one as a rule, several where writes were fused.
+fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
+    let mut rest = line;
+    let mut skipped = false;
+    loop {
+        let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace() || **byte == 0).count();
+        let zeros = rest[..blank].contains(&0);
+        rest = &rest[blank..];
+        if zeros {
+            found(Piece::Damage("a block of zero bytes".to_owned()));
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(value)) if value.is_object() => {
+                rest = &rest[values.byte_offset()..];
+                skipped = false;
+                found(Piece::Record(value));
+            }
+            _ => {
+                if !skipped {
+                    let what = if ended { "a damaged record" } else { "a torn last record" };
+                    found(Piece::Damage(what.to_owned()));
+                }
+                // A torn record may have a whole one right behind it: every record of ours begins with its type.
+                skipped = true;
+                let start = br#"{"type":""#;
+                match rest[1..].windows(start.len()).position(|window| window == start) {
+                    Some(offset) => rest = &rest[1 + offset..],
+                    None => return,
+                }
+            }
+        }
+    }
+}
+
+/// Makes an event of a record. One that has a time but does not read otherwise is kept as unknown, and said.
+pub(super) fn to_event(value: Value) -> (Option<Event>, Option<String>) {
+    let at = value.get("at").and_then(Value::as_str).and_then(|at| at.parse::<Timestamp>().ok());
+    let name = value.get("type").and_then(Value::as_str).unwrap_or("?").to_owned();
+    match (serde_json::from_value::<Event>(value), at) {
+        (Ok(event), _) => (Some(event), None),
+        (Err(error), Some(at)) => (Some(Event { at, kind: Kind::Unknown }), Some(format!("a record `{name}` that does not read: {error}"))),
+        (Err(error), None) => (None, Some(format!("no event: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &[u8], expected: &[&str]) {
+        let mut all = Vec::new();
+        pieces(line, line.ends_with(b"\n"), |piece| {
+            all.push(match piece {
+                Piece::Record(value) => value.to_string(),
+                Piece::Damage(what) => what,
+            });
+        });
+        assert_eq!(all, expected);
+    }
+
+    #[test]
+    fn a_line_gives_what_is_whole_in_it() {
+        check(b"{\"type\":\"a\"}\n", &[r#"{"type":"a"}"#]);
+        check(b"\n", &[]);
+        check(b"{\"type\":\"a\"}{\"type\":\"b\"}\n", &[r#"{"type":"a"}"#, r#"{"type":"b"}"#]);
+        check(b"{\"type\":\"a\",\"te{\"type\":\"b\"}\n", &["a damaged record", r#"{"type":"b"}"#]);
+        check(b"\0\0\0{\"type\":\"a\"}\n", &["a block of zero bytes", r#"{"type":"a"}"#]);
+        check(b"{\"type\":\"a\"}\0\0", &[r#"{"type":"a"}"#, "a block of zero bytes"]);
+        check(b"{\"type\":\"a", &["a torn last record"]);
+        check(b"\xff\xfe\n", &["a damaged record"]);
+        check(b"[1]\n", &["a damaged record"]);
+    }
+}

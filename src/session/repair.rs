@@ -1,0 +1,95 @@
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::Error;
+use super::disk;
+
+/// What was wrong with the end of a log, and put right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The last record was whole and lacked its newline.
+    Ended,
+    /// The last record was torn; it was cut off and kept aside.
+    Cut { bytes: u64, kept: PathBuf },
+}
+
+/// Makes sure that a log ends with a whole line, so that an append cannot be fused to what was there.
+///
+/// What is cut off is kept in a file beside it, `….jsonl.bak`.
+pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
+    let mut file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).map_err(Error::io("open", path))?;
+    let (start, tail) = last_line(&mut file).map_err(Error::io("read", path))?;
+    if tail.is_empty() {
+        return Ok(None);
+    }
+    if serde_json::from_slice::<Value>(&tail).is_ok_and(|value| value.is_object()) {
+        file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n")).map_err(Error::io("repair", path))?;
+        return Ok(Some(Repair::Ended));
+    }
+    let mut kept = path.as_os_str().to_owned();
+    kept.push(".bak");
+    let kept = PathBuf::from(kept);
+    let keep = || -> io::Result<()> {
+        let mut file = disk::open_append(&kept, false)?;
+        file.write_all(&tail)?;
+        file.write_all(b"\n")?;
+        file.sync_data()
+    };
+    keep().map_err(Error::io("write", &kept))?;
+    file.set_len(start).and_then(|()| file.sync_data()).map_err(Error::io("repair", path))?;
+    Ok(Some(Repair::Cut { bytes: tail.len() as u64, kept }))
+}
+
+/// Returns what stands behind the last newline, and where it starts.
+fn last_line(file: &mut (impl Read + Seek)) -> io::Result<(u64, Vec<u8>)> {
+    const BLOCK: u64 = 64 << 10;
+    let mut start = file.seek(SeekFrom::End(0))?;
+    let mut blocks = Vec::new();
+    while start > 0 {
+        let length = BLOCK.min(start);
+        file.seek(SeekFrom::Start(start - length))?;
+        let mut block = vec![0; length as usize];
+        file.read_exact(&mut block)?;
+        if let Some(newline) = block.iter().rposition(|byte| *byte == b'\n') {
+            start = start - length + newline as u64 + 1;
+            blocks.push(block.split_off(newline + 1));
+            break;
+        }
+        start -= length;
+        blocks.push(block);
+    }
+    blocks.reverse();
+    Ok((start, blocks.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, start: u64, tail: &str) {
+        let found = last_line(&mut Cursor::new(text)).expect("memory can be read");
+        assert_eq!(found, (start, tail.as_bytes().to_vec()));
+    }
+
+    #[test]
+    fn the_last_line_is_found_across_blocks() {
+        check("", 0, "");
+        check("a\n", 2, "");
+        check("a\nbc", 2, "bc");
+        check("abc", 0, "abc");
+        let long = "x".repeat(200_000);
+        check(&format!("a\n{long}"), 2, &long);
+    }
+}

@@ -1,0 +1,208 @@
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::io;
+use std::io::BufReader;
+use std::io::Write;
+use std::path::Path;
+
+use crate::event::Answer;
+use crate::event::CallStatus;
+use crate::event::Decision;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::event::json_line;
+
+use super::Error;
+use super::Records;
+use super::disk;
+use super::record;
+
+/// Lines of a result or a command that are shown; the log has them all.
+const LINES_MAX: usize = 12;
+
+/// Renders a session as plain text: who said what, what was called and how it ended.
+///
+/// The text is as the model and the tools wrote it; clean it before a terminal sees it.
+pub fn show(records: &Records) -> String {
+    let mut text = String::new();
+    let unended = unended(&records.events);
+    for (index, event) in records.events.iter().enumerate() {
+        one(&mut text, event);
+        if unended.contains(&index) {
+            text.push_str("   interrupted\n");
+        }
+    }
+    for problem in &records.problems {
+        writeln!(text, "! line {} of the log: {}", problem.line, problem.what).expect(TAKES_ALL);
+    }
+    text
+}
+
+/// Writes the whole records of a log as they are, one line each, and returns how many.
+pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
+    let file = disk::open_read(path).map_err(Error::io("open", path))?;
+    let mut n_records = 0;
+    let mut failed: Option<io::Error> = None;
+    let scanned = record::scan(BufReader::new(file), |_, piece| {
+        if let record::Piece::Record(value) = piece
+            && failed.is_none()
+        {
+            let line = json_line(&value).expect("a JSON value is JSON");
+            failed = writeln!(out, "{line}").err();
+            n_records += 1;
+        }
+    });
+    scanned.and(failed.map_or(Ok(n_records), Err)).map_err(Error::io("export", path))
+}
+
+const TAKES_ALL: &str = "a string takes all that is written";
+
+/// Returns where calls begin that never end. Some servers give every call the same id, so an end belongs to the latest beginning.
+fn unended(events: &[Event]) -> HashSet<usize> {
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    let mut unended = HashSet::new();
+    for (index, event) in events.iter().enumerate() {
+        match &event.kind {
+            Kind::CallStarted { call, .. } => unended.extend(open.insert(call, index)),
+            Kind::CallFinished { call, .. } => {
+                open.remove(call.as_str());
+            }
+            _ => {}
+        }
+    }
+    unended.extend(open.into_values());
+    unended
+}
+
+fn one(text: &mut String, event: &Event) {
+    match &event.kind {
+        Kind::SessionStarted { session, podbay, project, mode, task, .. } => {
+            let at = event.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+            writeln!(text, "session {session}, {at}\nproject {project}, mode {mode}, podbay {podbay}").expect(TAKES_ALL);
+            if let Some(task) = task {
+                said(text, "task", task);
+            }
+        }
+        Kind::ModelReady { model, context, .. } => {
+            let context = context.map(|tokens| format!(", {tokens} tokens of context")).unwrap_or_default();
+            writeln!(text, "model {model}{context}").expect(TAKES_ALL);
+        }
+        Kind::BoxStarted { image, duration_ms } => {
+            writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
+        }
+        Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),
+        Kind::UserMessage { text: message } => said(text, "you", message),
+        Kind::AssistantMessage { text: message, interrupted, .. } => {
+            if !message.trim().is_empty() {
+                said(text, "model", message);
+            }
+            if *interrupted {
+                text.push_str("(cut short)\n");
+            }
+        }
+        Kind::CallDecided { call: _, name, decision, reason } if *decision != Decision::Allow => {
+            let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
+            writeln!(text, "  {name} was {decision}: {reason}").expect(TAKES_ALL);
+        }
+        Kind::PermissionAnswered { answer, .. } => {
+            let answer = match answer {
+                Answer::Allow => "allowed",
+                Answer::AllowSession => "allowed for the session",
+                Answer::Deny => "denied",
+                Answer::Quit => "denied, and the session ended",
+            };
+            writeln!(text, "  you {answer} it").expect(TAKES_ALL);
+        }
+        Kind::CallStarted { name, arguments, .. } => {
+            writeln!(text, "\n-> {name} {}", first_lines(arguments)).expect(TAKES_ALL);
+        }
+        Kind::CallFinished { status, result, artifact, duration_ms, .. } => {
+            writeln!(text, "   {}, {}", status_word(*status), duration(*duration_ms)).expect(TAKES_ALL);
+            if !result.trim().is_empty() {
+                writeln!(text, "   {}", first_lines(result)).expect(TAKES_ALL);
+            }
+            if let Some(artifact) = artifact {
+                writeln!(text, "   all of it: artifact {artifact}").expect(TAKES_ALL);
+            }
+        }
+        Kind::LimitReached { limit, at_end } => {
+            let how = if *at_end { "reached" } else { "near" };
+            writeln!(text, "! the limit of {} is {how}", limit_word(*limit)).expect(TAKES_ALL);
+        }
+        Kind::Interrupted => text.push_str("! interrupted\n"),
+        Kind::Warning { message } => writeln!(text, "! {message}").expect(TAKES_ALL),
+        Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, duration_ms, .. } => {
+            let status = run_word(*status);
+            let tokens = usage.total();
+            write!(text, "\n{status} (exit code {exit_code}): {turns} turns, {tool_calls} calls, {tokens} tokens, ").expect(TAKES_ALL);
+            writeln!(text, "{}", duration(*duration_ms)).expect(TAKES_ALL);
+            if let Some(error) = error {
+                writeln!(text, "error: {error}").expect(TAKES_ALL);
+            }
+        }
+        Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
+        Kind::CallDecided { .. }
+        | Kind::PermissionAsked { .. }
+        | Kind::TextDelta { .. }
+        | Kind::ThinkingDelta { .. }
+        | Kind::CallOutput { .. }
+        | Kind::Progress(_) => {}
+    }
+}
+
+fn said(text: &mut String, who: &str, message: &str) {
+    writeln!(text, "\n{who}:\n{}", message.trim()).expect(TAKES_ALL);
+}
+
+fn first_lines(text: &str) -> String {
+    let mut lines: Vec<&str> = text.trim_end().lines().collect();
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    let mut shown = lines.join("\n   ");
+    if more > 0 {
+        write!(shown, "\n   … {more} more lines").expect(TAKES_ALL);
+    }
+    shown
+}
+
+fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+fn status_word(status: CallStatus) -> &'static str {
+    match status {
+        CallStatus::Ok => "ok",
+        CallStatus::Failed => "failed",
+        CallStatus::Invalid => "invalid",
+        CallStatus::Denied => "denied",
+        CallStatus::Cancelled => "cancelled",
+    }
+}
+
+fn run_word(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Completed => "completed",
+        RunStatus::Failed => "failed",
+        RunStatus::Limit => "stopped at a limit",
+        RunStatus::Blocked => "blocked",
+        RunStatus::Interrupted => "interrupted",
+    }
+}
+
+fn limit_word(limit: LimitKind) -> &'static str {
+    match limit {
+        LimitKind::Turns => "turns",
+        LimitKind::Time => "time",
+        LimitKind::Tokens => "tokens",
+        LimitKind::Cost => "cost",
+        LimitKind::Stuck => "repeated calls",
+        LimitKind::Context => "context",
+    }
+}

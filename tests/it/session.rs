@@ -1,0 +1,420 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::path::PathBuf;
+
+use insta::assert_snapshot;
+use podbay::event::ByteSize;
+use podbay::event::CallStatus;
+use podbay::event::Event;
+use podbay::event::Kind;
+use podbay::event::RunStatus;
+use podbay::event::ToolCall;
+use podbay::event::Usage;
+use podbay::session;
+use podbay::session::Artifacts;
+use podbay::session::Error;
+use podbay::session::Log;
+use podbay::session::Options;
+use podbay::session::Repair;
+use podbay::session::State;
+use tempfile::TempDir;
+
+struct Home {
+    state: State,
+    _temp: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().expect("a folder");
+        let state = State::open(&temp.path().join("state")).expect("opens");
+        Self { state, _temp: temp }
+    }
+
+    fn log(&self, at: &str, id: &str, task: Option<&str>) -> Log {
+        Log::create(&self.state, &header(at, id, task), &Options::default()).expect("a new log")
+    }
+
+    /// A log whose end is as a fixture has it.
+    fn fixture(&self, name: &str) -> PathBuf {
+        let to = self.state.sessions().join("2026-11-21_abcdefghjkmn.jsonl");
+        fs::copy(fixture(name), &to).expect("the fixture is there");
+        to
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/fixtures/sessions").join(name)
+}
+
+fn at(time: &str, kind: Kind) -> Event {
+    Event { at: time.parse().expect("a time"), kind }
+}
+
+fn header(time: &str, id: &str, task: Option<&str>) -> Event {
+    at(
+        time,
+        Kind::SessionStarted {
+            version: 1,
+            session: id.parse().expect("an id"),
+            podbay: "0.1.0".into(),
+            project: "/work/demo".into(),
+            mode: "auto".into(),
+            task: task.map(str::to_owned),
+        },
+    )
+}
+
+fn said(text: &str) -> Event {
+    at("2026-11-21T10:00:01Z", Kind::UserMessage { text: text.into() })
+}
+
+fn finished(status: RunStatus) -> Event {
+    at(
+        "2026-11-21T10:05:00Z",
+        Kind::RunFinished {
+            status,
+            exit_code: 0,
+            response: "done".into(),
+            turns: 2,
+            tool_calls: 1,
+            usage: Usage { prompt: 900, cached: 800, completion: 100, cost_usd: None },
+            limit: None,
+            error: None,
+            duration_ms: 61_500,
+        },
+    )
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).expect("is there").permissions().mode() & 0o777
+}
+
+fn chain(error: &Error) -> String {
+    let mut text = format!("error: {error}");
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        text += &format!("\ncaused by: {cause}");
+        source = cause.source();
+    }
+    if let Some(hint) = error.hint() {
+        text += &format!("\nhint: {hint}");
+    }
+    text
+}
+
+#[test]
+fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
+    let home = Home::new();
+    let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", Some("fix \u{9b}2J it"));
+    log.append(&said("hello")).expect("writes");
+    log.append(&at("2026-11-21T10:00:02Z", Kind::TextDelta { text: "not kept".into() })).expect("is passed over");
+    log.sync().expect("syncs");
+    let text = fs::read_to_string(log.path()).expect("reads");
+    assert_snapshot!(text, @r#"
+    {"type":"session_started","at":"2026-11-21T10:00:00Z","version":1,"session":"abcdefghjkmn","podbay":"0.1.0","project":"/work/demo","mode":"auto","task":"fix \u009b2J it"}
+    {"type":"user_message","at":"2026-11-21T10:00:01Z","text":"hello"}
+    "#);
+    assert!(log.path().ends_with("sessions/2026-11-21_abcdefghjkmn.jsonl"));
+    assert_eq!(fs::read_to_string(home.state.events()).expect("reads"), text, "the journal has the same lines");
+    for folder in [home.state.root(), &home.state.sessions(), &home.state.locks(), &home.state.models(), &home.state.run()] {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    }
+    assert_eq!((mode(log.path()), mode(&home.state.events())), (0o600, 0o600));
+}
+
+#[test]
+fn a_log_begins_with_a_header_and_never_overwrites_another() {
+    let home = Home::new();
+    let error = Log::create(&home.state, &said("hello"), &Options::default()).err().expect("refused");
+    assert_snapshot!(error, @"start the session log: its first record must be `session_started` of version 1, not another event");
+    drop(home.log("2026-11-21T10:00:00Z", "abc", None));
+    let again = Log::create(&home.state, &header("2026-11-21T11:00:00Z", "abc", None), &Options::default());
+    assert!(matches!(again, Err(Error::Io { action: "make", .. })));
+}
+
+#[test]
+fn a_state_folder_that_is_a_link_is_refused_and_an_open_one_is_closed() {
+    let temp = tempfile::tempdir().expect("a folder");
+    let (real, link) = (temp.path().join("real"), temp.path().join("link"));
+    fs::create_dir(&real).expect("makes");
+    fs::set_permissions(&real, fs::Permissions::from_mode(0o755)).expect("sets");
+    symlink(&real, &link).expect("links");
+    let error = State::open(&link).expect_err("refused");
+    let shown = chain(&error).replace(&*temp.path().to_string_lossy(), "TEMP");
+    assert_snapshot!(shown, @"
+    error: use the state folder `TEMP/link`: it is a link
+    hint: Podbay keeps sessions in a real folder that you own; move `TEMP/link` away, or set PODBAY_HOME
+    ");
+    State::open(&real).expect("opens");
+    assert_eq!(mode(&real), 0o700);
+    fs::remove_dir_all(real.join("sessions")).expect("removes");
+    symlink(temp.path(), real.join("sessions")).expect("links");
+    assert!(matches!(State::open(&real), Err(Error::Unsafe { .. })), "a part that is a link is refused too");
+    fs::write(temp.path().join("file"), "").expect("writes");
+    assert!(matches!(State::open(&temp.path().join("file")), Err(Error::Unsafe { .. })));
+}
+
+#[test]
+fn a_state_folder_of_another_user_is_refused() {
+    let temp = tempfile::tempdir().expect("a folder");
+    let (ours, theirs) = (temp.path().join("ours"), temp.path().join("theirs"));
+    fs::create_dir(&theirs).expect("makes");
+    let other = if nix::unistd::geteuid().is_root() {
+        std::os::unix::fs::chown(&theirs, Some(4242), Some(4242)).expect("root may give it away");
+        theirs
+    } else {
+        // The root folder is another user's for everyone but root.
+        PathBuf::from("/")
+    };
+    assert!(matches!(State::open(&other), Err(Error::Unsafe { what, .. }) if what.contains("owned by uid")));
+    State::open(&ours).expect("our own opens");
+}
+
+#[track_caller]
+fn check_reading(name: &str, kinds: &[&str], problems: &[(u64, &str)]) {
+    let records = session::read(&fixture(name)).expect("reads");
+    let read: Vec<String> = records
+        .events
+        .iter()
+        .map(|event| serde_json::to_value(event).expect("is JSON")["type"].as_str().expect("has a type").to_owned())
+        .collect();
+    let told: Vec<(u64, &str)> = records.problems.iter().map(|problem| (problem.line, problem.what.as_str())).collect();
+    assert_eq!((read.iter().map(String::as_str).collect::<Vec<_>>(), told), (kinds.to_vec(), problems.to_vec()));
+}
+
+#[test]
+fn damaged_logs_give_what_is_whole_and_say_what_is_not() {
+    let all = ["session_started", "user_message", "call_started", "call_finished"];
+    check_reading("torn.jsonl", &all, &[(5, "a torn last record")]);
+    check_reading("zeros.jsonl", &all, &[(3, "a block of zero bytes"), (5, "a block of zero bytes")]);
+    check_reading("fused.jsonl", &all, &[(3, "a damaged record")]);
+    check_reading("2026-11-21_headless2345.jsonl", &["user_message"], &[(1, "a damaged record")]);
+    let headless = session::read(&fixture("2026-11-21_headless2345.jsonl")).expect("reads");
+    assert_eq!((headless.session.as_str(), headless.header), ("headless2345", None), "the file's name says whose it is");
+}
+
+#[test]
+fn a_newer_log_is_read_as_far_as_its_format_is_known() {
+    let newer = "a record `call_finished` that does not read: unknown variant `paused`, expected one of `ok`, `failed`, `invalid`, `denied`, `cancelled`";
+    check_reading("newer_kinds.jsonl", &["session_started", "user_message", "call_started", "unknown", "unknown"], &[(5, newer)]);
+    let error = session::read(&fixture("newer_version.jsonl")).expect_err("refused");
+    assert!(matches!(error, Error::Newer { version: 2, .. }));
+    assert_eq!(error.hint().as_deref(), Some("a newer Podbay wrote it: update Podbay"));
+    assert!(matches!(session::read(&fixture("empty.jsonl")), Err(Error::NoRecords { .. })));
+}
+
+#[test]
+fn a_resumed_log_is_repaired_before_anything_is_appended() {
+    for (name, problems) in [("torn.jsonl", 1), ("zeros.jsonl", 2), ("fused.jsonl", 1)] {
+        let home = Home::new();
+        let path = home.fixture(name);
+        let before = fs::read(&path).expect("reads");
+        let (mut log, records, repair) = Log::resume(&home.state, &path, &Options::default()).expect("resumes");
+        assert_eq!((records.events.len(), records.problems.len()), (4, problems), "{name}");
+        log.append(&said("go on")).expect("writes");
+        drop(log);
+        let after = session::read(&path).expect("reads");
+        assert_eq!(after.events.len(), 5, "{name}");
+        assert_eq!(after.events[4], said("go on"));
+        if let Some(Repair::Cut { bytes, kept }) = repair {
+            let kept = fs::read(kept).expect("what was cut is kept");
+            assert_eq!(kept, [&before[before.len() - bytes as usize..], b"\n"].concat(), "{name}");
+        } else {
+            assert_eq!(name, "fused.jsonl");
+        }
+    }
+}
+
+#[test]
+fn a_whole_last_record_without_its_newline_is_not_cut() {
+    let home = Home::new();
+    let path = home.fixture("torn.jsonl");
+    let text = fs::read_to_string(&path).expect("reads");
+    fs::write(&path, text.rsplit_once('\n').expect("has lines").0).expect("writes");
+    assert_eq!(session::repair_tail(&path).expect("repairs"), Some(Repair::Ended));
+    assert_eq!(session::repair_tail(&path).expect("looks"), None);
+    assert_eq!(session::read(&path).expect("reads").problems, []);
+}
+
+#[test]
+fn a_log_of_a_newer_format_is_not_touched_by_a_resume() {
+    let home = Home::new();
+    let path = home.fixture("newer_version.jsonl");
+    let before = fs::read(&path).expect("reads");
+    assert!(matches!(Log::resume(&home.state, &path, &Options::default()), Err(Error::Newer { .. })));
+    assert_eq!(fs::read(&path).expect("reads"), before);
+}
+
+#[test]
+fn sessions_are_listed_newest_first_from_head_and_tail() {
+    let home = Home::new();
+    let mut chat = home.log("2026-11-21T10:00:00Z", "chatchatchat", None);
+    chat.append(&said("\n  hello there\nsecond line")).expect("writes");
+    let mut done = home.log("2026-11-21T12:00:00Z", "donedonedone", Some("fix the test"));
+    // The middle is large: it is never read.
+    for _ in 0..40 {
+        done.append(&said(&"x".repeat(10_000))).expect("writes");
+    }
+    done.append(&finished(RunStatus::Completed)).expect("writes");
+    let mut again = home.log("2026-11-20T12:00:00Z", "againagainag", Some("an older one"));
+    again.append(&finished(RunStatus::Completed)).expect("writes");
+    again.append(&said("go on")).expect("writes");
+    fs::write(home.state.sessions().join("2026-11-21_empty.jsonl"), "").expect("writes");
+    fs::write(home.state.sessions().join("notes.txt"), "").expect("writes");
+    let list = session::list(&home.state).expect("lists");
+    let shown: Vec<String> = list
+        .iter()
+        .map(|one| format!("{} {} {:?} {:?} {:?} {:?}", one.session, one.started, one.title, one.status, one.turns, one.tool_calls))
+        .collect();
+    assert_snapshot!(shown.join("\n"), @r#"
+    donedonedone 2026-11-21T12:00:00Z "fix the test" Some(Completed) Some(2) Some(1)
+    chatchatchat 2026-11-21T10:00:00Z "hello there" None Some(0) Some(0)
+    againagainag 2026-11-20T12:00:00Z "an older one" None Some(0) Some(0)
+    "#);
+}
+
+#[test]
+fn a_session_is_found_by_id_beginning_or_last() {
+    let home = Home::new();
+    assert!(matches!(session::find(&home.state, "last"), Err(Error::NoSession)));
+    for (time, id) in
+        [("2026-11-21T10:00:00Z", "abcdefghjkmn"), ("2026-11-21T11:00:00Z", "abczzzzzzzzz"), ("2026-11-20T11:00:00Z", "kkkkkkkkkkkk")]
+    {
+        drop(home.log(time, id, None));
+    }
+    let id = |wanted: &str| session::find(&home.state, wanted).map(|found| found.session.to_string());
+    assert_eq!(id("last").expect("finds"), "abczzzzzzzzz");
+    assert_eq!(id("abcd").expect("finds"), "abcdefghjkmn");
+    assert_eq!(id("kkkkkkkkkkkk").expect("finds"), "kkkkkkkkkkkk");
+    assert_snapshot!(chain(&id("kkkj").expect_err("no such")), @"
+    error: find the session `kkkj`
+    hint: did you mean `kkkkkkkkkkkk`?
+    ");
+    let error = id("abc").expect_err("two");
+    assert_eq!(error.to_string(), "find the session `abc`: 2 sessions begin so");
+    assert_snapshot!(chain(&id("../../etc").expect_err("no such")), @"
+    error: find the session `../../etc`
+    hint: `podbay sessions list` shows them all
+    ");
+    assert!(id("").is_err());
+    let found = session::find(&home.state, "kkkk").expect("finds");
+    let artifacts = Artifacts::new(&home.state, &found.session, &Options::default());
+    artifacts.store("c1", b"text").expect("keeps");
+    session::remove(&home.state, &found).expect("removes");
+    assert!(!found.path.exists() && !home.state.artifacts(&found.session).exists());
+    session::remove(&home.state, &found).expect("what is gone is gone");
+}
+
+#[test]
+fn a_session_reads_as_text_and_exports_as_it_is() {
+    let home = Home::new();
+    let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", Some("fix the test"));
+    let call = |id: &str, command: &str| Kind::CallStarted {
+        call: id.into(),
+        name: "bash".into(),
+        arguments: format!(r#"{{"command":"{command}"}}"#),
+    };
+    let end = |id: &str, status, result: String| Kind::CallFinished {
+        call: id.into(),
+        name: "bash".into(),
+        status,
+        result,
+        artifact: Some(id.into()),
+        duration_ms: 1234,
+    };
+    let calls = vec![ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{}".into() }];
+    let events = [
+        Kind::BoxStarted { image: "podbay/workspace".into(), duration_ms: 300 },
+        Kind::AssistantMessage {
+            text: "I run the tests.".into(),
+            thinking: String::new(),
+            calls,
+            usage: Usage::default(),
+            interrupted: false,
+            duration_ms: 10,
+        },
+        call("c1", "cargo test"),
+        end("c1", CallStatus::Failed, (1..=20).map(|n| format!("line {n}")).collect::<Vec<_>>().join("\n")),
+        // Some servers number the calls of each turn anew.
+        call("c1", "sleep 1000"),
+        Kind::Interrupted,
+        Kind::Warning { message: "the disk is nearly full".into() },
+    ];
+    for kind in events {
+        log.append(&at("2026-11-21T10:00:02Z", kind)).expect("writes");
+    }
+    log.append(&finished(RunStatus::Interrupted)).expect("writes");
+    let records = session::read(log.path()).expect("reads");
+    assert_snapshot!(session::show(&records), @r#"
+    session abcdefghjkmn, 2026-11-21 10:00:00 UTC
+    project /work/demo, mode auto, podbay 0.1.0
+
+    task:
+    fix the test
+    sandbox podbay/workspace, started in 300 ms
+
+    model:
+    I run the tests.
+
+    -> bash {"command":"cargo test"}
+       failed, 1.2 s
+       line 1
+       line 2
+       line 3
+       line 4
+       line 5
+       line 6
+       line 7
+       line 8
+       line 9
+       line 10
+       line 11
+       line 12
+       … 8 more lines
+       all of it: artifact c1
+
+    -> bash {"command":"sleep 1000"}
+       interrupted
+    ! interrupted
+    ! the disk is nearly full
+
+    interrupted (exit code 0): 2 turns, 1 calls, 1000 tokens, 1 min 1 s
+    "#);
+    let mut out = Vec::new();
+    assert_eq!(session::raw(log.path(), &mut out).expect("exports"), 9);
+    assert_eq!(out, fs::read(log.path()).expect("reads"));
+    let mut newer = Vec::new();
+    session::raw(&fixture("newer_kinds.jsonl"), &mut newer).expect("exports");
+    assert!(String::from_utf8(newer).expect("is text").contains(r#""phase":3"#), "what is not known is exported too");
+}
+
+#[test]
+fn artifacts_are_private_bounded_and_never_paths() {
+    let home = Home::new();
+    let options = Options { artifacts_max: ByteSize::new(100), ..Options::default() };
+    let artifacts = Artifacts::new(&home.state, &"abc".parse().expect("an id"), &options);
+    assert!(matches!(artifacts.open("c1"), Err(Error::NoArtifact { .. })));
+    let one = artifacts.store("call/../1", &[b'a'; 60]).expect("keeps");
+    assert_eq!((one.id.as_str(), one.dropped), ("call1", vec![]));
+    let path = home.state.artifacts(&"abc".parse().expect("an id")).join("call1");
+    assert_eq!((mode(&path), mode(path.parent().expect("has one"))), (0o600, 0o700));
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let two = artifacts.store("call1", b"first\nsecond\nthird\n").expect("keeps");
+    assert_eq!((two.id.as_str(), two.dropped), ("call1-2", vec![]));
+    assert_eq!(artifacts.page("call1-2", 2, 1).expect("reads").text, "second\n");
+    let three = artifacts.store("call3", &[b'c'; 70]).expect("keeps");
+    assert_eq!(three.dropped, ["call1"], "the oldest goes first");
+    assert_snapshot!(chain(&artifacts.open("call1").expect_err("dropped")), @"
+    error: open the artifact `call1`: this session has none of that name
+    hint: the newest are `call3` or `call1-2`
+    ");
+    assert!(matches!(artifacts.store("big", &[0; 101]), Err(Error::ArtifactTooLarge { size: 101, max: 100 })));
+    for bad in ["../abc/call3", "/etc/passwd", "..", ".", "", "a/b", "a\0b", ".new-x"] {
+        assert!(matches!(artifacts.open(bad), Err(Error::BadArtifact { .. })), "{bad}");
+    }
+    symlink("/etc/passwd", path.with_file_name("link")).expect("links");
+    assert!(artifacts.open("link").is_err(), "a link is not followed");
+}
