@@ -1,1 +1,31 @@
-//! The ui room.
+//! What a person sees and types: events as text or JSON, progress, questions, lines of input.
+//!
+//! Nothing here decides or remembers anything about the work; it shows [`crate::event::Event`]s and returns what was typed. It writes only
+//! to the writers it is given. Whatever comes from a model, a tool, a file name or an error goes through [`text`] before a terminal may see
+//! it: that is the one place where escapes are dealt with.
+//!
+//! Start with [`Plain`], then [`text`].
+
+mod ask;
+mod call;
+pub mod json;
+mod keyboard;
+mod line;
+mod options;
+mod output;
+mod paint;
+mod plain;
+mod progress;
+pub mod text;
+
+pub use ask::Question;
+pub use ask::ask;
+pub use keyboard::Keyboard;
+pub use keyboard::Typed;
+pub use line::read_message;
+pub use options::Color;
+pub use options::Options;
+pub use paint::Paint;
+pub use plain::Look;
+pub use plain::Plain;
+pub use progress::Progress;

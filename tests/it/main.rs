@@ -1,1 +1,2 @@
 mod session;
+mod ui;

@@ -1,0 +1,117 @@
+//! How a call and its end look in a line or a few.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::event::CallStatus;
+
+use super::Paint;
+use super::text;
+
+/// Lines of a command that are shown before the rest is only counted.
+const LINES_MAX: usize = 8;
+const LINE_CHARS: usize = 160;
+/// What says most about a call, whatever the tool: the first of these that its arguments have.
+const TELLING: [&str; 12] =
+    ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt", "question", "name", "message", "description"];
+
+/// Returns what was called, in words that fit a line or a few: `bash cargo test`.
+pub(super) fn head(name: &str, arguments: &str) -> String {
+    let mut head = text::line(name);
+    let shown = telling(arguments);
+    if !shown.is_empty() {
+        head.push(' ');
+        head.push_str(&bounded(&shown, LINES_MAX));
+    }
+    head
+}
+
+/// Returns how a call ended: `ok, 12 ms`.
+pub(super) fn end(status: CallStatus, duration_ms: u64, paint: Paint) -> String {
+    let word = match status {
+        CallStatus::Ok => paint.good("ok"),
+        CallStatus::Failed => paint.bad("failed"),
+        CallStatus::Invalid => paint.bad("invalid"),
+        CallStatus::Denied => paint.warn("denied"),
+        CallStatus::Cancelled => paint.warn("cancelled"),
+    };
+    format!("({word}, {})", duration(duration_ms))
+}
+
+/// Returns foreign text of at most so many lines, each of a bounded length; further lines are counted and start under the first.
+pub(super) fn bounded(text: &str, max: usize) -> String {
+    let text = text::escape(text.trim_end());
+    let n_lines = text.lines().count();
+    let mut out = String::new();
+    // One line too many is shown as it is: saying that there is one more takes as much room.
+    let shown = if n_lines <= max + 1 { n_lines } else { max };
+    for (n, line) in text.lines().take(shown).enumerate() {
+        if n > 0 {
+            out.push_str("\n   ");
+        }
+        match line.char_indices().nth(LINE_CHARS) {
+            Some((end, _)) => write!(out, "{}… ({} characters)", &line[..end], line.chars().count()),
+            None => write!(out, "{line}"),
+        }
+        .expect("a string takes all that is written");
+    }
+    if n_lines > shown {
+        write!(out, "\n   … {} more lines", n_lines - shown).expect("a string takes all that is written");
+    }
+    out
+}
+
+pub(super) fn duration(ms: u64) -> String {
+    match ms {
+        0..1000 => format!("{ms} ms"),
+        1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1000),
+    }
+}
+
+fn telling(arguments: &str) -> String {
+    let Ok(Value::Object(object)) = serde_json::from_str::<Value>(arguments) else {
+        return arguments.trim().to_owned();
+    };
+    if object.is_empty() {
+        return String::new();
+    }
+    let mut found = TELLING.iter().filter_map(|key| object.get(*key));
+    match found.next() {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
+            words.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" ")
+        }
+        _ => Value::Object(object).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(name: &str, arguments: &str, shown: &str) {
+        assert_eq!(head(name, arguments), shown);
+    }
+
+    #[test]
+    fn a_call_shows_what_says_most_about_it() {
+        check("bash", r#"{"timeout":5,"command":"cargo test"}"#, "bash cargo test");
+        check("read_file", r#"{"path":"README.md","offset":3}"#, "read_file README.md");
+        check("git_status", "{}", "git_status");
+        check("odd", r#"{"n":1}"#, r#"odd {"n":1}"#);
+        check("bash", "not json", "bash not json");
+        check("ba\x1bsh", r#"{"command":"a\u001b[31mb\u202e"}"#, "ba\\x1bsh a\\x1b[31mb\\u{202e}");
+    }
+
+    #[test]
+    fn a_long_command_is_shown_up_to_a_bound_and_counted() {
+        let command: Vec<String> = (1..=20).map(|n| format!("line {n}")).collect();
+        let shown = bounded(&command.join("\n"), 3);
+        assert_eq!(shown, "line 1\n   line 2\n   line 3\n   … 17 more lines");
+        assert_eq!(bounded("a\nb\nc\nd", 3), "a\n   b\n   c\n   d");
+        assert_eq!(bounded(&"x".repeat(500), 3), format!("{}… (500 characters)", "x".repeat(LINE_CHARS)));
+    }
+}

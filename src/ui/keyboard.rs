@@ -1,0 +1,108 @@
+use std::io;
+use std::io::IsTerminal;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use nix::errno::Errno;
+use nix::poll::PollFd;
+use nix::poll::PollFlags;
+use nix::poll::poll;
+use nix::sys::termios::FlushArg;
+use nix::sys::termios::tcflush;
+use tokio_util::sync::CancellationToken;
+
+/// How long a withdrawn read may still hold its thread, in milliseconds.
+const PATIENCE: u8 = 50;
+const LINE_MAX: usize = 1 << 20;
+
+/// Where lines are typed: a terminal, or a pipe. Clones read the same lines.
+#[derive(Clone)]
+pub struct Keyboard {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    input: OwnedFd,
+    /// What was read and not yet taken. Whoever reads holds it, so that two readers never tear a line.
+    buffer: Mutex<Vec<u8>>,
+}
+
+/// What came of waiting for a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Typed {
+    /// Without its newline.
+    Line(String),
+    /// Nothing more comes.
+    End,
+    /// The wait was called off.
+    Cancelled,
+}
+
+impl Keyboard {
+    /// Opens the standard input.
+    pub fn stdin() -> io::Result<Self> {
+        Ok(Self::new(io::stdin().as_fd().try_clone_to_owned()?))
+    }
+
+    pub fn new(input: OwnedFd) -> Self {
+        Self { inner: Arc::new(Inner { input, buffer: Mutex::default() }) }
+    }
+
+    pub fn is_terminal(&self) -> bool {
+        self.inner.input.is_terminal()
+    }
+
+    /// Forgets what was typed so far.
+    pub fn discard(&self) {
+        self.inner.buffer.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let _ = tcflush(&self.inner.input, FlushArg::TCIFLUSH);
+    }
+
+    /// Waits for a line. A wait that is cancelled or dropped gives its thread back soon after, and takes nothing with it.
+    pub async fn line(&self, cancel: &CancellationToken) -> Typed {
+        let inner = Arc::clone(&self.inner);
+        let cancel = cancel.child_token();
+        let _called_off_when_dropped = cancel.clone().drop_guard();
+        tokio::task::spawn_blocking(move || inner.line(&cancel)).await.unwrap_or(Typed::Cancelled)
+    }
+}
+
+impl Inner {
+    fn line(&self, cancel: &CancellationToken) -> Typed {
+        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if cancel.is_cancelled() {
+                return Typed::Cancelled;
+            }
+            if let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = buffer.drain(..=end).collect();
+                return Typed::Line(decode(&line));
+            }
+            let mut fds = [PollFd::new(self.input.as_fd(), PollFlags::POLLIN)];
+            match poll(&mut fds, PATIENCE) {
+                Ok(0) | Err(Errno::EINTR) => continue,
+                Ok(_) => {}
+                Err(_) => return Typed::End,
+            }
+            let mut bytes = [0; 4096];
+            match nix::unistd::read(&self.input, &mut bytes) {
+                Err(Errno::EINTR | Errno::EAGAIN) => {}
+                Ok(0) | Err(_) if buffer.is_empty() => return Typed::End,
+                Ok(0) | Err(_) => return Typed::Line(decode(&std::mem::take(&mut *buffer))),
+                Ok(n) => buffer.extend_from_slice(&bytes[..n]),
+            }
+            if buffer.len() > LINE_MAX && !buffer.contains(&b'\n') {
+                return Typed::Line(decode(&std::mem::take(&mut *buffer)));
+            }
+        }
+    }
+}
+
+fn decode(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    String::from_utf8_lossy(line).into_owned()
+}

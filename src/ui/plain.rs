@@ -1,0 +1,295 @@
+use std::collections::HashMap;
+use std::io;
+use std::io::Write;
+
+use crate::event::CallStatus;
+use crate::event::Decision;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::event::Usage;
+
+use super::Paint;
+use super::Progress;
+use super::call;
+use super::output::Output;
+use super::text;
+use super::text::Cleaner;
+
+const RESULT_LINES: usize = 3;
+
+/// How events are to be shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Look {
+    /// For the error stream; the answer itself is never coloured.
+    pub paint: Paint,
+    /// Show the model's words as they come. Without it the output stream gets the answer alone, when it is complete: that is what a
+    /// script wants that reads it.
+    pub stream: bool,
+    /// Show the output of commands as it comes.
+    pub tool_output: bool,
+    pub thinking: bool,
+}
+
+/// Shows events as text: the model's answer on `out`, everything else on `err`.
+pub struct Plain<O, E> {
+    out: O,
+    err: E,
+    look: Look,
+    progress: Progress,
+    message: Message,
+    /// Something was written on `out` before, so that a blank line is due.
+    answered: bool,
+    thinking: Option<Cleaner>,
+    calls: HashMap<String, Call>,
+}
+
+/// The model's message under way.
+#[derive(Default)]
+struct Message {
+    cleaner: Cleaner,
+    /// What is not yet shown: newlines that may turn out to be the last ones, or all of it where nothing is streamed.
+    held: String,
+    shown: bool,
+    streamed: bool,
+}
+
+struct Call {
+    head: String,
+    output: Output,
+}
+
+impl<O: Write, E: Write> Plain<O, E> {
+    pub fn new(out: O, err: E, look: Look, progress: Progress) -> Self {
+        Self { out, err, look, progress, message: Message::default(), answered: false, thinking: None, calls: HashMap::new() }
+    }
+
+    /// Shows one event, at once.
+    pub fn event(&mut self, event: &Event) -> io::Result<()> {
+        if let Kind::Progress(progress) = &event.kind {
+            self.progress.show(progress);
+            return Ok(());
+        }
+        if !matches!(event.kind, Kind::ThinkingDelta { .. }) {
+            self.end_thinking()?;
+        }
+        let progress = self.progress.clone();
+        progress.suspend(|| self.show(&event.kind))?;
+        if let Kind::CallStarted { call, .. } = &event.kind
+            && !self.look.tool_output
+        {
+            let head = self.calls.get(call).map(|call| call.head.as_str()).unwrap_or_default();
+            self.progress.working(Some(head.lines().next().unwrap_or_default()));
+        }
+        Ok(())
+    }
+
+    /// Returns the streams, when nothing more comes.
+    pub fn finish(mut self) -> io::Result<(O, E)> {
+        self.progress.working(None);
+        self.end_thinking()?;
+        self.end_message(None, false)?;
+        Ok((self.out, self.err))
+    }
+
+    fn show(&mut self, kind: &Kind) -> io::Result<()> {
+        let paint = self.look.paint;
+        match kind {
+            Kind::TextDelta { text } => {
+                self.message.streamed = true;
+                let text = self.message.cleaner.push(text.as_bytes());
+                self.answer(&text)
+            }
+            Kind::ThinkingDelta { text } => self.think(text),
+            Kind::AssistantMessage { text, calls, interrupted, .. } => {
+                let whole = (!self.message.streamed).then_some(text.as_str());
+                self.end_message(whole, !calls.is_empty())?;
+                if *interrupted { self.note(&paint.warn("(cut short)")) } else { Ok(()) }
+            }
+            Kind::CallStarted { call, name, arguments } => {
+                let head = call::head(name, arguments);
+                if self.look.tool_output {
+                    self.note(&format!("-> {head}"))?;
+                }
+                self.calls.insert(call.clone(), Call { head, output: Output::default() });
+                Ok(())
+            }
+            Kind::CallOutput { call, text } if self.look.tool_output => {
+                let lines = self.calls.get_mut(call).map(|call| call.output.push(text)).unwrap_or_default();
+                self.lines(&lines)
+            }
+            Kind::CallFinished { call, name, status, result, duration_ms, .. } => self.finished(call, name, *status, result, *duration_ms),
+            Kind::CallDecided { name, decision: Decision::Deny, reason, .. } => {
+                self.note(&paint.warn(&format!("denied: {}: {}", text::line(name), call::bounded(reason, RESULT_LINES))))
+            }
+            Kind::ModelReady { model, reason, .. } => {
+                let reason = if reason.is_empty() { String::new() } else { format!(" ({})", text::line(reason)) };
+                self.note(&paint.dim(&format!("model: {}{reason}", text::line(model))))
+            }
+            Kind::BoxStarted { image, duration_ms } => {
+                self.note(&paint.dim(&format!("sandbox: {}, started in {}", text::line(image), call::duration(*duration_ms))))
+            }
+            Kind::BoxLost { reason } => self.note(&paint.warn(&format!("the sandbox ended: {}", call::bounded(reason, RESULT_LINES)))),
+            Kind::LimitReached { limit, at_end } => {
+                let how = if *at_end { "is reached" } else { "is near" };
+                self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
+            }
+            Kind::Interrupted => self.note(&paint.warn("interrupted")),
+            Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::bounded(message, 20)))),
+            Kind::RunFinished { status, turns, tool_calls, usage, limit, error, duration_ms, .. } => {
+                self.end_message(None, false)?;
+                if let Some(error) = error {
+                    self.note(&paint.bad(&format!("error: {}", call::bounded(error, 20))))?;
+                }
+                let status = run_word(*status, *limit);
+                let sum = format!(
+                    "{status}: {}, {}, {}, {}",
+                    n("turn", *turns),
+                    n("call", *tool_calls),
+                    tokens(usage),
+                    call::duration(*duration_ms)
+                );
+                self.note(&paint.dim(&sum))
+            }
+            // What was typed is on the screen already, questions are asked by `ask`, and the rest says nothing to a reader.
+            Kind::SessionStarted { .. }
+            | Kind::UserMessage { .. }
+            | Kind::PermissionAsked { .. }
+            | Kind::PermissionAnswered { .. }
+            | Kind::CallDecided { .. }
+            | Kind::CallOutput { .. }
+            | Kind::Progress(_)
+            | Kind::Unknown => Ok(()),
+        }
+    }
+
+    fn finished(&mut self, call: &str, name: &str, status: CallStatus, result: &str, duration_ms: u64) -> io::Result<()> {
+        self.progress.working(None);
+        let paint = self.look.paint;
+        let end = call::end(status, duration_ms, paint);
+        let known = self.calls.remove(call);
+        if self.look.tool_output
+            && let Some(call) = known
+        {
+            self.lines(&call.output.finish())?;
+            return self.note(&format!("   {end}"));
+        }
+        let head = known.map_or_else(|| text::line(name), |call| call.head);
+        self.note(&format!("-> {head} {end}"))?;
+        if matches!(status, CallStatus::Failed | CallStatus::Invalid) && !result.trim().is_empty() {
+            self.note(&paint.dim(&format!("   {}", call::bounded(&text::clean(result), RESULT_LINES))))?;
+        }
+        Ok(())
+    }
+
+    /// Takes more of the answer. Blank lines at its start and end never come out.
+    fn answer(&mut self, text: &str) -> io::Result<()> {
+        self.message.held.push_str(text);
+        if !self.look.stream {
+            return Ok(());
+        }
+        let held = std::mem::take(&mut self.message.held);
+        let body = if self.message.shown { held.as_str() } else { held.trim_start_matches(['\n', ' ', '\t']) };
+        let end = body.trim_end().len();
+        let (now, later) = body.split_at(end);
+        if !now.is_empty() {
+            if !std::mem::replace(&mut self.message.shown, true) && std::mem::replace(&mut self.answered, true) {
+                self.out.write_all(b"\n")?;
+            }
+            self.out.write_all(now.as_bytes())?;
+            self.out.flush()?;
+        }
+        later.clone_into(&mut self.message.held);
+        Ok(())
+    }
+
+    /// Ends the message under way; `whole` is its text where none of it was streamed.
+    fn end_message(&mut self, whole: Option<&str>, has_calls: bool) -> io::Result<()> {
+        let mut rest = whole.map(|text| self.message.cleaner.push(text.as_bytes())).unwrap_or_default();
+        rest.push_str(&self.message.cleaner.finish());
+        self.answer(&rest)?;
+        let message = std::mem::take(&mut self.message);
+        if message.shown {
+            self.out.write_all(b"\n")?;
+        } else if !self.look.stream {
+            let text = message.held.trim();
+            if text.is_empty() {
+                return Ok(());
+            }
+            // Words before a call are about the work; the answer is what comes with no call.
+            if has_calls {
+                return self.note(text);
+            }
+            let blank = if std::mem::replace(&mut self.answered, true) { "\n" } else { "" };
+            writeln!(self.out, "{blank}{text}")?;
+        }
+        self.out.flush()
+    }
+
+    fn think(&mut self, text: &str) -> io::Result<()> {
+        if !self.look.thinking {
+            return Ok(());
+        }
+        let text = self.thinking.get_or_insert_default().push(text.as_bytes());
+        write!(self.err, "{}", self.look.paint.dim(&text))?;
+        self.err.flush()
+    }
+
+    fn end_thinking(&mut self) -> io::Result<()> {
+        let Some(mut cleaner) = self.thinking.take() else { return Ok(()) };
+        let rest = cleaner.finish();
+        writeln!(self.err, "{}", self.look.paint.dim(&rest))?;
+        self.err.flush()
+    }
+
+    fn lines(&mut self, lines: &[String]) -> io::Result<()> {
+        for line in lines {
+            let line = self.look.paint.dim(&format!("   {line}"));
+            self.note(&line)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a line that is not the answer.
+    fn note(&mut self, line: &str) -> io::Result<()> {
+        if self.message.shown {
+            // The answer is in the middle of a line, which on a terminal is this one.
+            writeln!(self.err)?;
+        }
+        writeln!(self.err, "{line}")?;
+        self.err.flush()
+    }
+}
+
+fn n(what: &str, count: u32) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn tokens(usage: &Usage) -> String {
+    let cached = if usage.cached > 0 { format!(" ({} cached)", usage.cached) } else { String::new() };
+    let cost = usage.cost_usd.map(|cost| format!(", ${cost:.4}")).unwrap_or_default();
+    format!("{} tokens{cached}{cost}", usage.total())
+}
+
+fn run_word(status: RunStatus, limit: Option<LimitKind>) -> String {
+    match (status, limit) {
+        (RunStatus::Completed, _) => "done".to_owned(),
+        (RunStatus::Failed, _) => "failed".to_owned(),
+        (RunStatus::Limit, Some(limit)) => format!("stopped at the limit of {}", limit_word(limit)),
+        (RunStatus::Limit, None) => "stopped at a limit".to_owned(),
+        (RunStatus::Blocked, _) => "blocked".to_owned(),
+        (RunStatus::Interrupted, _) => "interrupted".to_owned(),
+    }
+}
+
+fn limit_word(limit: LimitKind) -> &'static str {
+    match limit {
+        LimitKind::Turns => "turns",
+        LimitKind::Time => "time",
+        LimitKind::Tokens => "tokens",
+        LimitKind::Cost => "cost",
+        LimitKind::Stuck => "repeated calls",
+        LimitKind::Context => "context",
+    }
+}

@@ -1,0 +1,255 @@
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
+
+use indicatif::MultiProgress;
+use indicatif::ProgressBar;
+use indicatif::ProgressDrawTarget;
+use indicatif::ProgressStyle;
+
+use crate::event;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+
+use super::text;
+
+/// Where nobody sees a bar move, a task speaks at most this often.
+const PAUSE: Duration = Duration::from_secs(2);
+const TICK: Duration = Duration::from_millis(120);
+
+/// Shows how far slow steps are, on the error stream. Clones show on the same place.
+#[derive(Clone)]
+pub struct Progress {
+    way: Arc<Way>,
+}
+
+enum Way {
+    Bars { multi: MultiProgress, bars: Mutex<HashMap<String, ProgressBar>>, working: Mutex<Option<ProgressBar>> },
+    Lines { state: Mutex<(Lines, Box<dyn Write + Send>)> },
+    Hidden,
+}
+
+impl Progress {
+    /// Bars on a terminal.
+    pub fn bars() -> Self {
+        let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
+        Self { way: Arc::new(Way::Bars { multi, bars: Mutex::default(), working: Mutex::default() }) }
+    }
+
+    /// A line now and then, for logs.
+    pub fn lines(err: impl Write + Send + 'static) -> Self {
+        Self { way: Arc::new(Way::Lines { state: Mutex::new((Lines::default(), Box::new(err))) }) }
+    }
+
+    pub fn hidden() -> Self {
+        Self { way: Arc::new(Way::Hidden) }
+    }
+
+    /// Returns what rooms report to.
+    pub fn sink(&self) -> ProgressSink {
+        let progress = self.clone();
+        Arc::new(move |step| progress.show(&step))
+    }
+
+    /// Shows how far one step is.
+    pub fn show(&self, step: &event::Progress) {
+        match &*self.way {
+            Way::Bars { multi, bars, .. } => {
+                let mut bars = bars.lock().unwrap_or_else(PoisonError::into_inner);
+                if step.finished {
+                    if let Some(bar) = bars.remove(&step.task) {
+                        bar.finish_and_clear();
+                    }
+                    return;
+                }
+                let bar = bars.entry(step.task.clone()).or_insert_with(|| {
+                    let bar = multi.add(ProgressBar::no_length());
+                    bar.set_style(style(step));
+                    bar.set_prefix(text::line(&step.task));
+                    bar.enable_steady_tick(TICK);
+                    bar
+                });
+                if let Some(total) = step.total
+                    && bar.length() != Some(total)
+                {
+                    bar.set_length(total);
+                    bar.set_style(style(step));
+                }
+                bar.set_message(short(&step.detail));
+                bar.set_position(step.done);
+            }
+            Way::Lines { state } => {
+                let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(line) = state.0.line(step, Instant::now()) {
+                    // Progress that cannot be written is not worth a word.
+                    let _ = writeln!(state.1, "{line}").and_then(|()| state.1.flush());
+                }
+            }
+            Way::Hidden => {}
+        }
+    }
+
+    /// Shows, on a terminal, that something is going on; `None` ends it.
+    pub(super) fn working(&self, what: Option<&str>) {
+        let Way::Bars { multi, working, .. } = &*self.way else { return };
+        let mut working = working.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bar) = working.take() {
+            bar.finish_and_clear();
+        }
+        if let Some(what) = what {
+            let bar = multi.add(ProgressBar::new_spinner());
+            bar.set_style(spinner());
+            bar.set_prefix(short(what));
+            bar.enable_steady_tick(TICK);
+            *working = Some(bar);
+        }
+    }
+
+    /// Takes the bars away while something else is written to the terminal.
+    pub fn suspend<R>(&self, write: impl FnOnce() -> R) -> R {
+        match &*self.way {
+            Way::Bars { multi, .. } => multi.suspend(write),
+            Way::Lines { .. } | Way::Hidden => write(),
+        }
+    }
+}
+
+fn short(detail: &str) -> String {
+    text::line(detail.trim()).chars().take(60).collect()
+}
+
+fn style(step: &event::Progress) -> ProgressStyle {
+    let template = match (step.total, step.unit) {
+        (Some(_), Unit::Bytes) => "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {msg}",
+        (None, _) => return spinner(),
+    };
+    ProgressStyle::with_template(template).expect("the template is a constant").progress_chars("=> ")
+}
+
+fn spinner() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {prefix} {msg} {elapsed}").expect("the template is a constant")
+}
+
+/// Decides which steps become a line, and words it.
+#[derive(Default)]
+struct Lines {
+    tasks: HashMap<String, Task>,
+}
+
+struct Task {
+    started: Instant,
+    /// A download that is taken up again starts with what is there already.
+    done_before: u64,
+    last: Instant,
+    detail: String,
+}
+
+impl Lines {
+    fn line(&mut self, step: &event::Progress, now: Instant) -> Option<String> {
+        let task = text::line(&step.task);
+        if step.finished {
+            let started = self.tasks.remove(&step.task).map_or(now, |task| task.started);
+            return Some(format!("{task}: done in {}", elapsed(now - started)));
+        }
+        let detail = text::line(step.detail.trim());
+        let Some(known) = self.tasks.get_mut(&step.task) else {
+            self.tasks.insert(step.task.clone(), Task { started: now, done_before: step.done, last: now, detail: detail.clone() });
+            let detail = if detail.is_empty() { "…".to_owned() } else { detail };
+            return Some(format!("{task}: {detail}"));
+        };
+        if now - known.last < PAUSE || (step.total.is_none() && step.done == known.done_before && known.detail == detail) {
+            return None;
+        }
+        known.last = now;
+        known.detail.clone_from(&detail);
+        let mut parts = vec![match (step.total, step.unit) {
+            (Some(total), Unit::Percent) => format!("{} of {total} %", step.done),
+            (Some(total), Unit::Bytes) => format!("{} of {}{}", size(step.done), size(total), percent(step.done, total)),
+            (Some(total), _) => format!("{} of {total}{}", step.done, percent(step.done, total)),
+            (None, Unit::Bytes) => size(step.done),
+            (None, _) if step.done == 0 => elapsed(now - known.started),
+            (None, _) => step.done.to_string(),
+        }];
+        let rate = step.done.saturating_sub(known.done_before) as f64 / (now - known.started).as_secs_f64();
+        if rate > 0.0 {
+            if step.unit == Unit::Bytes {
+                parts.push(format!("{}/s", size(rate as u64)));
+            }
+            if let Some(total) = step.total {
+                parts.push(format!("{} left", elapsed(Duration::from_secs_f64(total.saturating_sub(step.done) as f64 / rate))));
+            }
+        }
+        if !detail.is_empty() {
+            parts.push(detail);
+        }
+        Some(format!("{task}: {}", parts.join(", ")))
+    }
+}
+
+fn percent(done: u64, total: u64) -> String {
+    done.saturating_mul(100).checked_div(total).map(|percent| format!(" ({} %)", percent.min(100))).unwrap_or_default()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} B"),
+        1024..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        0x10_0000..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+fn elapsed(time: Duration) -> String {
+    let seconds = time.as_secs();
+    if seconds < 60 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(task: &str, done: u64, total: Option<u64>, unit: Unit, detail: &str) -> event::Progress {
+        event::Progress { task: task.into(), done, total, unit, detail: detail.into(), finished: false }
+    }
+
+    #[test]
+    fn a_log_gets_a_line_now_and_then() {
+        let mut lines = Lines::default();
+        let start = Instant::now();
+        let mut said = Vec::new();
+        for second in 0..=6_u32 {
+            let at = start + Duration::from_secs(second.into());
+            said.extend(lines.line(&step("download", 10 << 20 << second, Some(1 << 30), Unit::Bytes, ""), at));
+            said.extend(lines.line(&step("build", 0, None, Unit::Steps, ["one", "one", "two\x1b[2J"][second as usize / 3]), at));
+        }
+        let end = event::Progress { finished: true, ..step("download", 1 << 30, Some(1 << 30), Unit::Bytes, "") };
+        said.extend(lines.line(&end, start + Duration::from_secs(75)));
+        assert_eq!(
+            said,
+            [
+                "download: …",
+                "build: one",
+                "download: 40.0 MiB of 1.0 GiB (3 %), 15.0 MiB/s, 1 min 5 s left",
+                "download: 160.0 MiB of 1.0 GiB (15 %), 37.5 MiB/s, 23 s left",
+                "download: 640.0 MiB of 1.0 GiB (62 %), 105.0 MiB/s, 3 s left",
+                "build: 6 s, two\\x1b[2J",
+                "download: done in 1 min 15 s",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_bar_with_every_style_can_be_made() {
+        for (total, unit) in [(Some(10), Unit::Bytes), (Some(10), Unit::Steps), (None, Unit::Tokens)] {
+            style(&step("x", 1, total, unit, ""));
+        }
+        let progress = Progress::bars();
+        progress.show(&step("x", 1, Some(10), Unit::Bytes, "y"));
+        assert_eq!(progress.suspend(|| 7), 7);
+    }
+}

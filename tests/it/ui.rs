@@ -1,0 +1,414 @@
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use podbay::event::Answer;
+use podbay::event::CallStatus;
+use podbay::event::Capability;
+use podbay::event::Decision;
+use podbay::event::Event;
+use podbay::event::Kind;
+use podbay::event::Progress as Step;
+use podbay::event::RunStatus;
+use podbay::event::ToolCall;
+use podbay::event::Unit;
+use podbay::event::Usage;
+use podbay::ui;
+use podbay::ui::Keyboard;
+use podbay::ui::Look;
+use podbay::ui::Paint;
+use podbay::ui::Plain;
+use podbay::ui::Progress;
+use podbay::ui::Question;
+use podbay::ui::Typed;
+use tokio_util::sync::CancellationToken;
+
+const QUIET: Look = Look { paint: Paint::NONE, stream: false, tool_output: false, thinking: false };
+const STREAM: Look = Look { stream: true, ..QUIET };
+
+/// Shows events and returns what came out on each stream.
+fn shown(look: Look, kinds: impl IntoIterator<Item = Kind>) -> (String, String) {
+    let mut plain = Plain::new(Vec::new(), Vec::new(), look, Progress::hidden());
+    for kind in kinds {
+        plain.event(&Event::now(kind)).expect("memory takes all");
+    }
+    let (out, err) = plain.finish().expect("memory takes all");
+    let text = |bytes| String::from_utf8(bytes).expect("is text");
+    (text(out), text(err))
+}
+
+fn delta(text: &str) -> Kind {
+    Kind::TextDelta { text: text.into() }
+}
+
+fn message(text: &str, calls: &[&str]) -> Kind {
+    let calls = calls.iter().map(|name| ToolCall { id: "c1".into(), name: (*name).into(), arguments: "{}".into() }).collect();
+    let usage = Usage { prompt: 10, cached: 0, completion: 5, cost_usd: None };
+    Kind::AssistantMessage { text: text.into(), thinking: String::new(), calls, usage, interrupted: false, duration_ms: 5 }
+}
+
+fn started(call: &str, name: &str, arguments: &str) -> Kind {
+    Kind::CallStarted { call: call.into(), name: name.into(), arguments: arguments.into() }
+}
+
+fn finished(call: &str, name: &str, status: CallStatus, result: &str) -> Kind {
+    Kind::CallFinished { call: call.into(), name: name.into(), status, result: result.into(), artifact: None, duration_ms: 12 }
+}
+
+fn whole_run() -> Vec<Kind> {
+    vec![
+        Kind::ModelReady {
+            model: "smol\x1b[2Jlm".into(),
+            context: Some(8192),
+            tools: podbay::event::ToolMode::Native,
+            reason: "the template has tools".into(),
+        },
+        Kind::BoxStarted { image: "podbay/workspace".into(), duration_ms: 312 },
+        delta("\n\nI look at "),
+        delta("the readme.\n"),
+        delta("\n"),
+        message("I look at the readme.", &["read_file"]),
+        started("c1", "read_file", r#"{"path":"README.md"}"#),
+        finished("c1", "read_file", CallStatus::Ok, "# Demo"),
+        started("c2", "bash", r#"{"command":"cargo test \\\n  --all\nfalse"}"#),
+        Kind::CallOutput { call: "c2".into(), text: "run\x1b[32mning".into() },
+        Kind::CallOutput { call: "c2".into(), text: "\n1 fai".into() },
+        finished("c2", "bash", CallStatus::Failed, "\x1b[31mone\x1b[0m\ntwo\nthree\nfour\nfive\nsix"),
+        Kind::CallDecided { call: "c3".into(), name: "bash".into(), decision: Decision::Deny, reason: "git push is gated".into() },
+        Kind::Warning { message: "the disk is\nnearly full".into() },
+        delta("It is a "),
+        delta("demo.\n\nIt has one test.\n"),
+        message("It is a demo.\n\nIt has one test.", &[]),
+        Kind::RunFinished {
+            status: RunStatus::Completed,
+            exit_code: 0,
+            response: "It is a demo.".into(),
+            turns: 2,
+            tool_calls: 1,
+            usage: Usage { prompt: 1200, cached: 900, completion: 80, cost_usd: None },
+            limit: None,
+            error: None,
+            duration_ms: 2310,
+        },
+    ]
+}
+
+#[test]
+fn a_script_gets_the_answer_alone() {
+    let (out, err) = shown(QUIET, whole_run());
+    assert_eq!(out, "It is a demo.\n\nIt has one test.\n");
+    assert_snapshot!(err, @r"
+    model: smol\x1b[2Jlm (the template has tools)
+    sandbox: podbay/workspace, started in 312 ms
+    I look at the readme.
+    -> read_file README.md (ok, 12 ms)
+    -> bash cargo test \
+         --all
+       false (failed, 12 ms)
+       one
+       two
+       three
+       … 3 more lines
+    denied: bash: git push is gated
+    warning: the disk is
+       nearly full
+    done: 2 turns, 1 call, 1280 tokens (900 cached), 2.3 s
+    ");
+}
+
+#[test]
+fn a_person_sees_the_words_as_they_come_with_blank_lines_only_between() {
+    let (out, err) = shown(STREAM, whole_run());
+    assert_eq!(out, "I look at the readme.\n\nIt is a demo.\n\nIt has one test.\n");
+    assert!(!err.contains("I look"), "{err}");
+}
+
+#[test]
+fn the_output_of_a_running_command_comes_in_whole_clean_lines() {
+    let (_, err) = shown(Look { tool_output: true, ..STREAM }, whole_run().drain(6..12));
+    assert_snapshot!(err, @r"
+    -> read_file README.md
+       (ok, 12 ms)
+    -> bash cargo test \
+         --all
+       false
+       running
+       1 fai
+       (failed, 12 ms)
+    ");
+}
+
+#[test]
+fn words_that_are_not_streamed_and_words_cut_short_are_shown_too() {
+    let (out, _) = shown(STREAM, [message("  whole\n\n", &[])]);
+    assert_eq!(out, "whole\n");
+    for look in [STREAM, QUIET] {
+        let (out, _) = shown(look, [delta("half an ans")]);
+        assert_eq!(out, "half an ans\n", "a stream that broke off still shows what came");
+        assert_eq!(shown(look, [message("\n \n", &[])]).0, "", "no words, no line");
+    }
+}
+
+#[test]
+fn a_warning_in_the_middle_of_an_answer_gets_a_line_of_its_own() {
+    let (out, err) = shown(STREAM, [delta("one "), Kind::Warning { message: "w".into() }, delta("two"), message("one two", &[])]);
+    assert_eq!((out.as_str(), err.as_str()), ("one two\n", "\nwarning: w\n"));
+}
+
+#[test]
+fn thoughts_are_shown_on_request_and_apart_from_the_answer() {
+    let kinds =
+        || [Kind::ThinkingDelta { text: "hm\x1b[".into() }, Kind::ThinkingDelta { text: "1mm".into() }, delta("yes"), message("yes", &[])];
+    assert_eq!(shown(STREAM, kinds()), ("yes\n".to_owned(), String::new()));
+    assert_eq!(shown(Look { thinking: true, ..STREAM }, kinds()), ("yes\n".to_owned(), "hmm\n".to_owned()));
+}
+
+#[test]
+fn no_escape_reaches_the_terminal_whatever_the_source() {
+    let bad = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}\rc";
+    let kinds = || {
+        vec![
+            Kind::ModelReady { model: bad.into(), context: None, tools: podbay::event::ToolMode::Text, reason: bad.into() },
+            Kind::BoxStarted { image: bad.into(), duration_ms: 1 },
+            Kind::BoxLost { reason: bad.into() },
+            Kind::ThinkingDelta { text: bad.into() },
+            delta(bad),
+            message(bad, &[]),
+            started(bad, bad, bad),
+            Kind::CallOutput { call: bad.into(), text: bad.into() },
+            finished(bad, bad, CallStatus::Failed, bad),
+            finished("unknown", bad, CallStatus::Invalid, bad),
+            Kind::CallDecided { call: bad.into(), name: bad.into(), decision: Decision::Deny, reason: bad.into() },
+            Kind::Warning { message: bad.into() },
+            Kind::RunFinished {
+                status: RunStatus::Failed,
+                exit_code: 1,
+                response: bad.into(),
+                turns: 0,
+                tool_calls: 0,
+                usage: Usage::default(),
+                limit: None,
+                error: Some(bad.into()),
+                duration_ms: 1,
+            },
+        ]
+    };
+    for look in [QUIET, STREAM, Look { tool_output: true, thinking: true, ..STREAM }] {
+        let (out, err) = shown(look, kinds());
+        let all = out + &err;
+        assert!(all.chars().all(|c| c == '\n' || !podbay::event::is_hidden(c)), "{all:?}");
+    }
+}
+
+#[test]
+fn machines_get_one_safe_line_per_event_and_the_result_last() {
+    let mut out = Vec::new();
+    let event = Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind: delta("a\u{9b}b\n") };
+    ui::json::event(&mut out, &event).expect("memory takes all");
+    let result = serde_json::json!({"status": "completed", "exit_code": 0});
+    ui::json::result_line(&mut out, &result).expect("memory takes all");
+    ui::json::result(&mut out, &result).expect("memory takes all");
+    assert_snapshot!(String::from_utf8(out).expect("is text"), @r#"
+    {"type":"text_delta","at":"2026-11-21T10:00:00Z","text":"a\u009bb\n"}
+    {"type":"result","status":"completed","exit_code":0}
+    {"status":"completed","exit_code":0}
+    "#);
+}
+
+#[derive(Clone, Default)]
+struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no test panics while it holds this").clone()).expect("is text")
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("no test panics while it holds this").write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn progress_without_a_terminal_is_a_line_now_and_then() {
+    let err = Shared::default();
+    let sink = Progress::lines(err.clone()).sink();
+    let step =
+        |done, finished| Step { task: "pulling".into(), done, total: Some(100), unit: Unit::Steps, detail: "layer".into(), finished };
+    for done in 0..100 {
+        sink(step(done, false));
+    }
+    sink(step(100, true));
+    assert_eq!(err.text(), "pulling: layer\npulling: done in 0 s\n");
+}
+
+fn question(command: &str) -> Question {
+    Question {
+        tool: "bash".into(),
+        arguments: serde_json::json!({"command": command, "timeout": 60}).to_string(),
+        capabilities: vec![Capability::RunInBox, Capability::Network { host: "gіthub.com".into() }],
+    }
+}
+
+#[test]
+fn a_question_shows_every_line_and_every_hidden_character() {
+    assert_snapshot!(question("cargo test\nrm -rf \u{202e}target\x1b[2K\u{a0}").render(Paint::NONE), @r"
+    The agent wants to use bash:
+      command:
+        | cargo test
+        | rm -rf \u{202e}target\x1b[2K\xa0
+      timeout: 60
+    It would run a command in the sandbox, and reach g\u{456}thub.com over the network.
+    Careful: it holds hidden characters, shown here by number.
+    ");
+    let escaped = Question { tool: "odd".into(), arguments: r#"{"list":["a\u202eb"],"n":1}"#.into(), capabilities: vec![] };
+    assert_snapshot!(escaped.render(Paint::NONE), @r#"
+    The agent wants to use odd:
+      list: ["a\u{202e}b"]
+      n: 1
+    Careful: it holds hidden characters, shown here by number.
+    "#);
+}
+
+#[test]
+fn a_huge_question_shows_head_tail_length_and_hash() {
+    let lines: Vec<String> = (1..=30_000).map(|n| format!("echo {n}")).collect();
+    let shown = question(&lines.join("\n")).render(Paint::NONE);
+    assert!(shown.lines().count() < 70 && shown.contains("| echo 1\n") && shown.contains("| echo 30000\n"), "{shown}");
+    assert!(shown.contains("… 29940 lines (318363 bytes) are not shown …"), "{shown}");
+    assert!(shown.contains("  348919 bytes in all, SHA-256 "), "{shown}");
+    let long = question(&"x".repeat(10_000)).render(Paint::NONE);
+    assert!(long.contains("… 7000 characters are not shown …"), "{long}");
+}
+
+/// A terminal with a person at it.
+struct Person {
+    hands: std::fs::File,
+    keyboard: Keyboard,
+    screen: Shared,
+    cancel: CancellationToken,
+}
+
+impl Person {
+    fn new() -> Self {
+        let pty = nix::pty::openpty(None, None).expect("a terminal");
+        Self { hands: pty.master.into(), keyboard: Keyboard::new(pty.slave), screen: Shared::default(), cancel: CancellationToken::new() }
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    async fn is_asked(&mut self, question: &Question) -> Option<Answer> {
+        ui::ask(question, &self.keyboard, &mut self.screen.clone(), Paint::NONE, &self.cancel).await
+    }
+
+    /// Types each piece when so many milliseconds have passed since the question.
+    async fn answers(&mut self, question: &Question, keys: &[(u64, &'static str)]) -> Option<Answer> {
+        let mut hands = self.hands.try_clone().expect("clones");
+        let keys = keys.to_vec();
+        let typist = std::thread::spawn(move || {
+            let mut now = 0;
+            for (at, keys) in keys {
+                std::thread::sleep(Duration::from_millis(at - now));
+                now = at;
+                hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+            }
+        });
+        let answer = self.is_asked(question).await;
+        typist.join().expect("types");
+        answer
+    }
+}
+
+#[tokio::test]
+async fn each_answer_has_its_key() {
+    for (keys, answer) in [("y\n", Answer::Allow), ("A\n", Answer::AllowSession), ("no\n", Answer::Deny), ("q\n", Answer::Quit)] {
+        let mut person = Person::new();
+        assert_eq!(person.answers(&question("true"), &[(600, keys)]).await, Some(answer), "{keys:?}");
+    }
+}
+
+#[tokio::test]
+async fn keys_typed_ahead_and_empty_lines_never_approve() {
+    let mut person = Person::new();
+    person.types("y\ny\n");
+    let answer = person.answers(&question("true"), &[(100, "y\n"), (600, "\n"), (1200, "n\n")]).await;
+    assert_eq!(answer, Some(Answer::Deny));
+    assert!(person.screen.text().contains("Please type y, n, a or q, then Enter."), "{}", person.screen.text());
+}
+
+#[tokio::test]
+async fn a_huge_call_can_only_be_allowed_once() {
+    let mut person = Person::new();
+    let answer = person.answers(&question(&"x\n".repeat(100_000)), &[(600, "a\n"), (1300, "y\n")]).await;
+    assert_eq!(answer, Some(Answer::Allow));
+    assert!(person.screen.text().contains("too large to allow more than once"));
+}
+
+#[tokio::test]
+async fn a_question_is_withdrawn_when_its_box_dies() {
+    let mut person = Person::new();
+    let cancel = person.cancel.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        cancel.cancel();
+    });
+    assert_eq!(person.is_asked(&question("true")).await, None);
+    assert!(person.screen.text().ends_with("(the question is withdrawn)\n"));
+    person.cancel = CancellationToken::new();
+    let answer = person.answers(&question("true"), &[(600, "y\n")]).await;
+    assert_eq!(answer, Some(Answer::Allow), "the next question gets the keys");
+}
+
+#[tokio::test]
+async fn without_a_person_the_answer_is_no() {
+    let (read, write) = nix::unistd::pipe().expect("a pipe");
+    std::fs::File::from(write).write_all(b"y\ny\n").expect("fits");
+    let mut err = Vec::new();
+    let answer = ui::ask(&question("true"), &Keyboard::new(read), &mut err, Paint::NONE, &CancellationToken::new()).await;
+    assert_eq!(answer, Some(Answer::Deny));
+    let mut person = Person::new();
+    assert_eq!(person.answers(&question("true"), &[(600, "\x04")]).await, Some(Answer::Deny), "the end of input is a no");
+}
+
+fn piped(text: &str) -> Keyboard {
+    let (read, write): (OwnedFd, OwnedFd) = nix::unistd::pipe().expect("a pipe");
+    std::fs::File::from(write).write_all(text.as_bytes()).expect("fits");
+    Keyboard::new(read)
+}
+
+#[tokio::test]
+async fn messages_are_lines_and_a_backslash_joins_them() {
+    let keyboard = piped("one\r\ntwo\\\nthree\n\nlast");
+    let mut err = Vec::new();
+    let mut read = Vec::new();
+    loop {
+        match ui::read_message(&keyboard, &mut err, "> ", &CancellationToken::new()).await {
+            Typed::Line(line) => read.push(line),
+            end => break assert_eq!(end, Typed::End),
+        }
+    }
+    assert_eq!(read, ["one", "two\nthree", "", "last"]);
+    assert!(err.is_empty(), "a pipe gets no prompt");
+}
+
+#[tokio::test]
+async fn a_dropped_wait_leaves_the_next_line_to_the_next_reader() {
+    let mut person = Person::new();
+    let waited = tokio::time::timeout(Duration::from_millis(100), person.keyboard.line(&CancellationToken::new())).await;
+    assert!(waited.is_err());
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    person.types("hello\n");
+    let mut screen = person.screen.clone();
+    assert_eq!(ui::read_message(&person.keyboard, &mut screen, "> ", &person.cancel).await, Typed::Line("hello".into()));
+    assert_eq!(person.screen.text(), "> ");
+}
