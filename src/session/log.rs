@@ -286,6 +286,16 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_of_the_kernels_own_that_is_full_ends_nothing_either() {
+        let file = std::fs::File::options().append(true).open("/dev/full").expect("every Linux has it");
+        let mut log = Log::over("log".into(), SessionId::random(), Box::new(file), 0, Journal::nowhere());
+        let error = log.append(&Event::now(Kind::Interrupted)).expect_err("told");
+        assert!(matches!(error, Error::Unwritten { source, .. } if source.kind() == io::ErrorKind::StorageFull));
+        log.append(&Event::now(Kind::Interrupted)).expect("told once");
+        assert_eq!(log.pending(), 2);
+    }
+
+    #[test]
     fn what_memory_cannot_hold_either_is_counted_and_said_in_the_log() {
         let mut full = Full::new(0);
         let long = "x".repeat(PENDING_MAX / 2 - 1000);

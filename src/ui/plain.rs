@@ -74,6 +74,10 @@ impl<O: Write, E: Write> Plain<O, E> {
         if !matches!(event.kind, Kind::ThinkingDelta { .. }) {
             self.end_thinking()?;
         }
+        // A spinner must go before the bars are taken away (they cannot be changed meanwhile), and before a question is asked.
+        if matches!(event.kind, Kind::CallFinished { .. } | Kind::PermissionAsked { .. } | Kind::RunFinished { .. }) {
+            self.progress.working(None);
+        }
         let progress = self.progress.clone();
         progress.suspend(|| self.show(&event.kind))?;
         if let Kind::CallStarted { call, .. } = &event.kind
@@ -165,7 +169,6 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     fn finished(&mut self, call: &str, name: &str, status: CallStatus, result: &str, duration_ms: u64) -> io::Result<()> {
-        self.progress.working(None);
         let paint = self.look.paint;
         let end = call::end(status, duration_ms, paint);
         let known = self.calls.remove(call);

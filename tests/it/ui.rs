@@ -250,6 +250,18 @@ fn progress_without_a_terminal_is_a_line_now_and_then() {
     assert_eq!(err.text(), "pulling: layer\npulling: done in 0 s\n");
 }
 
+#[test]
+fn bars_and_text_share_a_terminal_without_waiting_for_each_other() {
+    let mut plain = Plain::new(Vec::new(), Vec::new(), STREAM, Progress::bars());
+    for kind in whole_run() {
+        let step = Step { task: "pulling".into(), done: 1, total: None, unit: Unit::Steps, detail: String::new(), finished: false };
+        plain.event(&Event::now(Kind::Progress(step))).expect("memory takes all");
+        plain.event(&Event::now(kind)).expect("memory takes all");
+    }
+    let (out, _) = plain.finish().expect("memory takes all");
+    assert!(out.ends_with(b"It has one test.\n"));
+}
+
 fn question(command: &str) -> Question {
     Question {
         tool: "bash".into(),
