@@ -1,0 +1,49 @@
+use std::io;
+use std::path::PathBuf;
+
+use super::Origin;
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("read the configuration file `{}`", path.display())]
+    Read {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("read the configuration file `{}`: line {line}: {what}", path.display())]
+    Syntax { path: PathBuf, line: usize, what: String },
+    #[error("{origin}: `{key}`: {what}")]
+    Value { origin: Origin, key: String, what: String },
+    #[error("{origin}: there is no setting `{key}`")]
+    UnknownKey { origin: Origin, key: String, near: Option<String> },
+    #[error("{origin}: `{key}` looks like a secret, and a secret does not belong there")]
+    Secret { origin: Origin, key: String },
+}
+
+impl Error {
+    /// Returns whether something was only missing, which another layer may bring.
+    pub(super) fn is_half(&self) -> bool {
+        matches!(self, Self::Value { what, .. } if what.starts_with("missing field"))
+    }
+
+    /// Returns what to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("the file does not exist: check the path given to `--config`".to_owned())
+            }
+            Self::Read { .. } => None,
+            Self::Syntax { .. } => Some("the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned()),
+            Self::Value { .. } => Some("`podbay config` shows every key with its default and its meaning".to_owned()),
+            Self::UnknownKey { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
+            Self::UnknownKey { .. } => Some("`podbay config` shows every key".to_owned()),
+            Self::Secret { .. } => Some(
+                "put the key into an environment variable and name it with `--api-key-env VAR` (or `llm.api_key_env`), or put it into a file \
+                 of mode 0600 and name that with `llm.api_key_file`"
+                    .to_owned(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Keys: their spelling, the ones there are, and the one that was meant.
+
+use serde::Serialize;
+use serde_json::Value;
+
+/// Returns the dotted spelling of a path; a part that TOML would quote is quoted.
+pub(super) fn join(parent: &str, part: &str) -> String {
+    let bare = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let part = if bare { part.to_owned() } else { format!("{part:?}") };
+    if parent.is_empty() { part } else { format!("{parent}.{part}") }
+}
+
+/// The keys there are, read off the defaults.
+pub(super) struct Known {
+    /// Keys of values, in order.
+    pub(super) leaves: Vec<String>,
+    /// Keys of tables.
+    tables: Vec<String>,
+}
+
+impl Known {
+    pub(super) fn of(defaults: &impl Serialize) -> Self {
+        // JSON, because it has a null: an optional key is a key too.
+        let value = serde_json::to_value(defaults).expect("settings are made of tables, lists, strings and numbers");
+        let mut known = Self { leaves: Vec::new(), tables: Vec::new() };
+        known.walk("", &value);
+        known
+    }
+
+    fn walk(&mut self, key: &str, value: &Value) {
+        match value {
+            Value::Object(fields) if key.is_empty() || !fields.is_empty() => {
+                if !key.is_empty() {
+                    self.tables.push(key.to_owned());
+                }
+                for (part, value) in fields {
+                    self.walk(&join(key, part), value);
+                }
+            }
+            _ => self.leaves.push(key.to_owned()),
+        }
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.leaves.iter().any(|known| known == key)
+    }
+
+    pub(super) fn has_table(&self, key: &str) -> bool {
+        self.tables.iter().any(|known| known == key)
+    }
+
+    /// Returns the key that was probably meant.
+    pub(super) fn near(&self, key: &str) -> Option<&str> {
+        let (parent, name) = key.rsplit_once('.').unwrap_or(("", key));
+        let all = || self.leaves.iter().chain(&self.tables).map(String::as_str);
+        let beside = all().filter(|known| known.rsplit_once('.').map_or("", |(parent, _)| parent) == parent);
+        let slip = beside.map(|known| (distance(last(known), name), known)).filter(|(off, _)| *off <= bound(name)).min();
+        // The right name in the wrong table, then the right name in a table that is misspelt.
+        let elsewhere = || all().find(|known| last(known) == name);
+        let whole = || all().map(|known| (distance(known, key), known)).filter(|(off, _)| *off <= bound(key)).min();
+        slip.map(|(_, known)| known).or_else(elsewhere).or_else(|| whole().map(|(_, known)| known))
+    }
+}
+
+fn last(key: &str) -> &str {
+    key.rsplit_once('.').map_or(key, |(_, name)| name)
+}
+
+fn bound(name: &str) -> usize {
+    (name.chars().count() / 3).clamp(1, 3)
+}
+
+/// Returns how many characters have to be put in, taken out or replaced.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let cost = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = cost.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(key: &str, near: Option<&str>) {
+        let known =
+            Known::of(&json!({"sandbox": {"memory": "4GiB", "pids": null}, "llm": {"model": null, "headers": {}}, "offline": false}));
+        assert_eq!(known.near(key), near);
+    }
+
+    #[test]
+    fn a_slip_finds_the_key_that_was_meant() {
+        check("sandbox.memroy", Some("sandbox.memory"));
+        check("sandbox.pid", Some("sandbox.pids"));
+        check("memory", Some("sandbox.memory"));
+        check("sandbx.memory", Some("sandbox.memory"));
+        check("sandbx", Some("sandbox"));
+        check("llm.modle", Some("llm.model"));
+        check("ofline", Some("offline"));
+        check("llm.temperature", None);
+    }
+
+    #[test]
+    fn odd_names_are_quoted() {
+        assert_eq!(join("a.b", "c"), "a.b.c");
+        assert_eq!(join("a", "x.y"), "a.\"x.y\"");
+        assert_eq!(join("", ""), "\"\"");
+    }
+}

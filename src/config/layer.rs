@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::Table;
+use toml::Value;
+use toml::de::DeTable;
+use toml::de::DeValue;
+
+use super::Error;
+use super::Origin;
+use super::Origins;
+use super::key;
+use super::secret::is_secret;
+
+/// A configuration file is a page or two; what is larger is something else.
+const FILE_MAX: u64 = 1 << 20;
+/// Lists to which every layer adds, so that a rule of a lower layer is never lost.
+const ADDITIVE: [&str; 4] = ["policy.allow", "policy.deny", "policy.rules", "hooks"];
+
+/// The settings of one source.
+pub(super) struct Layer {
+    pub(super) table: Table,
+    /// Where each key stands, those of tables included.
+    places: BTreeMap<String, Place>,
+    text: Option<String>,
+}
+
+struct Place {
+    origin: Origin,
+    value: Range<usize>,
+}
+
+impl Layer {
+    /// Reads a file; `None` where there is none and none is needed.
+    pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
+        let failed = |source| Error::Read { path: path.to_owned(), source };
+        let file = match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !needed => return Ok(None),
+            other => other.map_err(failed)?,
+        };
+        let mut text = String::new();
+        let n_read = file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
+        if n_read as u64 > FILE_MAX {
+            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {FILE_MAX} bytes"))));
+        }
+        Self::parse(path, text).map(Some)
+    }
+
+    fn parse(path: &Path, text: String) -> Result<Self, Error> {
+        let syntax = |error: &toml::de::Error| Error::Syntax {
+            path: path.to_owned(),
+            line: line_at(&text, error.span().map_or(0, |span| span.start)),
+            what: error.message().replace('\n', ", "),
+        };
+        let table: Table = toml::from_str(&text).map_err(|error| syntax(&error))?;
+        let spanned = DeTable::parse(&text).map_err(|error| syntax(&error))?;
+        let mut places = BTreeMap::new();
+        walk(path, &text, "", spanned.get_ref(), &mut places);
+        if let Some((key, place)) = places.iter().find(|(key, _)| is_secret(key)) {
+            return Err(Error::Secret { origin: place.origin.clone(), key: key.clone() });
+        }
+        Ok(Self { table, places, text: Some(text) })
+    }
+
+    /// Makes a layer of one value.
+    pub(super) fn single(key: &str, value: Value, origin: Origin) -> Self {
+        let mut parts = key.rsplit('.');
+        let mut table = Table::new();
+        table.insert(parts.next().unwrap_or_default().to_owned(), value);
+        for part in parts {
+            table = Table::from_iter([(part.to_owned(), Value::Table(table))]);
+        }
+        Self { table, places: BTreeMap::from([(key.to_owned(), Place { origin, value: 0..0 })]), text: None }
+    }
+
+    /// Returns where a key stands, or what it is in.
+    pub(super) fn origin(&self, key: &str) -> Origin {
+        let mut key = key;
+        loop {
+            if let Some(place) = self.places.get(key) {
+                return place.origin.clone();
+            }
+            match key.rsplit_once('.') {
+                Some((parent, _)) => key = parent,
+                None => break,
+            }
+        }
+        self.places.values().next().map_or(Origin::Default, |place| place.origin.clone())
+    }
+
+    pub(super) fn line(&self, key: &str) -> usize {
+        if let Origin::File { line, .. } = self.origin(key) { line } else { 0 }
+    }
+
+    /// Reads the layer on its own: the keys that nothing knows, or what does not fit.
+    pub(super) fn check<C: DeserializeOwned>(&self) -> Result<Vec<String>, Error> {
+        let mut unknown = Vec::new();
+        let read: Result<C, _> = serde_ignored::deserialize(Value::Table(self.table.clone()), |path| unknown.push(dotted(&path)));
+        match read {
+            Ok(_) => Ok(unknown),
+            Err(error) => Err(self.explain::<C>(&error)),
+        }
+    }
+
+    /// Says which value does not fit, and where it stands.
+    fn explain<C: DeserializeOwned>(&self, error: &toml::de::Error) -> Error {
+        // Read from the text itself, the same error knows its place.
+        let spanned = self.text.as_deref().and_then(|text| toml::from_str::<C>(text).err());
+        let at = spanned.as_ref().and_then(toml::de::Error::span);
+        let inside = |place: &Place| at.as_ref().is_some_and(|at| place.value.start <= at.start && at.start < place.value.end);
+        let found = self.places.iter().filter(|(_, place)| inside(place)).min_by_key(|(_, place)| place.value.len());
+        let only = || self.places.iter().next().filter(|_| self.text.is_none());
+        let (key, origin) = match found.or_else(only) {
+            Some((key, place)) => (key.clone(), place.origin.clone()),
+            None => ("?".to_owned(), self.origin("")),
+        };
+        let what = spanned.as_ref().unwrap_or(error).message().replace('\n', ", ");
+        Error::Value { origin, key, what }
+    }
+
+    /// Lays this layer over what the weaker ones said.
+    pub(super) fn over(&self, below: &mut Table, origins: &mut Origins) {
+        self.merge("", &self.table, below, origins);
+    }
+
+    fn merge(&self, parent: &str, above: &Table, below: &mut Table, origins: &mut Origins) {
+        for (part, value) in above {
+            let key = key::join(parent, part);
+            match (value, below.get_mut(part)) {
+                (Value::Table(above), Some(Value::Table(below))) => self.merge(&key, above, below, origins),
+                (Value::Table(above), _) => {
+                    origins.forget(&key);
+                    let mut table = Table::new();
+                    self.merge(&key, above, &mut table, origins);
+                    below.insert(part.clone(), Value::Table(table));
+                }
+                (Value::Array(more), Some(Value::Array(list))) if ADDITIVE.contains(&key.as_str()) => {
+                    list.extend(more.iter().cloned());
+                    origins.add(&key, self.origin(&key));
+                }
+                _ => {
+                    origins.forget(&key);
+                    origins.set(&key, self.origin(&key));
+                    below.insert(part.clone(), value.clone());
+                }
+            }
+        }
+    }
+}
+
+fn walk(path: &Path, text: &str, parent: &str, table: &DeTable<'_>, places: &mut BTreeMap<String, Place>) {
+    for (part, value) in table {
+        let key = key::join(parent, part.get_ref());
+        let origin = Origin::File { path: path.to_owned(), line: line_at(text, part.span().start) };
+        if let DeValue::Table(inner) = value.get_ref() {
+            walk(path, text, &key, inner, places);
+        }
+        inner_tables(path, text, &key, value, places);
+        places.insert(key, Place { origin, value: value.span() });
+    }
+}
+
+/// Tables in lists have secrets and slips too.
+fn inner_tables(path: &Path, text: &str, key: &str, value: &Spanned<DeValue<'_>>, places: &mut BTreeMap<String, Place>) {
+    if let DeValue::Array(list) = value.get_ref() {
+        for (index, item) in list.iter().enumerate() {
+            if let DeValue::Table(inner) = item.get_ref() {
+                walk(path, text, &format!("{key}.{index}"), inner, places);
+            }
+        }
+    }
+}
+
+fn line_at(text: &str, offset: usize) -> usize {
+    text.char_indices().take_while(|(at, _)| *at < offset).filter(|(_, c)| *c == '\n').count() + 1
+}
+
+fn dotted(path: &serde_ignored::Path<'_>) -> String {
+    use serde_ignored::Path;
+    match path {
+        Path::Root => String::new(),
+        Path::Map { parent, key } => key::join(&dotted(parent), key),
+        Path::Seq { parent, index } => key::join(&dotted(parent), &index.to_string()),
+        Path::Some { parent } | Path::NewtypeStruct { parent } | Path::NewtypeVariant { parent } => dotted(parent),
+    }
+}
