@@ -30,6 +30,8 @@ pub enum Error {
     },
     #[error("write the session log `{}`: memory for its records is full too, {lost} are lost so far", path.display())]
     Lost { path: PathBuf, lost: u64 },
+    #[error("open the session log `{}`: another Podbay is writing it", path.display())]
+    Busy { path: PathBuf },
     #[error("find a session: there is none yet")]
     NoSession,
     #[error("find the session `{wanted}`")]
@@ -62,6 +64,7 @@ impl Error {
             Self::NoRecords { .. } => Some("`podbay sessions list` shows the sessions that can be read".to_owned()),
             Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
             Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
+            Self::Busy { .. } => Some("end the other one first, or start a new session".to_owned()),
             Self::NoSession => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
             Self::UnknownSession { near, .. } if near.is_empty() => Some("`podbay sessions list` shows them all".to_owned()),
             Self::UnknownSession { near, .. } => Some(format!("did you mean {}?", either(near))),

@@ -4,9 +4,6 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use nix::fcntl::Flock;
-use nix::fcntl::FlockArg;
-
 use super::disk;
 
 /// `events.jsonl`: what all sessions do, for whoever watches. Bounded, shared by all processes, and never a reason to fail.
@@ -67,7 +64,7 @@ impl Journal {
             return;
         };
         let ours = file.metadata().map(|metadata| (metadata.dev(), metadata.ino())).ok();
-        if let Ok(locked) = Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        if file.try_lock().is_ok() {
             let there = fs::symlink_metadata(&self.path).map(|metadata| (metadata.dev(), metadata.ino())).ok();
             if there == ours {
                 let mut aside = self.path.clone().into_os_string();
@@ -76,8 +73,9 @@ impl Journal {
                     tracing::warn!(path = %self.path.display(), %error, "cannot set the journal aside");
                 }
             }
-            drop(locked);
         }
+        // The lock lives until the new name is there for all to see.
+        drop(file);
         self.open();
     }
 }

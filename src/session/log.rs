@@ -1,4 +1,6 @@
 use std::collections::VecDeque;
+use std::fs::File;
+use std::fs::TryLockError;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -52,6 +54,7 @@ impl Log {
         state::own(&state.sessions())?;
         let path = state.sessions().join(find::file_name(header.at, session));
         let file = disk::open_append(&path, true).map_err(Error::io("make", &path))?;
+        hold(&file, &path)?;
         let mut log = Self::over(path, session.clone(), Box::new(file), 0, Journal::new(state.events(), options.events_max.bytes()));
         log.append(header)?;
         Ok(log)
@@ -61,8 +64,9 @@ impl Log {
     pub fn resume(state: &State, path: &Path, options: &Options) -> Result<(Self, Records, Option<Repair>), Error> {
         // Reading comes first: a log of a newer format is refused before anything of it is touched.
         let records = read(path)?;
-        let repair = repair_tail(path)?;
         let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
+        hold(&file, path)?;
+        let repair = repair_tail(path)?;
         let good = file.metadata().map_err(Error::io("look at", path))?.len();
         let session = records.session.clone();
         let log = Self::over(path.to_owned(), session, Box::new(file), good, Journal::new(state.events(), options.events_max.bytes()));
@@ -191,6 +195,14 @@ impl Drop for Log {
     }
 }
 
+/// Sees to it that one process alone appends. Where the file system knows no locks, it goes without.
+fn hold(file: &File, path: &Path) -> Result<(), Error> {
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+    }
+}
+
 fn kind_name(event: &Event) -> String {
     match &event.kind {
         Kind::SessionStarted { version, .. } => format!("version {version}"),
@@ -287,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_disk_of_the_kernels_own_that_is_full_ends_nothing_either() {
-        let file = std::fs::File::options().append(true).open("/dev/full").expect("every Linux has it");
+        let file = File::options().append(true).open("/dev/full").expect("every Linux has it");
         let mut log = Log::over("log".into(), SessionId::random(), Box::new(file), 0, Journal::nowhere());
         let error = log.append(&Event::now(Kind::Interrupted)).expect_err("told");
         assert!(matches!(error, Error::Unwritten { source, .. } if source.kind() == io::ErrorKind::StorageFull));

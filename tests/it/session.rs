@@ -229,6 +229,18 @@ fn a_resumed_log_is_repaired_before_anything_is_appended() {
 }
 
 #[test]
+fn one_process_alone_writes_a_log() {
+    let home = Home::new();
+    let log = home.log("2026-11-21T10:00:00Z", "abc", None);
+    let path = log.path().to_owned();
+    let again = Log::resume(&home.state, &path, &Options::default());
+    assert!(matches!(again, Err(Error::Busy { .. })));
+    assert_eq!(session::read(&path).expect("reading needs no lock").events.len(), 1);
+    drop(log);
+    Log::resume(&home.state, &path, &Options::default()).expect("resumes");
+}
+
+#[test]
 fn a_whole_last_record_without_its_newline_is_not_cut() {
     let home = Home::new();
     let path = home.fixture("torn.jsonl");
