@@ -1,1 +1,38 @@
-//! The llm room.
+//! The model: what is said to it, how, and what comes back.
+//!
+//! This room owns HTTP ([`http`]), the stream's format ([`sse`]), the conversation as the server reads it ([`Prompt`]) and the three ways
+//! of telling a model about tools (`format`). It leaves to others which tools there are (`tools`), when to ask again and when to compact
+//! (`agent`), and how a model server is started (`inference`). Whatever a server sends is bounded and taken for hostile.
+//!
+//! Start with [`Client::stream`], then [`Prompt`], then `provider::openai`.
+
+mod client;
+pub mod control;
+mod error;
+mod exchange;
+mod format;
+pub mod http;
+pub mod message;
+mod options;
+mod probe;
+mod prompt;
+mod provider;
+pub mod retry;
+pub mod sse;
+mod stream;
+
+pub use client::Client;
+pub use error::Error;
+pub use http::Endpoint;
+pub use message::Message;
+pub use message::ToolSpec;
+pub use options::Options;
+pub use options::ToolModeChoice;
+pub use probe::Probed;
+pub use probe::Server;
+pub use prompt::Prompt;
+pub use stream::Finish;
+pub use stream::Reply;
+pub use stream::Request;
+pub use stream::Timings;
+pub use stream::Update;

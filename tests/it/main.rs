@@ -1,3 +1,5 @@
 mod config;
+mod llm;
 mod session;
+mod support;
 mod ui;

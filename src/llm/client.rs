@@ -1,0 +1,328 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::header::AUTHORIZATION;
+use reqwest::header::CONTENT_TYPE;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::error::Error;
+use super::exchange;
+use super::exchange::Limits;
+use super::http;
+use super::http::Endpoint;
+use super::options::Options;
+use super::probe::Probed;
+use super::probe::Server;
+use super::prompt::Prompt;
+use super::provider::assemble::Assembler;
+use super::provider::failure::Failure;
+use super::provider::openai;
+use super::provider::openai::Manner;
+use super::retry;
+use super::retry::Policy;
+use super::sse::Decoder;
+use super::stream::Reply;
+use super::stream::Request;
+use super::stream::Update;
+use crate::event::Secret;
+
+/// Longest answer that is not streamed, in bytes.
+const MAX_WHOLE: usize = 16 * 1024 * 1024;
+/// How long the second question may take after a stream without a word.
+const SECOND_QUESTION: Duration = Duration::from_secs(15);
+/// How long a connection may take to end properly after the answer, so that the next request can use it again.
+const LAST_BYTES: Duration = Duration::from_millis(20);
+
+/// One model server. Clones share connections and what was learnt of the server.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(super) struct Inner {
+    http: reqwest::Client,
+    pub(super) endpoint: Endpoint,
+    pub(super) shown_endpoint: String,
+    key: Option<Secret>,
+    pub(super) options: Options,
+    policy: Policy,
+    learnt: Mutex<Learnt>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Learnt {
+    probed: Option<Probed>,
+    /// Prompt tokens read in a second, as last measured.
+    prefill_per_second: Option<f64>,
+}
+
+impl Client {
+    /// Returns a client; refuses a key that would travel over plain HTTP beyond this machine. Connects to nothing yet.
+    pub fn new(endpoint: Endpoint, key: Option<Secret>, options: Options) -> Result<Self, Error> {
+        let policy = Policy { retries: options.retries, ..Policy::default() };
+        Self::with_policy(endpoint, key, options, policy)
+    }
+
+    /// Like [`Client::new`], with other pauses between retries.
+    pub fn with_policy(endpoint: Endpoint, key: Option<Secret>, options: Options, policy: Policy) -> Result<Self, Error> {
+        let shown_endpoint = endpoint.to_string();
+        let key = key.filter(|key| !key.expose().is_empty());
+        if key.is_some() && !endpoint.may_carry_key() {
+            return Err(Error::KeyOverPlainHttp { endpoint: shown_endpoint });
+        }
+        let http = http::client(&endpoint.settings(options.connect_timeout(), options.proxy.as_deref()))?;
+        Ok(Self { inner: Arc::new(Inner { http, endpoint, shown_endpoint, key, options, policy, learnt: Mutex::default() }) })
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.inner.endpoint
+    }
+
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Returns what the last successful [`Client::probe`] found.
+    pub fn probed(&self) -> Option<Probed> {
+        self.learnt(|learnt| learnt.probed.clone())
+    }
+
+    /// Asks for the next message of a conversation and tells of it as it comes.
+    ///
+    /// Failures that may pass are tried again as long as nothing was shown. An interrupt is no failure: it returns what there is, as
+    /// [`super::Finish::Interrupted`]. `deadline` bounds everything, retries and loading included.
+    pub async fn stream(
+        &self,
+        prompt: &Prompt,
+        request: &Request,
+        on: &mut (dyn FnMut(Update) + Send),
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Reply, Error> {
+        let begun = Instant::now();
+        let limits = Limits { cancel, until: begun.checked_add(deadline), deadline };
+        let manner = self.manner();
+        let body = bytes::Bytes::from(openai::body(prompt, request, &self.inner.options, &manner, true));
+        prompt.sent();
+        let mut n_tried = 0;
+        loop {
+            let mut assembler = Assembler::new(openai::reading(prompt, request));
+            let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
+                Ok(()) if self.is_suspicious(&assembler, &manner) => {
+                    self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await
+                }
+                other => other,
+            };
+            let error = match outcome {
+                Ok(()) => {
+                    let reply = assembler.finish(|id| prompt.has_call(id), on)?;
+                    self.learn(&reply);
+                    return Ok(reply);
+                }
+                Err(Error::Cancelled) => return Ok(assembler.interrupted()),
+                Err(error) if assembler.shown() => {
+                    return Err(Error::BrokenOff { partial: Box::new(assembler.interrupted()), source: Box::new(error) });
+                }
+                Err(error) => error,
+            };
+            let pause = if matches!(error, Error::ModelLoading { .. }) {
+                on(Update::Loading { waited: begun.elapsed() });
+                self.inner.policy.loading
+            } else {
+                let Some(pause) = self.inner.policy.next(&error, n_tried, retry::chance()) else { return Err(error) };
+                n_tried += 1;
+                on(Update::Retrying { attempt: n_tried, wait: pause, reason: error.to_string() });
+                pause
+            };
+            match limits.pause(pause).await {
+                Ok(()) => {}
+                Err(Error::Cancelled) => return Ok(Assembler::new(openai::reading(prompt, request)).interrupted()),
+                // What kept us waiting says more than that time is up.
+                Err(_) if matches!(error, Error::ModelLoading { .. }) => {
+                    return Err(Error::ModelLoading { endpoint: self.inner.shown_endpoint.clone(), waited: begun.elapsed() });
+                }
+                Err(_) => return Err(error),
+            }
+        }
+    }
+
+    /// Sends the request once and reads the answer into the assembler.
+    async fn attempt(
+        &self,
+        body: bytes::Bytes,
+        assembler: &mut Assembler,
+        on: &mut (dyn FnMut(Update) + Send),
+        limits: &Limits<'_>,
+    ) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let idle = inner.options.idle_timeout();
+        let first = self.first_byte_timeout(body.len());
+        let request = self
+            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "text/event-stream")
+            .body(body);
+        let mut response = exchange::send(request, &inner.shown_endpoint, first, limits).await?;
+        if !response.status().is_success() {
+            return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
+        }
+        let failure = self.failure(&response);
+        let is_stream = exchange::content_type(&response).contains("event-stream");
+        let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
+        let mut idle_now = first;
+        let mut n_bytes = 0_u64;
+        while let Some(bytes) = exchange::next(&mut response, &inner.shown_endpoint, idle_now, limits).await? {
+            idle_now = idle;
+            if n_bytes == 0 && !is_stream && bytes.trim_ascii_start().starts_with(b"{") | bytes.trim_ascii_start().starts_with(b"<") {
+                // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
+                let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
+                return openai::whole(&body, &failure, assembler, on);
+            }
+            n_bytes += bytes.len() as u64;
+            decoder.feed(&bytes, &mut events)?;
+            for event in events.drain(..) {
+                parser.event(&event, &failure, assembler, on)?;
+            }
+            if parser.done {
+                // Whether the connection can be kept is not worth an error, nor more than a moment.
+                drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);
+                return Ok(());
+            }
+        }
+        if let Some(event) = decoder.finish() {
+            parser.event(&event, &failure, assembler, on)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether an answer without a word may hide an error.
+    ///
+    /// A model may have nothing to say, but LM Studio ends the stream in good order when the prompt does not fit, and other servers
+    /// just hang up. llama-server can be believed if it gave a reason.
+    fn is_suspicious(&self, assembler: &Assembler, manner: &Manner) -> bool {
+        assembler.is_empty() && (manner.server == Server::Other || assembler.finish.is_none())
+    }
+
+    /// Asks once more without a stream, which makes servers say what was wrong.
+    async fn ask_again(
+        &self,
+        prompt: &Prompt,
+        request: &Request,
+        manner: &Manner,
+        assembler: &mut Assembler,
+        on: &mut (dyn FnMut(Update) + Send),
+        limits: &Limits<'_>,
+    ) -> Result<(), Error> {
+        let inner = &*self.inner;
+        let had_reason = assembler.finish.is_some();
+        if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
+            && usage.prompt > context
+        {
+            return Err(Error::ContextExceeded { prompt: Some(usage.prompt), context: Some(context) });
+        }
+        let body = openai::body(prompt, request, &inner.options, manner, false);
+        let message = self
+            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
+            .header(CONTENT_TYPE, "application/json")
+            .body(body);
+        let answer = async {
+            let response = exchange::send(message, &inner.shown_endpoint, SECOND_QUESTION, limits).await?;
+            if !response.status().is_success() {
+                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), SECOND_QUESTION, limits).await);
+            }
+            let failure = self.failure(&response);
+            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, SECOND_QUESTION, limits).await?;
+            openai::whole(&body, &failure, assembler, on)
+        };
+        match tokio::time::timeout(SECOND_QUESTION, answer).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error @ (Error::Cancelled | Error::Timeout { .. }))) => return Err(error),
+            // The stream was in order, so the model may really have nothing to say; only an explanation changes that.
+            Ok(Err(error)) => {
+                let explains = matches!(
+                    error,
+                    Error::ContextExceeded { .. } | Error::Status { .. } | Error::Reported { .. } | Error::Unauthorized { .. }
+                );
+                if explains || !had_reason {
+                    return Err(error);
+                }
+            }
+            Err(_) if had_reason => {}
+            Err(_) => return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() }),
+        }
+        if assembler.is_empty() && assembler.finish.is_none() {
+            return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Returns a request with the key on it: made here alone, always to the endpoint itself.
+    pub(super) fn request(&self, method: reqwest::Method, url: String) -> reqwest::RequestBuilder {
+        let request = self.inner.http.request(method, url);
+        match self.key() {
+            Some(key) => match reqwest::header::HeaderValue::from_str(&format!("Bearer {key}")) {
+                Ok(mut value) => {
+                    value.set_sensitive(true);
+                    request.header(AUTHORIZATION, value)
+                }
+                // Left out, the server says that it is missing; reqwest's own error would name the value.
+                Err(_) => request,
+            },
+            None => request,
+        }
+    }
+
+    pub(super) fn inner(&self) -> &Inner {
+        &self.inner
+    }
+
+    pub(super) fn key(&self) -> Option<&str> {
+        self.inner.key.as_ref().map(Secret::expose)
+    }
+
+    fn failure(&self, response: &reqwest::Response) -> Failure<'_> {
+        Failure {
+            endpoint: &self.inner.shown_endpoint,
+            key: self.key(),
+            code: response.status().as_u16(),
+            is_html: exchange::is_html(response),
+            ..Failure::default()
+        }
+    }
+
+    /// Reading a long prompt may take longer than the idle limit: three times what it took last time is still no stall.
+    fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
+        let idle = self.inner.options.idle_timeout();
+        let Some(speed) = self.learnt(|learnt| learnt.prefill_per_second) else { return idle };
+        let n_tokens = n_bytes as f64 / 4.0;
+        idle.max(Duration::from_secs_f64((3.0 * n_tokens / speed.max(0.1)).min(3600.0)))
+    }
+
+    fn manner(&self) -> Manner {
+        let probed = self.probed();
+        let model = self.inner.options.model.clone().or_else(|| probed.as_ref().map(|probed| probed.model.clone()));
+        Manner {
+            server: probed.as_ref().map_or(Server::Other, |probed| probed.server),
+            model,
+            context: probed.and_then(|probed| probed.context),
+        }
+    }
+
+    fn learn(&self, reply: &Reply) {
+        if let Some(speed) = reply.timings.and_then(|timings| timings.prefill_per_second()) {
+            self.learnt(|learnt| learnt.prefill_per_second = Some(speed));
+        }
+    }
+
+    pub(super) fn remember(&self, probed: &Probed) {
+        self.learnt(|learnt| learnt.probed = Some(probed.clone()));
+    }
+
+    fn learnt<T>(&self, with: impl FnOnce(&mut Learnt) -> T) -> T {
+        with(&mut self.inner.learnt.lock().expect("nothing panics while it holds this lock"))
+    }
+}

@@ -1,0 +1,217 @@
+use std::fmt;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::http;
+use super::sse::TooLarge;
+use super::stream::Reply;
+
+/// Why a model's answer could not be had.
+///
+/// All but [`Error::ContextExceeded`] and [`Error::Cancelled`] mean that the model could not be had. Texts of the server are cut and
+/// freed of control characters before they come here, and never hold the key.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error(transparent)]
+    Http(#[from] http::Error),
+    #[error("the API key is not sent to {endpoint}: plain HTTP would show it to the network")]
+    KeyOverPlainHttp { endpoint: String },
+    #[error("reach the model server at {endpoint}")]
+    Unreachable { endpoint: String, source: reqwest::Error },
+    #[error("the connection to the model server at {endpoint} broke")]
+    Connection { endpoint: String, source: reqwest::Error },
+    #[error("the model's answer broke off")]
+    BrokenOff {
+        /// What had come until then; it was already shown.
+        partial: Box<Reply>,
+        source: Box<Error>,
+    },
+    #[error("the model did not finish its answer within {}", Span(*.after))]
+    Timeout { after: Duration },
+    #[error("the model server sent nothing for {}", Span(*.after))]
+    IdleTimeout { after: Duration },
+    #[error("the model server answered with status {code}: {message}")]
+    Status {
+        code: u16,
+        message: String,
+        /// How long the server asks to wait before the next try.
+        retry_after: Option<Duration>,
+    },
+    #[error("the model server refused the key (status {code}): {message}")]
+    Unauthorized { code: u16, message: String },
+    #[error("the model server answered with a redirect (status {code}) to `{location}`, which is not followed")]
+    Redirect { code: u16, location: String },
+    #[error("{endpoint} answered with {what}, not with JSON")]
+    NotJson {
+        endpoint: String,
+        /// Such as "a web page".
+        what: String,
+    },
+    #[error("the conversation does not fit the model's context window{}", Window(*.prompt, *.context))]
+    ContextExceeded {
+        /// Tokens of the prompt, where the server says so.
+        prompt: Option<u64>,
+        /// Tokens of the window, where the server says so.
+        context: Option<u64>,
+    },
+    #[error("the model server's answer is too large: {what} is over {limit} bytes")]
+    TooLarge { what: &'static str, limit: u64 },
+    #[error("the model server reported an error: {message}")]
+    Reported { message: String },
+    #[error("the model server's answer cannot be understood: {problem}")]
+    Protocol { problem: String },
+    #[error("the model server at {endpoint} is still loading its model after {}", Span(*.waited))]
+    ModelLoading { endpoint: String, waited: Duration },
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// Returns the error below [`Error::BrokenOff`], or this one.
+    pub fn root(&self) -> &Self {
+        match self {
+            Self::BrokenOff { source, .. } => source.root(),
+            other => other,
+        }
+    }
+
+    /// Returns what had come of the answer before it broke off.
+    pub fn partial(&self) -> Option<&Reply> {
+        match self {
+            Self::BrokenOff { partial, .. } => Some(partial),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the same request may succeed a little later.
+    pub fn is_retryable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Connection { .. } | Self::ModelLoading { .. } => true,
+            // A chat template that rejects the conversation rejects it every time.
+            Self::Status { code: 500, message, .. } => !is_template_error(message),
+            Self::Status { code, .. } => *code == 408 || *code == 429 || (500..600).contains(code),
+            _ => false,
+        }
+    }
+
+    /// Returns what the person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self.root() {
+            Self::Http(http::Error::InvalidEndpoint { .. }) => "give an address such as `--endpoint http://127.0.0.1:7474/v1`".to_owned(),
+            Self::Http(_) | Self::Cancelled | Self::BrokenOff { .. } => return None,
+            Self::KeyOverPlainHttp { .. } => "use an https address, or a server on this machine, or leave the key out".to_owned(),
+            Self::Unreachable { .. } => {
+                "is the model server running? `podbay doctor` checks it; `--endpoint URL` names another one".to_owned()
+            }
+            Self::Connection { .. } => "the server may have crashed or run out of memory; `podbay logs` shows its last words".to_owned(),
+            Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
+            Self::IdleTimeout { .. } => "is the server busy or stuck? A slow machine needs a larger `llm.idle_timeout_s`".to_owned(),
+            Self::Status { code: 404, .. } => "is the address right? It usually ends in `/v1`; `--model NAME` chooses the model".to_owned(),
+            Self::Status { code: 429, .. } => "the server limits how often it may be asked; wait a little".to_owned(),
+            Self::Status { message, .. } if is_template_error(message) => {
+                "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()
+            }
+            Self::Status { .. } | Self::Reported { .. } => "the server's own log says more".to_owned(),
+            Self::Unauthorized { .. } => "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
+            Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),
+            Self::NotJson { .. } => "is the address right? The API's usually ends in `/v1`".to_owned(),
+            Self::ContextExceeded { .. } => {
+                "use `/compact`, a new session, or a server with a larger context (`inference.context`)".to_owned()
+            }
+            Self::TooLarge { .. } | Self::Protocol { .. } => {
+                "is this an OpenAI-compatible server? `podbay doctor --model` tries it".to_owned()
+            }
+            Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `llm.probe_timeout_s`".to_owned(),
+        };
+        Some(hint)
+    }
+}
+
+impl From<TooLarge> for Error {
+    fn from(bound: TooLarge) -> Self {
+        Self::TooLarge { what: bound.what, limit: bound.limit }
+    }
+}
+
+fn is_template_error(message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    ["jinja", "chat template", "roles must alternate", "raise_exception"].iter().any(|word| message.contains(word))
+}
+
+/// A duration as people write it: `120 s`, `1.5 s`.
+struct Span(Duration);
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s", (self.0.as_secs_f64() * 10.0).round() / 10.0)
+    }
+}
+
+struct Window(Option<u64>, Option<u64>);
+
+impl fmt::Display for Window {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.0, self.1) {
+            (Some(prompt), Some(context)) => write!(f, ": {prompt} tokens, and it holds {context}"),
+            (Some(prompt), None) => write!(f, ": {prompt} tokens"),
+            (None, Some(context)) => write!(f, " of {context} tokens"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Returns a text of the server's as one that is safe to show: without control characters, cut at `max` characters.
+pub(super) fn plain(text: &str, max: usize) -> String {
+    let mut out = String::new();
+    let mut n = 0;
+    for c in text.trim().chars() {
+        // Direction marks would let a name pretend to be another one.
+        let hidden = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+        if n == max {
+            out.push('…');
+            break;
+        }
+        if !hidden {
+            out.push(if c.is_control() { ' ' } else { c });
+            n += 1;
+        }
+    }
+    out.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_timeouts_name_their_duration() {
+        assert_eq!(Error::IdleTimeout { after: Duration::from_secs(120) }.to_string(), "the model server sent nothing for 120 s");
+        assert_eq!(Error::Timeout { after: Duration::from_millis(1500) }.to_string(), "the model did not finish its answer within 1.5 s");
+    }
+
+    #[test]
+    fn a_context_error_says_what_it_knows() {
+        let text = |prompt, context| Error::ContextExceeded { prompt, context }.to_string();
+        assert_eq!(text(Some(9), Some(8)), "the conversation does not fit the model's context window: 9 tokens, and it holds 8");
+        assert_eq!(text(None, Some(8)), "the conversation does not fit the model's context window of 8 tokens");
+        assert_eq!(text(None, None), "the conversation does not fit the model's context window");
+    }
+
+    #[test]
+    fn texts_of_the_server_lose_their_escapes_and_their_length() {
+        assert_eq!(plain(" a\u{1b}[31mb\u{202e}\nc ", 100), "a [31mb c");
+        assert_eq!(plain("abcdef", 3), "abc…");
+    }
+
+    #[test]
+    fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
+        let status = |code, message: &str| Error::Status { code, message: message.to_owned(), retry_after: None }.is_retryable();
+        assert_eq!(
+            [429, 500, 502, 503, 504, 400, 404, 422].map(|code| status(code, "x")),
+            [true, true, true, true, true, false, false, false]
+        );
+        assert!(!status(500, "Jinja Exception: Conversation roles must alternate user/assistant"));
+        assert!(!Error::ContextExceeded { prompt: None, context: None }.is_retryable());
+    }
+}

@@ -1,0 +1,251 @@
+//! Tool calls as JSON text, for models whose chat template knows no tools.
+//!
+//! llama-server drops the tools of such a request without a word, while `response_format` always holds: it becomes a grammar that the
+//! sampler cannot leave. So the system prompt describes the tools and the answer must be one of
+//!
+//! ```json
+//! {"tool": "NAME", "arguments": {...}}
+//! {"answer": "text for the person"}
+//! ```
+//!
+//! The first key decides between them, so a small model commits with its first word and nothing is said twice. One call per answer:
+//! small models lose track of several. Results come back as user messages, since these templates know no role `tool` either.
+
+use std::fmt::Write;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Wire;
+use super::native;
+use super::schema::reduce;
+use crate::event::ToolCall;
+use crate::llm::control::neutralise;
+use crate::llm::message::ToolSpec;
+
+/// How many places of an answer are tried as the beginning of a JSON object.
+const MAX_TRIES: usize = 64;
+
+/// Returns what the system prompt says of the tools and of the answer's form.
+pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
+    let mut out = String::from("\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\n");
+    if tools.is_empty() {
+        out.push_str("Reply with {\"answer\": \"your text\"}.");
+        return out;
+    }
+    out.push_str(
+        "To use a tool: {\"tool\": \"NAME\", \"arguments\": {...}}\n\
+         To finish, or to speak to the user: {\"answer\": \"your text\"}\n\
+         Use one tool at a time. Its result comes in the next message. Answer only when the task is done.\n\n# Tools\n",
+    );
+    for tool in tools {
+        let _ = write!(out, "\n{}: {}\n", tool.name, tool.description.trim());
+        describe(&tool.parameters, &mut out);
+    }
+    out
+}
+
+/// Lists the arguments, one per line: small models read this better than a schema.
+fn describe(parameters: &Value, out: &mut String) {
+    let Some(properties) = parameters.get("properties").and_then(Value::as_object) else { return };
+    let required: Vec<&str> =
+        parameters.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let shapes = reduce(parameters);
+    for (name, property) in properties {
+        let kind = shapes.get("properties").and_then(|all| all.get(name)).map_or_else(String::new, kind);
+        let optional = if required.contains(&name.as_str()) { "" } else { ", optional" };
+        let description = property.get("description").and_then(Value::as_str).map_or_else(String::new, |text| format!(": {}", text.trim()));
+        let _ = writeln!(out, "  {name} ({kind}{optional}){description}");
+    }
+}
+
+/// Returns a reduced schema in a few words.
+fn kind(schema: &Value) -> String {
+    if let Some(Value::Array(choices)) = schema.get("enum") {
+        return choices.iter().map(Value::to_string).collect::<Vec<_>>().join(" or ");
+    }
+    if let Some(Value::Array(choices)) = schema.get("anyOf") {
+        return choices.iter().map(kind).filter(|kind| kind != "null").collect::<Vec<_>>().join(" or ");
+    }
+    match schema.get("type").and_then(Value::as_str) {
+        Some("array") => {
+            let items = schema.get("items").unwrap_or(&Value::Null);
+            format!("list of {}", kind(items))
+        }
+        Some("object") => match schema.get("properties").and_then(Value::as_object) {
+            Some(fields) => {
+                let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}: {}", kind(value))).collect();
+                format!("object {{{}}}", fields.join(", "))
+            }
+            None => "object".to_owned(),
+        },
+        Some(other) => other.to_owned(),
+        None => schema.get("const").map_or_else(|| "any".to_owned(), Value::to_string),
+    }
+}
+
+/// Returns the `response_format` of a request: any of the tools, or an answer. Without tools only the answer.
+pub(in crate::llm) fn response_format(tools: &[ToolSpec]) -> String {
+    let fixed = |properties: Value| {
+        let required: Vec<String> = properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+        json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+    };
+    let mut choices: Vec<Value> =
+        tools.iter().map(|tool| fixed(json!({"tool": {"const": tool.name}, "arguments": reduce(&tool.parameters)}))).collect();
+    choices.push(fixed(json!({"answer": {"type": "string"}})));
+    let schema = if let [only] = choices.as_mut_slice() { only.take() } else { json!({ "anyOf": choices }) };
+    wrap("reply", &schema)
+}
+
+/// Returns the `response_format` for a schema of the caller's own.
+pub(in crate::llm) fn wrap(name: &str, schema: &Value) -> String {
+    json!({"type": "json_schema", "json_schema": {"name": name, "strict": true, "schema": schema}}).to_string()
+}
+
+/// What an answer turned out to be.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::llm) enum Parsed {
+    Answer(String),
+    /// A tool's name and its arguments, byte for byte.
+    Call(String, String),
+    /// Meant as a call or an answer, but not one; the text tells the model so.
+    Faulty(String),
+}
+
+/// Understands an answer, also one that no grammar held to its form.
+pub(in crate::llm) fn parse(text: &str) -> Parsed {
+    let trimmed = text.trim();
+    for (at, _) in trimmed.match_indices('{').take(MAX_TRIES) {
+        let mut values = serde_json::Deserializer::from_str(&trimmed[at..]).into_iter::<&RawValue>();
+        let Some(Ok(object)) = values.next() else { continue };
+        if let Some(parsed) = understand(object.get()) {
+            return parsed;
+        }
+        // A whole object that is something else: JSON within prose. What lies inside of it is not looked at.
+        return Parsed::Answer(text.trim().to_owned());
+    }
+    let body = trimmed.trim_start_matches("```json").trim_start_matches('`').trim_start();
+    if body.starts_with("{\"tool\"")
+        || body.starts_with("{\"answer\"")
+        || body.starts_with("{ \"tool\"")
+        || body.starts_with("{ \"answer\"")
+    {
+        return Parsed::Faulty(
+            "Your reply was cut off or is not valid JSON. Reply with one JSON object: {\"tool\": \"NAME\", \"arguments\": {...}} or {\"answer\": \"text\"}.".to_owned(),
+        );
+    }
+    Parsed::Answer(trimmed.to_owned())
+}
+
+/// Returns what an object says, under the names that models use for it; `None` where it is no reply at all.
+fn understand(object: &str) -> Option<Parsed> {
+    let fields: Map<String, Value> = serde_json::from_str(object).ok()?;
+    let raw: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(object).ok()?;
+    if let Some(answer) = fields.get("answer") {
+        return Some(Parsed::Answer(answer.as_str().map_or_else(|| answer.to_string(), str::to_owned)));
+    }
+    let name = ["tool", "name"].iter().find_map(|key| fields.get(*key))?;
+    let arguments = ["arguments", "parameters", "params", "args"].iter().find_map(|key| raw.get(*key));
+    match (name.as_str(), arguments) {
+        (Some(name), Some(arguments)) => Some(Parsed::Call(name.to_owned(), arguments.get().to_owned())),
+        (Some(name), None) if fields.contains_key("tool") => Some(Parsed::Call(name.to_owned(), "{}".to_owned())),
+        (None, _) if fields.contains_key("tool") => Some(Parsed::Faulty("\"tool\" must be the name of a tool, as a string.".to_owned())),
+        // `{"name": "x"}` alone is ordinary JSON.
+        _ => None,
+    }
+}
+
+/// Returns an assistant's message as the model would have written it.
+pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>) -> String {
+    if let Some(raw) = raw {
+        return Wire::new("assistant", &neutralise(raw)).json();
+    }
+    let written: Vec<String> = calls
+        .iter()
+        .map(|call| format!("{{\"tool\": {}, \"arguments\": {}}}", Value::from(call.name.as_str()), native::arguments(&call.arguments)))
+        .collect();
+    let content = if written.is_empty() { json!({ "answer": text }).to_string() } else { written.join("\n") };
+    Wire::new("assistant", &neutralise(&content)).json()
+}
+
+/// Returns the text of the user message that carries a result.
+pub(in crate::llm) fn tool_result(name: &str, text: &str, is_error: bool) -> String {
+    let how = if is_error { "failed" } else { "returned" };
+    format!("Tool {name} {how}:\n{text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool() -> ToolSpec {
+        ToolSpec {
+            name: "read_file".into(),
+            description: "Reads a file.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": {"path": {"type": "string", "description": "which"}, "limit": {"type": ["integer", "null"], "minimum": 1}},
+                "required": ["path"],
+            }),
+        }
+    }
+
+    #[test]
+    fn the_tools_are_told_in_few_words() {
+        insta::assert_snapshot!(instructions(&[tool()]).trim(), @r#"
+        # How to answer
+
+        Every reply is one JSON object and nothing else.
+        To use a tool: {"tool": "NAME", "arguments": {...}}
+        To finish, or to speak to the user: {"answer": "your text"}
+        Use one tool at a time. Its result comes in the next message. Answer only when the task is done.
+
+        # Tools
+
+        read_file: Reads a file.
+          path (string): which
+          limit (integer, optional)
+        "#);
+    }
+
+    #[test]
+    fn the_schema_is_a_union_of_tools_and_answer() {
+        insta::assert_snapshot!(response_format(&[tool()]), @r#"{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{"anyOf":[{"type":"object","properties":{"tool":{"const":"read_file"},"arguments":{"type":"object","properties":{"path":{"type":"string"},"limit":{"anyOf":[{"type":"integer"},{"type":"null"}]}},"required":["path"],"additionalProperties":false}},"required":["tool","arguments"],"additionalProperties":false},{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}]}}}"#);
+        insta::assert_snapshot!(response_format(&[]), @r#"{"type":"json_schema","json_schema":{"name":"reply","strict":true,"schema":{"type":"object","properties":{"answer":{"type":"string"}},"required":["answer"],"additionalProperties":false}}}"#);
+    }
+
+    #[test]
+    fn replies_are_understood_in_many_dresses() {
+        let call = |arguments: &str| Parsed::Call("bash".to_owned(), arguments.to_owned());
+        assert_eq!(parse(r#"{"tool": "bash", "arguments": { "command":"ls" }}"#), call(r#"{ "command":"ls" }"#));
+        assert_eq!(parse("Sure!\n```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
+        assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
+        assert_eq!(parse("{broken} {\"tool\": \"bash\", \"arguments\": {}}"), call("{}"));
+        let answer = |text: &str| Parsed::Answer(text.to_owned());
+        assert_eq!(parse(r#" {"answer": "done\n"} "#), answer("done\n"));
+        assert_eq!(parse("Just words."), answer("Just words."));
+        assert_eq!(parse("Set {\"name\": \"x\"} in the file."), answer("Set {\"name\": \"x\"} in the file."));
+        assert_eq!(parse(""), answer(""));
+        assert!(matches!(parse(r#"{"tool": "bash", "arguments": {"comm"#), Parsed::Faulty(_)));
+        assert!(matches!(parse(r#"{"tool": 5}"#), Parsed::Faulty(_)));
+    }
+
+    #[test]
+    fn a_megabyte_of_braces_is_given_up_soon() {
+        let started = std::time::Instant::now();
+        for text in ["{".repeat(1 << 20), "{\"a\":".repeat(1 << 18), "{\"".repeat(1 << 19)] {
+            assert!(matches!(parse(&text), Parsed::Answer(_) | Parsed::Faulty(_)));
+        }
+        assert!(started.elapsed().as_secs() < 10);
+    }
+
+    #[test]
+    fn history_repeats_what_the_model_wrote() {
+        let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: "{\"a\":1}".into() };
+        assert_eq!(assistant("", &[], Some("{\"answer\" :\"x\"}")), r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#);
+        assert_eq!(assistant("", &[call], None), r#"{"role":"assistant","content":"{\"tool\": \"bash\", \"arguments\": {\"a\":1}}"}"#);
+        assert_eq!(assistant("hi", &[], None), r#"{"role":"assistant","content":"{\"answer\":\"hi\"}"}"#);
+    }
+}

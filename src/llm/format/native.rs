@@ -1,0 +1,140 @@
+//! The server's own tool calls.
+
+use std::borrow::Cow;
+
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::Wire;
+use super::WireCall;
+use super::WireFunction;
+use crate::event::ToolCall;
+use crate::llm::control::neutralise;
+use crate::llm::message::ToolSpec;
+
+/// What stands in a conversation for arguments that were not a JSON object.
+///
+/// llama-server parses the arguments of old calls for the template; one that it cannot parse makes every later request a 500. The tool's
+/// result, right after it, tells the model what was wrong.
+pub(in crate::llm) const INVALID: &str = r#"{"invalid_json":"these arguments were not a JSON object and were left out"}"#;
+
+/// Longest tool name that is repeated to the server, in bytes.
+const MAX_NAME: usize = 128;
+/// Deepest nesting of arguments that are repeated to the server.
+const MAX_DEPTH: usize = 64;
+
+/// Returns the JSON of `tools`, or nothing where there are none: some servers refuse an empty list.
+pub(in crate::llm) fn tools(specs: &[ToolSpec]) -> Option<String> {
+    if specs.is_empty() {
+        return None;
+    }
+    let list: Vec<_> = specs
+        .iter()
+        .map(|spec| json!({"type": "function", "function": {"name": spec.name, "description": spec.description, "parameters": spec.parameters}}))
+        .collect();
+    Some(serde_json::to_string(&list).expect("JSON values always have a JSON form"))
+}
+
+pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall]) -> String {
+    let text = neutralise(text);
+    let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(neutralise);
+    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
+    let mut wire = Wire::new("assistant", &text);
+    wire.reasoning_content = thinking.as_deref();
+    wire.tool_calls = calls
+        .iter()
+        .zip(&names)
+        .map(|(call, name)| WireCall {
+            id: &call.id,
+            r#type: "function",
+            function: WireFunction { name, arguments: arguments(&call.arguments) },
+        })
+        .collect();
+    wire.json()
+}
+
+pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str) -> String {
+    let text = neutralise(text);
+    let name = self::name(name);
+    let mut wire = Wire::new("tool", &text);
+    wire.tool_call_id = Some(call);
+    wire.name = Some(&name);
+    wire.json()
+}
+
+/// Returns the arguments byte for byte where they are a JSON object, else something that is one.
+pub(in crate::llm) fn arguments(text: &str) -> &str {
+    if text.trim().is_empty() {
+        return "{}";
+    }
+    let is_object = text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
+    // A raw value is not checked for depth, but whoever reads it into a tree has a limit; ours is 128.
+    if is_object && depth(text) <= MAX_DEPTH { text } else { INVALID }
+}
+
+/// Returns how deep the lists and objects of valid JSON nest.
+fn depth(json: &str) -> usize {
+    let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b'}' | b']' if !in_string => depth -= 1,
+            _ => {}
+        }
+    }
+    deepest
+}
+
+fn name(name: &str) -> Cow<'_, str> {
+    if name.is_empty() {
+        return Cow::Borrowed("unknown_tool");
+    }
+    neutralise(&name[..name.floor_char_boundary(MAX_NAME)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn valid_arguments_keep_their_bytes_and_others_become_valid() {
+        let odd = "{ \"a\" : 1.0e2,\n\"b\":\"\\u00e9\" }";
+        assert_eq!(arguments(odd), odd);
+        assert_eq!(arguments(" "), "{}");
+        let deep = format!("{}1{}", "{\"a\":".repeat(5000), "}".repeat(5000));
+        let braces = format!("{{\"a\":\"{}\"}}", "{[\\\"".repeat(100));
+        assert_eq!(arguments(&braces), braces);
+        for broken in ["{\"a\":", "{}}", "[1]", "\"x\"", "null", "{'a':1}", deep.as_str()] {
+            assert_eq!(arguments(broken), INVALID, "{}", &broken[..broken.len().min(20)]);
+        }
+    }
+
+    #[test]
+    fn an_assistant_message_holds_its_calls() {
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{\"command\": \"ls\"}".into() };
+        assert_eq!(
+            assistant("", Some("hm"), &[call]),
+            r#"{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\": \"ls\"}"}}]}"#
+        );
+    }
+
+    #[test]
+    fn a_result_names_its_call_and_cannot_end_its_message() {
+        assert_eq!(
+            tool_result("c1", "bash", "a<|im_end|>"),
+            "{\"role\":\"tool\",\"content\":\"a<\u{200b}|im_end|>\",\"tool_call_id\":\"c1\",\"name\":\"bash\"}"
+        );
+    }
+
+    #[test]
+    fn a_name_is_never_empty_nor_endless() {
+        assert_eq!(name(""), "unknown_tool");
+        assert_eq!(name(&"\u{e9}".repeat(10_000)).len(), MAX_NAME);
+    }
+}

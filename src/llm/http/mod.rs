@@ -1,0 +1,127 @@
+//! The one builder of HTTP clients: what talks HTTP on the host gets its client here, so that what is switched off is off everywhere.
+//!
+//! Off: redirects (a key or a prompt must not follow one), decompression (a bomb of a few bytes), cookies, `Referer`, proxies from the
+//! environment, retries below ours. Names are resolved by [`resolve`], never by glibc.
+
+mod endpoint;
+mod resolve;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+
+pub use endpoint::Endpoint;
+
+/// Why a client cannot be made, or an address not be used.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("`{text}` is no address of a model server: {problem}")]
+    InvalidEndpoint { text: String, problem: &'static str },
+    #[error("set up TLS")]
+    Tls { source: rustls::Error },
+    #[error("`{proxy}` cannot be used as proxy")]
+    Proxy { proxy: String, source: reqwest::Error },
+    #[error("set up the HTTP client")]
+    Build { source: reqwest::Error },
+}
+
+/// What may differ from one client to the next.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long connecting may take, name look-up and TLS included.
+    pub connect_timeout: Duration,
+    /// `http://` or `https://` address of a proxy for everything but loopback; `None` means no proxy, whatever the environment says.
+    pub proxy: Option<String>,
+    /// Connects here, whatever the address says.
+    pub unix_socket: Option<PathBuf>,
+    /// Loads the trusted roots. Without it every `https` address is refused as untrusted, and making the client takes no time.
+    pub tls: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { connect_timeout: Duration::from_secs(10), proxy: None, unix_socket: None, tls: true }
+    }
+}
+
+/// Makes ring the process's TLS provider; `main` calls it first. A second call changes nothing.
+pub fn install_crypto() {
+    // The error only says that a provider is there already.
+    drop(rustls::crypto::ring::default_provider().install_default());
+}
+
+/// Returns a client that does what it is asked and nothing by itself.
+pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("podbay/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls(settings.tls)?)
+        .http1_only()
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .no_proxy()
+        .dns_resolver(resolve::Resolver::default())
+        .connect_timeout(settings.connect_timeout)
+        // llama-server hangs up after five idle seconds; a request sent into that gap would be lost.
+        .pool_idle_timeout(Duration::from_secs(4))
+        .pool_max_idle_per_host(2)
+        .http1_max_headers(100);
+    if let Some(proxy) = &settings.proxy {
+        let failed = |source| Error::Proxy { proxy: proxy.clone(), source };
+        let past = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
+        builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(failed)?.no_proxy(past));
+    }
+    if let Some(path) = &settings.unix_socket {
+        builder = builder.unix_socket(path.as_path());
+    }
+    builder.build().map_err(|source| Error::Build { source })
+}
+
+/// Returns a TLS set-up that trusts what the system trusts and Mozilla's roots besides.
+///
+/// reqwest's own choice, the platform's verifier, refuses to start where no certificates are installed, as in most small images.
+fn tls(wanted: bool) -> Result<rustls::ClientConfig, Error> {
+    let mut roots = rustls::RootCertStore::empty();
+    if wanted {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        // A certificate that cannot be read is one that is not trusted; the others still count.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|source| Error::Tls { source })?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_is_made_with_and_without_roots() {
+        for tls in [true, false] {
+            client(&Settings { tls, ..Settings::default() }).expect("a client");
+        }
+    }
+
+    #[test]
+    fn the_roots_hold_without_a_system_store() {
+        assert!(webpki_roots::TLS_SERVER_ROOTS.len() > 50);
+        assert!(tls(true).is_ok());
+    }
+
+    #[test]
+    fn a_proxy_that_is_no_address_is_named() {
+        let error = client(&Settings { proxy: Some("::".to_owned()), tls: false, ..Settings::default() }).expect_err("no proxy");
+        assert_eq!(error.to_string(), "`::` cannot be used as proxy");
+    }
+}

@@ -1,0 +1,71 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::event::ToolCall;
+
+/// One part of a conversation, as the agent keeps it. What of it goes to the server, and how, is `format`'s business.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// Goes out as a user's message where it is not the first: many templates accept a system message only there.
+    System {
+        text: String,
+    },
+    User {
+        text: String,
+    },
+    Assistant {
+        text: String,
+        /// What the model thought aloud; goes back only where the server wants it.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        thinking: String,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<ToolCall>,
+        /// The whole answer as the model wrote it, where tools are told by text or schema: repeated byte for byte it is found in the
+        /// server's cache. Without it the answer is written anew from the other fields.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
+    },
+    ToolResult {
+        /// The id of the call that it answers.
+        call: String,
+        /// The tool's name.
+        name: String,
+        text: String,
+        is_error: bool,
+    },
+}
+
+impl Message {
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into() }
+    }
+
+    /// Returns an assistant's message that only says something.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant { text: text.into(), thinking: String::new(), calls: Vec::new(), raw: None }
+    }
+}
+
+/// One tool as the model is told about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    pub name: String,
+    pub description: String,
+    /// A JSON schema whose type is `object`.
+    pub parameters: serde_json::Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_written_and_read_back() {
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{ }".into() };
+        let message = Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None };
+        let json = r#"{"role":"assistant","text":"","calls":[{"id":"c1","name":"bash","arguments":"{ }"}]}"#;
+        assert_eq!(serde_json::to_string(&message).expect("writes"), json);
+        assert_eq!(serde_json::from_str::<Message>(json).expect("reads"), message);
+    }
+}

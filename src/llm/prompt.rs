@@ -1,0 +1,313 @@
+use std::collections::HashSet;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+
+use super::control::neutralise;
+use super::format::Wire;
+use super::format::constrained;
+use super::format::native;
+use super::message::Message;
+use super::message::ToolSpec;
+use crate::event::ToolMode;
+
+/// Stands between two user messages where the model never answered the first: many templates insist that roles alternate.
+const NO_ANSWER: &str = "(no answer)";
+
+/// A conversation as the server reads it: the JSON of its tools and messages, written once and only ever appended to.
+///
+/// A server that keeps its cache of a prompt re-reads only what differs, so equal conversations must be equal bytes: the JSON of `tools`
+/// and of the messages of one request is a prefix of the next one's. Two rules follow. Tools and system prompt never change (see
+/// [`Prompt::rebuilt`] for when they must). And user messages that follow one another become one message, but only while no request
+/// has carried the first: what was sent stays as it is.
+#[derive(Debug)]
+pub struct Prompt {
+    mode: ToolMode,
+    replay_thinking: bool,
+    system: String,
+    tools: Vec<ToolSpec>,
+    /// `[`, then the messages with commas between, without the closing bracket.
+    messages: String,
+    /// The JSON of `tools`; `None` where they are told otherwise or there are none.
+    tools_json: Option<String>,
+    n_messages: usize,
+    /// How many messages some request has carried. Sending takes the conversation as read-only, hence the cell.
+    n_sent: AtomicUsize,
+    /// The last message, where it is a user's: its text, and where its JSON begins.
+    last_user: Option<(String, usize)>,
+    ids: HashSet<String>,
+}
+
+impl Prompt {
+    /// Begins a conversation. With anything but native calls the tools are described after the system prompt.
+    pub fn new(system: &str, tools: &[ToolSpec], mode: ToolMode) -> Self {
+        let mut prompt = Self {
+            mode,
+            replay_thinking: false,
+            system: system.to_owned(),
+            tools: tools.to_vec(),
+            messages: String::from("["),
+            tools_json: if mode == ToolMode::Native { native::tools(tools) } else { None },
+            n_messages: 0,
+            n_sent: AtomicUsize::new(0),
+            last_user: None,
+            ids: HashSet::new(),
+        };
+        let mut text = neutralise(system).into_owned();
+        if mode != ToolMode::Native {
+            text.push_str(&constrained::instructions(tools));
+        }
+        if !text.is_empty() {
+            prompt.append(&Wire::new("system", text.trim_start()).json());
+        }
+        prompt
+    }
+
+    /// Sends the model's thinking back with its messages; see [`super::Probed::replay_thinking`]. To be set before the first message.
+    #[must_use]
+    pub fn with_thinking_replayed(mut self, wanted: bool) -> Self {
+        self.replay_thinking = wanted;
+        self
+    }
+
+    /// Returns a conversation with the same system prompt and tools, but other messages or another mode: after a compaction, or when
+    /// the server turned out not to know tools. The server reads it from the first byte that differs.
+    #[must_use]
+    pub fn rebuilt<'a>(&self, mode: ToolMode, messages: impl IntoIterator<Item = &'a Message>) -> Self {
+        let mut prompt = Self::new(&self.system, &self.tools, mode).with_thinking_replayed(self.replay_thinking);
+        for message in messages {
+            prompt.push(message);
+        }
+        prompt
+    }
+
+    /// Appends one message.
+    pub fn push(&mut self, message: &Message) {
+        let native = self.mode == ToolMode::Native;
+        match message {
+            Message::System { text } | Message::User { text } => self.push_user(text),
+            Message::Assistant { text, thinking, calls, raw } => {
+                self.ids.extend(calls.iter().map(|call| call.id.clone()));
+                let thinking = self.replay_thinking.then_some(thinking.as_str());
+                let json =
+                    if native { native::assistant(text, thinking, calls) } else { constrained::assistant(text, calls, raw.as_deref()) };
+                self.append(&json);
+            }
+            Message::ToolResult { call, name, text, .. } if native => self.append(&native::tool_result(call, name, text)),
+            Message::ToolResult { name, text, is_error, .. } => self.push_user(&constrained::tool_result(name, text, *is_error)),
+        }
+    }
+
+    fn push_user(&mut self, text: &str) {
+        let mut text = neutralise(text).into_owned();
+        if let Some((last, begin)) = self.last_user.take() {
+            if self.n_messages > *self.n_sent.get_mut() {
+                self.messages.truncate(begin);
+                self.n_messages -= 1;
+                text = format!("{last}\n\n{text}");
+            } else {
+                let json = if self.mode == ToolMode::Native {
+                    native::assistant(NO_ANSWER, None, &[])
+                } else {
+                    constrained::assistant(NO_ANSWER, &[], None)
+                };
+                self.append(&json);
+            }
+        }
+        let begin = self.messages.len();
+        self.append(&Wire::new("user", &text).json());
+        self.last_user = Some((text, begin));
+    }
+
+    fn append(&mut self, json: &str) {
+        if self.n_messages > 0 {
+            self.messages.push(',');
+        }
+        self.messages.push_str(json);
+        self.n_messages += 1;
+        self.last_user = None;
+    }
+
+    pub fn mode(&self) -> ToolMode {
+        self.mode
+    }
+
+    pub fn tools(&self) -> &[ToolSpec] {
+        &self.tools
+    }
+
+    /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's tokens, about four bytes each.
+    pub fn n_bytes(&self) -> usize {
+        self.head().len()
+    }
+
+    /// Returns whether a call of this conversation bears the id.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// Returns the beginning of a request: `{"tools":[...],"messages":[...`, without the closing bracket. It is a prefix of the next one.
+    pub fn head(&self) -> String {
+        match &self.tools_json {
+            Some(tools) => format!("{{\"tools\":{tools},\"messages\":{}", self.messages),
+            None => format!("{{\"messages\":{}", self.messages),
+        }
+    }
+
+    /// Notes that a request carries all messages so far.
+    pub(super) fn sent(&self) {
+        self.n_sent.fetch_max(self.n_messages, Ordering::Relaxed);
+    }
+}
+
+impl Clone for Prompt {
+    fn clone(&self) -> Self {
+        Self {
+            mode: self.mode,
+            replay_thinking: self.replay_thinking,
+            system: self.system.clone(),
+            tools: self.tools.clone(),
+            messages: self.messages.clone(),
+            tools_json: self.tools_json.clone(),
+            n_messages: self.n_messages,
+            n_sent: AtomicUsize::new(self.n_sent.load(Ordering::Relaxed)),
+            last_user: self.last_user.clone(),
+            ids: self.ids.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::ToolCall;
+
+    fn tools() -> Vec<ToolSpec> {
+        vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object", "properties": {}}) }]
+    }
+
+    fn body(prompt: &Prompt) -> Value {
+        serde_json::from_str(&format!("{}]}}", prompt.head())).expect("a request is JSON")
+    }
+
+    fn result(text: &str) -> Message {
+        Message::ToolResult { call: "c1".into(), name: "bash".into(), text: text.into(), is_error: false }
+    }
+
+    fn call(arguments: &str) -> Message {
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
+        Message::Assistant { text: String::new(), thinking: "hm".into(), calls: vec![call], raw: None }
+    }
+
+    #[test]
+    fn a_native_conversation_is_what_openai_expects() {
+        let mut prompt = Prompt::new("Be good.", &tools(), ToolMode::Native);
+        for message in [Message::user("Hi"), call("{\"command\":\"ls\"}"), result("a.txt"), call("{\"command\":"), result("bad arguments")]
+        {
+            prompt.push(&message);
+        }
+        let calls = |arguments: &str| json!([{"id": "c1", "type": "function", "function": {"name": "bash", "arguments": arguments}}]);
+        assert_eq!(
+            body(&prompt),
+            json!({
+                "tools": [{"type": "function", "function": {"name": "bash", "description": "Runs.", "parameters": {"type": "object", "properties": {}}}}],
+                "messages": [
+                    {"role": "system", "content": "Be good."},
+                    {"role": "user", "content": "Hi"},
+                    {"role": "assistant", "content": "", "tool_calls": calls("{\"command\":\"ls\"}")},
+                    {"role": "tool", "content": "a.txt", "tool_call_id": "c1", "name": "bash"},
+                    {"role": "assistant", "content": "", "tool_calls": calls(native::INVALID)},
+                    {"role": "tool", "content": "bad arguments", "tool_call_id": "c1", "name": "bash"},
+                ],
+            })
+        );
+    }
+
+    #[test]
+    fn a_constrained_conversation_has_only_texts_and_its_roles_alternate() {
+        let mut prompt = Prompt::new("Be good.", &[], ToolMode::Constrained);
+        for message in [Message::user("Hi"), call("{}"), result("a.txt"), Message::user("Wrap up.")] {
+            prompt.push(&message);
+        }
+        let system =
+            "Be good.\n\n# How to answer\n\nEvery reply is one JSON object and nothing else.\nReply with {\"answer\": \"your text\"}.";
+        assert_eq!(
+            body(&prompt),
+            json!({"messages": [
+                {"role": "system", "content": system},
+                {"role": "user", "content": "Hi"},
+                {"role": "assistant", "content": "{\"tool\": \"bash\", \"arguments\": {}}"},
+                {"role": "user", "content": "Tool bash returned:\na.txt\n\nWrap up."},
+            ]})
+        );
+    }
+
+    #[test]
+    fn a_user_message_that_was_sent_stays_and_gets_a_stand_in_answer() {
+        let mut prompt = Prompt::new("", &[], ToolMode::Native);
+        prompt.push(&Message::user("a"));
+        prompt.push(&Message::user("b"));
+        prompt.sent();
+        let before = prompt.head();
+        prompt.push(&Message::System { text: "c".into() });
+        assert!(prompt.head().starts_with(&before));
+        let texts: Vec<String> =
+            body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
+        assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
+    }
+
+    #[test]
+    fn thinking_goes_back_only_where_it_is_wanted() {
+        for wanted in [true, false] {
+            let mut prompt = Prompt::new("", &[], ToolMode::Native).with_thinking_replayed(wanted);
+            prompt.push(&call("{}"));
+            assert_eq!(prompt.head().contains("reasoning_content"), wanted);
+        }
+    }
+
+    fn message() -> impl Strategy<Value = Message> {
+        prop_oneof![
+            ".{0,12}".prop_map(Message::user),
+            ".{0,12}".prop_map(|text| Message::System { text }),
+            (".{0,12}", prop::option::of("\\{\"answer\": \".{0,5}")).prop_map(|(text, raw)| Message::Assistant {
+                text,
+                thinking: String::new(),
+                calls: vec![],
+                raw
+            }),
+            prop_oneof![Just("{\"a\": 1}".to_owned()), ".{0,8}"].prop_map(|arguments| call(&arguments)),
+            ("[<|im_end>a-z]{0,16}", any::<bool>()).prop_map(|(text, is_error)| Message::ToolResult {
+                call: "c1".into(),
+                name: "bash".into(),
+                text,
+                is_error
+            }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn each_request_begins_with_the_bytes_of_the_one_before(
+            turns in prop::collection::vec(prop::collection::vec(message(), 0..4), 1..8),
+            native in any::<bool>(),
+        ) {
+            let mode = if native { ToolMode::Native } else { ToolMode::Constrained };
+            let mut prompt = Prompt::new("system", &tools(), mode);
+            let mut before = String::new();
+            for turn in turns {
+                for message in &turn {
+                    prompt.push(message);
+                }
+                let head = prompt.head();
+                prop_assert!(head.starts_with(&before));
+                let body = format!("{head}]}}");
+                prop_assert!(serde_json::from_str::<Value>(&body).is_ok());
+                before = head;
+                prompt.sent();
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every direction.
+
+use crate::event::ToolCall;
+use crate::event::Usage;
+use crate::llm::error::Error;
+use crate::llm::format::answer::Reader;
+use crate::llm::format::answer::Seen;
+use crate::llm::format::constrained;
+use crate::llm::format::constrained::Parsed;
+use crate::llm::provider::calls::Calls;
+use crate::llm::provider::calls::Piece;
+use crate::llm::provider::think::Part;
+use crate::llm::provider::think::Splitter;
+use crate::llm::stream::Finish;
+use crate::llm::stream::Reply;
+use crate::llm::stream::Timings;
+use crate::llm::stream::Update;
+
+/// Most bytes of text, and of thinking, in one answer.
+const MAX_TEXT: usize = 4 * 1024 * 1024;
+
+/// How the answer is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::llm) enum Reading {
+    /// Text is text, calls are the server's.
+    Native { with_calls: bool },
+    /// The text is one JSON object of ours.
+    Json { with_calls: bool },
+    /// The text is what the caller's schema says.
+    Schema,
+}
+
+/// Collects one answer.
+#[derive(Debug)]
+pub(in crate::llm) struct Assembler {
+    reading: Reading,
+    splitter: Splitter,
+    reader: Reader,
+    text: String,
+    thinking: String,
+    calls: Calls,
+    pub(in crate::llm) usage: Option<Usage>,
+    pub(in crate::llm) timings: Option<Timings>,
+    pub(in crate::llm) finish: Option<Finish>,
+    /// Something of the answer reached the caller.
+    shown: bool,
+    shown_text: bool,
+}
+
+impl Assembler {
+    pub(in crate::llm) fn new(reading: Reading) -> Self {
+        Self {
+            reading,
+            splitter: Splitter::default(),
+            reader: Reader::default(),
+            text: String::new(),
+            thinking: String::new(),
+            calls: Calls::default(),
+            usage: None,
+            timings: None,
+            finish: None,
+            shown: false,
+            shown_text: false,
+        }
+    }
+
+    pub(in crate::llm) fn shown(&self) -> bool {
+        self.shown
+    }
+
+    /// Returns whether nothing at all was said.
+    pub(in crate::llm) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+
+    pub(in crate::llm) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        self.splitter.feed(piece, |part| parts.push(part));
+        self.add_parts(parts, on)
+    }
+
+    fn add_parts(&mut self, parts: Vec<Part>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        for part in parts {
+            match part {
+                Part::Thinking(thinking) => self.add_thinking(&thinking, on)?,
+                Part::Text(text) => {
+                    bound("its text", self.text.len() + text.len())?;
+                    self.text.push_str(&text);
+                    self.show(text, on);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) {
+        let Reading::Json { with_calls } = self.reading else {
+            self.shown = true;
+            self.shown_text = true;
+            return on(Update::Text(text));
+        };
+        let (shown, shown_text) = (&mut self.shown, &mut self.shown_text);
+        self.reader.feed(&text, |seen| match seen {
+            Seen::Text(text) => {
+                *shown = true;
+                *shown_text = true;
+                on(Update::Text(text));
+            }
+            Seen::Tool(name) if with_calls => {
+                *shown = true;
+                on(Update::CallStarted { name });
+            }
+            Seen::Tool(_) => {}
+        });
+    }
+
+    pub(in crate::llm) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        bound("its thinking", self.thinking.len() + piece.len())?;
+        self.thinking.push_str(piece);
+        self.shown = true;
+        on(Update::Thinking(piece.to_owned()));
+        Ok(())
+    }
+
+    pub(in crate::llm) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
+        // Calls that were not asked for are no calls: after the last turn nobody could carry them out.
+        if self.reading == (Reading::Native { with_calls: true })
+            && let Some(name) = self.calls.take(piece)
+        {
+            self.shown = true;
+            on(Update::CallStarted { name });
+        }
+    }
+
+    /// Returns what there is at an interrupt; calls that were under way are left out.
+    pub(in crate::llm) fn interrupted(self) -> Reply {
+        let (text, raw) = match self.reading {
+            Reading::Json { .. } => {
+                // What was shown is what the person knows of; the raw half of a JSON text would only teach the model to write halves.
+                let mut text = String::new();
+                Reader::default().feed(&self.text, |seen| {
+                    if let Seen::Text(more) = seen {
+                        text.push_str(&more);
+                    }
+                });
+                (text, None)
+            }
+            _ => (self.text, None),
+        };
+        Reply {
+            text,
+            thinking: self.thinking,
+            usage: self.usage.unwrap_or_default(),
+            finish: Finish::Interrupted,
+            timings: self.timings,
+            raw,
+            ..Reply::default()
+        }
+    }
+
+    /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
+    pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
+        let mut parts = Vec::new();
+        self.splitter.finish(|part| parts.push(part));
+        self.add_parts(parts, on)?;
+        let mut reply =
+            Reply { thinking: self.thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
+        if let Reading::Json { with_calls } = self.reading {
+            match constrained::parse(&self.text) {
+                Parsed::Answer(text) => {
+                    if !self.shown_text && !text.is_empty() {
+                        on(Update::Text(text.clone()));
+                    }
+                    reply.text = text;
+                }
+                Parsed::Call(name, arguments) if with_calls => {
+                    self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments });
+                    (reply.calls, reply.fault) = self.calls.finish(is_taken);
+                }
+                Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
+                Parsed::Faulty(problem) => reply.fault = Some(problem),
+            }
+            reply.raw = Some(self.text);
+        } else {
+            reply.text = self.text;
+            (reply.calls, reply.fault) = self.calls.finish(is_taken);
+        }
+        reply.finish = finish(self.finish, &reply.calls);
+        Ok(reply)
+    }
+}
+
+fn bound(what: &'static str, n_bytes: usize) -> Result<(), Error> {
+    if n_bytes > MAX_TEXT { Err(Error::TooLarge { what, limit: MAX_TEXT as u64 }) } else { Ok(()) }
+}
+
+/// The server's count, or else what llama-server measured.
+fn usage(usage: Option<Usage>, timings: Option<Timings>) -> Usage {
+    let mut usage = usage.unwrap_or_default();
+    if let Some(timings) = timings {
+        usage.cached = usage.cached.max(timings.cache_n);
+        if usage.prompt == 0 {
+            usage.prompt = timings.cache_n.saturating_add(timings.prompt_n);
+        }
+        if usage.completion == 0 {
+            usage.completion = timings.predicted_n;
+        }
+    }
+    usage.cached = usage.cached.min(usage.prompt);
+    usage
+}
+
+/// Calls are what counts: some servers say "stop" with them, some "tool_calls" without.
+fn finish(said: Option<Finish>, calls: &[ToolCall]) -> Finish {
+    match said {
+        Some(Finish::Length) => Finish::Length,
+        Some(Finish::ContentFilter) => Finish::ContentFilter,
+        _ if !calls.is_empty() => Finish::ToolCalls,
+        _ => Finish::Stop,
+    }
+}

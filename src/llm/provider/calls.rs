@@ -1,0 +1,213 @@
+//! Puts tool calls together from their pieces, and makes order of what servers get wrong about ids and indices.
+
+use std::collections::HashMap;
+use std::collections::HashSet;
+
+use crate::event::ToolCall;
+
+/// Most calls in one answer.
+pub(in crate::llm) const MAX_CALLS: usize = 64;
+/// Most bytes of one call's arguments.
+pub(in crate::llm) const MAX_ARGUMENTS: usize = 1024 * 1024;
+/// Most bytes of all arguments in one answer.
+const MAX_TOTAL: usize = 4 * 1024 * 1024;
+/// Most bytes of a tool's name.
+const MAX_NAME: usize = 256;
+
+/// A piece of one call.
+#[derive(Debug, Default)]
+pub(in crate::llm) struct Piece {
+    pub(in crate::llm) index: Option<u64>,
+    pub(in crate::llm) id: Option<String>,
+    pub(in crate::llm) name: Option<String>,
+    pub(in crate::llm) arguments: String,
+}
+
+#[derive(Debug, Default)]
+pub(in crate::llm) struct Calls {
+    calls: Vec<Call>,
+    by_index: HashMap<u64, usize>,
+    n_bytes: usize,
+    n_dropped: usize,
+    too_long: bool,
+    /// Pieces go to a call that was dropped.
+    dropping: bool,
+}
+
+#[derive(Debug, Default)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: String,
+}
+
+impl Calls {
+    pub(in crate::llm) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Takes a piece; returns the name of a call that it begins.
+    pub(in crate::llm) fn take(&mut self, piece: Piece) -> Option<String> {
+        let known = match piece.index {
+            Some(index) => self.by_index.get(&index).copied(),
+            None => self.calls.len().checked_sub(1),
+        };
+        let id = piece.id.unwrap_or_default();
+        let name = piece.name.unwrap_or_default();
+        // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call.
+        let at = known.filter(|&at| {
+            let call = &self.calls[at];
+            let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
+            let renamed = piece.index.is_none() && !name.is_empty() && !call.arguments.is_empty() && (id.is_empty() || other_id);
+            !(renamed || other_id && !name.is_empty())
+        });
+        let at = if let Some(at) = at {
+            if self.dropping && piece.index.is_none() {
+                return None;
+            }
+            at
+        } else {
+            if self.calls.len() == MAX_CALLS {
+                // An index that is seen for the first time with a name is a call; the rest is more of one that was dropped.
+                self.n_dropped += usize::from(!name.is_empty());
+                self.dropping = true;
+                return None;
+            }
+            self.calls.push(Call::default());
+            self.calls.len() - 1
+        };
+        if let Some(index) = piece.index {
+            self.by_index.insert(index, at);
+        }
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id = id;
+        }
+        let begins = call.name.is_empty() && !name.is_empty();
+        if begins {
+            call.name = name;
+            call.name.truncate(call.name.floor_char_boundary(MAX_NAME));
+        }
+        let room = MAX_ARGUMENTS.saturating_sub(call.arguments.len()).min(MAX_TOTAL.saturating_sub(self.n_bytes));
+        let taken = piece.arguments.floor_char_boundary(room);
+        self.too_long |= taken < piece.arguments.len();
+        call.arguments.push_str(&piece.arguments[..taken]);
+        self.n_bytes += taken;
+        begins.then(|| call.name.clone())
+    }
+
+    /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
+    pub(in crate::llm) fn finish(self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+        let mut seen: HashSet<String> = HashSet::new();
+        let mut calls = Vec::with_capacity(self.calls.len());
+        for call in self.calls {
+            let mut id = call.id;
+            while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
+                id = random_id();
+            }
+            seen.insert(id.clone());
+            calls.push(ToolCall { id, name: call.name, arguments: call.arguments });
+        }
+        let mut faults = Vec::new();
+        if self.n_dropped > 0 {
+            faults.push(format!("At most {MAX_CALLS} tool calls fit in one reply; the other {} were dropped.", self.n_dropped));
+        }
+        if self.too_long {
+            faults.push(format!("The arguments of a tool call were cut: they may be {MAX_ARGUMENTS} bytes long at most."));
+        }
+        (calls, (!faults.is_empty()).then(|| faults.join(" ")))
+    }
+}
+
+fn is_good_id(id: &str) -> bool {
+    (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// Returns nine letters and digits: what Mistral's templates insist on, and every server takes.
+fn random_id() -> String {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut bytes = [0_u8; 9];
+    getrandom::fill(&mut bytes).expect("the kernel gives random bytes once it has booted");
+    bytes.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> Piece {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Piece { index, id: text(id), name: text(name), arguments: arguments.to_owned() }
+    }
+
+    #[track_caller]
+    fn check(pieces: Vec<Piece>, expected: &[(&str, &str, &str)]) {
+        let mut calls = Calls::default();
+        for piece in pieces {
+            calls.take(piece);
+        }
+        let (calls, fault) = calls.finish(|id| id == "taken");
+        assert_eq!(fault, None);
+        assert_eq!(calls.len(), expected.len());
+        let mut ids: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), calls.len(), "ids are unique");
+        for (call, (id, name, arguments)) in calls.iter().zip(expected) {
+            assert_eq!((call.name.as_str(), call.arguments.as_str()), (*name, *arguments));
+            assert!(if *id == "?" { call.id.len() == 9 } else { call.id == *id }, "{}", call.id);
+        }
+    }
+
+    #[test]
+    fn pieces_are_joined_by_index_whatever_the_gaps() {
+        check(
+            vec![
+                piece(Some(7), "a", "bash", ""),
+                piece(Some(2), "b", "grep", "{"),
+                piece(Some(7), "", "", "{\"x\""),
+                piece(Some(2), "", "", "}"),
+                piece(Some(7), "a", "bash", ":1}"),
+            ],
+            &[("a", "bash", "{\"x\":1}"), ("b", "grep", "{}")],
+        );
+    }
+
+    #[test]
+    fn missing_equal_and_taken_ids_are_replaced() {
+        check(
+            vec![piece(Some(0), "", "a", "{}"), piece(Some(1), "x", "b", "{}"), piece(Some(2), "x", "c", "{}")],
+            &[("?", "a", "{}"), ("x", "b", "{}"), ("?", "c", "{}")],
+        );
+        check(vec![piece(Some(0), "taken", "a", "{}"), piece(Some(1), "bad id\n", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
+    }
+
+    #[test]
+    fn calls_without_or_with_equal_indices_are_told_apart() {
+        check(
+            vec![piece(None, "x", "a", "{}"), piece(None, "y", "b", "{"), piece(None, "", "", "}")],
+            &[("x", "a", "{}"), ("y", "b", "{}")],
+        );
+        check(vec![piece(None, "", "a", "{}"), piece(None, "", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
+        check(vec![piece(Some(0), "x", "a", "{}"), piece(Some(0), "y", "b", "{}")], &[("x", "a", "{}"), ("y", "b", "{}")]);
+    }
+
+    #[test]
+    fn number_and_size_are_bounded_and_said() {
+        let mut calls = Calls::default();
+        for index in 0..1000 {
+            calls.take(piece(Some(index), "", "a", "{}"));
+        }
+        let (list, fault) = calls.finish(|_| false);
+        assert_eq!((list.len(), fault.as_deref()), (64, Some("At most 64 tool calls fit in one reply; the other 936 were dropped.")));
+
+        let mut calls = Calls::default();
+        for _ in 0..20 {
+            calls.take(piece(Some(0), "", "a", &"\u{e9}".repeat(300_000)));
+        }
+        calls.take(piece(Some(1), "", &"n".repeat(10_000), ""));
+        let (list, fault) = calls.finish(|_| false);
+        assert_eq!(list.iter().map(|call| (call.name.len(), call.arguments.len())).collect::<Vec<_>>(), [(1, MAX_ARGUMENTS), (256, 0)]);
+        assert!(fault.expect("a fault").contains("were cut"));
+    }
+}

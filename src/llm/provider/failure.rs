@@ -1,0 +1,212 @@
+//! Reads what servers say when something goes wrong, in all the shapes they say it in.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::llm::error::Error;
+use crate::llm::error::plain;
+
+/// Longest message of a server that is shown, in characters.
+const MAX_MESSAGE: usize = 600;
+
+/// Where and how a failing answer came.
+#[derive(Debug, Default)]
+pub(in crate::llm) struct Failure<'a> {
+    pub(in crate::llm) endpoint: &'a str,
+    /// Stands as `***` wherever the server repeats it.
+    pub(in crate::llm) key: Option<&'a str>,
+    pub(in crate::llm) code: u16,
+    pub(in crate::llm) location: Option<&'a str>,
+    pub(in crate::llm) retry_after: Option<Duration>,
+    pub(in crate::llm) is_html: bool,
+}
+
+impl Failure<'_> {
+    /// Returns the error behind an answer that is no success.
+    pub(in crate::llm) fn from_body(&self, body: &[u8]) -> Error {
+        if (300..400).contains(&self.code) {
+            return Error::Redirect { code: self.code, location: self.clean(self.location.unwrap_or("nowhere")) };
+        }
+        let text = String::from_utf8_lossy(body);
+        if let Ok(value) = serde_json::from_str::<Value>(&text)
+            && let Some(error) = self.from_value(&value)
+        {
+            return error;
+        }
+        let is_html = self.is_html || text.trim_start().starts_with('<');
+        if is_html && !(500..600).contains(&self.code) && !matches!(self.code, 401 | 403 | 429) {
+            return Error::NotJson { endpoint: self.endpoint.to_owned(), what: "a web page".to_owned() };
+        }
+        let message = if is_html { "a web page".to_owned() } else { text.into_owned() };
+        self.status(&message)
+    }
+
+    /// Returns the error that a JSON value reports, in the body or within the stream; `None` where it reports none.
+    pub(in crate::llm) fn from_value(&self, value: &Value) -> Option<Error> {
+        let error = match value {
+            Value::Object(fields) => fields.get("error").filter(|error| !error.is_null()).or_else(|| {
+                // FastAPI's `detail`, and errors that stand bare.
+                let bare = fields.contains_key("message") && (fields.contains_key("code") || fields.contains_key("type"));
+                fields.get("detail").or(bare.then_some(value)).filter(|_| !fields.contains_key("choices"))
+            })?,
+            _ => return None,
+        };
+        let message =
+            error.get("message").or(Some(error)).map(|message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
+        let message = message.unwrap_or_default();
+        if let Some(exceeded) = exceeded(error, &message) {
+            return Some(exceeded);
+        }
+        let code =
+            error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
+        let code = if self.code >= 400 { Some(self.code) } else { code };
+        Some(match code {
+            Some(code) => Self { code, location: self.location, key: self.key, ..*self }.status(&message),
+            None => Error::Reported { message: self.clean(&message) },
+        })
+    }
+
+    fn status(&self, message: &str) -> Error {
+        let message = self.clean(message);
+        let message = if message.is_empty() { "no explanation".to_owned() } else { message };
+        match self.code {
+            503 if message.to_ascii_lowercase().contains("loading model") => {
+                Error::ModelLoading { endpoint: self.endpoint.to_owned(), waited: Duration::ZERO }
+            }
+            401 | 403 => Error::Unauthorized { code: self.code, message },
+            code => Error::Status { code, message, retry_after: self.retry_after },
+        }
+    }
+
+    fn clean(&self, text: &str) -> String {
+        match self.key.filter(|key| !key.is_empty()) {
+            Some(key) => plain(&text.replace(key, "***"), MAX_MESSAGE),
+            None => plain(text, MAX_MESSAGE),
+        }
+    }
+}
+
+/// Recognises that the conversation is longer than the window, as llama.cpp, LM Studio, vLLM, Ollama and `OpenAI` say it.
+fn exceeded(error: &Value, message: &str) -> Option<Error> {
+    let number = |key: &str| error.get(key).and_then(Value::as_u64);
+    let is = |key: &str, name: &str| error.get(key).and_then(Value::as_str) == Some(name);
+    let lower = message.to_ascii_lowercase();
+    let said = [
+        "exceeds the available context size",
+        "context size has been exceeded",
+        "maximum context length",
+        "exceeded max context length",
+        "context the overflows",
+        "context length exceeded",
+        "exceed context window",
+    ];
+    if !is("type", "exceed_context_size_error") && !is("code", "context_length_exceeded") && !said.iter().any(|words| lower.contains(words))
+    {
+        return None;
+    }
+    let mut numbers = tokens(&lower);
+    // "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens" names the window first.
+    if lower.contains("maximum context length") {
+        numbers.reverse();
+    }
+    let (first, second) = match numbers.as_slice() {
+        [prompt, context, ..] => (Some(*prompt), Some(*context)),
+        _ => (None, None),
+    };
+    Some(Error::ContextExceeded { prompt: number("n_prompt_tokens").or(first), context: number("n_ctx").or(second) })
+}
+
+/// Returns the first two numbers that stand before the word "tokens".
+fn tokens(message: &str) -> Vec<u64> {
+    let mut before = "";
+    let mut found = Vec::new();
+    for word in message.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        if word == "tokens"
+            && let Ok(number) = before.parse()
+        {
+            found.push(number);
+        }
+        before = word;
+    }
+    found.truncate(2);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(code: u16, body: &str) -> Error {
+        Failure { endpoint: "http://h/v1", key: Some("sesame"), code, ..Failure::default() }.from_body(body.as_bytes())
+    }
+
+    #[track_caller]
+    fn check(code: u16, body: &str, expected: &str) {
+        assert_eq!(read(code, body).to_string(), expected);
+    }
+
+    #[test]
+    fn the_servers_own_words_are_found() {
+        check(500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, "the model server answered with status 500: boom");
+        check(400, r#"{"error":"bad"}"#, "the model server answered with status 400: bad");
+        check(422, r#"{"detail":[{"msg":"x"}]}"#, r#"the model server answered with status 422: [{"msg":"x"}]"#);
+        check(
+            404,
+            r#"{"object":"error","message":"no model","type":"NotFoundError","code":404}"#,
+            "the model server answered with status 404: no model",
+        );
+        check(502, "bad gateway\u{1b}[2J", "the model server answered with status 502: bad gateway [2J");
+        check(500, "", "the model server answered with status 500: no explanation");
+        check(401, r#"{"error":{"message":"Invalid key sesame"}}"#, "the model server refused the key (status 401): Invalid key ***");
+    }
+
+    #[test]
+    fn a_web_page_is_called_one() {
+        check(404, "<!DOCTYPE html><h1>x", "http://h/v1 answered with a web page, not with JSON");
+        check(502, " <html>", "the model server answered with status 502: a web page");
+    }
+
+    #[test]
+    fn loading_is_not_a_failure() {
+        assert!(matches!(
+            read(503, r#"{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}"#),
+            Error::ModelLoading { .. }
+        ));
+    }
+
+    #[test]
+    fn a_full_window_is_recognised_in_many_words() {
+        for (body, prompt, context) in [
+            (
+                r#"{"error":{"code":400,"message":"request (9001 tokens) exceeds the available context size (8192 tokens), try increasing it","type":"exceed_context_size_error","n_prompt_tokens":9001,"n_ctx":8192}}"#,
+                Some(9001),
+                Some(8192),
+            ),
+            (
+                r#"{"error":{"code":500,"message":"request (9001 tokens) exceeds the available context size (8192 tokens)"}}"#,
+                Some(9001),
+                Some(8192),
+            ),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the messages).","code":"context_length_exceeded"}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (r#"{"error":"Context size has been exceeded."}"#, None, None),
+            (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),
+        ] {
+            for code in [200, 400, 500] {
+                let Error::ContextExceeded { prompt: p, context: c } = read(code, body) else { panic!("{body}") };
+                assert_eq!((p, c), (prompt, context), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_completion_is_no_error() {
+        let failure = Failure::default();
+        assert!(failure.from_value(&serde_json::json!({"choices": [], "error": null})).is_none());
+        assert!(failure.from_value(&serde_json::json!([1])).is_none());
+    }
+}

@@ -1,0 +1,535 @@
+//! OpenAI's chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::event::ToolMode;
+use crate::event::Usage;
+use crate::llm::error::Error;
+use crate::llm::format::constrained;
+use crate::llm::options::Options;
+use crate::llm::probe::Server;
+use crate::llm::prompt::Prompt;
+use crate::llm::provider::assemble::Assembler;
+use crate::llm::provider::assemble::Reading;
+use crate::llm::provider::calls::Piece;
+use crate::llm::provider::failure::Failure;
+use crate::llm::sse::Event;
+use crate::llm::stream::Finish;
+use crate::llm::stream::Request;
+use crate::llm::stream::Timings;
+use crate::llm::stream::Update;
+
+/// Events that are no JSON are skipped; this many mean that the server speaks something else.
+const MAX_MALFORMED: u32 = 50;
+/// What an answer gets of the window where nobody says, and at most.
+const MAX_AUTO_OUTPUT: u64 = 16_384;
+
+/// What is known of the server when a request is written.
+#[derive(Clone, Debug)]
+pub(in crate::llm) struct Manner {
+    pub(in crate::llm) server: Server,
+    pub(in crate::llm) model: Option<String>,
+    pub(in crate::llm) context: Option<u64>,
+}
+
+/// Returns how the answer to a request is to be read.
+pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
+    match prompt.mode() {
+        _ if request.schema.is_some() => Reading::Schema,
+        ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
+        ToolMode::Constrained | ToolMode::Text => Reading::Json { with_calls: !request.no_tools },
+    }
+}
+
+/// Returns the body of a request: the conversation's own bytes first, everything that may change behind them.
+pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<u8> {
+    let mut body = prompt.head();
+    body.push(']');
+    let mut put = |key: &str, value: &str| {
+        body.push_str(&format!(",\"{key}\":{value}"));
+    };
+    if let Some(model) = &manner.model {
+        put("model", &Value::from(model.as_str()).to_string());
+    }
+    put("stream", if stream { "true" } else { "false" });
+    if stream {
+        put("stream_options", "{\"include_usage\":true}");
+    }
+    if let Some(limit) = max_tokens(request, options, manner) {
+        put("max_tokens", &limit.to_string());
+    }
+    for (key, value) in [("temperature", request.temperature.or(options.temperature)), ("top_p", options.top_p)] {
+        if let Some(value) = value.filter(|value| value.is_finite()) {
+            put(key, &json!(value).to_string());
+        }
+    }
+    let native_tools = prompt.mode() == ToolMode::Native && !prompt.tools().is_empty();
+    if let Some(schema) = &request.schema {
+        put("response_format", &constrained::wrap("reply", schema));
+    } else if prompt.mode() == ToolMode::Constrained {
+        put("response_format", &constrained::response_format(if request.no_tools { &[] } else { prompt.tools() }));
+    }
+    if native_tools && (request.no_tools || request.schema.is_some()) {
+        put("tool_choice", "\"none\"");
+    }
+    if manner.server == Server::LlamaCpp {
+        if let Some(top_k) = options.top_k {
+            put("top_k", &top_k.to_string());
+        }
+        if let Some(min_p) = options.min_p.filter(|value| value.is_finite()) {
+            put("min_p", &json!(min_p).to_string());
+        }
+        put("cache_prompt", "true");
+        if stream {
+            put("return_progress", "true");
+        }
+        if let Some(slot) = request.slot {
+            put("id_slot", &slot.to_string());
+        }
+    }
+    body.push('}');
+    body.into_bytes()
+}
+
+fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
+    match (request.max_tokens, options.max_output_tokens) {
+        (Some(limit), _) => Some(limit),
+        (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
+        (None, None) => manner.context.map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
+    }
+}
+
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<WireUsage>,
+    #[serde(default)]
+    timings: Option<WireTimings>,
+    #[serde(default)]
+    prompt_progress: Option<WireProgress>,
+    #[serde(default)]
+    error: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    /// Instead of `delta` where the answer is not streamed.
+    #[serde(borrow, default)]
+    message: Option<Delta<'a>>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Delta<'a> {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    /// The name that vLLM, Ollama and `OpenRouter` use.
+    #[serde(default)]
+    reasoning: Option<String>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<CallDelta<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct CallDelta<'a> {
+    #[serde(default)]
+    index: Option<u64>,
+    #[serde(default)]
+    id: Option<String>,
+    #[serde(borrow, default)]
+    function: Option<FunctionDelta<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionDelta<'a> {
+    #[serde(default)]
+    name: Option<String>,
+    /// A string, or from some servers the object itself.
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Counts are read as any number, since servers write -1 for "unknown" and 12.0 for 12.
+#[derive(Deserialize)]
+struct WireUsage {
+    #[serde(default)]
+    prompt_tokens: Option<f64>,
+    #[serde(default)]
+    completion_tokens: Option<f64>,
+    #[serde(default)]
+    prompt_tokens_details: Option<WireDetails>,
+    /// In US dollars, from `OpenRouter`.
+    #[serde(default)]
+    cost: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct WireDetails {
+    #[serde(default)]
+    cached_tokens: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct WireTimings {
+    #[serde(default)]
+    cache_n: Option<f64>,
+    #[serde(default)]
+    prompt_n: Option<f64>,
+    #[serde(default)]
+    predicted_n: Option<f64>,
+    #[serde(default)]
+    prompt_ms: Option<f64>,
+    #[serde(default)]
+    predicted_ms: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct WireProgress {
+    #[serde(default)]
+    total: Option<f64>,
+    #[serde(default)]
+    processed: Option<f64>,
+}
+
+/// A cast from floating point saturates: what is negative or not a number becomes 0.
+fn count(number: Option<f64>) -> u64 {
+    number.unwrap_or_default() as u64
+}
+
+/// Reads the events of one answer.
+#[derive(Debug, Default)]
+pub(in crate::llm) struct Parser {
+    n_malformed: u32,
+    pub(in crate::llm) done: bool,
+}
+
+impl Parser {
+    /// Takes one event. After `[DONE]` nothing counts any more.
+    pub(in crate::llm) fn event(
+        &mut self,
+        event: &Event,
+        failure: &Failure<'_>,
+        to: &mut Assembler,
+        on: &mut (dyn FnMut(Update) + Send),
+    ) -> Result<(), Error> {
+        let data = event.data.trim();
+        if self.done || data.is_empty() {
+            return Ok(());
+        }
+        if data == "[DONE]" {
+            self.done = true;
+            return Ok(());
+        }
+        if event.name == "error" {
+            let value = serde_json::from_str::<Value>(data).unwrap_or_else(|_| Value::from(data));
+            let value = if value.get("error").is_some() { value } else { json!({ "error": value }) };
+            return Err(failure.from_value(&value).unwrap_or_else(|| Error::Reported { message: "no explanation".to_owned() }));
+        }
+        let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
+            self.n_malformed += 1;
+            if self.n_malformed > MAX_MALFORMED {
+                return Err(Error::Protocol { problem: format!("{MAX_MALFORMED} events of its stream are not what the API says") });
+            }
+            return Ok(());
+        };
+        take(chunk, failure, to, on)
+    }
+}
+
+/// Takes an answer that came as one JSON body.
+pub(in crate::llm) fn whole(
+    body: &[u8],
+    failure: &Failure<'_>,
+    to: &mut Assembler,
+    on: &mut (dyn FnMut(Update) + Send),
+) -> Result<(), Error> {
+    let value: Value = serde_json::from_slice(body).map_err(|_| failure_of(body, failure))?;
+    if let Some(error) = failure.from_value(&value) {
+        return Err(error);
+    }
+    let text = std::str::from_utf8(body).map_err(|_| failure_of(body, failure))?;
+    let chunk = serde_json::from_str::<Chunk<'_>>(text)
+        .map_err(|error| Error::Protocol { problem: format!("its completion is not what the API says: {error}") })?;
+    if chunk.choices.is_none() {
+        return Err(Error::Protocol { problem: "its completion holds no choices".to_owned() });
+    }
+    take(chunk, failure, to, on)
+}
+
+fn failure_of(body: &[u8], failure: &Failure<'_>) -> Error {
+    let is_html = failure.is_html || body.trim_ascii_start().starts_with(b"<");
+    let what = if is_html { "a web page" } else { "something else" };
+    Error::NotJson { endpoint: failure.endpoint.to_owned(), what: what.to_owned() }
+}
+
+fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    if let Some(error) = chunk.error.filter(|error| !error.is_null())
+        && let Some(error) = failure.from_value(&json!({ "error": error }))
+    {
+        return Err(error);
+    }
+    if let Some(progress) = chunk.prompt_progress {
+        let (done, total) = (count(progress.processed), count(progress.total));
+        if total > 0 {
+            on(Update::Prefill { done: done.min(total), total });
+        }
+    }
+    if let Some(usage) = chunk.usage {
+        to.usage = Some(Usage {
+            prompt: count(usage.prompt_tokens),
+            cached: count(usage.prompt_tokens_details.and_then(|details| details.cached_tokens)),
+            completion: count(usage.completion_tokens),
+            cost_usd: usage.cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
+        });
+    }
+    if let Some(timings) = chunk.timings {
+        to.timings = Some(Timings {
+            cache_n: count(timings.cache_n),
+            prompt_n: count(timings.prompt_n),
+            predicted_n: count(timings.predicted_n),
+            prompt_ms: timings.prompt_ms.unwrap_or_default(),
+            predicted_ms: timings.predicted_ms.unwrap_or_default(),
+        });
+    }
+    // Only the first of several alternatives; nobody asks for more.
+    let Some(choice) = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0) else { return Ok(()) };
+    if let Some(delta) = choice.delta.or(choice.message) {
+        take_delta(delta, to, on)?;
+    }
+    if let Some(reason) = choice.finish_reason {
+        to.finish = Some(match reason.as_str() {
+            "length" => Finish::Length,
+            "tool_calls" | "function_call" => Finish::ToolCalls,
+            "content_filter" => Finish::ContentFilter,
+            _ => Finish::Stop,
+        });
+    }
+    Ok(())
+}
+
+fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+    if let Some(thinking) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
+        to.add_thinking(&thinking, on)?;
+    }
+    if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
+        to.add_text(&text, on)?;
+    }
+    for call in delta.tool_calls.into_iter().flatten() {
+        let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
+        let arguments = arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(String::new, |raw| {
+            let text = raw.starts_with('"').then(|| serde_json::from_str::<String>(raw).ok()).flatten();
+            text.unwrap_or_else(|| raw.to_owned())
+        });
+        to.add_call(Piece { index: call.index, id: call.id, name, arguments }, on);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::ToolCall;
+    use crate::llm::message::Message;
+    use crate::llm::message::ToolSpec;
+    use crate::llm::stream::Reply;
+
+    fn tools() -> Vec<ToolSpec> {
+        vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
+    }
+
+    fn llama() -> Manner {
+        Manner { server: Server::LlamaCpp, model: Some("m\"".into()), context: Some(8192) }
+    }
+
+    #[track_caller]
+    fn written(mode: ToolMode, request: &Request, options: &Options, manner: &Manner) -> Value {
+        let mut prompt = Prompt::new("", &tools(), mode);
+        prompt.push(&Message::user("Hi"));
+        let body = body(&prompt, request, options, manner, true);
+        assert!(body.starts_with(prompt.head().as_bytes()));
+        let mut value: Value = serde_json::from_slice(&body).expect("a body is JSON");
+        let object = value.as_object_mut().expect("an object");
+        object.remove("messages");
+        object.remove("tools");
+        value
+    }
+
+    #[test]
+    fn llama_server_is_asked_for_its_extras_and_others_are_not() {
+        let options = Options { temperature: Some(0.5), top_k: Some(40), min_p: Some(0.25), ..Options::default() };
+        assert_eq!(
+            written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
+            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "cache_prompt": true, "return_progress": true, "id_slot": 0})
+        );
+        let other = Manner { server: Server::Other, model: None, context: None };
+        let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
+        assert_eq!(
+            written(ToolMode::Native, &request, &options, &other),
+            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "tool_choice": "none"})
+        );
+    }
+
+    #[test]
+    fn the_schema_is_asked_for_in_constrained_mode_only() {
+        let format = |mode, request: &Request| {
+            written(mode, request, &Options::default(), &llama())["response_format"]["json_schema"]["schema"].clone()
+        };
+        assert_eq!(format(ToolMode::Native, &Request::default()), Value::Null);
+        assert_eq!(format(ToolMode::Text, &Request::default()), Value::Null);
+        assert_eq!(format(ToolMode::Constrained, &Request::default())["anyOf"].as_array().map(Vec::len), Some(2));
+        assert_eq!(format(ToolMode::Constrained, &Request { no_tools: true, ..Request::default() })["required"], json!(["answer"]));
+        assert_eq!(
+            format(ToolMode::Native, &Request { schema: Some(json!({"type": "null"})), ..Request::default() }),
+            json!({"type": "null"})
+        );
+    }
+
+    #[test]
+    fn output_is_limited_by_what_was_asked_or_a_quarter_of_the_window() {
+        let limit = |asked, option, context| {
+            let options = Options { max_output_tokens: option, ..Options::default() };
+            max_tokens(&Request { max_tokens: asked, ..Request::default() }, &options, &Manner { context, ..llama() })
+        };
+        assert_eq!(
+            [limit(Some(7), Some(9), None), limit(None, Some(9), None), limit(None, Some(-1), Some(8192))],
+            [Some(7), Some(9), None]
+        );
+        assert_eq!(
+            [limit(None, None, Some(8192)), limit(None, None, Some(1 << 20)), limit(None, None, None)],
+            [Some(2048), Some(16_384), None]
+        );
+    }
+
+    fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
+        let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading), Vec::new());
+        let failure = Failure::default();
+        for chunk in chunks {
+            let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);
+            if let Err(error) =
+                parser.event(&Event { name: String::new(), data }, &failure, &mut assembler, &mut |update| updates.push(update))
+            {
+                return (Err(error), updates);
+            }
+        }
+        let reply = assembler.finish(|_| false, &mut |update| updates.push(update));
+        (reply, updates)
+    }
+
+    fn delta(delta: &Value) -> Value {
+        json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+    }
+
+    #[test]
+    fn an_answer_with_everything_is_put_together() {
+        let native = Reading::Native { with_calls: true };
+        let (reply, updates) = read(
+            native,
+            &[
+                json!({"choices": [], "prompt_progress": {"total": 10, "cache": 5, "processed": 7, "time_ms": 1}}),
+                delta(&json!({"role": "assistant", "content": null})),
+                delta(&json!({"reasoning_content": "hm"})),
+                delta(&json!({"content": "Let me "})),
+                json!("not json"),
+                delta(&json!({"content": "see."})),
+                delta(
+                    &json!({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "bash", "arguments": ""}}]}),
+                ),
+                delta(&json!({"tool_calls": [{"index": 0, "function": {"arguments": "{\"a\""}}]})),
+                delta(
+                    &json!({"tool_calls": [{"index": 0, "function": {"arguments": ":1}"}}, {"index": 1, "id": "c2", "function": {"name": "grep", "arguments": {"b": 2}}}]}),
+                ),
+                json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
+                json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 5}}, "timings": {"cache_n": 5, "prompt_n": 5, "predicted_n": 3, "prompt_ms": 2.5, "predicted_ms": 4.0, "other": 1}}),
+                json!("[DONE]"),
+                delta(&json!({"content": "after the end"})),
+            ],
+        );
+        let call = |id: &str, name: &str, arguments: &str| ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
+        let expected = Reply {
+            text: "Let me see.".into(),
+            thinking: "hm".into(),
+            calls: vec![call("c1", "bash", "{\"a\":1}"), call("c2", "grep", "{\"b\":2}")],
+            usage: Usage { prompt: 10, cached: 5, completion: 3, cost_usd: None },
+            finish: Finish::ToolCalls,
+            timings: Some(Timings { cache_n: 5, prompt_n: 5, predicted_n: 3, prompt_ms: 2.5, predicted_ms: 4.0 }),
+            ..Reply::default()
+        };
+        assert_eq!(reply.expect("a reply"), expected);
+        let expected = vec![
+            Update::Prefill { done: 7, total: 10 },
+            Update::Thinking("hm".into()),
+            Update::Text("Let me ".into()),
+            Update::Text("see.".into()),
+            Update::CallStarted { name: "bash".into() },
+            Update::CallStarted { name: "grep".into() },
+        ];
+        assert_eq!(updates, expected);
+    }
+
+    #[test]
+    fn a_constrained_answer_becomes_text_or_a_call() {
+        let json = Reading::Json { with_calls: true };
+        let (reply, updates) =
+            read(json, &[delta(&json!({"content": "<think>hm</think>{\"ans"})), delta(&json!({"content": "wer\": \"a\\nb\"}"}))]);
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.raw.as_deref()), ("a\nb", "hm", Some("{\"answer\": \"a\\nb\"}")));
+        assert_eq!(updates, vec![Update::Thinking("hm".into()), Update::Text("a\nb".into())]);
+
+        let (reply, updates) = read(json, &[delta(&json!({"content": "{\"tool\": \"bash\", \"arguments\": {\"c\": 1}}"}))]);
+        let reply = reply.expect("a reply");
+        assert_eq!(
+            (reply.calls[0].name.as_str(), reply.calls[0].arguments.as_str(), reply.finish),
+            ("bash", "{\"c\": 1}", Finish::ToolCalls)
+        );
+        assert_eq!(updates, vec![Update::CallStarted { name: "bash".into() }]);
+
+        let (reply, updates) = read(json, &[delta(&json!({"content": "```json\n{\"answer\": \"late\"}\n```"}))]);
+        assert_eq!((reply.expect("a reply").text.as_str(), updates), ("late", vec![Update::Text("late".into())]));
+
+        let (reply, _) =
+            read(Reading::Json { with_calls: false }, &[delta(&json!({"content": "{\"tool\": \"bash\", \"arguments\": {}}"}))]);
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.calls.len(), reply.fault.is_some()), (0, true));
+    }
+
+    #[test]
+    fn calls_that_were_not_asked_for_are_no_calls() {
+        let (reply, updates) = read(
+            Reading::Native { with_calls: false },
+            &[delta(&json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{}"}}]}))],
+        );
+        assert_eq!((reply.expect("a reply"), updates), (Reply::default(), vec![]));
+    }
+
+    #[test]
+    fn an_error_within_the_stream_is_the_answer() {
+        let (reply, _) = read(
+            Reading::Schema,
+            &[json!({"error": {"code": 400, "type": "exceed_context_size_error", "message": "x", "n_prompt_tokens": 9, "n_ctx": 8}})],
+        );
+        assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9), context: Some(8) })));
+        let (reply, _) = read(Reading::Schema, &[json!({"error": "boom"})]);
+        assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: boom");
+    }
+
+    #[test]
+    fn text_is_bounded_and_so_is_nonsense() {
+        let piece = delta(&json!({"content": "x".repeat(1 << 20)}));
+        let (reply, _) = read(Reading::Native { with_calls: true }, &vec![piece; 5]);
+        assert!(matches!(reply, Err(Error::TooLarge { .. })));
+        let (reply, _) = read(Reading::Native { with_calls: true }, &vec![json!("nonsense"); 51]);
+        assert!(matches!(reply, Err(Error::Protocol { .. })));
+    }
+}

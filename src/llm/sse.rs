@@ -1,0 +1,257 @@
+//! Server-sent events, decoded as they come and never kept beyond a bound.
+//!
+//! The format is that of the HTML standard, section 9.2.6. Existing decoders have no bounds; a server that sends one endless line must
+//! cost an error, not the memory. Two choices beyond the standard:
+//!
+//! - At the end of the stream an event whose lines are complete is delivered even if the blank line after it is missing, because some
+//!   servers hang up right after `data: [DONE]`. A line that itself is not complete is dropped: it would be half a JSON text.
+//! - A line `error: {...}` counts as an event named `error`; older llama-servers write it so.
+
+use thiserror::Error;
+
+/// Most bytes in one line. A server that does not stream tool calls sends up to 1 MiB of arguments, escaped, in one.
+pub const MAX_LINE: usize = 2 * 1024 * 1024;
+/// Most bytes in the data of one event.
+pub const MAX_EVENT: usize = 4 * 1024 * 1024;
+/// Most bytes in one stream, comments included.
+pub const MAX_STREAM: u64 = 128 * 1024 * 1024;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// The field `event`; empty where there was none.
+    pub name: String,
+    /// The fields `data`, joined by line feeds; bytes that are not UTF-8 are shown as U+FFFD.
+    pub data: String,
+}
+
+/// A bound was passed; nothing more can be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{what} of the stream is over {limit} bytes")]
+pub struct TooLarge {
+    pub what: &'static str,
+    pub limit: u64,
+}
+
+/// Turns bytes into events, however the bytes are cut.
+#[derive(Debug)]
+pub struct Decoder {
+    line: Vec<u8>,
+    name: String,
+    data: String,
+    has_data: bool,
+    n_bytes: u64,
+    at_start: bool,
+    /// The last byte was CR: an LF now belongs to it.
+    after_cr: bool,
+    max_line: usize,
+    max_event: usize,
+    max_stream: u64,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::bounded(MAX_LINE, MAX_EVENT, MAX_STREAM)
+    }
+}
+
+impl Decoder {
+    /// Returns a decoder with bounds of its own, in bytes.
+    pub fn bounded(max_line: usize, max_event: usize, max_stream: u64) -> Self {
+        Self {
+            line: Vec::new(),
+            name: String::new(),
+            data: String::new(),
+            has_data: false,
+            n_bytes: 0,
+            at_start: true,
+            after_cr: false,
+            max_line,
+            max_event,
+            max_stream,
+        }
+    }
+
+    /// Takes the next bytes and appends the events that they complete.
+    pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
+        self.n_bytes = self.n_bytes.saturating_add(bytes.len() as u64);
+        if self.n_bytes > self.max_stream {
+            return Err(TooLarge { what: "the length", limit: self.max_stream });
+        }
+        while let Some(&first) = bytes.first() {
+            if std::mem::take(&mut self.after_cr) && first == b'\n' {
+                bytes = &bytes[1..];
+                continue;
+            }
+            let end = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r');
+            let part = &bytes[..end.unwrap_or(bytes.len())];
+            if self.line.len() + part.len() > self.max_line {
+                return Err(TooLarge { what: "a line", limit: self.max_line as u64 });
+            }
+            self.line.extend_from_slice(part);
+            let Some(end) = end else { break };
+            self.after_cr = bytes[end] == b'\r';
+            bytes = &bytes[end + 1..];
+            self.end_line(events)?;
+        }
+        Ok(())
+    }
+
+    /// Says that nothing more comes; returns the event that was complete but for its blank line.
+    pub fn finish(mut self) -> Option<Event> {
+        self.take_event()
+    }
+
+    fn end_line(&mut self, events: &mut Vec<Event>) -> Result<(), TooLarge> {
+        let mut line = std::mem::take(&mut self.line);
+        let mut text = line.as_slice();
+        if std::mem::take(&mut self.at_start) {
+            text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
+        }
+        if text.is_empty() {
+            events.extend(self.take_event());
+        } else {
+            let colon = text.iter().position(|&byte| byte == b':');
+            let (field, value) = colon.map_or((text, &b""[..]), |colon| (&text[..colon], &text[colon + 1..]));
+            self.field(field, value.strip_prefix(b" ").unwrap_or(value))?;
+        }
+        // Keep the room for the next line, unless this one was unusually long.
+        line.clear();
+        line.shrink_to(16 * 1024);
+        self.line = line;
+        Ok(())
+    }
+
+    fn field(&mut self, field: &[u8], value: &[u8]) -> Result<(), TooLarge> {
+        match field {
+            b"data" => self.add_data(value)?,
+            b"event" => self.name = String::from_utf8_lossy(value).into_owned(),
+            b"error" => {
+                "error".clone_into(&mut self.name);
+                self.add_data(value)?;
+            }
+            // `id` and `retry` are for reconnecting, which we never do; an empty field is a comment.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_data(&mut self, value: &[u8]) -> Result<(), TooLarge> {
+        if self.data.len() + value.len() + 1 > self.max_event {
+            return Err(TooLarge { what: "an event", limit: self.max_event as u64 });
+        }
+        if std::mem::replace(&mut self.has_data, true) {
+            self.data.push('\n');
+        }
+        self.data.push_str(&String::from_utf8_lossy(value));
+        Ok(())
+    }
+
+    fn take_event(&mut self) -> Option<Event> {
+        let event = Event { name: std::mem::take(&mut self.name), data: std::mem::take(&mut self.data) };
+        std::mem::take(&mut self.has_data).then_some(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode<'a>(chunks: impl IntoIterator<Item = &'a [u8]>) -> Vec<Event> {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            decoder.feed(chunk, &mut events).expect("within bounds");
+        }
+        events.extend(decoder.finish());
+        events
+    }
+
+    #[track_caller]
+    fn check(stream: &[u8], expected: &[(&str, &str)]) {
+        let expected: Vec<Event> =
+            expected.iter().map(|(name, data)| Event { name: (*name).to_owned(), data: (*data).to_owned() }).collect();
+        assert_eq!(decode([stream]), expected);
+        assert_eq!(decode(stream.chunks(1)), expected, "byte by byte");
+        for at in 0..stream.len() {
+            assert_eq!(decode([&stream[..at], &stream[at..]]), expected, "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn lines_end_in_any_of_three_ways() {
+        check(b"data: a\n\ndata: b\n\n", &[("", "a"), ("", "b")]);
+        check(b"data: a\r\n\r\ndata: b\r\n\r\n", &[("", "a"), ("", "b")]);
+        check(b"data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]);
+        check(b"data: a\r\n\ndata: b\n\r\n", &[("", "a"), ("", "b")]);
+    }
+
+    #[test]
+    fn fields_are_read_as_the_standard_says() {
+        check(b"data: a\ndata:b\ndata\n\n", &[("", "a\nb\n")]);
+        check(b": hello\n:\nevent: error\nid: 7\nretry: 10\ndata:  x\n\n", &[("error", " x")]);
+        check(b"event: lonely\n\ndata: a\n\n", &[("", "a")]);
+        check(b"\xEF\xBB\xBFdata: a\n\n\xEF\xBB\xBFdata: b\n\n", &[("", "a")]);
+        check("data: h\u{e9}\u{1f980}\n\n".as_bytes(), &[("", "h\u{e9}\u{1f980}")]);
+        check(b"data: \xFF\n\n", &[("", "\u{fffd}")]);
+        check(b"\n\n\n", &[]);
+        check(b"error: {\"code\":500}\n\n", &[("error", "{\"code\":500}")]);
+    }
+
+    #[test]
+    fn at_the_end_whole_lines_count_and_half_lines_do_not() {
+        check(b"data: a\n\ndata: [DONE]\n", &[("", "a"), ("", "[DONE]")]);
+        check(b"data: a\r", &[("", "a")]);
+        check(b"data: a\n\ndata: {\"half", &[("", "a")]);
+    }
+
+    #[test]
+    fn one_endless_line_is_refused_with_little_memory() {
+        let mut decoder = Decoder::default();
+        let mut events = Vec::new();
+        let chunk = vec![b'x'; 64 * 1024];
+        let mut fed = 0_usize;
+        let error = loop {
+            match decoder.feed(&chunk, &mut events) {
+                Ok(()) => fed += chunk.len(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!((error, fed), (TooLarge { what: "a line", limit: MAX_LINE as u64 }, MAX_LINE));
+        assert!(decoder.line.capacity() <= 2 * MAX_LINE);
+    }
+
+    #[test]
+    fn events_and_the_whole_stream_are_bounded() {
+        let mut events = Vec::new();
+        let mut decoder = Decoder::bounded(10, 20, 1000);
+        let error = decoder.feed(b"data:12345\ndata:12345\ndata:12345\ndata:12345\n", &mut events).expect_err("too much data");
+        assert_eq!(error, TooLarge { what: "an event", limit: 20 });
+
+        let mut decoder = Decoder::bounded(10, 20, 1000);
+        let error = (0..).find_map(|_| decoder.feed(b":\n", &mut events).err()).expect("comments count too");
+        assert_eq!(error, TooLarge { what: "the length", limit: 1000 });
+        assert_eq!(events, vec![]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_chunking_gives_what_one_chunk_gives(
+            pieces in prop::collection::vec(
+                prop_oneof![
+                    Just("data: ".to_owned()), Just("event: error".to_owned()), Just(":".to_owned()), Just("\n".to_owned()), Just("\r".to_owned()),
+                    Just("\r\n".to_owned()), Just("\n\n".to_owned()), Just("\u{feff}".to_owned()), Just("[DONE]".to_owned()), ".{0,8}",
+                ],
+                0..40,
+            ),
+            cuts in prop::collection::vec(0_usize..400, 0..12),
+        ) {
+            let stream = pieces.concat().into_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+            cuts.extend([0, stream.len()]);
+            cuts.sort_unstable();
+            prop_assert_eq!(decode(cuts.windows(2).map(|pair| &stream[pair[0]..pair[1]])), decode([stream.as_slice()]));
+        }
+    }
+}

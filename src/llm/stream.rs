@@ -1,0 +1,99 @@
+//! What comes of a request: updates while it runs, a reply at its end.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::message::Message;
+use crate::event::ToolCall;
+use crate::event::Usage;
+
+/// Something that can be shown while the model answers.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Update {
+    /// More of the answer.
+    Text(String),
+    /// More of what the model thinks aloud.
+    Thinking(String),
+    /// The model began to write a call.
+    CallStarted { name: String },
+    /// The server reads the prompt: tokens, those in its cache included.
+    Prefill { done: u64, total: u64 },
+    /// The server still loads its model.
+    Loading { waited: Duration },
+    /// The request failed before anything was shown, and is tried again.
+    Retrying { attempt: u32, wait: Duration, reason: String },
+}
+
+/// What is asked for besides the conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Most tokens in the answer; `None` leaves it to [`super::Options::max_output_tokens`].
+    pub max_tokens: Option<u64>,
+    /// Randomness; `None` leaves it to [`super::Options::temperature`].
+    pub temperature: Option<f64>,
+    /// The model may only answer. The tools stay in the prompt, so that the cache still fits.
+    pub no_tools: bool,
+    /// The answer's text must be JSON that fits this schema; implies `no_tools`.
+    pub schema: Option<Value>,
+    /// The slot of llama-server whose cache holds this conversation.
+    pub slot: Option<u32>,
+}
+
+/// A finished answer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    pub text: String,
+    pub thinking: String,
+    /// In the order the model asked; ids are unique within the conversation. Arguments may be anything.
+    pub calls: Vec<ToolCall>,
+    pub usage: Usage,
+    pub finish: Finish,
+    pub timings: Option<Timings>,
+    /// The answer as the model wrote it, where tools are told by text or schema.
+    pub raw: Option<String>,
+    /// What was wrong with the answer, in words for the model: it should be told and asked again.
+    pub fault: Option<String>,
+}
+
+impl Reply {
+    /// Returns the reply as the conversation's next message.
+    pub fn message(&self) -> Message {
+        Message::Assistant { text: self.text.clone(), thinking: self.thinking.clone(), calls: self.calls.clone(), raw: self.raw.clone() }
+    }
+}
+
+/// Why the answer ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// The model was done, or the server did not say.
+    #[default]
+    Stop,
+    /// It reached the most tokens allowed, or the end of the window.
+    Length,
+    ToolCalls,
+    /// The server held something back.
+    ContentFilter,
+    /// The person stopped it; calls that were under way are left out.
+    Interrupted,
+}
+
+/// How llama-server spent its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timings {
+    /// Prompt tokens found in the cache.
+    pub cache_n: u64,
+    /// Prompt tokens read.
+    pub prompt_n: u64,
+    /// Tokens written.
+    pub predicted_n: u64,
+    pub prompt_ms: f64,
+    pub predicted_ms: f64,
+}
+
+impl Timings {
+    /// Returns how many prompt tokens the server reads in a second, where enough of them were read to tell.
+    pub fn prefill_per_second(&self) -> Option<f64> {
+        (self.prompt_n >= 16 && self.prompt_ms > 0.0).then(|| self.prompt_n as f64 * 1000.0 / self.prompt_ms)
+    }
+}

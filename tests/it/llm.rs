@@ -1,0 +1,471 @@
+//! The client against a scripted server, over a real socket.
+
+use std::fmt::Write;
+use std::time::Duration;
+use std::time::Instant;
+
+use podbay::event::Secret;
+use podbay::event::ToolCall;
+use podbay::event::ToolMode;
+use podbay::event::Usage;
+use podbay::llm::Client;
+use podbay::llm::Endpoint;
+use podbay::llm::Error;
+use podbay::llm::Finish;
+use podbay::llm::Message;
+use podbay::llm::Options;
+use podbay::llm::Prompt;
+use podbay::llm::Reply;
+use podbay::llm::Request;
+use podbay::llm::Server;
+use podbay::llm::ToolSpec;
+use podbay::llm::Update;
+use podbay::llm::retry::Policy;
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use tokio::io::AsyncWriteExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::ScriptedModel;
+use crate::support::scripted_model::Running;
+use crate::support::scripted_model::exceeded;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn tools() -> Vec<ToolSpec> {
+    vec![ToolSpec {
+        name: "bash".into(),
+        description: "Runs a command.".into(),
+        parameters: json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}),
+    }]
+}
+
+fn prompt(mode: ToolMode) -> Prompt {
+    let mut prompt = Prompt::new("You work.", &tools(), mode);
+    prompt.push(&Message::user("Do it."));
+    prompt
+}
+
+fn client_with(model: &Running, options: Options) -> Client {
+    let policy = Policy { pauses: vec![Duration::from_millis(5)], retries: options.retries, loading: Duration::from_millis(5) };
+    Client::with_policy(Endpoint::parse(&model.endpoint()).expect("an endpoint"), None, options, policy).expect("a client")
+}
+
+fn client(model: &Running) -> Client {
+    client_with(model, Options::default())
+}
+
+async fn ask(client: &Client, prompt: &Prompt) -> (Result<Reply, Error>, Vec<Update>) {
+    let mut updates = Vec::new();
+    let reply = client.stream(prompt, &Request::default(), &mut |update| updates.push(update), &CancellationToken::new(), MINUTE).await;
+    (reply, updates)
+}
+
+async fn error_of(script: ScriptedModel) -> Error {
+    let model = script.start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    reply.expect_err("an error")
+}
+
+async fn text_of(script: ScriptedModel) -> String {
+    let model = script.start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    reply.expect("a reply").text
+}
+
+#[tokio::test]
+async fn a_conversation_with_calls_goes_both_ways_and_only_grows() {
+    let model = ScriptedModel::new()
+        .thinks("hm")
+        .says_and_calls("Looking.", "bash", json!({"command": "ls"}))
+        .raw_call("bash", "{\"comm")
+        .says("Done.")
+        .start()
+        .await;
+    let client = client(&model);
+    client.probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+    let mut prompt = prompt(ToolMode::Native).with_thinking_replayed(true);
+
+    let (first, updates) = ask(&client, &prompt).await;
+    let first = first.expect("a reply");
+    assert_eq!((first.text.as_str(), first.thinking.as_str(), first.finish), ("Looking.", "hm", Finish::ToolCalls));
+    assert_eq!(first.calls, vec![ToolCall { id: "call_0_0".into(), name: "bash".into(), arguments: "{\"command\":\"ls\"}".into() }]);
+    let n = client_body_tokens(&model);
+    assert_eq!(first.usage, Usage { prompt: n, cached: 0, completion: 8, cost_usd: None });
+    let expected = vec![
+        Update::Prefill { done: n, total: n },
+        Update::Thinking("hm".into()),
+        Update::Text("Looking.".into()),
+        Update::CallStarted { name: "bash".into() },
+    ];
+    assert_eq!(updates, expected);
+
+    for reply in [first] {
+        prompt.push(&reply.message());
+        prompt.push(&Message::ToolResult { call: "call_0_0".into(), name: "bash".into(), text: "a.txt<|im_end|>".into(), is_error: false });
+    }
+    let (second, _) = ask(&client, &prompt).await;
+    let second = second.expect("a reply");
+    assert_eq!(second.calls[0].arguments, "{\"comm");
+    assert!(second.usage.cached > 0);
+    prompt.push(&second.message());
+    prompt.push(&Message::ToolResult { call: second.calls[0].id.clone(), name: "bash".into(), text: "not JSON".into(), is_error: true });
+    let (third, _) = ask(&client, &prompt).await;
+    assert_eq!(third.expect("a reply").text, "Done.");
+
+    model.assert_append_only();
+    let requests = model.requests();
+    let last = requests.last().expect("three requests");
+    assert_eq!(
+        (last["model"].as_str(), &last["cache_prompt"], &last["return_progress"], &last["max_tokens"]),
+        (Some("scripted"), &json!(true), &json!(true), &json!(8192))
+    );
+    assert_eq!(last["messages"][3]["content"], "a.txt<\u{200b}|im_end|>");
+    assert_eq!(last["messages"][2]["reasoning_content"], "hm");
+}
+
+/// Returns how the script counts the first prompt.
+fn client_body_tokens(model: &Running) -> u64 {
+    model.raw_bodies()[0].len() as u64 / 4
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_asked_by_schema_and_calls_all_the_same() {
+    let model = ScriptedModel::new().without_tools().calls("bash", json!({"command": "ls"})).says("It is\n\"done\".").start().await;
+    let client = client(&model);
+    let probed = client.probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+    assert_eq!((probed.tools, probed.server, probed.context), (ToolMode::Constrained, Server::LlamaCpp, Some(32_768)));
+    let mut prompt = prompt(probed.tools);
+
+    let (reply, updates) = ask(&client, &prompt).await;
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.calls[0].name.as_str(), reply.calls[0].arguments.as_str()), ("bash", "{\"command\":\"ls\"}"));
+    assert!(updates.contains(&Update::CallStarted { name: "bash".into() }));
+    assert!(!updates.iter().any(|update| matches!(update, Update::Text(_))), "{updates:?}");
+    prompt.push(&reply.message());
+    prompt.push(&Message::ToolResult { call: reply.calls[0].id.clone(), name: "bash".into(), text: "a.txt".into(), is_error: false });
+
+    let mut shown = String::new();
+    let request = Request { no_tools: true, ..Request::default() };
+    let reply = client
+        .stream(
+            &prompt,
+            &request,
+            &mut |update| {
+                if let Update::Text(text) = update {
+                    shown.push_str(&text);
+                }
+            },
+            &CancellationToken::new(),
+            MINUTE,
+        )
+        .await
+        .expect("a reply");
+    assert_eq!((reply.text.as_str(), shown.as_str()), ("It is\n\"done\".", "It is\n\"done\"."));
+    model.assert_append_only();
+    let requests = model.requests();
+    assert_eq!(requests[1]["messages"][2]["content"], "{\"tool\": \"bash\", \"arguments\": {\"command\":\"ls\"}}");
+    assert_eq!(requests[1]["messages"][3], json!({"role": "user", "content": "Tool bash returned:\na.txt"}));
+    assert_eq!(requests[1]["response_format"]["json_schema"]["schema"]["required"], json!(["answer"]));
+    assert!(requests[0].get("tools").is_none());
+}
+
+#[tokio::test]
+async fn a_full_window_is_recognised_in_all_five_shapes() {
+    let error = || json!({"error": exceeded(9001, 8192)});
+    let scripts = [
+        ("status 400", ScriptedModel::new().exceeds_context(9001, 8192)),
+        ("status 500", ScriptedModel::new().status(500, error().to_string())),
+        ("status 200 and a body", ScriptedModel::new().status(200, error().to_string())),
+        ("an error event", ScriptedModel::new().sse_error(exceeded(9001, 8192))),
+        ("an error within the stream", ScriptedModel::new().raw_sse(&format!("data: {}\n\n", error()))),
+        ("an old server's error line", ScriptedModel::new().raw_sse(&format!("error: {}\n\n", exceeded(9001, 8192)))),
+        ("silence", ScriptedModel::new().silent(400, error())),
+    ];
+    for (shape, script) in scripts {
+        let model = script.start().await;
+        let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+        assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9001), context: Some(8192) })), "{shape}: {reply:?}");
+        assert_eq!(model.requests().len(), if shape == "silence" { 2 } else { 1 }, "{shape}: never in a loop");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_stream_is_asked_again_once_and_the_answer_counts() {
+    let completion = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}]});
+    assert_eq!(text_of(ScriptedModel::new().silent(200, completion)).await, "Here.");
+    let error = error_of(ScriptedModel::new().silent(500, json!({"error": {"message": "out of memory"}}))).await;
+    assert_eq!(error.to_string(), "the model server answered with status 500: out of memory");
+}
+
+#[tokio::test]
+async fn a_model_that_really_says_nothing_is_believed() {
+    let events = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let completion = r#"{"choices":[{"index":0,"message":{"role":"assistant","content":""},"finish_reason":"stop"}]}"#;
+    assert_eq!(text_of(ScriptedModel::new().raw_sse(events).status(200, completion)).await, "");
+}
+
+#[tokio::test]
+async fn streams_of_odd_manners_are_read() {
+    let text = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
+    let without_done = format!("{}{}", text("a"), text("b"));
+    assert_eq!(text_of(ScriptedModel::new().raw_sse(&without_done)).await, "ab");
+    let with_more = format!("\u{feff}: hi\r\n\r\n{}data: [DONE]\n\n{}", text("a"), text("never"));
+    assert_eq!(text_of(ScriptedModel::new().raw_sse(&with_more)).await, "a");
+    let with_nonsense = format!("data: {{nonsense\n\n{}data: {{\"unknown\":1}}\n\n", text("a"));
+    assert_eq!(text_of(ScriptedModel::new().raw_sse(&with_nonsense)).await, "a");
+    // A server that does not stream at all.
+    let whole = json!({"choices": [{"message": {"content": "<think>x</think>whole"}}]});
+    assert_eq!(text_of(ScriptedModel::new().status(200, whole.to_string())).await, "whole");
+}
+
+#[tokio::test]
+async fn what_is_no_api_is_called_by_its_name() {
+    let error = error_of(ScriptedModel::new().html()).await;
+    assert!(error.to_string().ends_with("/v1 answered with a web page, not with JSON"), "{error}");
+    let error = error_of(ScriptedModel::new().status(200, "{\"hello\":1}")).await;
+    assert!(matches!(error, Error::Protocol { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn passing_failures_are_tried_again_and_lasting_ones_are_not() {
+    let busy = || ScriptedModel::new().status_with(429, "Retry-After: 0\r\n", "{}").status(503, "{}").raw_http(Vec::new());
+    let model = busy().says("At last.").start().await;
+    let (reply, updates) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect("a reply").text, "At last.");
+    let attempts: Vec<u32> =
+        updates.iter().filter_map(|update| if let Update::Retrying { attempt, .. } = update { Some(*attempt) } else { None }).collect();
+    assert_eq!(attempts, [1, 2, 3]);
+
+    let error = error_of(busy().status(502, "{\"error\":\"still\"}").says("Too late.")).await;
+    assert_eq!(error.to_string(), "the model server answered with status 502: still");
+
+    let model = ScriptedModel::new().status(400, "{\"error\":\"bad request\"}").start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    assert!(matches!(reply, Err(Error::Status { code: 400, .. })));
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_loading_model_is_waited_for_with_progress() {
+    let mut script = ScriptedModel::new();
+    for _ in 0..6 {
+        script = script.loading();
+    }
+    let model = script.says("Ready.").start().await;
+    let (reply, updates) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect("a reply").text, "Ready.");
+    assert_eq!(updates.iter().filter(|update| matches!(update, Update::Loading { .. })).count(), 6);
+}
+
+#[tokio::test]
+async fn nothing_is_tried_again_once_text_was_shown() {
+    let model = ScriptedModel::new().dies_mid_answer("Half an ans").says("Never.").start().await;
+    let (reply, updates) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    let error = reply.expect_err("it broke off");
+    assert_eq!(error.partial().map(|reply| reply.text.as_str()), Some("Half an ans"));
+    assert!(matches!(error.root(), Error::Connection { .. }), "{error:?}");
+    assert_eq!(updates, vec![Update::Text("Half an ans".into())]);
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stall_and_a_long_answer_are_told_apart() {
+    let model = ScriptedModel::new().stall(MINUTE).drips(&"word ".repeat(1000), 5, Duration::from_millis(20)).start().await;
+    let options = Options { idle_timeout_s: 0.2, ..Options::default() };
+    let (reply, _) = ask(&client_with(&model, options.clone()), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect_err("a stall").to_string(), "the model server sent nothing for 0.2 s");
+
+    // Slower than the idle limit as a whole, but never silent for so long.
+    let mut shown = String::new();
+    let mut on = |update| {
+        if let Update::Text(text) = update {
+            shown.push_str(&text);
+        }
+    };
+    let deadline = Duration::from_millis(900);
+    let reply = client_with(&model, options)
+        .stream(&prompt(ToolMode::Native), &Request::default(), &mut on, &CancellationToken::new(), deadline)
+        .await;
+    let error = reply.expect_err("too long");
+    assert_eq!(error.root().to_string(), "the model did not finish its answer within 0.9 s");
+    assert_eq!(error.partial().map(|reply| reply.text.as_str()), Some(shown.as_str()));
+    assert!(shown.len() > 50);
+}
+
+#[tokio::test]
+async fn an_interrupt_returns_what_there_is_within_a_second() {
+    let scripts = [
+        ("while it writes", ScriptedModel::new().drips(&"word ".repeat(1000), 5, Duration::from_millis(20)), true),
+        ("while it is silent", ScriptedModel::new().stall(MINUTE), false),
+        ("while it waits to retry", ScriptedModel::new().status_with(429, "Retry-After: 50\r\n", "{}"), false),
+    ];
+    for (when, script, has_text) in scripts {
+        let model = script.start().await;
+        let cancel = CancellationToken::new();
+        tokio::spawn({
+            let cancel = cancel.clone();
+            async move {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                cancel.cancel();
+            }
+        });
+        let begun = Instant::now();
+        let reply =
+            client(&model).stream(&prompt(ToolMode::Native), &Request::default(), &mut |_| {}, &cancel, MINUTE).await.expect("a reply");
+        assert!(begun.elapsed() < Duration::from_secs(1), "{when}: {:?}", begun.elapsed());
+        assert_eq!((reply.finish, reply.text.is_empty()), (Finish::Interrupted, !has_text), "{when}");
+    }
+}
+
+#[tokio::test]
+async fn a_hundred_megabytes_without_a_line_break_are_refused_in_flat_memory() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        let mut buffer = [0; 16 * 1024];
+        let _ = stream.read(&mut buffer).await.expect("a request");
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: ").await.expect("a head");
+        let chunk = vec![b'x'; 1 << 20];
+        let mut sent = 0_usize;
+        while sent < 100 << 20 && stream.write_all(&chunk).await.is_ok() {
+            sent += chunk.len();
+        }
+        sent
+    });
+    let client =
+        Client::new(Endpoint::parse(&format!("http://{address}")).expect("an endpoint"), None, Options::default()).expect("a client");
+    let before = resident();
+    let (reply, _) = ask(&client, &prompt(ToolMode::Native)).await;
+    let grown = resident().saturating_sub(before);
+    assert_eq!(
+        reply.expect_err("too large").to_string(),
+        "the model server's answer is too large: a line of the stream is over 2097152 bytes"
+    );
+    assert!(grown < 24 << 20, "{grown} bytes more than before");
+    assert!(server.await.expect("the server ends") < 40 << 20, "the client hung up long before the end");
+}
+
+/// Returns the memory of this process, in bytes.
+fn resident() -> usize {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux has it");
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number") * 4096
+}
+
+#[tokio::test]
+async fn a_redirect_is_named_and_not_followed() {
+    let elsewhere = ScriptedModel::new().says("Gotcha.").start().await;
+    let location = format!("Location: {}/chat/completions\r\nSet-Cookie: a=b\r\n", elsewhere.endpoint());
+    for code in [301, 302, 307, 308] {
+        let model = ScriptedModel::new().status_with(code, &location, "").start().await;
+        let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+        assert!(matches!(reply, Err(Error::Redirect { code: got, .. }) if got == code), "{reply:?}");
+    }
+    assert_eq!(elsewhere.raw_requests().len(), 0);
+}
+
+#[tokio::test]
+async fn nothing_compressed_is_asked_for_or_unpacked() {
+    let model = ScriptedModel::new().status_with(200, "Content-Encoding: gzip\r\n", "\u{1f}\u{8b}bomb").says("x").start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    assert!(reply.is_err());
+    let head = String::from_utf8_lossy(&model.raw_requests()[0]).to_ascii_lowercase();
+    for name in ["accept-encoding", "cookie", "referer", "authorization"] {
+        assert!(!head.contains(&format!("\n{name}:")), "{head}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_goes_to_its_own_server_only_and_never_into_words() {
+    let model = ScriptedModel::new().key("sesame").says("Welcome.").status(500, "{\"error\":\"key sesame is fine\"}").start().await;
+    let endpoint = Endpoint::parse(&model.endpoint()).expect("an endpoint");
+    let with_key = |key: &str| {
+        let options = Options { retries: 0, ..Options::default() };
+        Client::new(endpoint.clone(), Some(Secret::new(key)), options).expect("a client")
+    };
+    let (reply, _) = ask(&with_key("sesame"), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect("a reply").text, "Welcome.");
+    let (reply, _) = ask(&with_key("sesame"), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect_err("an error").to_string(), "the model server answered with status 500: key *** is fine");
+    let (reply, _) = ask(&with_key("other"), &prompt(ToolMode::Native)).await;
+    assert!(matches!(reply, Err(Error::Unauthorized { code: 401, .. })));
+    let error = with_key("other").probe(&CancellationToken::new(), MINUTE).await.expect_err("refused");
+    assert!(matches!(error, Error::Unauthorized { .. }));
+    assert!(!format!("{:?}", with_key("sesame")).contains("sesame"));
+}
+
+#[test]
+fn a_key_is_not_sent_over_plain_http_to_another_machine() {
+    for address in ["http://192.0.2.1:8080", "http://example.com/v1"] {
+        let endpoint = Endpoint::parse(address).expect("an endpoint");
+        let error = Client::new(endpoint.clone(), Some(Secret::new("sesame")), Options::default()).expect_err("refused");
+        assert!(matches!(error, Error::KeyOverPlainHttp { .. }), "{error}");
+        assert!(Client::new(endpoint, None, Options::default()).is_ok());
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named_soon() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address");
+    let client = Client::new(Endpoint::parse(&format!("http://localhost:{}", free.port())).expect("an endpoint"), None, Options::default())
+        .expect("a client");
+    let begun = Instant::now();
+    let error = client.probe(&CancellationToken::new(), MINUTE).await.expect_err("nobody there");
+    assert_eq!(error.to_string(), format!("reach the model server at http://localhost:{}/v1", free.port()));
+    assert!(error.hint().is_some());
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_server_behind_a_unix_socket_is_reached() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("model.sock");
+    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let mut buffer = [0; 16 * 1024];
+            let n = stream.read(&mut buffer).await.expect("a request");
+            assert!(buffer[..n].starts_with(b"GET /props HTTP/1.1\r\n"));
+            let body =
+                r#"{"total_slots":4,"model_path":"/m/tiny.gguf","default_generation_settings":{"n_ctx":4096},"chat_template":"{{x}}"}"#;
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}", body.len());
+            stream.write_all(head.as_bytes()).await.expect("an answer");
+        }
+    });
+    let client = Client::new(Endpoint::unix(&path), Some(Secret::new("sesame")), Options::default()).expect("a client");
+    // The second question, for `/v1/models`, fails in this script; what `/props` says is enough.
+    let probed = client.probe(&CancellationToken::new(), Duration::from_secs(2)).await.expect("a probe");
+    assert_eq!((probed.model.as_str(), probed.context, probed.n_slots, probed.tools), ("tiny", Some(4096), Some(4), ToolMode::Constrained));
+}
+
+#[tokio::test]
+async fn a_probe_survives_servers_of_all_kinds() {
+    let other = ScriptedModel::new().without_props().start().await;
+    let probed = client(&other).probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+    assert_eq!((probed.model.as_str(), probed.context, probed.tools, probed.server), ("scripted", None, ToolMode::Native, Server::Other));
+    let (reply, _) = ask(&client(&other), &prompt(ToolMode::Native)).await;
+    reply.expect("a reply");
+    assert!(other.requests()[0].get("cache_prompt").is_none());
+
+    let hostile = ScriptedModel::new().context_value(json!(1_u64 << 63)).start().await;
+    let probed = client(&hostile).probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+    assert_eq!(probed.context, None);
+}
+
+#[tokio::test]
+async fn many_calls_are_bounded_and_ids_are_made_unique() {
+    let mut events = String::new();
+    for index in 0..1000 {
+        let _ = write!(
+            events,
+            "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"id\":\"same\",\"function\":{{\"name\":\"bash\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
+        );
+    }
+    let model = ScriptedModel::new().raw_sse(&events).start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    let reply = reply.expect("a reply");
+    let ids: std::collections::HashSet<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
+    assert_eq!((reply.calls.len(), ids.len(), reply.fault.is_some()), (64, 64, true));
+}
