@@ -112,7 +112,7 @@ impl Client {
         loop {
             let mut assembler = Assembler::new(openai::reading(prompt, request));
             let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
-                Ok(()) if self.is_suspicious(&assembler, &manner) => {
+                Ok(()) if Self::is_suspicious(&assembler, &manner) => {
                     self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await
                 }
                 other => other,
@@ -171,13 +171,15 @@ impl Client {
             return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
         }
         let failure = self.failure(&response);
-        let is_stream = exchange::content_type(&response).contains("event-stream");
+        let content_type = exchange::content_type(&response);
+        let is_stream = content_type.contains("event-stream");
+        let is_document = content_type.contains("json") || content_type.contains("html");
         let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
         let mut idle_now = first;
         let mut n_bytes = 0_u64;
         while let Some(bytes) = exchange::next(&mut response, &inner.shown_endpoint, idle_now, limits).await? {
             idle_now = idle;
-            if n_bytes == 0 && !is_stream && bytes.trim_ascii_start().starts_with(b"{") | bytes.trim_ascii_start().starts_with(b"<") {
+            if n_bytes == 0 && !is_stream && (is_document || matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'<'))) {
                 // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
                 let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
                 return openai::whole(&body, &failure, assembler, on);
@@ -203,7 +205,7 @@ impl Client {
     ///
     /// A model may have nothing to say, but LM Studio ends the stream in good order when the prompt does not fit, and other servers
     /// just hang up. llama-server can be believed if it gave a reason.
-    fn is_suspicious(&self, assembler: &Assembler, manner: &Manner) -> bool {
+    fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
         assembler.is_empty() && (manner.server == Server::Other || assembler.finish.is_none())
     }
 

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn both_timeouts_name_their_duration() {
-        assert_eq!(Error::IdleTimeout { after: Duration::from_secs(120) }.to_string(), "the model server sent nothing for 120 s");
+        assert_eq!(Error::IdleTimeout { after: Duration::from_mins(2) }.to_string(), "the model server sent nothing for 120 s");
         assert_eq!(Error::Timeout { after: Duration::from_millis(1500) }.to_string(), "the model did not finish its answer within 1.5 s");
     }
 

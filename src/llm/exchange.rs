@@ -93,7 +93,7 @@ pub(super) async fn failed(response: Response, endpoint: &str, key: Option<&str>
         Err(Error::Cancelled) => return Error::Cancelled,
         Err(_) => Vec::new(),
     };
-    Failure { endpoint, key, code, location: location.as_deref(), retry_after: pause, is_html }.from_body(&body)
+    Failure { endpoint, key, code, location: location.as_deref(), retry_after: pause, is_html }.of_body(&body)
 }
 
 pub(super) fn is_html(response: &Response) -> bool {

@@ -79,9 +79,8 @@ impl Client {
         };
         let models = match (&props, self.get(self.inner().endpoint.api("/models"), &limits).await) {
             (_, Ok(value)) => value,
-            (_, Err(error @ (Error::Cancelled | Error::Unauthorized { .. }))) => return Err(error),
+            (None, Err(error)) | (_, Err(error @ (Error::Cancelled | Error::Unauthorized { .. }))) => return Err(error),
             (Some(_), Err(_)) => Value::Null,
-            (None, Err(error)) => return Err(error),
         };
         let options = &self.inner().options;
         let probed = judge(props.as_ref(), &models, options.model.as_deref(), options.tool_mode);
@@ -104,7 +103,7 @@ impl Client {
             what: if is_html || body.trim_ascii_start().starts_with(b"<") { "a web page".to_owned() } else { "something else".to_owned() },
         };
         let value: Value = serde_json::from_slice(&body).map_err(|_| not_json())?;
-        match (Failure { endpoint, key: self.key(), code: 200, ..Failure::default() }).from_value(&value) {
+        match (Failure { endpoint, key: self.key(), code: 200, ..Failure::default() }).of_value(&value) {
             Some(error) => Err(error),
             None => Ok(value),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::error::Error;
 
 /// Longest pause a server may ask for; who asks for more is not asked again.
-const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// How often and how patiently.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,7 +26,7 @@ pub struct Event {
 
 /// A bound was passed; nothing more can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{what} of the stream is over {limit} bytes")]
+#[error("{what} is over {limit} bytes")]
 pub struct TooLarge {
     pub what: &'static str,
     pub limit: u64,
@@ -75,7 +75,7 @@ impl Decoder {
     pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<Event>) -> Result<(), TooLarge> {
         self.n_bytes = self.n_bytes.saturating_add(bytes.len() as u64);
         if self.n_bytes > self.max_stream {
-            return Err(TooLarge { what: "the length", limit: self.max_stream });
+            return Err(TooLarge { what: "its stream", limit: self.max_stream });
         }
         while let Some(&first) = bytes.first() {
             if std::mem::take(&mut self.after_cr) && first == b'\n' {
@@ -85,7 +85,7 @@ impl Decoder {
             let end = bytes.iter().position(|&byte| byte == b'\n' || byte == b'\r');
             let part = &bytes[..end.unwrap_or(bytes.len())];
             if self.line.len() + part.len() > self.max_line {
-                return Err(TooLarge { what: "a line", limit: self.max_line as u64 });
+                return Err(TooLarge { what: "a line of its stream", limit: self.max_line as u64 });
             }
             self.line.extend_from_slice(part);
             let Some(end) = end else { break };
@@ -137,7 +137,7 @@ impl Decoder {
 
     fn add_data(&mut self, value: &[u8]) -> Result<(), TooLarge> {
         if self.data.len() + value.len() + 1 > self.max_event {
-            return Err(TooLarge { what: "an event", limit: self.max_event as u64 });
+            return Err(TooLarge { what: "an event of its stream", limit: self.max_event as u64 });
         }
         if std::mem::replace(&mut self.has_data, true) {
             self.data.push('\n');
@@ -218,7 +218,7 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert_eq!((error, fed), (TooLarge { what: "a line", limit: MAX_LINE as u64 }, MAX_LINE));
+        assert_eq!((error, fed), (TooLarge { what: "a line of its stream", limit: MAX_LINE as u64 }, MAX_LINE));
         assert!(decoder.line.capacity() <= 2 * MAX_LINE);
     }
 
@@ -227,11 +227,11 @@ mod tests {
         let mut events = Vec::new();
         let mut decoder = Decoder::bounded(10, 20, 1000);
         let error = decoder.feed(b"data:12345\ndata:12345\ndata:12345\ndata:12345\n", &mut events).expect_err("too much data");
-        assert_eq!(error, TooLarge { what: "an event", limit: 20 });
+        assert_eq!(error, TooLarge { what: "an event of its stream", limit: 20 });
 
         let mut decoder = Decoder::bounded(10, 20, 1000);
         let error = (0..).find_map(|_| decoder.feed(b":\n", &mut events).err()).expect("comments count too");
-        assert_eq!(error, TooLarge { what: "the length", limit: 1000 });
+        assert_eq!(error, TooLarge { what: "its stream", limit: 1000 });
         assert_eq!(events, vec![]);
     }
 

@@ -30,7 +30,7 @@ use crate::support::ScriptedModel;
 use crate::support::scripted_model::Running;
 use crate::support::scripted_model::exceeded;
 
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 fn tools() -> Vec<ToolSpec> {
     vec![ToolSpec {
@@ -100,10 +100,8 @@ async fn a_conversation_with_calls_goes_both_ways_and_only_grows() {
     ];
     assert_eq!(updates, expected);
 
-    for reply in [first] {
-        prompt.push(&reply.message());
-        prompt.push(&Message::ToolResult { call: "call_0_0".into(), name: "bash".into(), text: "a.txt<|im_end|>".into(), is_error: false });
-    }
+    prompt.push(&first.message());
+    prompt.push(&Message::ToolResult { call: "call_0_0".into(), name: "bash".into(), text: "a.txt<|im_end|>".into(), is_error: false });
     let (second, _) = ask(&client, &prompt).await;
     let second = second.expect("a reply");
     assert_eq!(second.calls[0].arguments, "{\"comm");
@@ -194,7 +192,9 @@ async fn a_full_window_is_recognised_in_all_five_shapes() {
 async fn a_silent_stream_is_asked_again_once_and_the_answer_counts() {
     let completion = json!({"choices": [{"index": 0, "message": {"role": "assistant", "content": "Here."}, "finish_reason": "stop"}]});
     assert_eq!(text_of(ScriptedModel::new().silent(200, completion)).await, "Here.");
-    let error = error_of(ScriptedModel::new().silent(500, json!({"error": {"message": "out of memory"}}))).await;
+    let model = ScriptedModel::new().silent(500, json!({"error": {"message": "out of memory"}})).start().await;
+    let (reply, _) = ask(&client_with(&model, Options { retries: 0, ..Options::default() }), &prompt(ToolMode::Native)).await;
+    let error = reply.expect_err("an error");
     assert_eq!(error.to_string(), "the model server answered with status 500: out of memory");
 }
 
@@ -341,7 +341,7 @@ async fn a_hundred_megabytes_without_a_line_break_are_refused_in_flat_memory() {
     let grown = resident().saturating_sub(before);
     assert_eq!(
         reply.expect_err("too large").to_string(),
-        "the model server's answer is too large: a line of the stream is over 2097152 bytes"
+        "the model server's answer is too large: a line of its stream is over 2097152 bytes"
     );
     assert!(grown < 24 << 20, "{grown} bytes more than before");
     assert!(server.await.expect("the server ends") < 40 << 20, "the client hung up long before the end");
@@ -367,9 +367,9 @@ async fn a_redirect_is_named_and_not_followed() {
 
 #[tokio::test]
 async fn nothing_compressed_is_asked_for_or_unpacked() {
-    let model = ScriptedModel::new().status_with(200, "Content-Encoding: gzip\r\n", "\u{1f}\u{8b}bomb").says("x").start().await;
+    let model = ScriptedModel::new().status_with(200, "Content-Encoding: gzip\r\n", "\u{1f}\u{8b}bomb").start().await;
     let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
-    assert!(reply.is_err());
+    assert!(matches!(reply, Err(Error::NotJson { .. })), "{reply:?}");
     let head = String::from_utf8_lossy(&model.raw_requests()[0]).to_ascii_lowercase();
     for name in ["accept-encoding", "cookie", "referer", "authorization"] {
         assert!(!head.contains(&format!("\n{name}:")), "{head}");

@@ -62,11 +62,7 @@ impl Reader {
             State::Start if c == '{' => State::BeforeKey,
             // A fence or a list: likely JSON in another dress, which is understood once it is whole.
             State::Start if matches!(c, '`' | '[' | '<') => State::Hidden,
-            State::Start => {
-                text.push(c);
-                State::Prose
-            }
-            State::Prose => {
+            State::Start | State::Prose => {
                 text.push(c);
                 State::Prose
             }

@@ -10,7 +10,7 @@ pub(super) mod schema;
 
 use serde::Serialize;
 
-/// One message in OpenAI's format; fields are written in this order, so that equal messages are equal bytes.
+/// One message in `OpenAI`'s format; fields are written in this order, so that equal messages are equal bytes.
 #[derive(Serialize)]
 pub(super) struct Wire<'a> {
     pub(super) role: &'static str,

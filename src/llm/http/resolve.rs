@@ -33,14 +33,13 @@ impl Resolve for Resolver {
         }
         let cell = Arc::clone(&self.hickory);
         Box::pin(async move {
-            let resolver = match cell.get() {
-                Some(resolver) => resolver,
-                None => {
-                    let mut builder = TokioResolver::builder_tokio()?;
-                    builder.options_mut().ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-                    let made = builder.build()?;
-                    cell.get_or_init(|| made)
-                }
+            let resolver = if let Some(resolver) = cell.get() {
+                resolver
+            } else {
+                let mut builder = TokioResolver::builder_tokio()?;
+                builder.options_mut().ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+                let made = builder.build()?;
+                cell.get_or_init(|| made)
             };
             let found: Vec<IpAddr> = resolver.lookup_ip(name.as_str()).await?.iter().collect();
             let addresses: Addrs = Box::new(found.into_iter().map(without_port));

@@ -210,7 +210,7 @@ fn usage(usage: Option<Usage>, timings: Option<Timings>) -> Usage {
     usage
 }
 
-/// Calls are what counts: some servers say "stop" with them, some "tool_calls" without.
+/// Calls are what counts: some servers give the reason `stop` with them, some `tool_calls` without.
 fn finish(said: Option<Finish>, calls: &[ToolCall]) -> Finish {
     match said {
         Some(Finish::Length) => Finish::Length,

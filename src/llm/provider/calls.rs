@@ -25,7 +25,7 @@ pub(in crate::llm) struct Piece {
 
 #[derive(Debug, Default)]
 pub(in crate::llm) struct Calls {
-    calls: Vec<Call>,
+    list: Vec<Call>,
     by_index: HashMap<u64, usize>,
     n_bytes: usize,
     n_dropped: usize,
@@ -43,20 +43,20 @@ struct Call {
 
 impl Calls {
     pub(in crate::llm) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.list.is_empty()
     }
 
     /// Takes a piece; returns the name of a call that it begins.
     pub(in crate::llm) fn take(&mut self, piece: Piece) -> Option<String> {
         let known = match piece.index {
             Some(index) => self.by_index.get(&index).copied(),
-            None => self.calls.len().checked_sub(1),
+            None => self.list.len().checked_sub(1),
         };
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
         // Some servers give every call the index 0, or none at all: a new id with a name, or a second name after arguments, is a new call.
         let at = known.filter(|&at| {
-            let call = &self.calls[at];
+            let call = &self.list[at];
             let other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
             let renamed = piece.index.is_none() && !name.is_empty() && !call.arguments.is_empty() && (id.is_empty() || other_id);
             !(renamed || other_id && !name.is_empty())
@@ -67,19 +67,19 @@ impl Calls {
             }
             at
         } else {
-            if self.calls.len() == MAX_CALLS {
+            if self.list.len() == MAX_CALLS {
                 // An index that is seen for the first time with a name is a call; the rest is more of one that was dropped.
                 self.n_dropped += usize::from(!name.is_empty());
                 self.dropping = true;
                 return None;
             }
-            self.calls.push(Call::default());
-            self.calls.len() - 1
+            self.list.push(Call::default());
+            self.list.len() - 1
         };
         if let Some(index) = piece.index {
             self.by_index.insert(index, at);
         }
-        let call = &mut self.calls[at];
+        let call = &mut self.list[at];
         if call.id.is_empty() {
             call.id = id;
         }
@@ -99,8 +99,8 @@ impl Calls {
     /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
     pub(in crate::llm) fn finish(self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
         let mut seen: HashSet<String> = HashSet::new();
-        let mut calls = Vec::with_capacity(self.calls.len());
-        for call in self.calls {
+        let mut calls = Vec::with_capacity(self.list.len());
+        for call in self.list {
             let mut id = call.id;
             while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
                 id = random_id();

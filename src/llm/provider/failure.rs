@@ -24,13 +24,13 @@ pub(in crate::llm) struct Failure<'a> {
 
 impl Failure<'_> {
     /// Returns the error behind an answer that is no success.
-    pub(in crate::llm) fn from_body(&self, body: &[u8]) -> Error {
+    pub(in crate::llm) fn of_body(&self, body: &[u8]) -> Error {
         if (300..400).contains(&self.code) {
             return Error::Redirect { code: self.code, location: self.clean(self.location.unwrap_or("nowhere")) };
         }
         let text = String::from_utf8_lossy(body);
         if let Ok(value) = serde_json::from_str::<Value>(&text)
-            && let Some(error) = self.from_value(&value)
+            && let Some(error) = self.of_value(&value)
         {
             return error;
         }
@@ -43,7 +43,7 @@ impl Failure<'_> {
     }
 
     /// Returns the error that a JSON value reports, in the body or within the stream; `None` where it reports none.
-    pub(in crate::llm) fn from_value(&self, value: &Value) -> Option<Error> {
+    pub(in crate::llm) fn of_value(&self, value: &Value) -> Option<Error> {
         let error = match value {
             Value::Object(fields) => fields.get("error").filter(|error| !error.is_null()).or_else(|| {
                 // FastAPI's `detail`, and errors that stand bare.
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     fn read(code: u16, body: &str) -> Error {
-        Failure { endpoint: "http://h/v1", key: Some("sesame"), code, ..Failure::default() }.from_body(body.as_bytes())
+        Failure { endpoint: "http://h/v1", key: Some("sesame"), code, ..Failure::default() }.of_body(body.as_bytes())
     }
 
     #[track_caller]
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_completion_is_no_error() {
         let failure = Failure::default();
-        assert!(failure.from_value(&serde_json::json!({"choices": [], "error": null})).is_none());
-        assert!(failure.from_value(&serde_json::json!([1])).is_none());
+        assert!(failure.of_value(&serde_json::json!({"choices": [], "error": null})).is_none());
+        assert!(failure.of_value(&serde_json::json!([1])).is_none());
     }
 }

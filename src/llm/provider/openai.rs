@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
+//! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -49,7 +49,9 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     let mut body = prompt.head();
     body.push(']');
     let mut put = |key: &str, value: &str| {
-        body.push_str(&format!(",\"{key}\":{value}"));
+        for part in [",\"", key, "\":", value] {
+            body.push_str(part);
+        }
     };
     if let Some(model) = &manner.model {
         put("model", &Value::from(model.as_str()).to_string());
@@ -235,7 +237,7 @@ impl Parser {
         if event.name == "error" {
             let value = serde_json::from_str::<Value>(data).unwrap_or_else(|_| Value::from(data));
             let value = if value.get("error").is_some() { value } else { json!({ "error": value }) };
-            return Err(failure.from_value(&value).unwrap_or_else(|| Error::Reported { message: "no explanation".to_owned() }));
+            return Err(failure.of_value(&value).unwrap_or_else(|| Error::Reported { message: "no explanation".to_owned() }));
         }
         let Ok(chunk) = serde_json::from_str::<Chunk<'_>>(data) else {
             self.n_malformed += 1;
@@ -256,7 +258,7 @@ pub(in crate::llm) fn whole(
     on: &mut (dyn FnMut(Update) + Send),
 ) -> Result<(), Error> {
     let value: Value = serde_json::from_slice(body).map_err(|_| failure_of(body, failure))?;
-    if let Some(error) = failure.from_value(&value) {
+    if let Some(error) = failure.of_value(&value) {
         return Err(error);
     }
     let text = std::str::from_utf8(body).map_err(|_| failure_of(body, failure))?;
@@ -276,7 +278,7 @@ fn failure_of(body: &[u8], failure: &Failure<'_>) -> Error {
 
 fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
     if let Some(error) = chunk.error.filter(|error| !error.is_null())
-        && let Some(error) = failure.from_value(&json!({ "error": error }))
+        && let Some(error) = failure.of_value(&json!({ "error": error }))
     {
         return Err(error);
     }

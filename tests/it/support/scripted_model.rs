@@ -87,7 +87,8 @@ impl Default for ScriptedModel {
     }
 }
 
-#[expect(dead_code, reason = "the engineers' tests use what they need of it")]
+#[expect(dead_code, reason = "the scripts of later tests need what those of today do not")]
+#[expect(clippy::needless_pass_by_value, reason = "`calls(\"bash\", json!({..}))` reads best")]
 impl ScriptedModel {
     pub(crate) fn new() -> Self {
         Self { turns: Vec::new(), tools: true, context: json!(32_768), key: None, other_server: false, thinking: None }
@@ -290,7 +291,7 @@ pub(crate) struct Running {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-#[expect(dead_code, reason = "the engineers' tests use what they need of it")]
+#[expect(dead_code, reason = "later tests ask for what those of today do not")]
 impl Running {
     /// Returns `http://127.0.0.1:PORT/v1`.
     pub(crate) fn endpoint(&self) -> String {
