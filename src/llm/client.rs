@@ -13,6 +13,7 @@ use super::exchange;
 use super::exchange::Limits;
 use super::http;
 use super::http::Endpoint;
+use super::message::Message;
 use super::options::Options;
 use super::probe::Probed;
 use super::probe::Server;
@@ -148,6 +149,20 @@ impl Client {
                 Err(_) => return Err(error),
             }
         }
+    }
+
+    /// Has llama-server read the conversation into its cache, so that the first answer comes sooner. Other servers are left alone.
+    ///
+    /// To be called while something else keeps everybody waiting; an interrupt ends it without an error.
+    pub async fn warm(&self, prompt: &Prompt, cancel: &CancellationToken, deadline: Duration) -> Result<(), Error> {
+        if self.manner().server != Server::LlamaCpp {
+            return Ok(());
+        }
+        let mut prompt = prompt.clone();
+        // Templates want a user's message; up to its text the bytes are those of the real one.
+        prompt.push(&Message::user(""));
+        let request = Request { max_tokens: Some(0), ..Request::default() };
+        self.stream(&prompt, &request, &mut |_| {}, cancel, deadline).await.map(drop)
     }
 
     /// Sends the request once and reads the answer into the assembler.

@@ -17,7 +17,7 @@ pub enum Error {
     Http(#[from] http::Error),
     #[error("the API key is not sent to {endpoint}: plain HTTP would show it to the network")]
     KeyOverPlainHttp { endpoint: String },
-    #[error("reach the model server at {endpoint}")]
+    #[error("cannot reach the model server at {endpoint}")]
     Unreachable { endpoint: String, source: reqwest::Error },
     #[error("the connection to the model server at {endpoint} broke")]
     Connection { endpoint: String, source: reqwest::Error },

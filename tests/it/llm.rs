@@ -412,7 +412,7 @@ async fn a_server_that_is_not_there_is_named_soon() {
         .expect("a client");
     let begun = Instant::now();
     let error = client.probe(&CancellationToken::new(), MINUTE).await.expect_err("nobody there");
-    assert_eq!(error.to_string(), format!("reach the model server at http://localhost:{}/v1", free.port()));
+    assert_eq!(error.to_string(), format!("cannot reach the model server at http://localhost:{}/v1", free.port()));
     assert!(error.hint().is_some());
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
@@ -468,4 +468,23 @@ async fn many_calls_are_bounded_and_ids_are_made_unique() {
     let reply = reply.expect("a reply");
     let ids: std::collections::HashSet<&str> = reply.calls.iter().map(|call| call.id.as_str()).collect();
     assert_eq!((reply.calls.len(), ids.len(), reply.fault.is_some()), (64, 64, true));
+}
+
+#[tokio::test]
+async fn the_fixed_beginning_is_read_ahead_by_llama_server_only() {
+    let model = ScriptedModel::new().says("").says("Done.").start().await;
+    let client = client(&model);
+    let mut prompt = Prompt::new("You work.", &tools(), ToolMode::Native);
+    client.warm(&prompt, &CancellationToken::new(), MINUTE).await.expect("nothing to do");
+    assert_eq!(model.requests().len(), 0, "nothing is known of the server yet");
+
+    client.probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+    client.warm(&prompt, &CancellationToken::new(), MINUTE).await.expect("a warm cache");
+    prompt.push(&Message::user("Do it."));
+    let (reply, _) = ask(&client, &prompt).await;
+    assert_eq!(reply.expect("a reply").text, "Done.");
+    let bodies = model.raw_bodies();
+    assert_eq!(model.requests()[0]["max_tokens"], json!(0));
+    let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
+    assert!(bodies[0][..common].ends_with(br#"{"role":"user","content":""#), "{}", String::from_utf8_lossy(&bodies[0][..common]));
 }

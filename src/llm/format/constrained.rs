@@ -26,7 +26,7 @@ use crate::llm::control::neutralise;
 use crate::llm::message::ToolSpec;
 
 /// How many places of an answer are tried as the beginning of a JSON object.
-const MAX_TRIES: usize = 64;
+const MAX_TRIES: usize = 16;
 
 /// Returns what the system prompt says of the tools and of the answer's form.
 pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {

@@ -126,7 +126,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Leaves out what stands before an `@`: it may be a password.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://***@{host}"),
         (None, Some((_, host))) => format!("***@{host}"),

@@ -73,7 +73,7 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .pool_max_idle_per_host(2)
         .http1_max_headers(100);
     if let Some(proxy) = &settings.proxy {
-        let failed = |source| Error::Proxy { proxy: proxy.clone(), source };
+        let failed = |source: reqwest::Error| Error::Proxy { proxy: endpoint::shown(proxy), source: source.without_url() };
         let past = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
         builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(failed)?.no_proxy(past));
     }
