@@ -1,1 +1,5 @@
 //! The guest room.
+
+mod beneath;
+pub mod root;
+pub mod tools;

@@ -16,7 +16,7 @@ pub enum Fault {
         /// Names in the same folder that look alike.
         similar: Vec<BytesPath>,
     },
-    #[error("{path}: leads outside of /workspace; only paths inside the project can be used")]
+    #[error("{path}: leads outside of /workspace; only paths inside the project can be used here")]
     Outside { path: BytesPath },
     #[error("{path}: is a directory; use list_directory to see what is in it")]
     IsDirectory { path: BytesPath },
@@ -30,8 +30,8 @@ pub enum Fault {
     ReadOnly { path: BytesPath },
     #[error("{path}: holds {bytes} bytes, more than the {limit} bytes this tool works on; use bash for files of this size")]
     TooLarge { path: BytesPath, bytes: u64, limit: u64 },
-    #[error("{path}: is a binary file ({bytes} bytes)")]
-    Binary { path: BytesPath, bytes: u64 },
+    #[error("{path}: is not text but a {kind} ({bytes} bytes)")]
+    Binary { path: BytesPath, bytes: u64, kind: String },
     #[error("{path}: is not UTF-8 text; it was left as it is")]
     NotUtf8 { path: BytesPath },
     #[error("{path}: old_string was not found (edit {edit}); read the file again and copy the text exactly{}", detail(.closest))]
@@ -42,8 +42,17 @@ pub enum Fault {
         /// The lines that come closest, where there are any.
         closest: String,
     },
-    #[error("{path}: old_string stands {count} times (edit {edit}); add surrounding lines to make it unique, or set replace_all")]
-    Ambiguous { path: BytesPath, edit: u32, count: u64 },
+    #[error(
+        "{path}: old_string stands {count} times (edit {edit}, {}); add surrounding lines to make it unique, or set replace_all",
+        places(.lines)
+    )]
+    Ambiguous {
+        path: BytesPath,
+        edit: u32,
+        count: u64,
+        /// Where the first of them begin.
+        lines: Vec<u64>,
+    },
     #[error("`{field}`: {problem}")]
     Invalid { field: String, problem: String },
     #[error("no space left on the device while writing {path}; nothing was changed")]
@@ -66,6 +75,11 @@ fn hint(similar: &[BytesPath]) -> String {
     }
     let names: Vec<String> = similar.iter().map(BytesPath::to_text).collect();
     format!("; did you mean {}?", names.join(" or "))
+}
+
+fn places(lines: &[u64]) -> String {
+    let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
+    format!("lines {}", lines.join(", "))
 }
 
 fn detail(closest: &str) -> String {

@@ -75,6 +75,8 @@ pub struct Edited {
     pub created: bool,
     /// Edits that matched only when white space was ignored, counted from 1.
     pub tolerant: Vec<u32>,
+    /// Edits that matched only after one level of backslashes was taken off, counted from 1.
+    pub unescaped: Vec<u32>,
     /// A unified diff, bounded.
     pub diff: String,
 }
@@ -99,7 +101,7 @@ pub struct DirectoryEntry {
     pub target: Option<BytesPath>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EntryKind {
     File,
@@ -124,6 +126,8 @@ pub struct Matches {
     pub n_matches: u64,
     pub truncated: bool,
     pub timed_out: bool,
+    /// Files and folders that could not be read.
+    pub n_unreadable: u32,
     pub cursor: Option<String>,
 }
 
@@ -140,7 +144,10 @@ pub struct MatchedFile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MatchedLine {
     pub number: u64,
+    /// Without its line end.
     pub text: String,
+    /// Whether `text` is only the part around the match; `…` stands where something is missing.
+    pub cut: bool,
     /// Whether it matched, or stands there as context.
     pub matched: bool,
 }

@@ -1,4 +1,5 @@
 mod config;
+mod file_tools;
 mod llm;
 mod session;
 mod support;

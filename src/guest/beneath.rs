@@ -1,0 +1,181 @@
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::OpenHow;
+use nix::fcntl::ResolveFlag;
+use nix::fcntl::openat;
+use nix::fcntl::openat2;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fstatat;
+
+/// How often a resolution that raced with a rename is tried again before it is given up.
+const ATTEMPTS: u32 = 64;
+
+/// What happens at a symbolic link on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Links {
+    /// Followed, as long as it stays beneath.
+    Follow,
+    /// `ELOOP`, wherever it stands in the path.
+    Refuse,
+}
+
+/// A directory that nothing opened through it can lie outside of.
+///
+/// The kernel resolves every path (`openat2` with `RESOLVE_BENEATH`), so a link or a `..` that leads out is `EXDEV` even
+/// when somebody swaps folders and links meanwhile. No path is ever judged by its letters.
+#[derive(Debug)]
+pub(crate) struct Beneath {
+    fd: OwnedFd,
+    /// Kernels before 5.6 and some seccomp filters do not know `openat2`.
+    has_openat2: bool,
+}
+
+impl Beneath {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        let probe = openat2(&fd, ".", how(OFlag::O_PATH, Links::Follow));
+        let has_openat2 = !matches!(probe, Err(Errno::ENOSYS | Errno::EPERM));
+        Self { fd, has_openat2 }
+    }
+
+    /// Opens `path` to read, write or walk it; it never waits and never becomes a controlling terminal.
+    pub(crate) fn open(&self, path: &[u8], flags: OFlag, links: Links) -> Result<OwnedFd, Errno> {
+        let path = if path.is_empty() { b".".as_slice() } else { path };
+        let flags = flags | OFlag::O_CLOEXEC;
+        // With O_PATH the kernel accepts few other flags.
+        let flags = if flags.contains(OFlag::O_PATH) { flags } else { flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY };
+        if !self.has_openat2 {
+            return step(self.fd.as_fd(), path, flags);
+        }
+        for _ in 0..ATTEMPTS {
+            match openat2(&self.fd, path, how(flags, links)) {
+                // The kernel says so when something on the way was renamed under its feet and it cannot vouch for "..".
+                Err(Errno::EAGAIN | Errno::EINTR) => {}
+                other => return other,
+            }
+        }
+        Err(Errno::EAGAIN)
+    }
+
+    /// Opens a folder as a place of its own.
+    pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
+        let fd = self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?;
+        Ok(Self { fd, has_openat2: self.has_openat2 })
+    }
+}
+
+impl AsFd for Beneath {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn how(flags: OFlag, links: Links) -> OpenHow {
+    let resolve = match links {
+        Links::Follow => ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS,
+        Links::Refuse => ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS | ResolveFlag::RESOLVE_NO_SYMLINKS,
+    };
+    OpenHow::new().flags(flags).resolve(resolve)
+}
+
+/// Opens `path` one component after the other, where the kernel cannot do it in one call.
+///
+/// Links are refused altogether: following them here would mean judging their text. `..` goes back to a folder that was
+/// opened on the way, never to whatever lies above it now.
+fn step(base: BorrowedFd<'_>, path: &[u8], flags: OFlag) -> Result<OwnedFd, Errno> {
+    if path.starts_with(b"/") {
+        return Err(Errno::EXDEV);
+    }
+    let must_be_directory = path.ends_with(b"/");
+    let mut way: Vec<OwnedFd> = Vec::new();
+    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".").peekable();
+    while let Some(name) = names.next() {
+        if name == b".." {
+            way.pop().ok_or(Errno::EXDEV)?;
+            continue;
+        }
+        let here = way.last().map_or(base, AsFd::as_fd);
+        if names.peek().is_some() || must_be_directory {
+            let folder = openat(here, name, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty());
+            way.push(folder.map_err(|errno| link_or(here, name, errno))?);
+        } else {
+            return openat(here, name, flags | OFlag::O_NOFOLLOW, Mode::empty()).map_err(|errno| link_or(here, name, errno));
+        }
+    }
+    let here = way.last().map_or(base, AsFd::as_fd);
+    openat(here, ".", flags, Mode::empty())
+}
+
+/// Says `ELOOP` for a link, whatever the kernel called it.
+fn link_or(folder: BorrowedFd<'_>, name: &[u8], errno: Errno) -> Errno {
+    match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+        Ok(stat) if SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFLNK => Errno::ELOOP,
+        _ => errno,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::fstat;
+
+    use super::*;
+
+    /// Opens a path in a folder with `in/file`, `in/to_file -> file`, `to_in -> in`, `up -> ..` and `out -> /`, by `openat2` and
+    /// one component after the other.
+    #[track_caller]
+    fn check(path: &str, by_kernel: Result<(), Errno>, by_step: Result<(), Errno>) {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("in")).expect("made");
+        fs::write(folder.path().join("in/file"), "x").expect("written");
+        for (target, name) in [("file", "in/to_file"), ("in", "to_in"), ("..", "up"), ("/", "out")] {
+            symlink(target, folder.path().join(name)).expect("linked");
+        }
+        let open = || OwnedFd::from(fs::File::open(folder.path()).expect("opens"));
+        let stepping = Beneath { fd: open(), has_openat2: false };
+        assert_eq!(stepping.open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow).map(drop), by_step, "step by step: {path}");
+        let kernel = Beneath::new(open());
+        assert!(kernel.has_openat2, "this kernel is from before 2020");
+        assert_eq!(kernel.open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow).map(drop), by_kernel, "by the kernel: {path}");
+    }
+
+    #[test]
+    fn nothing_outside_is_opened_with_or_without_openat2() {
+        check("in/file", Ok(()), Ok(()));
+        check("in/../in/./file", Ok(()), Ok(()));
+        check("in/..", Ok(()), Ok(()));
+        check("", Ok(()), Ok(()));
+        check("in/file/", Err(Errno::ENOTDIR), Err(Errno::ENOTDIR));
+        check("nothing", Err(Errno::ENOENT), Err(Errno::ENOENT));
+        for path in ["..", "in/../..", "../etc", "/etc", "/"] {
+            check(path, Err(Errno::EXDEV), Err(Errno::EXDEV));
+        }
+        for path in ["up", "up/etc", "out", "out/etc/passwd"] {
+            check(path, Err(Errno::EXDEV), Err(Errno::ELOOP));
+        }
+    }
+
+    #[test]
+    fn links_inside_need_openat2() {
+        check("in/to_file", Ok(()), Err(Errno::ELOOP));
+        check("to_in/file", Ok(()), Err(Errno::ELOOP));
+    }
+
+    #[test]
+    fn a_walk_follows_no_link_at_all() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("in")).expect("made");
+        symlink("in", folder.path().join("to_in")).expect("linked");
+        let beneath = Beneath::new(OwnedFd::from(fs::File::open(folder.path()).expect("opens")));
+        assert_eq!(beneath.open(b"to_in", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse).map(drop), Err(Errno::ELOOP));
+        let opened = beneath.open(b"in", OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse).expect("opens");
+        assert!(fstat(&opened).is_ok());
+    }
+}

@@ -1,0 +1,228 @@
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fstat;
+
+use super::beneath::Beneath;
+use super::beneath::Links;
+use super::tools::similar_names::SimilarNames;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// Where the project is mounted in every box.
+pub(crate) const MOUNT: &str = "/workspace";
+
+/// Most names looked at for a "did you mean".
+const MAX_NAMES: usize = 10_000;
+
+/// The project's folder: the only door to its files.
+#[derive(Debug)]
+pub struct Root {
+    beneath: Beneath,
+    /// The absolute name of the folder as the model knows it. Stripping it only makes a path relative; whether that path
+    /// stays inside is the kernel's word.
+    mount: Vec<u8>,
+}
+
+impl Root {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        Ok(Self { beneath: Beneath::new(fd), mount: MOUNT.as_bytes().to_vec() })
+    }
+
+    /// Returns the path as seen from the project's folder, without `.` and doubled slashes; `..` stays for the kernel to judge.
+    pub fn relative(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
+        let mut bytes = path.as_bytes();
+        if bytes.contains(&0) {
+            return Err(Fault::Invalid { field: "path".into(), problem: "holds a NUL byte, which no file name can".into() });
+        }
+        if bytes.starts_with(b"/") {
+            bytes = match bytes.strip_prefix(self.mount.as_slice()) {
+                Some(rest) if rest.is_empty() || rest.starts_with(b"/") => rest,
+                _ => return Err(Fault::Outside { path: path.clone() }),
+            };
+        }
+        let mut relative = Vec::with_capacity(bytes.len());
+        for name in bytes.split(|byte| *byte == b'/').filter(|name| !name.is_empty() && *name != b".") {
+            if !relative.is_empty() {
+                relative.push(b'/');
+            }
+            relative.extend_from_slice(name);
+        }
+        // The slash at the end says "this must be a folder", which is the kernel's to check as well.
+        if !relative.is_empty() && (bytes.ends_with(b"/") || bytes.ends_with(b"/.")) {
+            relative.push(b'/');
+        }
+        Ok(BytesPath::from_bytes(relative))
+    }
+
+    /// Opens a folder for reading its names or for `fchdir`; an empty path is the project's own folder.
+    pub fn open_directory(&self, path: &BytesPath) -> Result<OwnedFd, Fault> {
+        let relative = self.relative(path)?;
+        self.beneath.open(relative.as_bytes(), OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow).map_err(|errno| self.fault(path, errno))
+    }
+
+    /// Opens a folder as a place that a walk cannot leave.
+    pub(crate) fn descend(&self, path: &BytesPath) -> Result<Beneath, Fault> {
+        let relative = self.relative(path)?;
+        self.beneath.descend(relative.as_bytes()).map_err(|errno| self.fault(path, errno))
+    }
+
+    /// Opens a regular file for reading; anything else is a fault and is never waited for.
+    pub(crate) fn open_file(&self, path: &BytesPath) -> Result<(File, FileStat), Fault> {
+        let relative = self.relative(path)?;
+        if relative.is_empty() {
+            return Err(not_a_file(path));
+        }
+        let fault = |errno| self.fault(path, errno);
+        let fd = self.beneath.open(relative.as_bytes(), OFlag::O_RDONLY, Links::Follow).map_err(fault)?;
+        let stat = fstat(&fd).map_err(fault)?;
+        check_regular(path, &stat)?;
+        Ok((File::from(fd), stat))
+    }
+
+    /// Looks at what a path leads to without opening it.
+    pub(crate) fn look(&self, path: &BytesPath) -> Result<FileStat, Fault> {
+        let relative = self.relative(path)?;
+        let fd = self.beneath.open(relative.as_bytes(), OFlag::O_PATH, Links::Follow).map_err(|errno| self.fault(path, errno))?;
+        fstat(&fd).map_err(|errno| self.fault(path, errno))
+    }
+
+    pub(crate) fn beneath(&self) -> &Beneath {
+        &self.beneath
+    }
+
+    pub(crate) fn mount(&self) -> &[u8] {
+        &self.mount
+    }
+
+    /// Puts an error of the kernel about `path` into words the model can act on.
+    pub(crate) fn fault(&self, path: &BytesPath, errno: Errno) -> Fault {
+        match errno {
+            Errno::ENOENT => Fault::NotFound { path: path.clone(), similar: self.similar(path) },
+            other => fault(path, other),
+        }
+    }
+
+    /// Names that stand where `path` leads to nothing and look like it: files of the same folder or, where that is what is
+    /// missing, folders beside it.
+    fn similar(&self, path: &BytesPath) -> Vec<BytesPath> {
+        let Ok(relative) = self.relative(path) else { return Vec::new() };
+        let mut missing = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
+        loop {
+            let (parent, name) = split(missing);
+            match self.beneath.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
+                Ok(fd) => return names_like(fd, parent, name),
+                Err(Errno::ENOENT) if !parent.is_empty() => missing = parent,
+                Err(_) => return Vec::new(),
+            }
+        }
+    }
+}
+
+/// Splits off the last name; the parent of a single name is empty.
+pub(crate) fn split(relative: &[u8]) -> (&[u8], &[u8]) {
+    match relative.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&relative[..at], &relative[at + 1..]),
+        None => (b"", relative),
+    }
+}
+
+/// Joins a folder, which may be empty, and a name.
+pub(crate) fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(folder.len() + 1 + name.len());
+    path.extend_from_slice(folder);
+    if !folder.is_empty() {
+        path.push(b'/');
+    }
+    path.extend_from_slice(name);
+    path
+}
+
+pub(crate) fn file_type(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}
+
+/// Refuses what is not a regular file.
+pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fault> {
+    let kind = match file_type(stat) {
+        SFlag::S_IFREG => return Ok(()),
+        SFlag::S_IFDIR => return Err(Fault::IsDirectory { path: path.clone() }),
+        SFlag::S_IFIFO => "named pipe",
+        SFlag::S_IFSOCK => "socket",
+        SFlag::S_IFBLK => "block device",
+        // A secret is hidden by a null device mounted over it.
+        SFlag::S_IFCHR if stat.st_rdev == nix::sys::stat::makedev(1, 3) => "null device (files with secrets are hidden this way)",
+        SFlag::S_IFCHR => "character device",
+        _ => "special file",
+    };
+    Err(Fault::NotRegular { path: path.clone(), kind: kind.into() })
+}
+
+/// The fault for a path that names the project's folder, or nothing, where a file is needed.
+pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
+    if path.is_empty() {
+        Fault::Invalid { field: "path".into(), problem: "is empty; name a file".into() }
+    } else {
+        Fault::IsDirectory { path: path.clone() }
+    }
+}
+
+/// As [`Root::fault`], without looking for similar names.
+pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
+    let path = path.clone();
+    match errno {
+        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new() },
+        Errno::EXDEV => Fault::Outside { path },
+        Errno::ENOTDIR => Fault::NotDirectory { path },
+        Errno::EISDIR => Fault::IsDirectory { path },
+        Errno::EACCES | Errno::EPERM => Fault::PermissionDenied { path },
+        Errno::EROFS | Errno::EBUSY => Fault::ReadOnly { path },
+        Errno::ENOSPC | Errno::EDQUOT => Fault::NoSpace { path },
+        Errno::EAGAIN | Errno::ESTALE => Fault::Changed { path },
+        Errno::ENXIO => Fault::NotRegular { path, kind: "socket or pipe".into() },
+        Errno::ENAMETOOLONG => {
+            Fault::Invalid { field: "path".into(), problem: "is too long (255 bytes for a name, 4095 for a path)".into() }
+        }
+        Errno::ELOOP => Fault::Invalid {
+            field: "path".into(),
+            problem: "leads through symbolic links in a circle, or through too many, or through one that this kernel cannot follow safely"
+                .into(),
+        },
+        other => Fault::Io { doing: format!("open {path}"), problem: other.desc().into() },
+    }
+}
+
+fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> Vec<BytesPath> {
+    let Ok(folder) = Dir::from_fd(folder) else { return Vec::new() };
+    let mut similar = SimilarNames::to(name);
+    for entry in folder.into_iter().take(MAX_NAMES).flatten() {
+        let candidate = entry.file_name().to_bytes();
+        if candidate != b"." && candidate != b".." {
+            similar.offer(candidate);
+        }
+    }
+    similar.best().into_iter().map(|found| BytesPath::from_bytes(join(parent, &found))).collect()
+}
+
+impl AsFd for Root {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.beneath.as_fd()
+    }
+}
+
+/// Bytes as the path type that `ignore` and `globset` match on.
+pub(crate) fn as_path(bytes: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(bytes))
+}

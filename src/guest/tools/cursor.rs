@@ -1,0 +1,102 @@
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use super::invalid;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// Cursors kept; a new one drops the one used longest ago.
+const MAX_CURSORS: usize = 16;
+
+/// The files that searches found and that were not read yet, under the name the model got for them.
+#[derive(Debug, Default)]
+pub(super) struct Cursors(Mutex<Kept>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    n_given: u64,
+    /// The last used stands at the end.
+    cursors: VecDeque<(String, VecDeque<BytesPath>)>,
+}
+
+impl Cursors {
+    /// Remembers what a search found; finding nothing needs no cursor.
+    pub(super) fn keep(&self, tool: &str, paths: impl IntoIterator<Item = BytesPath>) -> Option<String> {
+        let paths: VecDeque<BytesPath> = paths.into_iter().collect();
+        if paths.is_empty() {
+            return None;
+        }
+        let mut kept = self.lock();
+        kept.n_given += 1;
+        let name = format!("{tool}-{}", kept.n_given);
+        if kept.cursors.len() == MAX_CURSORS {
+            kept.cursors.pop_front();
+        }
+        kept.cursors.push_back((name.clone(), paths));
+        Some(name)
+    }
+
+    /// Takes the next files; a cursor that is used up stays known and gives none.
+    pub(super) fn take(&self, name: &str, n: usize) -> Result<Vec<BytesPath>, Fault> {
+        let mut kept = self.lock();
+        let at = kept.cursors.iter().position(|(other, _)| other == name);
+        let Some(mut cursor) = at.and_then(|at| kept.cursors.remove(at)) else {
+            return Err(invalid("cursor", format!("`{name}` is not known (any more); run the search again for a new one")));
+        };
+        let n = n.min(cursor.1.len());
+        let taken = cursor.1.drain(..n).collect();
+        kept.cursors.push_back(cursor);
+        Ok(taken)
+    }
+
+    /// Gives back files that were taken but not read, and says how many the cursor now stands for.
+    pub(super) fn give_back(&self, name: &str, unread: Vec<BytesPath>) -> usize {
+        let mut kept = self.lock();
+        let Some((_, paths)) = kept.cursors.iter_mut().find(|(other, _)| other == name) else { return 0 };
+        for path in unread.into_iter().rev() {
+            paths.push_front(path);
+        }
+        paths.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(names: &[&str]) -> Vec<BytesPath> {
+        names.iter().map(|name| BytesPath::from(*name)).collect()
+    }
+
+    #[test]
+    fn a_cursor_hands_out_its_files_once_and_in_order() {
+        let cursors = Cursors::default();
+        let name = cursors.keep("grep", paths(&["a", "b", "c"])).expect("found some");
+        assert_eq!(cursors.take(&name, 2), Ok(paths(&["a", "b"])));
+        assert_eq!(cursors.give_back(&name, paths(&["b"])), 2);
+        assert_eq!(cursors.take(&name, 9), Ok(paths(&["b", "c"])));
+        assert_eq!(cursors.take(&name, 9), Ok(paths(&[])));
+    }
+
+    #[test]
+    fn a_search_that_found_nothing_gives_no_cursor() {
+        assert_eq!(Cursors::default().keep("glob", paths(&[])), None);
+    }
+
+    #[test]
+    fn old_cursors_are_forgotten_with_a_word_on_what_to_do() {
+        let cursors = Cursors::default();
+        let first = cursors.keep("glob", paths(&["a"])).expect("found some");
+        for _ in 0..MAX_CURSORS {
+            cursors.keep("glob", paths(&["b"]));
+        }
+        let fault = cursors.take(&first, 1).expect_err("it was dropped");
+        assert!(fault.to_string().contains("run the search again"), "{fault}");
+    }
+}

@@ -1,0 +1,111 @@
+use std::io::Read;
+
+use nix::errno::Errno;
+
+use super::Workspace;
+use super::edit_match::Applied;
+use super::edit_match::How;
+use super::edit_match::Miss;
+use super::edit_match::apply;
+use super::edit_report::closest;
+use super::edit_report::diff;
+use super::invalid;
+use super::read_file::binary_kind;
+use super::save::Parents;
+use super::save::Place;
+use crate::wire::BytesPath;
+use crate::wire::EditFile;
+use crate::wire::Edited;
+use crate::wire::Fault;
+use crate::wire::Replacement;
+
+/// Largest file edited, before and after.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Fault> {
+    let path = &call.path;
+    let Some(first) = call.edits.first() else { return Err(invalid("edits", "is empty; give at least one edit")) };
+    if let Some(same) = call.edits.iter().find(|edit| edit.old_string == edit.new_string) {
+        let problem = if same.old_string.is_empty() { "is empty, as old_string is" } else { "is the same as old_string" };
+        return Err(invalid("new_string", problem));
+    }
+    let creates = call.create_if_missing && first.old_string.is_empty();
+    let _changing = workspace.changing();
+    let place = Place::find(&workspace.root, path, if creates { Parents::Make } else { Parents::MustExist })?;
+    let shown = workspace.root.relative(path)?;
+    if !place.exists() {
+        if !creates {
+            return Err(workspace.root.fault(path, Errno::ENOENT));
+        }
+        let mut text = Vec::new();
+        let edited = edit(path, &mut text, &call.edits)?;
+        place.save(&text, None)?;
+        return Ok(Edited { created: true, diff: diff(&shown.to_text(), b"", &text), path: shown, ..edited });
+    }
+    let (file, stat) = place.open()?;
+    let mut before = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut before)
+        .map_err(|error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() })?;
+    if before.len() as u64 > MAX_BYTES {
+        return Err(too_large(path, (stat.st_size as u64).max(before.len() as u64)));
+    }
+    check_text(path, &before)?;
+    let mut after = before.clone();
+    let edited = edit(path, &mut after, &call.edits)?;
+    if after == before {
+        return Err(invalid("edits", "together leave the file as it is"));
+    }
+    place.save(&after, Some(&stat))?;
+    Ok(Edited { diff: diff(&shown.to_text(), &before, &after), path: shown, ..edited })
+}
+
+/// Makes all edits in memory; nothing is written unless all of them fit.
+fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement]) -> Result<Edited, Fault> {
+    let mut edited =
+        Edited { path: BytesPath::default(), replaced: 0, created: false, tolerant: vec![], unescaped: vec![], diff: String::new() };
+    for (number, edit) in (1..).zip(edits) {
+        if edit.old_string.is_empty() {
+            if !text.is_empty() {
+                return Err(invalid("old_string", "is empty, which is only for a file that does not exist or holds nothing"));
+            }
+            text.extend_from_slice(edit.new_string.as_bytes());
+            edited.replaced += 1;
+            continue;
+        }
+        match apply(text, edit, MAX_BYTES) {
+            Ok(Applied { replaced, how }) => {
+                edited.replaced += replaced;
+                match how {
+                    How::Exact => {}
+                    How::Tolerant => edited.tolerant.push(number),
+                    How::Unescaped => edited.unescaped.push(number),
+                }
+            }
+            Err(Miss::NotFound) => {
+                let closest = closest(text, &edit.old_string);
+                return Err(Fault::NoMatch { path: path.clone(), edit: number, closest });
+            }
+            Err(Miss::Ambiguous { count, lines }) => {
+                return Err(Fault::Ambiguous { path: path.clone(), edit: number, count, lines });
+            }
+            Err(Miss::TooLarge { bytes }) => return Err(too_large(path, bytes)),
+        }
+    }
+    Ok(edited)
+}
+
+fn too_large(path: &BytesPath, bytes: u64) -> Fault {
+    Fault::TooLarge { path: path.clone(), bytes, limit: MAX_BYTES }
+}
+
+/// Refuses what a replacement written in UTF-8 would spoil.
+fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
+    if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
+        return Err(Fault::NotUtf8 { path: path.clone() });
+    }
+    match binary_kind(&text[..text.len().min(8 * 1024)]) {
+        Some(kind) => Err(Fault::Binary { path: path.clone(), bytes: text.len() as u64, kind: kind.into() }),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,368 @@
+//! Where an edit goes: pure work on bytes, so that what lies outside the place is never touched, whatever it is.
+//!
+//! Four tries, each more lenient, each only when the one before found nothing:
+//! 1. the very bytes;
+//! 2. the same text with other line ends;
+//! 3. whole lines that differ in white space at their ends, where exactly one place fits;
+//! 4. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on, where exactly one place fits.
+
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::edit_indent::Indents;
+use crate::wire::Replacement;
+
+/// Line numbers given for an ambiguous text.
+const MAX_PLACES: usize = 10;
+
+/// How an edit found its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum How {
+    Exact,
+    Tolerant,
+    Unescaped,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Applied {
+    pub(super) replaced: u64,
+    pub(super) how: How,
+}
+
+/// Why an edit was not made.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Miss {
+    NotFound,
+    Ambiguous {
+        count: u64,
+        lines: Vec<u64>,
+    },
+    /// The text would have this many bytes.
+    TooLarge {
+        bytes: u64,
+    },
+}
+
+/// Makes one edit, unless the text would then be longer than `limit`; `old_string` is not empty.
+pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Result<Applied, Miss> {
+    let old = edit.old_string.as_bytes();
+    let new = edit.new_string.as_bytes();
+    let places = find(text, old);
+    if !places.is_empty() {
+        if places.len() > 1 && !edit.replace_all {
+            return Err(ambiguous(text, &places));
+        }
+        let replaced = places.len() as u64;
+        // Seen before it is made: a short text that stands a million times can become a long one as often.
+        let bytes =
+            (text.len() as u64).saturating_add(replaced.saturating_mul(new.len() as u64)).saturating_sub(replaced * old.len() as u64);
+        if bytes > limit {
+            return Err(Miss::TooLarge { bytes });
+        }
+        replace(text, &places, |text, place| fit_line_ends(new, old, text, place));
+        return Ok(Applied { replaced, how: How::Exact });
+    }
+    if let Some((place, new)) = find_lines(text, old, new) {
+        replace(text, &[place], |_, _| new.clone());
+        return Ok(Applied { replaced: 1, how: How::Tolerant });
+    }
+    if let Some(old) = unescape(old) {
+        let places = find(text, &old);
+        if let [_] = places.as_slice() {
+            let new = unescape(new).unwrap_or_else(|| new.to_vec());
+            replace(text, &places, |text, place| fit_line_ends(&new, &old, text, place));
+            return Ok(Applied { replaced: 1, how: How::Unescaped });
+        }
+    }
+    Err(Miss::NotFound)
+}
+
+/// Finds all places of `old`, as it is or, if there are none, with other line ends.
+fn find(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
+    let places = occurrences(text, old);
+    if !places.is_empty() || !old.contains(&b'\n') {
+        return places;
+    }
+    let (plain, returns) = without_returns(text);
+    let (old, _) = without_returns(old);
+    // A `\r` that was taken out in front of the `\n` at `p` lies before everything from `p` on.
+    let back = |at: usize| at + returns.partition_point(|newline| *newline < at);
+    occurrences(&plain, &old).into_iter().map(|place| back(place.start)..back(place.end)).collect()
+}
+
+/// Finds places that do not overlap, but counts an overlap as a second place where that makes the first ambiguous.
+fn occurrences(text: &[u8], old: &[u8]) -> Vec<Range<usize>> {
+    let finder = memmem::Finder::new(old);
+    let mut places: Vec<Range<usize>> = finder.find_iter(text).map(|at| at..at + old.len()).collect();
+    if let [only] = places.as_slice() {
+        let from = only.start + 1;
+        if let Some(at) = finder.find(&text[from..]) {
+            places.push(from + at..from + at + old.len());
+        }
+    }
+    places
+}
+
+/// Takes the `\r` out of every `\r\n`; also returns where, as positions of the `\n` in the result.
+fn without_returns(text: &[u8]) -> (Vec<u8>, Vec<usize>) {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut returns = Vec::new();
+    let mut rest = text;
+    while let Some(at) = memmem::find(rest, b"\r\n") {
+        plain.extend_from_slice(&rest[..at]);
+        returns.push(plain.len());
+        plain.push(b'\n');
+        rest = &rest[at + 2..];
+    }
+    plain.extend_from_slice(rest);
+    (plain, returns)
+}
+
+fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&[u8], &Range<usize>) -> Vec<u8>) {
+    let mut out = Vec::with_capacity(text.len());
+    let mut done = 0;
+    for place in places {
+        // Two places overlap only where a text overlaps itself; the second is then part of the first.
+        if place.start < done {
+            continue;
+        }
+        out.extend_from_slice(&text[done..place.start]);
+        out.extend(new(text, place));
+        done = place.end;
+    }
+    out.extend_from_slice(&text[done..]);
+    *text = out;
+}
+
+/// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself and so means what it says.
+fn fit_line_ends(new: &[u8], old: &[u8], text: &[u8], place: &Range<usize>) -> Vec<u8> {
+    let newline = memchr::memchr(b'\n', &text[place.start..]).map(|at| place.start + at);
+    let newline = newline.or_else(|| memchr::memrchr(b'\n', &text[..place.start]));
+    let has_returns = newline.is_some_and(|at| at > 0 && text[at - 1] == b'\r');
+    let (plain, returns) = without_returns(new);
+    if has_returns && !(old.contains(&b'\r') && text[place.clone()] == *old) {
+        return with_returns(&plain);
+    }
+    // The model's `\r\n` in a file that has none came from its own habit, if its old text had to be freed of them as well.
+    if !has_returns && !returns.is_empty() && old.contains(&b'\r') && text[place.clone()] != *old {
+        return plain;
+    }
+    new.to_vec()
+}
+
+fn with_returns(plain: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(plain.len() + plain.len() / 16);
+    for line in plain.split_inclusive(|byte| *byte == b'\n') {
+        match line.strip_suffix(b"\n") {
+            Some(line) => {
+                out.extend_from_slice(line);
+                out.extend_from_slice(b"\r\n");
+            }
+            None => out.extend_from_slice(line),
+        }
+    }
+    out
+}
+
+/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, and returns it with
+/// the new text indented as the lines there are.
+fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
+    let wanted: Vec<&[u8]> = lines(old).collect();
+    if wanted.iter().all(|line| line.trim_ascii().is_empty()) {
+        return None;
+    }
+    let mut starts = vec![0];
+    starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
+    let here: Vec<&[u8]> = lines(text).map(<[u8]>::trim_ascii).collect();
+    let wanted_trimmed: Vec<&[u8]> = wanted.iter().map(|line| line.trim_ascii()).collect();
+    let mut fits = here.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted_trimmed).map(|(at, _)| at);
+    let at = fits.next()?;
+    if fits.next().is_some() {
+        return None;
+    }
+    let start = starts[at];
+    let last = starts[at + wanted.len() - 1];
+    let last_line = lines(&text[last..]).next().unwrap_or_default();
+    let mut end = last + last_line.len();
+    if old.ends_with(b"\n") {
+        end += text[end..]
+            .iter()
+            .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+            .take(if text[end..].starts_with(b"\r\n") { 2 } else { 1 })
+            .count();
+    }
+    let mut indents = Indents::default();
+    for (wanted, found) in wanted.iter().zip(lines(&text[start..])) {
+        indents.learn(wanted, found);
+    }
+    let plain = without_returns(new).0;
+    let new = indents.apply(&plain);
+    let place = start..end;
+    let new = fit_line_ends(&new, b"", text, &place);
+    Some((place, new))
+}
+
+/// Lines without their ends; the end of the last line starts no further one.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n').map(|line| {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        line.strip_suffix(b"\r").unwrap_or(line)
+    })
+}
+
+/// Takes one level of backslashes off; `None` where there is none to take.
+fn unescape(text: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        if *byte != b'\\' {
+            out.push(*byte);
+            continue;
+        }
+        match bytes.next() {
+            Some(b'n') => out.push(b'\n'),
+            Some(b't') => out.push(b'\t'),
+            Some(b'r') => out.push(b'\r'),
+            Some(quoted @ (b'"' | b'\'' | b'\\' | b'`' | b'/')) => out.push(*quoted),
+            Some(other) => out.extend([b'\\', *other]),
+            None => out.push(b'\\'),
+        }
+    }
+    (out != text).then_some(out)
+}
+
+fn ambiguous(text: &[u8], places: &[Range<usize>]) -> Miss {
+    let mut lines = Vec::new();
+    let mut line = 1;
+    let mut done = 0;
+    for place in places.iter().take(MAX_PLACES) {
+        line += memchr::memchr_iter(b'\n', &text[done..place.start]).count() as u64;
+        done = place.start;
+        lines.push(line);
+    }
+    Miss::Ambiguous { count: places.len() as u64, lines }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIMIT: u64 = 1000;
+
+    fn edit(old: &str, new: &str) -> Replacement {
+        Replacement { old_string: old.into(), new_string: new.into(), replace_all: false }
+    }
+
+    #[track_caller]
+    fn check(text: &str, old: &str, new: &str, expected: Result<(&str, How), Miss>) {
+        let mut bytes = text.as_bytes().to_vec();
+        let applied = apply(&mut bytes, &edit(old, new), LIMIT);
+        let after = String::from_utf8_lossy(&bytes).into_owned();
+        match (applied, expected) {
+            (Ok(applied), Ok((expected, how))) => assert_eq!((after.as_str(), applied.how), (expected, how)),
+            (applied, expected) => assert_eq!(applied, Err(expected.expect_err("the edit was made"))),
+        }
+    }
+
+    #[test]
+    fn the_very_text_is_replaced_once() {
+        check("let a = 1;\n", "1", "2", Ok(("let a = 2;\n", How::Exact)));
+        check("x", "x", "", Ok(("", How::Exact)));
+    }
+
+    #[test]
+    fn text_that_stands_twice_is_ambiguous_and_says_where() {
+        check("a\nb\na\n", "a", "c", Err(Miss::Ambiguous { count: 2, lines: vec![1, 3] }));
+        check("aaa", "aa", "b", Err(Miss::Ambiguous { count: 2, lines: vec![1, 1] }));
+    }
+
+    #[test]
+    fn replace_all_replaces_each_place_once() {
+        let mut text = b"aaa a".to_vec();
+        let all = Replacement { replace_all: true, ..edit("aa", "b") };
+        apply(&mut text, &all, LIMIT).expect("found");
+        assert_eq!(text, b"ba a");
+    }
+
+    #[test]
+    fn a_text_that_would_grow_over_the_limit_is_left_alone() {
+        let mut text = b"aaaa".to_vec();
+        let all = Replacement { replace_all: true, ..edit("a", "b") };
+        assert_eq!(apply(&mut text, &Replacement { new_string: "b".repeat(300), ..all }, LIMIT), Err(Miss::TooLarge { bytes: 1200 }));
+        assert_eq!(text, b"aaaa");
+    }
+
+    #[test]
+    fn line_ends_of_the_file_win_over_those_of_the_model() {
+        check("a\r\nb\r\nc\r\n", "a\nb", "x\ny", Ok(("x\r\ny\r\nc\r\n", How::Exact)));
+        check("a\r\nb\r\n", "b", "y\nz", Ok(("a\r\ny\r\nz\r\n", How::Exact)));
+        check("a\r\nb\r\nc", "\nb\n", "\n", Ok(("a\r\nc", How::Exact)));
+        check("a\nb\n", "a\r\nb", "x\r\ny", Ok(("x\ny\n", How::Exact)));
+        check("a\nb\r\nc\n", "a\nb\nc", "1\n2", Ok(("1\n2\n", How::Exact)));
+        check("a\r\nb\r\n", "a\r\nb", "a\nb", Ok(("a\nb\r\n", How::Exact)));
+    }
+
+    #[test]
+    fn white_space_at_line_ends_is_forgiven_where_one_place_fits() {
+        check("fn a() {\n    b();  \n}\n", "fn a() {\nb();\n}", "fn a() {\nc();\n}", Ok(("fn a() {\n    c();\n}\n", How::Tolerant)));
+        check(
+            "\tif x {\n\t\ty();\n\t}\n",
+            "if x {\n    y();\n}\n",
+            "if x {\n    z();\n    w();\n}\n",
+            Ok(("\tif x {\n\t\tz();\n\t\tw();\n\t}\n", How::Tolerant)),
+        );
+        check("  a\r\n  b\r\n", "a\nb\n", "c\nd\n", Ok(("  c\r\n  d\r\n", How::Tolerant)));
+        check(" a\n b\n  a\n  b\n", "a\nb", "c", Err(Miss::NotFound));
+        check("a\n\n\nb\n", " \n ", "c", Err(Miss::NotFound));
+    }
+
+    #[test]
+    fn a_level_of_backslashes_too_many_is_taken_off() {
+        check("say \"hi\"\nbye\n", r#"say \"hi\"\nbye"#, r#"say \"ho\"\nbye"#, Ok(("say \"ho\"\nbye\n", How::Unescaped)));
+        check(r"print('a\n')", r"print('a\n')", r"print('b\n')", Ok((r"print('b\n')", How::Exact)));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_stay_as_they_are() {
+        let mut text = b"\xff\xfe\x00 key = 1 \x80".to_vec();
+        apply(&mut text, &edit("key = 1", "key = 2"), LIMIT).expect("found");
+        assert_eq!(text, b"\xff\xfe\x00 key = 2 \x80");
+    }
+
+    proptest! {
+        #[test]
+        fn an_edit_keeps_all_bytes_outside_its_place(
+            before in proptest::collection::vec(any::<u8>(), 0..64),
+            after in proptest::collection::vec(any::<u8>(), 0..64),
+            old in "[a-z\n]{1,12}",
+            new in "[A-Z\n]{0,12}",
+        ) {
+            let mut text = before.clone();
+            text.extend_from_slice(b"<");
+            text.extend_from_slice(old.as_bytes());
+            text.extend_from_slice(b">");
+            text.extend_from_slice(&after);
+            let whole = Replacement { old_string: format!("<{old}>"), new_string: new.clone(), replace_all: false };
+            let length = text.len();
+            if apply(&mut text, &whole, LIMIT).is_ok() {
+                prop_assert!(text.starts_with(&before));
+                prop_assert!(text.ends_with(&after));
+                let added = text.len() - (length - old.len() - 2);
+                prop_assert!(added == new.len() || added == new.len() + new.matches('\n').count());
+            }
+        }
+
+        #[test]
+        fn no_text_makes_an_edit_panic(
+            mut text in proptest::collection::vec(prop_oneof![Just(b'\n'), Just(b'\r'), Just(b' '), Just(b'\t'), Just(b'a'), Just(b'\\'), Just(b'n')], 0..40),
+            old in "[\n\r \ta\\\\n]{1,8}",
+            new in "[\n\r \tb\\\\n]{0,8}",
+            replace_all in any::<bool>(),
+        ) {
+            let _ = apply(&mut text, &Replacement { old_string: old, new_string: new, replace_all }, LIMIT);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+use std::io;
+
+use grep_matcher::Matcher;
+use grep_regex::RegexMatcher;
+use grep_searcher::Searcher;
+use grep_searcher::Sink;
+use grep_searcher::SinkContext;
+use grep_searcher::SinkFinish;
+use grep_searcher::SinkMatch;
+
+use super::grep_collect::Hit;
+use crate::wire::GrepOutput;
+use crate::wire::MatchedLine;
+
+/// Bytes of a line shown; a longer one is shown around its match.
+const MAX_LINE: usize = 500;
+
+/// How much of these stand before the match.
+const BEFORE: usize = 150;
+
+/// Takes down what the searcher finds in one file, within bounds.
+pub(super) struct FileSink<'a> {
+    pub(super) hit: Hit,
+    matcher: &'a RegexMatcher,
+    output: GrepOutput,
+    /// Lines and bytes still taken down; what comes after is only counted.
+    n_lines: u64,
+    n_bytes: usize,
+}
+
+impl<'a> FileSink<'a> {
+    pub(super) fn new(matcher: &'a RegexMatcher, output: GrepOutput, n_lines: u64, n_bytes: usize) -> Self {
+        Self { hit: Hit::default(), matcher, output, n_lines, n_bytes }
+    }
+
+    fn take_down(&mut self, number: u64, line: &[u8], matched: bool) {
+        if self.n_bytes == 0 {
+            return;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (text, cut) =
+            shorten(line, || if matched { self.matcher.find(line).ok().flatten().map_or(0, |found| found.start()) } else { 0 });
+        self.n_bytes = self.n_bytes.saturating_sub(text.len() + 64);
+        self.hit.lines.push(MatchedLine { number, text, cut, matched });
+    }
+}
+
+impl Sink for FileSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        if self.output == GrepOutput::FilesOnly {
+            self.hit.count = 1;
+            return Ok(false);
+        }
+        // A file that was named although it is binary: that it matches is all that can be shown.
+        if self.hit.binary && searcher.binary_detection().convert_byte().is_some() && self.output == GrepOutput::Content {
+            self.hit.count += 1;
+            return Ok(false);
+        }
+        for (number, line) in (found.line_number().unwrap_or(1)..).zip(found.lines()) {
+            self.hit.count += 1;
+            if self.output == GrepOutput::Content && self.n_lines > 0 {
+                self.n_lines -= 1;
+                self.take_down(number, line, true);
+            }
+        }
+        Ok(true)
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
+        if self.output == GrepOutput::Content && self.n_lines > 0 {
+            self.take_down(context.line_number().unwrap_or(0), context.bytes(), false);
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.hit.binary = true;
+        Ok(true)
+    }
+
+    fn finish(&mut self, _: &Searcher, finish: &SinkFinish) -> io::Result<()> {
+        self.hit.binary |= finish.binary_byte_offset().is_some();
+        if self.hit.binary {
+            self.hit.lines.clear();
+        }
+        Ok(())
+    }
+}
+
+/// Returns a line as text, cut around the place that `start` tells where it is long.
+fn shorten(line: &[u8], start: impl FnOnce() -> usize) -> (String, bool) {
+    if line.len() <= MAX_LINE {
+        return (String::from_utf8_lossy(line).into_owned(), false);
+    }
+    let is_boundary = |at: usize| line.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    let mut from = start().min(line.len()).saturating_sub(BEFORE).min(line.len() - MAX_LINE);
+    let mut to = from + MAX_LINE;
+    // Bytes that are no UTF-8 may have no boundary near; then any place will do.
+    from = (from..from + 4).find(|at| is_boundary(*at)).unwrap_or(from);
+    to = (to - 4..=to).rev().find(|at| is_boundary(*at)).unwrap_or(to);
+    let before = if from > 0 { "…" } else { "" };
+    let after = if to < line.len() { "…" } else { "" };
+    (format!("{before}{}{after}", String::from_utf8_lossy(&line[from..to])), true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, start: usize, expected: &str) {
+        assert_eq!(shorten(line.as_bytes(), || start).0, expected);
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_match() {
+        let a = |n: usize| "a".repeat(n);
+        check("short", 3, "short");
+        check(&a(501), 0, &format!("{}…", a(500)));
+        check(&format!("{}HERE{}", a(1000), a(1000)), 1000, &format!("…{}HERE{}…", a(150), a(346)));
+        check(&format!("{}HERE", a(1000)), 1000, &format!("…{}HERE", a(496)));
+        check(&"é".repeat(400), 401, &format!("…{}…", "é".repeat(249)));
+    }
+}

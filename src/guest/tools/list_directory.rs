@@ -1,0 +1,119 @@
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::readlinkat;
+use nix::sys::stat::fstatat;
+
+use super::MAX_OUTPUT;
+use super::Workspace;
+use super::bounded::Smallest;
+use super::bounded::key_path;
+use super::bounded::path_key;
+use super::ignore_rules::Rules;
+use super::stop::Stop;
+use super::walk;
+use super::walk::Entry;
+use super::walk::Kind;
+use super::walk::Visitor;
+use super::walk::Walk;
+use crate::wire::BytesPath;
+use crate::wire::DirectoryEntry;
+use crate::wire::DirectoryListing;
+use crate::wire::EntryKind;
+use crate::wire::Fault;
+use crate::wire::ListDirectory;
+
+/// Most entries given, whatever is asked for.
+const MAX_ENTRIES: u32 = 10_000;
+
+/// Lists a folder, or all that is below it without what git ignores. One folder alone is listed with what is ignored: whoever
+/// looks into `target` wants to see it.
+pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool) -> Result<DirectoryListing, Fault> {
+    let stop = &Stop::new(stop, None);
+    let root = &workspace.root;
+    let n = call.max_entries.clamp(1, MAX_ENTRIES) as usize;
+    let path = root.relative(&call.path)?;
+    let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
+    let base = root.descend(&call.path)?;
+    let (listed, n_seen) = if call.recursive {
+        let rules = Some(Rules::above(root, path.as_bytes()));
+        let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, stop };
+        let n_prefix = if path.is_empty() { 0 } else { path.as_bytes().len() + 1 };
+        Smallest::merge(walk.run(&Lister { n, n_prefix }).states, n)
+    } else {
+        one(base.as_fd(), call.show_hidden, n, stop).map_err(|errno| root.fault(&call.path, errno))?
+    };
+    if stop.is_cancelled() {
+        return Err(Fault::Cancelled);
+    }
+    let mut entries = Vec::with_capacity(listed.len());
+    let mut n_bytes = 0;
+    for Listed { key, kind, bytes, target } in listed {
+        n_bytes += key.len() + target.as_ref().map_or(0, |target| target.as_bytes().len()) + 32;
+        if n_bytes > MAX_OUTPUT {
+            break;
+        }
+        entries.push(DirectoryEntry { path: BytesPath::from_bytes(key_path(key)), kind, bytes, target });
+    }
+    let omitted = n_seen - entries.len() as u64;
+    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0 })
+}
+
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Listed {
+    key: Vec<u8>,
+    kind: EntryKind,
+    bytes: Option<u64>,
+    target: Option<BytesPath>,
+}
+
+impl Listed {
+    fn new(key: Vec<u8>, folder: BorrowedFd<'_>, name: &[u8], kind: Kind) -> Self {
+        let mut listed = Self { key, kind: EntryKind::Other, bytes: None, target: None };
+        match kind {
+            Kind::File => {
+                listed.kind = EntryKind::File;
+                listed.bytes = fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_size as u64);
+            }
+            Kind::Folder => listed.kind = EntryKind::Directory,
+            Kind::Link => {
+                listed.kind = EntryKind::Link;
+                listed.target = readlinkat(folder, name).ok().map(BytesPath::from);
+            }
+            Kind::Other => {}
+        }
+        listed
+    }
+}
+
+/// Lists the names in one folder; only those that are given are looked at closer.
+fn one(folder: BorrowedFd<'_>, hidden: bool, n: usize, stop: &Stop<'_>) -> Result<(Vec<Listed>, u64), Errno> {
+    let (mut names, _) = walk::list(folder, stop)?;
+    names.retain(|name| hidden || name.name[0] != b'.');
+    let n_seen = names.len() as u64;
+    let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind));
+    Ok((listed.collect(), n_seen))
+}
+
+struct Lister {
+    n: usize,
+    /// Bytes of a shown path before the part below the listed folder.
+    n_prefix: usize,
+}
+
+impl Visitor for Lister {
+    type State = Smallest<Listed>;
+
+    fn select(&self, _: &Entry<'_>) -> Option<bool> {
+        None
+    }
+
+    fn visit(&self, state: &mut Self::State, entry: &Entry<'_>) {
+        let key = path_key(&entry.path()[self.n_prefix..]);
+        let is_before = |last: &Listed| key < last.key;
+        state.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind)));
+    }
+}

@@ -1,0 +1,90 @@
+//! The file tools: what a model may do to the project's files without a shell.
+//!
+//! One file per tool; [`run`] hands a call to its tool. Every tool is plain blocking code called on a worker thread, several at
+//! once, and answers everything a model should read with a [`Fault`]. Where a path leads is decided by [`super::root`] alone;
+//! `walk` is the only code that lists folders in depth; `save` is the only code that writes.
+//!
+//! Start with `read_file`, the simplest.
+
+mod bounded;
+mod cursor;
+mod edit_file;
+mod edit_indent;
+mod edit_match;
+mod edit_report;
+mod glob;
+mod grep;
+mod grep_collect;
+mod grep_sink;
+mod ignore_rules;
+mod list_directory;
+mod page;
+mod pattern;
+mod read_file;
+mod save;
+pub(super) mod similar_names;
+mod stop;
+mod walk;
+mod write_file;
+
+use std::io;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+
+use self::cursor::Cursors;
+use super::root::Root;
+use crate::wire::Call;
+use crate::wire::Fault;
+use crate::wire::Output;
+
+/// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every output fits its frame.
+const MAX_OUTPUT: usize = 1024 * 1024;
+
+/// The project and what the tools remember about it between calls.
+#[derive(Debug)]
+pub struct Workspace {
+    root: Root,
+    cursors: Cursors,
+    /// Held while a file is changed: two edits of one file at once would each undo the other.
+    changing: Mutex<()>,
+}
+
+impl Workspace {
+    /// Opens the project's folder; in a box that is `/workspace`.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), changing: Mutex::new(()) })
+    }
+
+    pub fn root(&self) -> &Root {
+        &self.root
+    }
+
+    fn changing(&self) -> MutexGuard<'_, ()> {
+        // A change that panicked left no half state behind: files are replaced in one step.
+        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does one of the six file calls.
+///
+/// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
+pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
+    let done = match call {
+        Call::ReadFile(call) => read_file::run(workspace, call, stop).map(Output::Read),
+        Call::WriteFile(call) => write_file::run(workspace, call).map(Output::Written),
+        Call::EditFile(call) => edit_file::run(workspace, call).map(Output::Edited),
+        Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
+        Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
+        Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
+        Call::Bash(_) | Call::Exec(_) => Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() }),
+    };
+    done.unwrap_or_else(Output::Fault)
+}
+
+/// Returns the fault for a field of the call itself.
+fn invalid(field: &str, problem: impl Into<String>) -> Fault {
+    Fault::Invalid { field: field.into(), problem: problem.into() }
+}

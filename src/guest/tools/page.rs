@@ -1,0 +1,197 @@
+use std::io;
+use std::io::BufRead;
+
+/// Longest line shown whole; what is longer is generated text, and would crowd out the rest.
+pub(super) const MAX_LINE: usize = 4096;
+
+/// How far the rest of a file is read only to say how many lines it has.
+const MAX_COUNTED: u64 = 8 * 1024 * 1024;
+
+/// How far a page is looked for lines behind cut ones before it ends where it is.
+const MAX_SCANNED: u64 = 64 * 1024 * 1024;
+
+/// Which lines of a file are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    /// From 1.
+    pub(super) first_line: u64,
+    pub(super) n_lines: u64,
+    pub(super) n_bytes: usize,
+}
+
+/// Some lines of a file, as bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) text: Vec<u8>,
+    pub(super) n_lines: u64,
+    pub(super) total_lines: Option<u64>,
+    pub(super) more: bool,
+    pub(super) cut_lines: u32,
+}
+
+/// What came of looking for the page.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Page(Page),
+    /// The first line wanted lies behind the end of a file of this many lines.
+    BehindTheEnd(u64),
+}
+
+/// Reads a page and forgets the rest as it streams by. `size` is what the reader will give in all, as far as is known.
+pub(super) fn read(reader: impl BufRead, size: u64, wanted: Wanted) -> io::Result<Found> {
+    let mut lines = Lines { reader, position: 0 };
+    let mut line = Vec::new();
+    for n_before in 1..wanted.first_line {
+        if lines.next(0, &mut line)?.is_none() {
+            return Ok(Found::BehindTheEnd(n_before - 1));
+        }
+    }
+    let mut page = Page::default();
+    let started = lines.position;
+    while page.n_lines < wanted.n_lines {
+        if lines.position - started > MAX_SCANNED {
+            break;
+        }
+        line.clear();
+        let Some(length) = lines.next(MAX_LINE, &mut line)? else {
+            if page.n_lines == 0 && wanted.first_line > 1 {
+                return Ok(Found::BehindTheEnd(wanted.first_line - 1));
+            }
+            page.total_lines = Some(wanted.first_line - 1 + page.n_lines);
+            return Ok(Found::Page(page));
+        };
+        let was_cut = cut(&mut line, length, wanted.n_bytes);
+        if page.n_lines > 0 && page.text.len() + line.len() > wanted.n_bytes {
+            // This line has been taken from the reader but belongs to the next page.
+            page.more = true;
+            page.total_lines = lines.count_rest(size)?.map(|n| wanted.first_line + page.n_lines + n);
+            return Ok(Found::Page(page));
+        }
+        page.cut_lines += u32::from(was_cut);
+        page.text.append(&mut line);
+        page.n_lines += 1;
+    }
+    page.more = !lines.reader.fill_buf()?.is_empty();
+    page.total_lines = lines.count_rest(size)?.map(|n| wanted.first_line - 1 + page.n_lines + n);
+    Ok(Found::Page(page))
+}
+
+/// Shortens a line of `length` bytes that is not here whole, or that no page of `n_bytes` could hold; says in it that it did.
+fn cut(line: &mut Vec<u8>, length: u64, n_bytes: usize) -> bool {
+    let keep = MAX_LINE.min(n_bytes);
+    if length <= keep as u64 {
+        return false;
+    }
+    line.truncate(keep);
+    // Cutting a character in two would make the file look as if it were not UTF-8.
+    let start = line.iter().rposition(|byte| byte & 0xc0 != 0x80).unwrap_or(0);
+    if line.len() - start < 4 && std::str::from_utf8(&line[start..]).is_err() {
+        line.truncate(start);
+    }
+    line.extend_from_slice(format!(" [… this line is cut here; it has {length} bytes]\n").as_bytes());
+    true
+}
+
+struct Lines<R> {
+    reader: R,
+    /// Bytes taken from the reader.
+    position: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// Takes one line with its end and keeps its first `keep` bytes; returns its whole length, or `None` at the end of the file.
+    fn next(&mut self, keep: usize, line: &mut Vec<u8>) -> io::Result<Option<u64>> {
+        let mut length = 0;
+        loop {
+            let buffer = self.reader.fill_buf()?;
+            let end = memchr::memchr(b'\n', buffer);
+            let n = end.map_or(buffer.len(), |at| at + 1);
+            let room = keep.saturating_sub(line.len()).min(n);
+            line.extend_from_slice(&buffer[..room]);
+            self.reader.consume(n);
+            self.position += n as u64;
+            length += n as u64;
+            if end.is_some() {
+                return Ok(Some(length));
+            }
+            if n == 0 {
+                return Ok(Some(length).filter(|length| *length > 0));
+            }
+        }
+    }
+
+    /// Counts the lines that follow, where that is little work.
+    fn count_rest(&mut self, size: u64) -> io::Result<Option<u64>> {
+        if size.saturating_sub(self.position) > MAX_COUNTED {
+            return Ok(None);
+        }
+        // The file may grow meanwhile, or never end, as some below /proc do.
+        let last = self.position + MAX_COUNTED;
+        let mut n_lines = 0;
+        let mut ends_in_line = false;
+        while self.position <= last {
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(Some(n_lines + u64::from(ends_in_line)));
+            }
+            n_lines += memchr::memchr_iter(b'\n', buffer).count() as u64;
+            ends_in_line = !buffer.ends_with(b"\n");
+            let n = buffer.len();
+            self.reader.consume(n);
+            self.position += n as u64;
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, wanted: (u64, u64, usize), expected: &str, more: bool, total: Option<u64>) {
+        let wanted = Wanted { first_line: wanted.0, n_lines: wanted.1, n_bytes: wanted.2 };
+        let found = read(text.as_bytes(), text.len() as u64, wanted).expect("memory reads");
+        let Found::Page(page) = found else { panic!("{found:?}") };
+        assert_eq!((String::from_utf8_lossy(&page.text).as_ref(), page.more, page.total_lines), (expected, more, total));
+    }
+
+    #[test]
+    fn pages_keep_their_line_ends() {
+        check("a\r\nb\nc", (1, 10, 100), "a\r\nb\nc", false, Some(3));
+        check("a\r\nb\nc", (2, 1, 100), "b\n", true, Some(3));
+        check("a\nb\n", (2, 9, 100), "b\n", false, Some(2));
+        check("\n\n", (1, 1, 100), "\n", true, Some(2));
+        check("", (1, 9, 100), "", false, Some(0));
+    }
+
+    #[test]
+    fn a_page_ends_before_the_line_that_does_not_fit() {
+        check("aaaa\nbbbb\ncccc\n", (1, 9, 10), "aaaa\nbbbb\n", true, Some(3));
+        check("aaaa\nbbbb\ncccc", (1, 9, 12), "aaaa\nbbbb\n", true, Some(3));
+    }
+
+    #[test]
+    fn a_first_line_over_the_bound_is_cut_and_says_so() {
+        check("ééééé\nb\n", (1, 1, 5), "éé [… this line is cut here; it has 11 bytes]\n", true, Some(2));
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        let text = format!("{}é\nnext\n", "x".repeat(MAX_LINE - 1));
+        let wanted = Wanted { first_line: 1, n_lines: 9, n_bytes: 100_000 };
+        let Ok(Found::Page(page)) = read(text.as_bytes(), 0, wanted) else { panic!("reads") };
+        assert_eq!((page.n_lines, page.cut_lines), (2, 1));
+        let text = String::from_utf8(page.text).expect("still UTF-8");
+        assert!(text.ends_with("bytes]\nnext\n"), "{text}");
+    }
+
+    #[test]
+    fn an_offset_behind_the_end_says_where_the_end_is() {
+        let behind =
+            |text: &str, first_line| read(text.as_bytes(), 0, Wanted { first_line, n_lines: 5, n_bytes: 100 }).expect("memory reads");
+        assert_eq!(behind("a\nb\n", 3), Found::BehindTheEnd(2));
+        assert_eq!(behind("a\nb", 9), Found::BehindTheEnd(2));
+        assert_eq!(behind("", 2), Found::BehindTheEnd(0));
+    }
+}

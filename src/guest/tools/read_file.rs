@@ -1,0 +1,175 @@
+use std::fs::File;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::io::Read as _;
+use std::sync::atomic::AtomicBool;
+
+use super::MAX_OUTPUT;
+use super::Workspace;
+use super::invalid;
+use super::page;
+use super::page::Found;
+use super::page::Page;
+use super::page::Wanted;
+use super::stop::Stop;
+use super::stop::Stoppable;
+use crate::wire::BytesPath;
+use crate::wire::Encoding;
+use crate::wire::Fault;
+use crate::wire::FileText;
+use crate::wire::Read;
+use crate::wire::ReadFile;
+
+/// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
+const SNIFFED: usize = 8 * 1024;
+
+/// UTF-16 is turned into UTF-8 as a whole, so it has a bound of its own.
+const MAX_UTF16: u64 = 16 * 1024 * 1024;
+
+/// Most files one call reads through a cursor.
+const MAX_FILES: u32 = 20;
+
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
+pub(super) fn run(workspace: &Workspace, call: &ReadFile, stop: &AtomicBool) -> Result<Read, Fault> {
+    let stop = &Stop::new(stop, None);
+    let n_bytes = usize::try_from(call.max_bytes).unwrap_or(MAX_OUTPUT).clamp(1, MAX_OUTPUT);
+    if call.limit == 0 {
+        return Err(invalid("limit", "must be at least 1"));
+    }
+    let wanted = Wanted { first_line: call.offset.max(1), n_lines: call.limit, n_bytes };
+    match (&call.path, &call.cursor) {
+        (Some(path), None) => {
+            let file = read(workspace, path, wanted, stop)?;
+            Ok(Read { files: vec![file], remaining: 0 })
+        }
+        (None, Some(cursor)) => several(workspace, cursor, call.max_files, wanted, stop),
+        (Some(_), Some(_)) => Err(invalid("cursor", "cannot be given together with path")),
+        (None, None) => Err(invalid("path", "is missing; name a file or give a cursor")),
+    }
+}
+
+/// Reads the next files of a cursor, each from its first line, until their number or the bytes are used up.
+fn several(workspace: &Workspace, cursor: &str, max_files: u32, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
+    let mut unread = workspace.cursors.take(cursor, max_files.clamp(1, MAX_FILES) as usize)?;
+    unread.reverse();
+    let mut files = Vec::new();
+    let mut n_bytes = wanted.n_bytes;
+    while n_bytes > 0 {
+        let Some(path) = unread.pop() else { break };
+        match read(workspace, &path, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
+            Ok(file) => {
+                n_bytes = n_bytes.saturating_sub(file.text.len());
+                files.push(file);
+            }
+            Err(Fault::Cancelled) => {
+                unread.push(path);
+                unread.reverse();
+                workspace.cursors.give_back(cursor, unread);
+                return Err(Fault::Cancelled);
+            }
+            // One file that is gone does not spoil the others.
+            Err(fault) => files.push(FileText { fault: Some(fault), ..nothing(path) }),
+        }
+    }
+    unread.reverse();
+    let remaining = workspace.cursors.give_back(cursor, unread);
+    Ok(Read { files, remaining: remaining as u32 })
+}
+
+fn read(workspace: &Workspace, path: &BytesPath, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
+    let (file, stat) = workspace.root.open_file(path)?;
+    let size = stat.st_size as u64;
+    let (found, is_utf16) = pages(path, file, size, wanted, stop)?;
+    let page = match found {
+        Found::Page(page) => page,
+        Found::BehindTheEnd(n_lines) => {
+            let problem = format!("line {} is behind the end; {path} has {n_lines} lines", wanted.first_line);
+            return Err(invalid("offset", problem));
+        }
+    };
+    let Page { text, n_lines, total_lines, more, cut_lines } = page;
+    let (text, is_lossy) = match String::from_utf8(text) {
+        Ok(text) => (text, false),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+    };
+    let encoding = match (is_utf16, is_lossy) {
+        (true, _) => Encoding::Utf16,
+        (false, true) => Encoding::Lossy,
+        (false, false) => Encoding::Utf8,
+    };
+    let path = workspace.root.relative(path)?;
+    Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
+}
+
+/// Finds out what kind of text the file is and reads the page of it; the flag says whether it was UTF-16.
+fn pages(path: &BytesPath, file: File, size: u64, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, bool), Fault> {
+    let failed = |error: std::io::Error| {
+        if stop.is_cancelled() {
+            return Fault::Cancelled;
+        }
+        Fault::Io { doing: format!("read {path}"), problem: error.to_string() }
+    };
+    let mut reader = BufReader::with_capacity(64 * 1024, Stoppable::new(file, stop));
+    let start = reader.fill_buf().map_err(failed)?;
+    let start = &start[..start.len().min(SNIFFED)];
+    let utf16: Option<fn([u8; 2]) -> u16> = match start {
+        [0xff, 0xfe, ..] => Some(u16::from_le_bytes),
+        [0xfe, 0xff, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    if let Some(unit) = utf16 {
+        if size > MAX_UTF16 {
+            return Err(Fault::TooLarge { path: path.clone(), bytes: size, limit: MAX_UTF16 });
+        }
+        let mut bytes = Vec::new();
+        reader.take(MAX_UTF16).read_to_end(&mut bytes).map_err(failed)?;
+        let units = bytes.chunks_exact(2).skip(1).map(|pair| unit([pair[0], pair[1]]));
+        let text: String = char::decode_utf16(units).map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        let found = page::read(text.as_bytes(), text.len() as u64, wanted).map_err(failed)?;
+        return Ok((found, true));
+    }
+    if let Some(kind) = binary_kind(start) {
+        return Err(Fault::Binary { path: path.clone(), bytes: size, kind: kind.into() });
+    }
+    let mut size = size;
+    if start.starts_with(UTF8_MARK) {
+        reader.consume(UTF8_MARK.len());
+        size = size.saturating_sub(UTF8_MARK.len() as u64);
+    }
+    let found = page::read(reader, size, wanted).map_err(failed)?;
+    Ok((found, false))
+}
+
+/// Names what a file is that no one should read as text.
+pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
+    let kind = match start {
+        [0x89, b'P', b'N', b'G', ..] => "PNG image",
+        [0xff, 0xd8, 0xff, ..] => "JPEG image",
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "GIF image",
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP image",
+        [b'%', b'P', b'D', b'F', b'-', ..] => "PDF document",
+        [b'P', b'K', 3, 4, ..] => "ZIP archive (or a file made like one)",
+        [0x1f, 0x8b, ..] => "gzip archive",
+        [0x7f, b'E', b'L', b'F', ..] => "program or library",
+        _ if start.starts_with(b"SQLite format 3\0") => "SQLite database",
+        _ if start.contains(&0) => "binary file",
+        _ => return None,
+    };
+    Some(kind)
+}
+
+fn nothing(path: BytesPath) -> FileText {
+    FileText {
+        path,
+        text: String::new(),
+        first_line: 1,
+        n_lines: 0,
+        total_lines: None,
+        bytes: 0,
+        more: false,
+        cut_lines: 0,
+        encoding: Encoding::Utf8,
+        fault: None,
+    }
+}

@@ -1,0 +1,352 @@
+//! How files are changed.
+//!
+//! A file is written beside its old self and renamed over it, so that a reader sees the old or the new one, never half of one,
+//! and a full disk leaves the old one alone. Its mode and group are kept. A link is followed to the file it means, which is
+//! replaced; the link stays.
+//!
+//! In three cases the old file is written in place instead, as editors do (vim's `backupcopy=auto`), because replacing it
+//! would break something that was set up on purpose:
+//! - it has other names (hard links): they would go on showing the old text;
+//! - its owner or group cannot be given to a new file;
+//! - no new file can be made in its folder, or the file is a mount of its own.
+//!
+//! The room for the new text is reserved before the first byte is overwritten.
+
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::io;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::FallocateFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::RenameFlags;
+use nix::fcntl::fallocate;
+use nix::fcntl::openat;
+use nix::fcntl::readlinkat;
+use nix::fcntl::renameat;
+use nix::fcntl::renameat2;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fchmod;
+use nix::sys::stat::fstat;
+use nix::sys::stat::fstatat;
+use nix::sys::stat::mkdirat;
+use nix::unistd::Gid;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::fchown;
+use nix::unistd::ftruncate;
+use nix::unistd::unlinkat;
+
+use crate::guest::beneath::Links;
+use crate::guest::root::Root;
+use crate::guest::root::check_regular;
+use crate::guest::root::fault;
+use crate::guest::root::file_type;
+use crate::guest::root::join;
+use crate::guest::root::not_a_file;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// Links followed from one name to the next; the kernel's own number.
+const MAX_LINKS: u32 = 40;
+
+/// Where a file is or would be: an open folder and the name in it, which is not a link.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: BytesPath,
+    folder: OwnedFd,
+    name: Vec<u8>,
+    /// What stands there now.
+    old: Option<FileStat>,
+    made: MadeFolders,
+}
+
+/// Whether missing parent folders are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Parents {
+    Make,
+    MustExist,
+}
+
+impl Place {
+    /// Finds the place a path means, through links as long as they stay in the project.
+    pub(super) fn find(root: &Root, path: &BytesPath, parents: Parents) -> Result<Self, Fault> {
+        let mut relative = root.relative(path)?.as_bytes().to_vec();
+        if relative.is_empty() {
+            return Err(not_a_file(path));
+        }
+        let mut made = MadeFolders::default();
+        for _ in 0..MAX_LINKS {
+            if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".." {
+                // Only a folder can be meant: say what is there instead, or that nothing is.
+                root.open_directory(&BytesPath::from_bytes(relative))?;
+                return Err(Fault::IsDirectory { path: path.clone() });
+            }
+            let (parent, name) = split(&relative);
+            let folder = match root.beneath().open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
+                Err(Errno::ENOENT) if parents == Parents::Make => make_folders(root, path, parent, &mut made)?,
+                other => other.map_err(|errno| root.fault(path, errno))?,
+            };
+            let old = match fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) => Some(stat),
+                Err(Errno::ENOENT) => None,
+                Err(errno) => return Err(fault(path, errno)),
+            };
+            if old.as_ref().is_none_or(|stat| file_type(stat) != SFlag::S_IFLNK) {
+                if let Some(stat) = &old {
+                    check_regular(path, stat)?;
+                }
+                return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, made });
+            }
+            let target = readlinkat(&folder, name).map_err(|errno| fault(path, errno))?;
+            let target = target.as_encoded_bytes();
+            if target.starts_with(b"/") {
+                return Err(Fault::Outside { path: path.clone() });
+            }
+            // The kernel resolves the joined text from the project's folder, so `..` in it means what it means in the link.
+            relative = join(parent, target);
+        }
+        Err(fault(path, Errno::ELOOP))
+    }
+
+    pub(super) fn exists(&self) -> bool {
+        self.old.is_some()
+    }
+
+    /// Opens what stands there for reading, with what it is like at this moment.
+    pub(super) fn open(&self) -> Result<(File, FileStat), Fault> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let failed = |errno| fault(&self.path, errno);
+        let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty()).map_err(failed)?;
+        let stat = fstat(&fd).map_err(failed)?;
+        check_regular(&self.path, &stat)?;
+        Ok((File::from(fd), stat))
+    }
+
+    /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
+    pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+        match self.old {
+            None => self.create(content)?,
+            Some(old) => self.replace(&old, content, read)?,
+        }
+        self.made.0.clear();
+        Ok(())
+    }
+
+    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back.
+    pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
+        self.check_writable()?;
+        let failed = |errno| fault(&self.path, errno);
+        let (fd, stat) = self.writable(OFlag::O_APPEND).map_err(failed)?;
+        reserve(&fd, stat.st_size, content.len()).map_err(failed)?;
+        let mut file = File::from(fd);
+        if let Err(error) = file.write_all(content) {
+            let _ = ftruncate(&file, stat.st_size);
+            return Err(failed(errno_of(&error)));
+        }
+        Ok(stat.st_size as u64 + content.len() as u64)
+    }
+
+    fn create(&self, content: &[u8]) -> Result<(), Fault> {
+        let failed = |errno| fault(&self.path, errno);
+        let temporary = Temporary::beside(self, Mode::from_bits_truncate(0o666)).map_err(failed)?;
+        temporary.fill(content).map_err(failed)?;
+        match temporary.rename(RenameFlags::RENAME_NOREPLACE) {
+            // Some file systems know no flags.
+            Err(Errno::EINVAL | Errno::ENOSYS) => temporary.rename(RenameFlags::empty()).map_err(failed),
+            Err(Errno::EEXIST) => Err(Fault::Changed { path: self.path.clone() }),
+            other => other.map_err(failed),
+        }?;
+        temporary.keep();
+        Ok(())
+    }
+
+    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+        self.check_writable()?;
+        let failed = |errno| fault(&self.path, errno);
+        let in_place = match self.writable(OFlag::empty()) {
+            // A program that runs cannot be written to but can be replaced.
+            Err(Errno::ETXTBSY) => None,
+            other => Some(other.map_err(failed)?),
+        };
+        if old.st_nlink == 1 {
+            match self.swap(old, content, read) {
+                Err(Swap::Refused(errno)) if in_place.is_none() => return Err(failed(errno)),
+                Err(Swap::Refused(_)) => {}
+                Err(Swap::Failed(fault)) => return Err(fault),
+                Ok(()) => return Ok(()),
+            }
+        }
+        let Some((fd, stat)) = in_place else { return Err(failed(Errno::ETXTBSY)) };
+        if read.is_some_and(|read| !is_same(read, &stat)) {
+            return Err(Fault::Changed { path: self.path.clone() });
+        }
+        reserve(&fd, 0, content.len()).map_err(failed)?;
+        let mut file = File::from(fd);
+        // Past this point a failure is no "nothing was changed": only a broken disk or one that cannot reserve room comes here.
+        file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
+            doing: format!("write {} in place", self.path),
+            problem: format!("{error}; the file now holds a part of the new text"),
+        })
+    }
+
+    /// Replaces the file by a new one of the same mode, owner and group.
+    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Swap> {
+        let failed = |errno| Swap::Failed(fault(&self.path, errno));
+        // The new file is private until it has the mode of the old one: that one may be 0600.
+        let temporary = match Temporary::beside(self, Mode::from_bits_truncate(0o600)) {
+            Err(errno @ (Errno::ENOSPC | Errno::EDQUOT)) => return Err(failed(errno)),
+            other => other.map_err(Swap::Refused)?,
+        };
+        let new = fstat(&temporary.file).map_err(failed)?;
+        if new.st_uid != old.st_uid {
+            return Err(Swap::Refused(Errno::EPERM));
+        }
+        if new.st_gid != old.st_gid {
+            fchown(&temporary.file, None, Some(Gid::from_raw(old.st_gid))).map_err(Swap::Refused)?;
+        }
+        temporary.fill(content).map_err(failed)?;
+        // Set-user-id bits go, as they do when the kernel sees a write.
+        fchmod(&temporary.file, Mode::from_bits_truncate(old.st_mode & 0o1777)).map_err(failed)?;
+        if let Some(read) = read {
+            let now = fstatat(&self.folder, self.name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW);
+            if !now.is_ok_and(|now| is_same(read, &now)) {
+                return Err(Swap::Failed(Fault::Changed { path: self.path.clone() }));
+            }
+        }
+        temporary.rename(RenameFlags::empty()).map_err(Swap::Refused)?;
+        temporary.keep();
+        Ok(())
+    }
+
+    /// Without any write bit a file was made read-only on purpose, also where we could write all the same (as root).
+    fn check_writable(&self) -> Result<(), Fault> {
+        match &self.old {
+            Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly { path: self.path.clone() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn writable(&self, flags: OFlag) -> Result<(OwnedFd, FileStat), Errno> {
+        let flags = flags | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+        let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty())?;
+        let stat = fstat(&fd)?;
+        // It was a regular file when it was found.
+        if file_type(&stat) == SFlag::S_IFREG { Ok((fd, stat)) } else { Err(Errno::EAGAIN) }
+    }
+}
+
+/// Folders made for a file, the outermost first, each with the folder it was made in; taken back if the file was not written.
+#[derive(Debug, Default)]
+struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
+
+impl Drop for MadeFolders {
+    fn drop(&mut self) {
+        for (folder, name) in self.0.iter().rev() {
+            let _ = unlinkat(folder, name.as_slice(), UnlinkatFlags::RemoveDir);
+        }
+    }
+}
+
+enum Swap {
+    /// The file can perhaps still be written in place.
+    Refused(Errno),
+    Failed(Fault),
+}
+
+/// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on the way stay beneath.
+fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFolders) -> Result<OwnedFd, Fault> {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+    let failed = |errno| fault(path, errno);
+    let mut here = root.beneath().open(b"", flags, Links::Follow).map_err(failed)?;
+    let mut prefix = Vec::new();
+    for name in parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+        prefix = join(&prefix, name);
+        here = match root.beneath().open(&prefix, flags, Links::Follow) {
+            Err(Errno::ENOENT) => {
+                match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
+                    Ok(()) => made.0.push((here, name.to_vec())),
+                    // Somebody else made it, or a link stands there that leads nowhere; opening it tells.
+                    Err(Errno::EEXIST) => {}
+                    Err(errno) => return Err(failed(errno)),
+                }
+                root.beneath().open(&prefix, flags, Links::Follow).map_err(failed)?
+            }
+            other => other.map_err(failed)?,
+        };
+    }
+    Ok(here)
+}
+
+/// A new file beside the one it will replace; it is gone when it is dropped without [`Temporary::keep`].
+struct Temporary<'a> {
+    place: &'a Place,
+    name: String,
+    file: File,
+    kept: std::cell::Cell<bool>,
+}
+
+impl<'a> Temporary<'a> {
+    fn beside(place: &'a Place, mode: Mode) -> Result<Self, Errno> {
+        // O_EXCL is what protects; the name is random so that nobody is in the way.
+        let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&place.name));
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&place.folder, name.as_str(), flags, mode)?;
+        Ok(Self { place, name, file: File::from(fd), kept: std::cell::Cell::new(false) })
+    }
+
+    fn fill(&self, content: &[u8]) -> Result<(), Errno> {
+        (&self.file).write_all(content).map_err(|error| errno_of(&error))
+    }
+
+    fn rename(&self, flags: RenameFlags) -> Result<(), Errno> {
+        let folder = &self.place.folder;
+        if flags.is_empty() {
+            return renameat(folder, self.name.as_str(), folder, self.place.name.as_slice());
+        }
+        renameat2(folder, self.name.as_str(), folder, self.place.name.as_slice(), flags)
+    }
+
+    fn keep(self) {
+        self.kept.set(true);
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if !self.kept.get() {
+            let _ = unlinkat(&self.place.folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+}
+
+/// Makes sure that the disk has room before anything is overwritten, where the file system can do that.
+fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
+    if length == 0 {
+        return Ok(());
+    }
+    match fallocate(fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, from, length as i64) {
+        Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(errno),
+        _ => Ok(()),
+    }
+}
+
+/// Whether nobody touched the file between two looks at it.
+fn is_same(a: &FileStat, b: &FileStat) -> bool {
+    (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec) == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    match (error.raw_os_error(), error.kind()) {
+        (Some(code), _) => Errno::from_raw(code),
+        (None, io::ErrorKind::WriteZero) => Errno::ENOSPC,
+        (None, _) => Errno::EIO,
+    }
+}

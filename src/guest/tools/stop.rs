@@ -1,0 +1,60 @@
+use std::io;
+use std::io::Read;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+/// What ends a walk or a read before it is done.
+#[derive(Debug)]
+pub(super) struct Stop<'a> {
+    cancelled: &'a AtomicBool,
+    deadline: Option<Instant>,
+    late: AtomicBool,
+}
+
+impl<'a> Stop<'a> {
+    pub(super) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
+        Self { cancelled, deadline, late: AtomicBool::new(false) }
+    }
+
+    pub(super) fn is_set(&self) -> bool {
+        if self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed) {
+            return true;
+        }
+        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            self.late.store(true, Ordering::Relaxed);
+            return true;
+        }
+        false
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_late(&self) -> bool {
+        self.late.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads on until it is told to stop, and then fails.
+pub(super) struct Stoppable<'a, R> {
+    reader: R,
+    stop: &'a Stop<'a>,
+}
+
+impl<'a, R> Stoppable<'a, R> {
+    pub(super) fn new(reader: R, stop: &'a Stop<'a>) -> Self {
+        Self { reader, stop }
+    }
+}
+
+impl<R: Read> Read for Stoppable<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.stop.is_set() {
+            // `Interrupted` would be tried again by the callers.
+            return Err(io::Error::other("stopped"));
+        }
+        self.reader.read(buffer)
+    }
+}

@@ -1,0 +1,363 @@
+//! Walks a folder in depth, on several threads.
+//!
+//! `ignore`'s own walker would do, but for what may stand in a hostile folder. It opens `.gitignore` by its path and waits for
+//! ever if that is a named pipe; and it panics where no thread can be started, leaving the others asleep for good, which a
+//! command that uses up the box's processes can bring about at will. Here every folder is opened beneath the one the walk
+//! started in, no link is followed, files are opened in a folder that is already open, and the walk goes on with as many
+//! threads as there are, if need be the caller's alone. The rules about what is ignored are `ignore`'s.
+
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use nix::dir::Dir;
+use nix::dir::Type;
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fstatat;
+
+use super::ignore_rules::Rules;
+use super::ignore_rules::Seen;
+use super::stop::Stop;
+use crate::guest::beneath::Beneath;
+use crate::guest::beneath::Links;
+use crate::guest::root::file_type;
+
+/// Threads at the most; more only wait for each other in the kernel.
+const MAX_THREADS: usize = 8;
+
+/// Files of one folder that one thread takes at a time.
+const CHUNK: usize = 128;
+
+/// Work that must lie ready before other threads are started: a small project is walked sooner than they are.
+const WORTH_A_THREAD: usize = 4;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+/// One name found.
+pub(super) struct Entry<'a> {
+    /// From the project's folder, with a slash before it.
+    pub(super) full: &'a [u8],
+    pub(super) name: &'a [u8],
+    pub(super) kind: Kind,
+    /// The folder it lies in.
+    pub(super) folder: BorrowedFd<'a>,
+}
+
+impl Entry<'_> {
+    /// The path as it is shown.
+    pub(super) fn path(&self) -> &[u8] {
+        &self.full[1..]
+    }
+}
+
+/// What is done with what a walk finds; called on several threads at once, each with a state of its own.
+pub(super) trait Visitor: Sync {
+    type State: Default + Send;
+
+    /// Decides on an entry before the ignore files are asked, which are if the answer is `None`.
+    fn select(&self, entry: &Entry<'_>) -> Option<bool>;
+
+    fn visit(&self, state: &mut Self::State, entry: &Entry<'_>);
+}
+
+/// Where and how to walk.
+pub(super) struct Walk<'a> {
+    pub(super) base: &'a Beneath,
+    /// The base's path from the project's folder, without slashes at its ends.
+    pub(super) prefix: &'a [u8],
+    /// The rules from above the base; `None` where ignored files are wanted as well.
+    pub(super) rules: Option<Arc<Rules>>,
+    pub(super) hidden: bool,
+    /// How deep, where the names in the base itself are 1.
+    pub(super) max_depth: usize,
+    pub(super) stop: &'a Stop<'a>,
+}
+
+/// What the threads bring home.
+pub(super) struct Walked<S> {
+    pub(super) states: Vec<S>,
+    /// Folders that could not be read.
+    pub(super) n_unreadable: u32,
+}
+
+impl Walk<'_> {
+    pub(super) fn run<V: Visitor>(&self, visitor: &V) -> Walked<V::State> {
+        let mut full = Vec::new();
+        if !self.prefix.is_empty() {
+            full.push(b'/');
+            full.extend_from_slice(self.prefix);
+        }
+        let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base: full.len() };
+        run.queue.push(vec![Work::Folder { full, rules: self.rules.clone(), depth: 0 }]);
+        let mut own = V::State::default();
+        let mut states = Vec::new();
+        while run.queue.len() < WORTH_A_THREAD && run.step(&mut own) {}
+        if run.queue.len() >= WORTH_A_THREAD {
+            let n_threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+            thread::scope(|scope| {
+                let work = || {
+                    let mut state = V::State::default();
+                    while run.step(&mut state) {}
+                    state
+                };
+                // At the box's limit of processes no thread can be started; then there are fewer.
+                let helpers: Vec<_> = (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+                while run.step(&mut own) {}
+                states.extend(helpers.into_iter().map(|helper| helper.join().expect("a visitor does not panic")));
+            });
+        }
+        states.push(own);
+        Walked { states, n_unreadable: run.n_unreadable.into_inner() }
+    }
+}
+
+struct Run<'a, V> {
+    walk: &'a Walk<'a>,
+    visitor: &'a V,
+    queue: Queue,
+    n_unreadable: AtomicU32,
+    /// Length of the base's own path in every full path.
+    n_base: usize,
+}
+
+enum Work {
+    Folder {
+        full: Vec<u8>,
+        rules: Option<Arc<Rules>>,
+        depth: usize,
+    },
+    /// Some of the files of a large folder.
+    Files {
+        folder: Arc<Opened>,
+        names: Vec<Name>,
+    },
+}
+
+struct Opened {
+    fd: OwnedFd,
+    full: Vec<u8>,
+    rules: Option<Arc<Rules>>,
+}
+
+/// A name in a folder.
+pub(super) struct Name {
+    pub(super) name: Box<[u8]>,
+    pub(super) kind: Kind,
+}
+
+impl<V: Visitor> Run<'_, V> {
+    /// Does one piece of work; `false` when there is none and none will come.
+    fn step(&self, state: &mut V::State) -> bool {
+        let Some(work) = self.queue.take() else { return false };
+        // Also when a visitor panics the others must learn that no more work comes from here.
+        let _taken = Taken(&self.queue);
+        if self.walk.stop.is_set() {
+            self.queue.end();
+            return false;
+        }
+        match work {
+            Work::Folder { full, rules, depth } => {
+                if self.folder(state, full, rules, depth).is_err() {
+                    self.n_unreadable.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Work::Files { folder, names } => self.files(state, &folder, &names),
+        }
+        true
+    }
+
+    fn folder(&self, state: &mut V::State, full: Vec<u8>, above: Option<Arc<Rules>>, depth: usize) -> Result<(), Errno> {
+        let relative = full[self.n_base..].strip_prefix(b"/").unwrap_or_default();
+        let fd = self.walk.base.open(relative, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let (names, seen) = list(fd.as_fd(), self.walk.stop)?;
+        let rules = above.map(|above| Rules::below(&above, &fd, &full, seen));
+        let (folders, files): (Vec<Name>, Vec<Name>) = names.into_iter().partition(|name| name.kind == Kind::Folder);
+        let folder = Opened { fd, full, rules };
+        let mut path = Vec::with_capacity(folder.full.len() + 64);
+        let mut work = Vec::with_capacity(folders.len());
+        // The last one pushed is the first one taken.
+        for name in folders.iter().rev() {
+            if self.take(&folder, name, &mut path, |entry| self.visitor.visit(state, entry)) && depth + 1 < self.walk.max_depth {
+                work.push(Work::Folder { full: path.clone(), rules: folder.rules.clone(), depth: depth + 1 });
+            }
+        }
+        if files.len() <= 2 * CHUNK {
+            self.queue.push(work);
+            self.files(state, &folder, &files);
+            return Ok(());
+        }
+        let folder = Arc::new(folder);
+        let mut files = files;
+        while !files.is_empty() {
+            let names = files.split_off(files.len().saturating_sub(CHUNK));
+            work.push(Work::Files { folder: Arc::clone(&folder), names });
+        }
+        self.queue.push(work);
+        Ok(())
+    }
+
+    fn files(&self, state: &mut V::State, folder: &Opened, names: &[Name]) {
+        let mut path = Vec::with_capacity(folder.full.len() + 64);
+        for name in names {
+            if self.walk.stop.is_set() {
+                return;
+            }
+            self.take(folder, name, &mut path, |entry| self.visitor.visit(state, entry));
+        }
+    }
+
+    /// Visits an entry unless it is to be left out, and says whether it did; `path` then holds its path.
+    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, visit: impl FnOnce(&Entry<'_>)) -> bool {
+        // A repository's own folder holds nothing to be read, and what is in it is many files.
+        if &*name.name == b".git" {
+            return false;
+        }
+        path.clear();
+        path.extend_from_slice(&folder.full);
+        path.push(b'/');
+        path.extend_from_slice(&name.name);
+        let entry = Entry { full: path, name: &name.name, kind: name.kind, folder: folder.fd.as_fd() };
+        let taken = self.visitor.select(&entry).unwrap_or_else(|| {
+            match folder.rules.as_ref().and_then(|rules| rules.ignores(entry.full, entry.kind == Kind::Folder)) {
+                Some(ignored) => !ignored,
+                None => self.walk.hidden || entry.name[0] != b'.',
+            }
+        });
+        if taken {
+            visit(&entry);
+        }
+        taken
+    }
+}
+
+/// Reads the names of a folder, sorted.
+pub(super) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
+    let listed = folder.try_clone_to_owned().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
+    let mut names = Vec::new();
+    let mut seen = Seen::default();
+    for (number, entry) in Dir::from_fd(listed)?.into_iter().enumerate() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name == b"." || name == b".." {
+            continue;
+        }
+        if number % 1024 == 1023 && stop.is_set() {
+            break;
+        }
+        if name[0] == b'.' {
+            seen.note(name);
+        }
+        let kind = match entry.file_type() {
+            Some(Type::File) => Kind::File,
+            Some(Type::Directory) => Kind::Folder,
+            Some(Type::Symlink) => Kind::Link,
+            Some(_) => Kind::Other,
+            // Some file systems do not say.
+            None => look(folder, name),
+        };
+        names.push(Name { name: name.into(), kind });
+    }
+    names.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok((names, seen))
+}
+
+fn look(folder: BorrowedFd<'_>, name: &[u8]) -> Kind {
+    match fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(|stat| file_type(&stat)) {
+        Ok(SFlag::S_IFREG) => Kind::File,
+        Ok(SFlag::S_IFDIR) => Kind::Folder,
+        Ok(SFlag::S_IFLNK) => Kind::Link,
+        _ => Kind::Other,
+    }
+}
+
+/// Work not yet taken. The last in is the first out, so that little of it lies around: a walk in depth.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    work: Vec<Work>,
+    n_busy: usize,
+    ended: bool,
+}
+
+impl Queue {
+    fn push(&self, work: Vec<Work>) {
+        if work.is_empty() {
+            return;
+        }
+        let several = work.len() > 1;
+        self.lock().work.extend(work);
+        if several {
+            self.changed.notify_all();
+        } else {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none will come.
+    fn take(&self) -> Option<Work> {
+        let mut state = self.lock();
+        loop {
+            if state.ended {
+                return None;
+            }
+            if let Some(work) = state.work.pop() {
+                state.n_busy += 1;
+                return Some(work);
+            }
+            if state.n_busy == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self) {
+        self.lock().ended = true;
+        self.changed.notify_all();
+    }
+
+    fn len(&self) -> usize {
+        let state = self.lock();
+        if state.ended { 0 } else { state.work.len() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stands for one piece of work that is being done.
+struct Taken<'a>(&'a Queue);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.n_busy -= 1;
+        if state.n_busy == 0 && state.work.is_empty() {
+            drop(state);
+            self.0.changed.notify_all();
+        }
+    }
+}
