@@ -1,1 +1,26 @@
-fn main() {}
+//! One program, several roles: in a sandbox it is the guest, everywhere else the command line.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    if arguments.nth(1).is_some_and(|role| role == "guest") {
+        return podbay::guest::main(arguments);
+    }
+    front_end()
+}
+
+#[cfg(feature = "host")]
+fn front_end() -> ExitCode {
+    podbay::cli::main()
+}
+
+#[cfg(not(feature = "host"))]
+fn front_end() -> ExitCode {
+    use std::io::Write;
+    let _ = writeln!(
+        std::io::stderr(),
+        "error: this podbay was built for the inside of a sandbox alone\nhint: build it with its default features"
+    );
+    ExitCode::from(2)
+}

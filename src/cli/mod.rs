@@ -1,1 +1,6 @@
 //! The cli room.
+
+/// Runs the command line.
+pub fn main() -> std::process::ExitCode {
+    std::process::ExitCode::FAILURE
+}

@@ -1,5 +1,48 @@
-//! The guest room.
+//! Our program in the box: it runs what the host asks for, owns every process it starts, and ends them all.
+//!
+//! From the first command the model runs, this side counts as hostile; nothing here protects the host. What it does protect is the
+//! order in the box: a call that ends leaves nothing behind, a full process table or a memory hog does not take the guest along, and
+//! commands of the same user cannot read or forge its pipes. What the words mean (calls, outputs, frames) belongs to `wire`.
+//!
+//! Start with [`role`] (which process does what and in which order it starts), then [`serve`], then [`command`].
+//!
+//! ```text
+//! serve (PID 1, tokio, 4 workers) ── orders, fds ──> spawner (one thread, stricter filter) ── forks ──> supervisor ── forks ──> command
+//!        <───────────── one control socket per call: TERM, KILL down; started, ended up ─────────────────────┘
+//! ```
 
 mod beneath;
+mod build;
+mod cgroup;
+mod child;
+mod command;
+mod directory;
+mod facts;
+mod family;
+mod filter;
+mod host;
+mod init;
+mod order;
+mod pool;
+mod process;
+mod pty;
+mod ring;
+mod role;
 pub mod root;
+mod serve;
+mod session;
+mod shell;
+mod spawner;
+mod stdio;
+mod supervisor;
 pub mod tools;
+mod unix;
+
+pub use build::build_id;
+pub use build::is_static;
+pub use process::Spawner;
+pub use role::main;
+pub use serve::Error;
+pub use serve::serve;
+pub use session::Setup;
+pub use spawner::pair as spawner_pair;

@@ -2,8 +2,9 @@
 //!
 //! Both ends send `Hello` at once and wait for the other's. After it the host sends calls, each with an id of its own; the guest
 //! answers each with chunks and exactly one `Done`. Bytes of a call flow under credit: a sender may have at most
-//! [`WINDOW`] unacknowledged bytes per call and direction, and gets more by `Credit`. There is no message by which the
-//! guest could ask the host to do anything.
+//! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and
+//! chunks hold at most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk is an error. There is
+//! no message by which the guest could ask the host to do anything.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -18,8 +19,16 @@ pub const WINDOW: u32 = 256 * 1024;
 /// Most bytes in one chunk.
 pub const CHUNK: usize = 48 * 1024;
 
+/// What the smallest frame of bytes costs: without it, frames of one byte each would make the receiver keep far more than [`WINDOW`].
+pub const MIN_COST: u32 = 64;
+
 /// Calls under way at once on one stream.
 pub const MAX_CALLS: usize = 64;
+
+/// Returns how much credit a chunk or an input of this many bytes takes, and gives back once it is consumed.
+pub fn cost(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).max(MIN_COST)
+}
 
 /// Names one call on one stream; never used twice on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -6,12 +6,14 @@
 //!
 //! Start with `read_file`, the simplest.
 
+pub(super) mod bash;
 mod bounded;
 mod cursor;
 mod edit_file;
 mod edit_indent;
 mod edit_match;
 mod edit_report;
+pub(super) mod exec;
 mod glob;
 mod grep;
 mod grep_collect;

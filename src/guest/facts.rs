@@ -1,0 +1,39 @@
+//! What the guest tells about its box in its hello.
+
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::cgroup::Cgroup;
+use crate::wire::BytesPath;
+use crate::wire::message::Facts;
+
+/// Names of the workspace that are told.
+const MAX_NAMES: usize = 256;
+
+/// Names that are read before the first ones are picked; a folder with more has other troubles.
+const MAX_READ: usize = 100_000;
+
+pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
+    let mut names: Vec<BytesPath> = fs::read_dir(workspace)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MAX_READ)
+        .map(|entry| BytesPath::from_bytes(entry.file_name().into_vec()))
+        .collect();
+    names.sort_unstable();
+    names.truncate(MAX_NAMES);
+    names.shrink_to_fit();
+    Facts {
+        uid: nix::unistd::geteuid().as_raw(),
+        gid: nix::unistd::getegid().as_raw(),
+        cgroup: cgroup.version(),
+        memory_bytes: cgroup.memory_bytes(),
+        n_processes: cgroup.n_processes(),
+        millicores: cgroup.millicores(),
+        workspace: fs::metadata(workspace).map_or((0, 0), |metadata| (metadata.dev(), metadata.ino())),
+        workspace_names: names,
+    }
+}

@@ -1,0 +1,168 @@
+//! Which processes come from this one, and how to end them all.
+//!
+//! Supervisors and the spawner are subreapers: whatever a command forks, and however often, stays below them in the tree. Nothing here
+//! forks or makes threads, so that it works when the box has no free process slot.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Read;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::unix::Ended;
+use super::unix::Reaped;
+use super::unix::kill;
+use super::unix::reap;
+
+/// Passes of STOP before the first KILL; each finds the children of those the pass before was too late for.
+const MAX_STOP_PASSES: usize = 20;
+
+/// Returns the living descendants of this process.
+pub(super) fn descendants() -> Vec<i32> {
+    below(own_children())
+}
+
+/// Returns the children of this process, which has one thread, zombies included.
+pub(super) fn own_children() -> Vec<i32> {
+    children(std::process::id() as i32)
+}
+
+/// Returns the living among these processes and all that come from them.
+fn below(roots: Vec<i32>) -> Vec<i32> {
+    let mut known: HashSet<i32> = roots.iter().copied().collect();
+    let mut waiting = roots;
+    let mut found = Vec::new();
+    while let Some(pid) = waiting.pop() {
+        if is_alive(pid) {
+            found.push(pid);
+        }
+        waiting.extend(children(pid).into_iter().filter(|&child| known.insert(child)));
+    }
+    found
+}
+
+/// Returns the children of a process, zombies included.
+pub(super) fn children(pid: i32) -> Vec<i32> {
+    let mut all = Vec::new();
+    // A child belongs to the thread that forked it.
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return all };
+    for thread in threads.flatten() {
+        match fs::read_to_string(thread.path().join("children")) {
+            Ok(list) => all.extend(list.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok())),
+            // The thread ended meanwhile, or the kernel was built without these files; then every process is asked for its parent.
+            Err(_) if !has_children_files() => return children_by_scan(pid),
+            Err(_) => {}
+        }
+    }
+    all
+}
+
+fn has_children_files() -> bool {
+    let id = std::process::id();
+    fs::exists(format!("/proc/self/task/{id}/children")).unwrap_or(false)
+}
+
+fn children_by_scan(parent: i32) -> Vec<i32> {
+    processes().filter(|&pid| stat(pid).is_some_and(|stat| stat.parent == parent)).collect()
+}
+
+/// Returns the ids of all processes there are.
+pub(super) fn processes() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The two fields of `/proc/PID/stat` that matter here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) state: u8,
+    pub(super) parent: i32,
+}
+
+pub(super) fn stat(pid: i32) -> Option<Stat> {
+    let mut text = Vec::with_capacity(512);
+    fs::File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(&mut text).ok()?;
+    parse_stat(&text)
+}
+
+/// The name in parentheses may hold anything, parentheses too; what matters follows the last one.
+fn parse_stat(text: &[u8]) -> Option<Stat> {
+    let end = text.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(text.get(end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = *fields.next()?.as_bytes().first()?;
+    let parent = fields.next()?.parse().ok()?;
+    Some(Stat { state, parent })
+}
+
+fn is_alive(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X'))
+}
+
+/// Asks everything below this process to end. A stopped process gets to act on it.
+pub(super) fn ask_to_end() {
+    for pid in descendants() {
+        kill(pid, libc::SIGTERM);
+        kill(pid, libc::SIGCONT);
+    }
+}
+
+/// Sends KILL, once, to the processes that `roots` returns and to everything below them, and returns how many there were.
+///
+/// All are stopped first: a KILL frees a process slot at once, and a fork bomb would refill it faster than we kill. A stopped process
+/// frees none, and a process with a signal pending cannot complete a fork.
+pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
+    let mut stopped = HashSet::new();
+    for _ in 0..MAX_STOP_PASSES {
+        let mut grew = false;
+        for pid in below(roots()) {
+            if stopped.insert(pid) {
+                grew = true;
+                kill(pid, libc::SIGSTOP);
+            }
+        }
+        if !grew {
+            break;
+        }
+    }
+    for &pid in &stopped {
+        kill(pid, libc::SIGKILL);
+    }
+    stopped.len()
+}
+
+/// Ends everything below this process; returns whether nothing was left when the time was over.
+pub(super) fn end_all(within: Duration, mut on_ended: impl FnMut(Ended)) -> bool {
+    let end = Instant::now() + within;
+    loop {
+        kill_trees(own_children);
+        loop {
+            match reap() {
+                Reaped::Ended(ended) => on_ended(ended),
+                Reaped::NoChildren => return true,
+                Reaped::Running => break,
+            }
+        }
+        if Instant::now() >= end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_cannot_forge_its_state_or_parent() {
+        let stat = parse_stat(b"42 (a) Z 1 (b) R 7 42 42 0 -1").expect("parses");
+        assert_eq!(stat, Stat { state: b'R', parent: 7 });
+        assert_eq!(parse_stat(b"42 (a"), None);
+    }
+
+    #[test]
+    fn this_process_has_a_parent_and_lives() {
+        let own = stat(std::process::id() as i32).expect("own stat");
+        assert_eq!(own.parent, std::os::unix::process::parent_id() as i32);
+    }
+}

@@ -1,0 +1,155 @@
+//! The system calls that commands may not make, on top of what the engine's filter denies already.
+//!
+//! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read by a filter. Set-id bits are denied
+//! on files because a set-id file in the project would still work on the host. They are allowed in `mkdir`: a set-group-id folder is
+//! common in teams and gives nobody a right.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use seccompiler::BpfProgram;
+use seccompiler::SeccompAction;
+use seccompiler::SeccompCmpArgLen;
+use seccompiler::SeccompCmpOp;
+use seccompiler::SeccompCondition;
+use seccompiler::SeccompFilter;
+use seccompiler::SeccompRule;
+use seccompiler::TargetArch;
+
+const SET_ID_BITS: [u64; 2] = [0o4000, 0o2000];
+
+const NAMESPACE_FLAGS: [u64; 7] = [
+    libc::CLONE_NEWNS as u64,
+    libc::CLONE_NEWCGROUP as u64,
+    libc::CLONE_NEWUTS as u64,
+    libc::CLONE_NEWIPC as u64,
+    libc::CLONE_NEWUSER as u64,
+    libc::CLONE_NEWPID as u64,
+    libc::CLONE_NEWNET as u64,
+];
+
+/// Looking into other processes, other views of the system, and large kernel interfaces that build tools do not need.
+const REFUSED: &[i64] = &[
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_userfaultfd,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+];
+
+/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call.
+const ABSENT: &[i64] = &[libc::SYS_openat2, SYS_FCHMODAT2, libc::SYS_clone3];
+
+/// The same number on every architecture; libc does not name it everywhere.
+const SYS_FCHMODAT2: i64 = 452;
+
+/// Puts the filter on this process and all that come from it, and rules out new privileges. It cannot be taken off.
+pub(super) fn apply() -> io::Result<()> {
+    nix::sys::prctl::set_no_new_privs()?;
+    for program in programs().map_err(io::Error::other)? {
+        seccompiler::apply_filter(&program).map_err(io::Error::other)?;
+    }
+    Ok(())
+}
+
+/// A filter has one answer to what it matches, so there is one per answer; the strictest answer of all counts.
+fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
+    let refused = SeccompFilter::new(refused()?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), architecture())?;
+    let absent = ABSENT.iter().map(|&call| (call, Vec::new())).collect();
+    let absent = SeccompFilter::new(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), architecture())?;
+    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?];
+    if cfg!(target_arch = "x86_64") {
+        programs.push(without_x32());
+    }
+    Ok(programs)
+}
+
+const fn architecture() -> TargetArch {
+    #[cfg(target_arch = "x86_64")]
+    return TargetArch::x86_64;
+    #[cfg(target_arch = "aarch64")]
+    return TargetArch::aarch64;
+}
+
+/// The x32 calls of x86-64 report the same architecture under other numbers, which would pass every rule above.
+fn without_x32() -> BpfProgram {
+    const X32_BIT: u32 = 0x4000_0000;
+    const LOAD_NUMBER: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const JUMP_IF_AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    let step = |code, jt, k| seccompiler::sock_filter { code, jt, jf: 0, k };
+    vec![
+        step(LOAD_NUMBER, 0, 0),
+        step(JUMP_IF_AT_LEAST, 1, X32_BIT),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
+    ]
+}
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+fn refused() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
+    let mut add = |call: i64, conditions: &[(u8, u64)]| -> Result<(), seccompiler::BackendError> {
+        let conditions = conditions.iter().map(|&(argument, bits)| has_bits(argument, bits)).collect::<Result<_, _>>()?;
+        rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
+        Ok(())
+    };
+    for flag in NAMESPACE_FLAGS {
+        add(libc::SYS_clone, &[(0, flag)])?;
+    }
+    for bits in SET_ID_BITS {
+        add(libc::SYS_fchmod, &[(1, bits)])?;
+        add(libc::SYS_fchmodat, &[(2, bits)])?;
+        add(libc::SYS_mknodat, &[(2, bits)])?;
+        // Without these flags the mode is not an argument at all, and its register may hold anything.
+        for creates in [libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64] {
+            add(libc::SYS_openat, &[(2, creates), (3, bits)])?;
+            #[cfg(target_arch = "x86_64")]
+            add(libc::SYS_open, &[(1, creates), (2, bits)])?;
+        }
+        #[cfg(target_arch = "x86_64")]
+        for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod] {
+            add(call, &[(1, bits)])?;
+        }
+    }
+    Ok(rules)
+}
+
+fn has_bits(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_filter_compiles_and_stays_short() {
+        let programs = programs().expect("compiles");
+        let n_steps: usize = programs.iter().map(Vec::len).sum();
+        assert!(n_steps < 600, "{n_steps}");
+    }
+}

@@ -1,0 +1,73 @@
+//! A call's own line to the host: chunks out under credit, words of the host in.
+
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::wire::CallId;
+use crate::wire::message::Data;
+use crate::wire::message::Stream;
+use crate::wire::message::ToHost;
+use crate::wire::message::WINDOW;
+use crate::wire::message::cost;
+
+/// What the host says about one call.
+#[derive(Debug)]
+pub(super) enum Word {
+    Credit(u32),
+    /// None: the end of the input.
+    Input(Vec<u8>),
+    Resize {
+        rows: u16,
+        columns: u16,
+    },
+    Cancel,
+}
+
+/// Both directions of one call. Neither queue has a bound of its own: what is sent is bounded by credit, what is received by the
+/// window that the reader of the stream watches.
+#[derive(Debug)]
+pub(super) struct Line {
+    id: CallId,
+    outgoing: UnboundedSender<ToHost>,
+    words: UnboundedReceiver<Word>,
+    credit: u32,
+}
+
+impl Line {
+    pub(super) fn new(id: CallId, outgoing: UnboundedSender<ToHost>, words: UnboundedReceiver<Word>) -> Self {
+        Self { id, outgoing, words, credit: WINDOW }
+    }
+
+    pub(super) fn id(&self) -> CallId {
+        self.id
+    }
+
+    /// Returns how many bytes the next chunk may hold; 0 where even the smallest costs too much.
+    pub(super) fn room(&self) -> usize {
+        if self.credit < cost(1) { 0 } else { self.credit as usize }
+    }
+
+    /// Sends a chunk that fits the room.
+    pub(super) fn chunk(&mut self, stream: Stream, data: Vec<u8>) {
+        self.credit = self.credit.saturating_sub(cost(data.len()));
+        let _ = self.outgoing.send(ToHost::Chunk { id: self.id, stream, data: Data(data) });
+    }
+
+    /// Notes what a [`Word::Credit`] gives.
+    pub(super) fn add_room(&mut self, bytes: u32) {
+        self.credit = self.credit.saturating_add(bytes).min(WINDOW);
+    }
+
+    /// Says that an input of this many bytes is consumed. The end of the input took no credit and gives none back.
+    pub(super) fn consumed(&self, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let _ = self.outgoing.send(ToHost::Credit { id: self.id, bytes: cost(bytes) });
+    }
+
+    /// Returns the next word; a host that is gone cancels.
+    pub(super) async fn next(&mut self) -> Word {
+        self.words.recv().await.unwrap_or(Word::Cancel)
+    }
+}

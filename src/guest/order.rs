@@ -1,0 +1,197 @@
+//! What the serving process, the spawner and a supervisor tell each other, as bytes of one message.
+//!
+//! Both ends are the same program, so the form is the simplest that works: lengths and bytes. It is not JSON because arguments are
+//! bytes, and 120 KB of them must fit a socket's buffer.
+
+/// Longest message; a socket's buffer holds 208 KiB.
+pub(super) const MAX_ORDER: usize = 192 * 1024;
+
+/// One program to start. Its descriptors travel with it: control socket, standard input, output, error, directory and, where `report`
+/// says so, one more.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Order {
+    /// The first is also what is looked for in PATH, unless `program` says otherwise.
+    pub(super) argv: Vec<Vec<u8>>,
+    /// The file to execute where it differs from `argv[0]`; empty otherwise.
+    pub(super) program: Vec<u8>,
+    /// `NAME=value`, the whole environment.
+    pub(super) environment: Vec<Vec<u8>>,
+    /// Its standard input is a terminal that it shall control.
+    pub(super) terminal: bool,
+    /// Under which number it finds the sixth descriptor; 0: there is none.
+    pub(super) report: u32,
+}
+
+impl Order {
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![u8::from(self.terminal)];
+        bytes.extend(self.report.to_ne_bytes());
+        put(&mut bytes, &self.program);
+        put_list(&mut bytes, &self.argv);
+        put_list(&mut bytes, &self.environment);
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Order> {
+        let (&terminal, mut rest) = bytes.split_first()?;
+        let report = take_word(&mut rest)?;
+        let program = take(&mut rest)?;
+        let argv = take_list(&mut rest)?;
+        let environment = take_list(&mut rest)?;
+        rest.is_empty().then_some(Order { argv, program, environment, terminal: terminal != 0, report })
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, item: &[u8]) {
+    bytes.extend((item.len() as u32).to_ne_bytes());
+    bytes.extend(item);
+}
+
+fn put_list(bytes: &mut Vec<u8>, items: &[Vec<u8>]) {
+    bytes.extend((items.len() as u32).to_ne_bytes());
+    for item in items {
+        put(bytes, item);
+    }
+}
+
+fn take_word(rest: &mut &[u8]) -> Option<u32> {
+    let (word, tail) = rest.split_first_chunk::<4>()?;
+    *rest = tail;
+    Some(u32::from_ne_bytes(*word))
+}
+
+fn take(rest: &mut &[u8]) -> Option<Vec<u8>> {
+    let length = take_word(rest)? as usize;
+    let (item, tail) = rest.split_at_checked(length)?;
+    *rest = tail;
+    Some(item.to_vec())
+}
+
+fn take_list(rest: &mut &[u8]) -> Option<Vec<Vec<u8>>> {
+    let n_items = take_word(rest)?;
+    (0..n_items).map(|_| take(rest)).collect()
+}
+
+/// What a supervisor is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// Ask everything to end.
+    Term,
+    /// End everything.
+    Kill,
+}
+
+impl Stop {
+    pub(super) fn encode(self) -> [u8; 1] {
+        match self {
+            Stop::Term => *b"T",
+            Stop::Kill => *b"K",
+        }
+    }
+
+    pub(super) fn decode(byte: u8) -> Option<Stop> {
+        match byte {
+            b'T' => Some(Stop::Term),
+            b'K' => Some(Stop::Kill),
+            _ => None,
+        }
+    }
+}
+
+/// Where a start failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The order itself was not understood.
+    Order,
+    /// A process could not be made.
+    Fork,
+    /// Descriptors, directory, terminal or limits could not be set up.
+    Prepare,
+    /// The program could not be executed.
+    Execute,
+}
+
+impl Stage {
+    fn code(self) -> i32 {
+        match self {
+            Stage::Order => 0,
+            Stage::Fork => 1,
+            Stage::Prepare => 2,
+            Stage::Execute => 3,
+        }
+    }
+
+    pub(super) fn from_code(code: i32) -> Option<Stage> {
+        [Stage::Order, Stage::Fork, Stage::Prepare, Stage::Execute].into_iter().find(|stage| stage.code() == code)
+    }
+}
+
+/// What a supervisor (or, when there is none, the spawner) tells of its command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Report {
+    Started { supervisor: i32, pid: i32 },
+    Failed { stage: Stage, errno: i32 },
+    Ended { status: i32, n_survivors: i32 },
+}
+
+impl Report {
+    pub(super) const SIZE: usize = 9;
+
+    pub(super) fn encode(self) -> [u8; Self::SIZE] {
+        let (tag, first, second) = match self {
+            Report::Started { supervisor, pid } => (b'S', supervisor, pid),
+            Report::Failed { stage, errno } => (b'F', stage.code(), errno),
+            Report::Ended { status, n_survivors } => (b'E', status, n_survivors),
+        };
+        let mut bytes = [tag; Self::SIZE];
+        bytes[1..5].copy_from_slice(&first.to_ne_bytes());
+        bytes[5..].copy_from_slice(&second.to_ne_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8]) -> Option<Report> {
+        let (&tag, rest) = bytes.split_first()?;
+        let (first, rest) = rest.split_first_chunk::<4>()?;
+        let first = i32::from_ne_bytes(*first);
+        let second = i32::from_ne_bytes(rest.try_into().ok()?);
+        match tag {
+            b'S' => Some(Report::Started { supervisor: first, pid: second }),
+            b'F' => Some(Report::Failed { stage: Stage::from_code(first)?, errno: second }),
+            b'E' => Some(Report::Ended { status: first, n_survivors: second }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_read_back_whatever_their_bytes() {
+        let order = Order {
+            argv: vec![b"printf".to_vec(), vec![], vec![0xff, b'\n']],
+            program: b"/bin/printf".to_vec(),
+            environment: vec![b"A=b".to_vec()],
+            terminal: true,
+            report: 9,
+        };
+        assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
+        let bytes = order.encode();
+        for cut in 0..bytes.len() {
+            assert_eq!(Order::decode(&bytes[..cut]), None, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn reports_read_back() {
+        for report in [
+            Report::Started { supervisor: 7, pid: 8 },
+            Report::Failed { stage: Stage::Execute, errno: 2 },
+            Report::Ended { status: 0x8b, n_survivors: 3 },
+        ] {
+            assert_eq!(Report::decode(&report.encode()), Some(report));
+        }
+        assert_eq!(Report::decode(b"E123"), None);
+    }
+}

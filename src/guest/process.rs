@@ -1,0 +1,77 @@
+//! The serving process's side of the spawner: starting a command and talking to its supervisor.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
+use std::os::fd::RawFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use super::child::Stdio;
+use super::order::MAX_ORDER;
+use super::order::Order;
+use super::order::Report;
+use super::order::Stop;
+use super::spawner::pair;
+use super::unix::receive;
+use super::unix::send;
+use super::unix::set_nonblocking;
+use super::unix::watch;
+
+/// The process that starts commands for this one.
+#[derive(Debug)]
+pub struct Spawner {
+    socket: AsyncFd<OwnedFd>,
+}
+
+impl Spawner {
+    /// Takes this end of a [`super::spawner_pair`]; the other end is a running spawner's. Must be called inside a runtime.
+    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+        set_nonblocking(&socket)?;
+        Ok(Self { socket: watch(socket)? })
+    }
+
+    /// Starts a program. Whether that worked is the first report.
+    pub(super) async fn start(&self, order: &Order, stdio: &Stdio) -> io::Result<Control> {
+        let bytes = order.encode();
+        if bytes.len() > MAX_ORDER {
+            return Err(io::ErrorKind::ArgumentListTooLong.into());
+        }
+        let (ours, theirs) = pair()?;
+        let mut fds: Vec<RawFd> = vec![theirs.as_raw_fd()];
+        fds.extend([&stdio.stdin, &stdio.stdout, &stdio.stderr, &stdio.directory].map(AsRawFd::as_raw_fd));
+        fds.extend(stdio.report.as_ref().map(AsRawFd::as_raw_fd));
+        self.socket.async_io(Interest::WRITABLE, |socket| send(socket.as_fd(), &bytes, &fds)).await?;
+        set_nonblocking(&ours)?;
+        Ok(Control { socket: watch(ours)? })
+    }
+
+    /// Returns when the spawner is gone. It never sends anything, so that readable means ended.
+    pub(super) async fn gone(&self) {
+        let _ = self.socket.async_io(Interest::READABLE, |socket| receive(socket.as_fd(), &mut [0; 1])).await;
+    }
+}
+
+/// The line to one supervisor. Dropping it ends everything the supervisor owns.
+#[derive(Debug)]
+pub(super) struct Control {
+    socket: AsyncFd<OwnedFd>,
+}
+
+impl Control {
+    /// Returns the next report; `None`: the supervisor is gone.
+    pub(super) async fn next(&self) -> Option<Report> {
+        let mut buffer = [0; Report::SIZE];
+        match self.socket.async_io(Interest::READABLE, |socket| receive(socket.as_fd(), &mut buffer)).await {
+            Ok((length, _)) if length > 0 => Report::decode(&buffer[..length]),
+            _ => None,
+        }
+    }
+
+    /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if it is gone there is nothing to end.
+    pub(super) fn order(&self, stop: Stop) {
+        let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
+    }
+}

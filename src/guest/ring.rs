@@ -1,0 +1,66 @@
+//! The last bytes of an output.
+
+use std::collections::VecDeque;
+
+/// Keeps at most so many bytes, the newest ones.
+#[derive(Debug)]
+pub(super) struct Ring {
+    bytes: VecDeque<u8>,
+    limit: usize,
+    n_dropped: u64,
+}
+
+impl Ring {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { bytes: VecDeque::new(), limit, n_dropped: 0 }
+    }
+
+    pub(super) fn push(&mut self, data: &[u8]) {
+        let kept = &data[data.len().saturating_sub(self.limit)..];
+        let n_leaving = (self.bytes.len() + kept.len()).saturating_sub(self.limit);
+        self.bytes.drain(..n_leaving);
+        self.bytes.extend(kept);
+        self.n_dropped += (n_leaving + data.len() - kept.len()) as u64;
+    }
+
+    /// Takes up to `limit` of the oldest bytes kept.
+    pub(super) fn take(&mut self, limit: usize) -> Vec<u8> {
+        let n_taken = limit.min(self.bytes.len());
+        self.bytes.drain(..n_taken).collect()
+    }
+
+    /// Gives up what is still kept.
+    pub(super) fn clear(&mut self) {
+        self.n_dropped += self.bytes.len() as u64;
+        self.bytes.clear();
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn n_dropped(&self) -> u64 {
+        self.n_dropped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_ring_keeps_exactly_the_end(pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..20), limit in 0_usize..50) {
+            let mut ring = Ring::new(limit);
+            for piece in &pieces {
+                ring.push(piece);
+            }
+            let all = pieces.concat();
+            let dropped = ring.n_dropped() as usize;
+            prop_assert_eq!(ring.take(usize::MAX), &all[all.len().saturating_sub(limit)..]);
+            prop_assert_eq!(dropped, all.len().saturating_sub(limit));
+        }
+    }
+}

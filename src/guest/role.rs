@@ -1,0 +1,189 @@
+//! Which process of the guest this is, and the order in which it starts.
+//!
+//! | role | who | ends |
+//! | --- | --- | --- |
+//! | `serve` | PID 1 of a one-shot box, or started by the engine beside `init` | at the end of its input |
+//! | `init` | PID 1 of `podbay up` | without controllers for the time of the lease |
+//! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
+//!
+//! The order matters: nobody may look into this process before it holds anything; signals are blocked before there is a thread that
+//! could take one; the spawner is forked while there is one thread and little memory; threads come last.
+
+use std::ffi::OsString;
+use std::io;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::sys::signalfd::SignalFd;
+use tokio::io::unix::AsyncFd;
+
+use super::build::build_id;
+use super::build::is_static;
+use super::init;
+use super::process::Spawner;
+use super::serve::serve;
+use super::session::Setup;
+use super::spawner;
+use super::stdio::Pipe;
+use super::unix::Fork;
+use super::unix::Reaped;
+use super::unix::block_signals;
+use super::unix::exit_now;
+use super::unix::fork_single_threaded;
+use super::unix::kill;
+use super::unix::reap;
+use super::unix::set_dumpable;
+use super::unix::watch;
+
+/// Without controllers for so long, `podbay up` ends.
+const LEASE: Duration = Duration::from_mins(30);
+
+/// How long a `serve` that is not PID 1 waits for its spawner to end everything.
+const SPAWNER_ENDS: Duration = Duration::from_secs(3);
+
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+enum Role {
+    Serve { workspace: PathBuf },
+    Init { lease: Duration },
+    Spawner,
+}
+
+/// Runs the guest; `arguments` are those after `podbay guest`.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let result = parse(arguments.into_iter()).and_then(|role| {
+        if !is_static() {
+            return Err(
+                "this podbay needs libraries that a sandbox may not have; build it with `+crt-static` (see .cargo/config.toml)".to_owned()
+            );
+        }
+        run(role).map_err(|error| error.to_string())
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            // Where nobody reads it, there is nobody to tell.
+            let _ = writeln!(io::stderr(), "podbay guest: {problem}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
+    const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | spawner";
+    let role = arguments.next().unwrap_or_default();
+    let options: Vec<OsString> = arguments.collect();
+    match (role.to_str(), options.as_slice()) {
+        (Some("serve"), []) => Ok(Role::Serve { workspace: PathBuf::from("/workspace") }),
+        (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve { workspace: PathBuf::from(folder) }),
+        (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
+        (Some("init"), [name, seconds]) if name == "--lease" => {
+            let seconds = seconds.to_str().and_then(|text| text.parse().ok()).ok_or(USAGE)?;
+            Ok(Role::Init { lease: Duration::from_secs(seconds) })
+        }
+        (Some("spawner"), []) => Ok(Role::Spawner),
+        _ => Err(USAGE.to_owned()),
+    }
+}
+
+fn run(role: Role) -> io::Result<()> {
+    set_dumpable(false)?;
+    block_signals()?;
+    let environment = take_environment();
+    keep_memory_small();
+    match role {
+        Role::Init { lease } => init::run(lease),
+        Role::Spawner => {
+            let socket = io::stdin().as_fd().try_clone_to_owned()?;
+            spawner::detach_stdio()?;
+            spawner::run(socket)
+        }
+        Role::Serve { workspace } => run_serve(workspace, environment),
+    }
+}
+
+fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>) -> io::Result<()> {
+    let (ours, theirs) = spawner::pair()?;
+    let spawner_pid = match fork_single_threaded()? {
+        Fork::Parent(pid) => pid,
+        Fork::Child => {
+            drop(ours);
+            let ended = spawner::detach_stdio().and_then(|()| spawner::run(theirs));
+            exit_now(i32::from(ended.is_err()))
+        }
+    };
+    drop(theirs);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let result = runtime.block_on(serve_stdio(workspace, environment, ours));
+    drop(runtime);
+    if std::process::id() != 1 {
+        wait_for_spawner(spawner_pid);
+    }
+    result
+}
+
+async fn serve_stdio(workspace: PathBuf, environment: Vec<Vec<u8>>, spawner: OwnedFd) -> io::Result<()> {
+    let input = Pipe::new(io::stdin().as_fd().try_clone_to_owned()?)?;
+    let output = Pipe::new(io::stdout().as_fd().try_clone_to_owned()?)?;
+    let setup = Setup { workspace, scratch: PathBuf::from("/tmp"), environment, spawner: Spawner::new(spawner)?, build: build_id() };
+    let signals = watch(init::signals()?)?;
+    tokio::select! {
+        served = serve(input, output, setup) => served.map_err(io::Error::other),
+        result = listen(&signals) => result,
+    }
+}
+
+/// Takes ended children, and returns when somebody outside of the box asks it to end.
+async fn listen(signals: &AsyncFd<SignalFd>) -> io::Result<()> {
+    loop {
+        let mut guard = signals.readable().await?;
+        if init::told_to_end(signals.get_ref()) {
+            return Ok(());
+        }
+        while let Reaped::Ended(_) = reap() {}
+        guard.clear_ready();
+    }
+}
+
+/// Its socket is closed by now, so it ends what it started; PID 1 need not wait, the kernel does the same and faster.
+fn wait_for_spawner(pid: i32) {
+    let end = Instant::now() + SPAWNER_ENDS;
+    while Instant::now() < end {
+        match reap() {
+            Reaped::Running => std::thread::sleep(Duration::from_millis(2)),
+            Reaped::Ended(_) => {}
+            Reaped::NoChildren => return,
+        }
+    }
+    kill(pid, libc::SIGKILL);
+}
+
+/// Returns what commands shall find in their environment, and forgets the rest.
+#[expect(unsafe_code, reason = "clearing the environment is unsafe where other threads could read it")]
+fn take_environment() -> Vec<Vec<u8>> {
+    let variable = |name: &str, default: Option<&str>| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty()).or_else(|| default.map(OsString::from))?;
+        Some([name.as_bytes(), b"=", &value.into_vec()].concat())
+    };
+    let kept = [("PATH", Some(DEFAULT_PATH)), ("HOME", Some("/")), ("LANG", Some("C.UTF-8")), ("TZ", None)];
+    let environment = kept.iter().filter_map(|&(name, default)| variable(name, default)).collect();
+    // SAFETY: this process has one thread yet.
+    unsafe { libc::clearenv() };
+    environment
+}
+
+/// Keeps the C library from reserving a heap for each thread.
+fn keep_memory_small() {
+    #[cfg(target_env = "gnu")]
+    #[expect(unsafe_code, reason = "a setting of the C library")]
+    // SAFETY: called before there are threads.
+    unsafe {
+        libc::mallopt(libc::M_ARENA_MAX, 1);
+    }
+}

@@ -1,0 +1,236 @@
+//! The guest's end of the wall: one stream, many calls.
+
+use std::collections::HashMap;
+use std::io;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::SinkExt;
+use futures::StreamExt;
+use thiserror::Error;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::codec::FramedRead;
+use tokio_util::codec::FramedWrite;
+use tokio_util::codec::LengthDelimitedCodec;
+
+use super::cgroup::Cgroup;
+use super::facts;
+use super::host::Line;
+use super::host::Word;
+use super::session::Session;
+use super::session::Setup;
+use crate::wire::Call;
+use crate::wire::CallId;
+use crate::wire::Fault;
+use crate::wire::Output;
+use crate::wire::PROTOCOL;
+use crate::wire::frame;
+use crate::wire::message::GuestHello;
+use crate::wire::message::HostHello;
+use crate::wire::message::MAX_CALLS;
+use crate::wire::message::ToGuest;
+use crate::wire::message::ToHost;
+
+/// How long the last words may take to be written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Why serving ended other than by the end of the stream.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("open the workspace {path}")]
+    Workspace { path: String, source: io::Error },
+    #[error("read from the host")]
+    Read(#[source] io::Error),
+    #[error("understand the host")]
+    Frame(#[from] frame::Error),
+    #[error("the host speaks protocol {protocol} of build {build}; this guest is {PROTOCOL} of {own_build}")]
+    Mismatch { protocol: u32, build: String, own_build: String },
+    #[error("the first frame of the host is not its hello")]
+    NoHello,
+    #[error("{0}")]
+    Closed(String),
+}
+
+/// Serves calls until the input ends; then everything that was started ends too.
+pub async fn serve<R, W>(input: R, output: W, setup: Setup) -> Result<(), Error>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (outgoing, queue) = mpsc::unbounded_channel();
+    let mut writer = JoinSet::new();
+    writer.spawn(write(output, queue));
+    let result = talk(input, &outgoing, setup).await;
+    if let Err(error) = &result {
+        let _ = outgoing.send(ToHost::Closing { reason: error.to_string() });
+    }
+    drop(outgoing);
+    if result.is_err() {
+        let _ = tokio::time::timeout(LAST_WORDS, writer.join_next()).await;
+    }
+    result
+}
+
+async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<ToHost>, setup: Setup) -> Result<(), Error> {
+    let cgroup = Cgroup::find();
+    let build = setup.build.clone();
+    let facts = facts::find(&setup.workspace, &cgroup);
+    let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
+    let path = setup.workspace.display().to_string();
+    let (fatal, reasons) = mpsc::channel(1);
+    let session = Session::open(setup, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
+    let mut frames = FramedRead::new(input, frame::codec());
+    match frames.next().await {
+        None => return Ok(()),
+        Some(frame) => greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?,
+    }
+    let mut serving = Serving { session: Arc::new(session), outgoing, calls: HashMap::new(), running: JoinSet::new(), reasons };
+    loop {
+        let next = serving.next(&mut frames).await?;
+        if !serving.handle(next)? {
+            return Ok(());
+        }
+    }
+}
+
+fn greet(first: ToGuest, own_build: String) -> Result<(), Error> {
+    match first {
+        ToGuest::Hello(HostHello { protocol, build }) if protocol == PROTOCOL && build == own_build => Ok(()),
+        ToGuest::Hello(HostHello { protocol, build }) => Err(Error::Mismatch { protocol, build, own_build }),
+        _ => Err(Error::NoHello),
+    }
+}
+
+enum Next {
+    Frame(ToGuest),
+    /// The host is gone.
+    End,
+    Done(CallId, Output),
+    Fatal(String),
+    SpawnerGone,
+}
+
+struct Serving<'stream> {
+    session: Arc<Session>,
+    outgoing: &'stream mpsc::UnboundedSender<ToHost>,
+    calls: HashMap<CallId, mpsc::UnboundedSender<Word>>,
+    running: JoinSet<(CallId, Output)>,
+    reasons: mpsc::Receiver<String>,
+}
+
+impl Serving<'_> {
+    async fn next<R: AsyncRead + Unpin>(&mut self, frames: &mut FramedRead<R, LengthDelimitedCodec>) -> Result<Next, Error> {
+        tokio::select! {
+            frame = frames.next() => match frame {
+                Some(frame) => Ok(Next::Frame(frame::decode(&frame.map_err(Error::Read)?)?)),
+                None => Ok(Next::End),
+            },
+            Some(reason) = self.reasons.recv() => Ok(Next::Fatal(reason)),
+            Some(done) = self.running.join_next(), if !self.running.is_empty() => {
+                let (id, output) = done.expect("calls catch their panics and nothing aborts them while this loop runs");
+                Ok(Next::Done(id, output))
+            }
+            () = self.session.spawner.gone() => Ok(Next::SpawnerGone),
+        }
+    }
+
+    /// Acts on what came; returns whether to go on.
+    fn handle(&mut self, next: Next) -> Result<bool, Error> {
+        match next {
+            Next::End => return Ok(false),
+            Next::Fatal(reason) => return Err(Error::Closed(reason)),
+            Next::SpawnerGone => {
+                return Err(Error::Closed("the process that starts commands was killed from inside the sandbox".to_owned()));
+            }
+            Next::Done(id, output) => {
+                self.calls.remove(&id);
+                self.send(ToHost::Done { id, output });
+            }
+            Next::Frame(ToGuest::Hello(_)) => return Err(Error::NoHello),
+            Next::Frame(ToGuest::Call { id, call }) => self.begin(id, call),
+            Next::Frame(ToGuest::Credit { id, bytes }) => self.tell(id, Word::Credit(bytes)),
+            Next::Frame(ToGuest::Input { id, data }) => self.tell(id, Word::Input(data.0)),
+            Next::Frame(ToGuest::Resize { id, rows, columns }) => self.tell(id, Word::Resize { rows, columns }),
+            Next::Frame(ToGuest::Cancel { id }) => self.tell(id, Word::Cancel),
+        }
+        Ok(true)
+    }
+
+    fn begin(&mut self, id: CallId, call: Call) {
+        if self.calls.len() >= MAX_CALLS || self.calls.contains_key(&id) {
+            let problem = if self.calls.contains_key(&id) {
+                "this id is in use".to_owned()
+            } else {
+                format!("{MAX_CALLS} calls are under way; wait for one to end")
+            };
+            let output = Output::Fault(Fault::Invalid { field: "id".to_owned(), problem });
+            return self.send(ToHost::Done { id, output });
+        }
+        // Words come from the host, which is trusted, and it keeps to the windows.
+        let (words, receiver) = mpsc::unbounded_channel();
+        self.calls.insert(id, words);
+        let line = Line::new(id, self.outgoing.clone(), receiver);
+        let session = Arc::clone(&self.session);
+        self.running.spawn(async move {
+            let output = AssertUnwindSafe(session.run(call, line)).catch_unwind().await.unwrap_or_else(|_panic| {
+                Output::Fault(Fault::Io {
+                    doing: "carry out the call".to_owned(),
+                    problem: "the guest failed; this is a bug of Podbay".to_owned(),
+                })
+            });
+            (id, output)
+        });
+    }
+
+    /// Words for a call that has ended meanwhile cross its end on the way; they are dropped.
+    fn tell(&self, id: CallId, word: Word) {
+        if let Some(words) = self.calls.get(&id) {
+            let _ = words.send(word);
+        }
+    }
+
+    fn send(&self, message: ToHost) {
+        // The writer ends only with the stream, which the reader notices too.
+        let _ = self.outgoing.send(message);
+    }
+}
+
+/// Writes what is queued; flushes when there is nothing more to write.
+async fn write<W: AsyncWrite + Unpin>(output: W, mut queue: mpsc::UnboundedReceiver<ToHost>) {
+    let mut frames = FramedWrite::new(output, frame::codec());
+    while let Some(message) = queue.recv().await {
+        if write_all_queued(&mut frames, message, &mut queue).await.is_err() {
+            // The host reads no more; its end of the other direction ends the loop.
+            return;
+        }
+    }
+}
+
+async fn write_all_queued<W: AsyncWrite + Unpin>(
+    frames: &mut FramedWrite<W, LengthDelimitedCodec>,
+    first: ToHost,
+    queue: &mut mpsc::UnboundedReceiver<ToHost>,
+) -> io::Result<()> {
+    frames.feed(encode(&first)).await?;
+    while let Ok(message) = queue.try_recv() {
+        frames.feed(encode(&message)).await?;
+    }
+    SinkExt::<bytes::Bytes>::flush(frames).await
+}
+
+/// Encodes a message. An output too long for a frame becomes a fault, so that the call still has its end.
+fn encode(message: &ToHost) -> bytes::Bytes {
+    let or_fault = |message: &ToHost| match (frame::encode(message), message) {
+        (Err(error), ToHost::Done { id, .. }) => {
+            let fault = Fault::Io { doing: "send the result".to_owned(), problem: error.to_string() };
+            frame::encode(&ToHost::Done { id: *id, output: Output::Fault(fault) })
+        }
+        (result, _) => result,
+    };
+    or_fault(message).expect("only outputs have no bound of their own, and plain data always has a JSON form")
+}

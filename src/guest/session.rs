@@ -1,0 +1,181 @@
+//! What the calls of one stream share.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::cgroup::Cgroup;
+use super::directory::Directories;
+use super::host::Line;
+use super::host::Word;
+use super::order::Report;
+use super::order::Stop;
+use super::pool::Pool;
+use super::process::Control;
+use super::process::Spawner;
+use super::shell::Shell;
+use super::tools;
+use super::tools::Workspace;
+use crate::wire::Call;
+use crate::wire::Fault;
+use crate::wire::Output;
+
+/// How long background commands may take to be gone after KILL.
+const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
+
+/// What a serving process is given at its start.
+#[derive(Debug)]
+pub struct Setup {
+    /// The project's folder, `/workspace` in a box.
+    pub workspace: PathBuf,
+    /// Where the output of background commands goes, `/tmp` in a box.
+    pub scratch: PathBuf,
+    /// `NAME=value`: what every command finds in its environment.
+    pub environment: Vec<Vec<u8>>,
+    pub spawner: Spawner,
+    /// What this end says it is; [`super::build_id`] outside of tests.
+    pub build: String,
+}
+
+pub(super) struct Session {
+    pub(super) directories: Directories,
+    pub(super) scratch: PathBuf,
+    pub(super) environment: Vec<Vec<u8>>,
+    pub(super) spawner: Spawner,
+    pub(super) shell: Option<Shell>,
+    pub(super) cgroup: Cgroup,
+    /// Commands under way, and commands ever started: tells whether one was alone.
+    pub(super) n_running: AtomicUsize,
+    pub(super) n_started: AtomicUsize,
+    workspace: Arc<Workspace>,
+    pool: Pool,
+    background: Mutex<Vec<Background>>,
+    background_ended: Notify,
+    fatal: mpsc::Sender<String>,
+}
+
+/// A command that outlives its call. Dropping this ends it, because its supervisor then finds itself alone.
+struct Background {
+    control: Arc<Control>,
+    _watch: AbortOnDropHandle<()>,
+}
+
+impl Session {
+    /// Opens what the calls need; `fatal` takes the reason why the box must end.
+    pub(super) fn open(setup: Setup, cgroup: Cgroup, fatal: mpsc::Sender<String>) -> io::Result<Self> {
+        Ok(Self {
+            directories: Directories::open(&setup.workspace)?,
+            scratch: setup.scratch,
+            environment: setup.environment,
+            spawner: setup.spawner,
+            shell: Shell::find(),
+            cgroup,
+            n_running: AtomicUsize::new(0),
+            n_started: AtomicUsize::new(0),
+            workspace: Arc::new(Workspace::open(&setup.workspace)?),
+            pool: Pool::start()?,
+            background: Mutex::default(),
+            background_ended: Notify::new(),
+            fatal,
+        })
+    }
+
+    /// Carries out one call.
+    pub(super) async fn run(self: Arc<Self>, call: Call, mut line: Line) -> Output {
+        match call {
+            Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
+            Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
+            call => self.run_file_tool(call, line).await,
+        }
+    }
+
+    async fn run_file_tool(&self, call: Call, mut line: Line) -> Output {
+        let stop = Arc::new(AtomicBool::new(false));
+        let job = {
+            let workspace = Arc::clone(&self.workspace);
+            let stop = Arc::clone(&stop);
+            self.pool.run(move || tools::run(&workspace, &call, &stop))
+        };
+        tokio::pin!(job);
+        loop {
+            let word = tokio::select! {
+                output = &mut job => return output.unwrap_or_else(|| Output::Fault(bug())),
+                word = line.next() => word,
+            };
+            match word {
+                Word::Cancel => {
+                    stop.store(true, Ordering::Relaxed);
+                    // A cancelled call hears nothing more; only its own end is waited for.
+                    return job.await.unwrap_or_else(|| Output::Fault(bug()));
+                }
+                Word::Input(data) => line.consumed(data.len()),
+                Word::Credit(_) | Word::Resize { .. } => {}
+            }
+        }
+    }
+
+    /// Ends the box: something in it is out of our hands.
+    pub(super) fn end_box(&self, reason: String) -> Fault {
+        // One reason is enough; the first one is told.
+        let _ = self.fatal.try_send(reason.clone());
+        Fault::BoxEnded { problem: reason }
+    }
+
+    /// Keeps a background command's supervisor alive until its end, or the session's.
+    pub(super) fn keep(self: &Arc<Self>, control: Control) {
+        let control = Arc::new(control);
+        let session = Arc::downgrade(self);
+        let watched = Arc::clone(&control);
+        let watch = tokio::spawn(async move {
+            while !matches!(watched.next().await, Some(Report::Ended { .. }) | None) {}
+            if let Some(session) = session.upgrade() {
+                session.background().retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
+                session.background_ended.notify_waiters();
+            }
+        });
+        self.background().push(Background { control, _watch: AbortOnDropHandle::new(watch) });
+    }
+
+    /// Ends all background commands and returns how many there were.
+    pub(super) async fn end_background(&self) -> usize {
+        let (n_ended, changed) = {
+            let background = self.background();
+            for kept in background.iter() {
+                kept.control.order(Stop::Kill);
+            }
+            (background.len(), self.background_ended.notified())
+        };
+        tokio::pin!(changed);
+        let all_ended = async {
+            while self.n_background() > 0 {
+                changed.as_mut().await;
+                changed.set(self.background_ended.notified());
+            }
+        };
+        // Whoever waits for a free process is told what comes of it.
+        let _ = tokio::time::timeout(BACKGROUND_ENDS, all_ended).await;
+        n_ended
+    }
+
+    pub(super) fn n_background(&self) -> usize {
+        self.background().len()
+    }
+
+    fn background(&self) -> std::sync::MutexGuard<'_, Vec<Background>> {
+        self.background.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bug() -> Fault {
+    Fault::Io { doing: "carry out the call".to_owned(), problem: "the tool failed unexpectedly; this is a bug of Podbay".to_owned() }
+}

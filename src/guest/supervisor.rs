@@ -1,0 +1,173 @@
+//! One process per call: it starts the command, owns everything that comes of it, and ends it all.
+//!
+//! It is a subreaper in a session of its own: a process that leaves its group, its session or its parent still ends up below it. It
+//! holds no descriptor of the command's, so that an output ends when the last process of the call does.
+
+use std::io;
+use std::io::Read;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::fcntl::OFlag;
+use nix::poll::PollFd;
+use nix::poll::PollFlags;
+use nix::poll::PollTimeout;
+use nix::poll::poll;
+use nix::sys::signal::SigSet;
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SfdFlags;
+use nix::sys::signalfd::SignalFd;
+
+use super::child::Stdio;
+use super::child::become_command;
+use super::family::ask_to_end;
+use super::family::descendants;
+use super::family::end_all;
+use super::family::kill_trees;
+use super::family::own_children;
+use super::order::Order;
+use super::order::Report;
+use super::order::Stage;
+use super::order::Stop;
+use super::unix::Fork;
+use super::unix::Reaped;
+use super::unix::exit_now;
+use super::unix::fork_single_threaded;
+use super::unix::kill;
+use super::unix::reap;
+use super::unix::receive;
+use super::unix::send;
+
+/// How long what a command leaves behind may go on by itself: the end of `tee >(sort)` belongs to the output.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// Between two rounds of KILL.
+const KILL_PAUSE: Duration = Duration::from_millis(5);
+
+/// How long a supervisor without its serving process tries to end what it owns.
+const ORPHANED: Duration = Duration::from_secs(10);
+
+/// Runs the order to its end, in a process forked for it alone.
+pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
+    match start(order, stdio) {
+        Ok((pid, signals)) => {
+            tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
+            watch(pid, &signals, control);
+            exit_now(0)
+        }
+        Err(report) => {
+            tell(control, report);
+            exit_now(0)
+        }
+    }
+}
+
+fn start(order: &Order, stdio: Stdio) -> Result<(i32, SignalFd), Report> {
+    let failed = |stage| move |error: io::Error| Report::Failed { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) };
+    let prepare = || -> io::Result<_> {
+        nix::unistd::setsid()?;
+        nix::sys::prctl::set_child_subreaper(true)?;
+        let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        let (failure, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        Ok((signals, failure, writer))
+    };
+    let (signals, failure, writer) = prepare().map_err(failed(Stage::Prepare))?;
+    let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
+        Fork::Child => become_command(order, &stdio, &writer),
+        Fork::Parent(pid) => pid,
+    };
+    drop(writer);
+    drop(stdio);
+    // The pipe closes when the program is executed; before that it carries why it could not be.
+    let mut told = Vec::new();
+    std::fs::File::from(failure).read_to_end(&mut told).map_err(failed(Stage::Prepare))?;
+    match Report::decode(&told) {
+        Some(report) => Err(report),
+        None => Ok((pid, signals)),
+    }
+}
+
+/// What is known of a running call.
+#[derive(Default)]
+struct Watch {
+    status: Option<i32>,
+    /// Until when survivors may go on by themselves.
+    linger: Option<Instant>,
+    n_survivors: usize,
+    killing: bool,
+}
+
+/// Waits for the end of everything and reports it.
+fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
+    let mut watch = Watch::default();
+    loop {
+        while let Ok(Some(_)) = signals.read_signal() {}
+        loop {
+            match reap() {
+                Reaped::Ended(ended) if ended.pid == main => {
+                    watch.status = Some(ended.status);
+                    watch.linger = Some(Instant::now() + LINGER);
+                }
+                Reaped::Ended(_) => {}
+                Reaped::Running => break,
+                Reaped::NoChildren => {
+                    let status = watch.status.unwrap_or(libc::SIGKILL);
+                    tell(control, Report::Ended { status, n_survivors: watch.n_survivors as i32 });
+                    return;
+                }
+            }
+        }
+        if !watch.killing && watch.linger.is_some_and(|end| Instant::now() >= end) {
+            watch.killing = true;
+            watch.n_survivors = descendants().len();
+        }
+        if watch.killing {
+            if watch.status.is_none() {
+                // The whole group at once: the kernel lets none of it fork meanwhile.
+                kill(-main, libc::SIGKILL);
+            }
+            kill_trees(own_children);
+        }
+        let pause = if watch.killing { Some(KILL_PAUSE) } else { watch.linger.map(|end| end.saturating_duration_since(Instant::now())) };
+        match wait(signals, control, pause) {
+            Some(Told::Stop(Stop::Term)) => ask_to_end(),
+            Some(Told::Stop(Stop::Kill)) => watch.killing = true,
+            Some(Told::Alone) => {
+                end_all(ORPHANED, |_| {});
+                return;
+            }
+            None => {}
+        }
+    }
+}
+
+enum Told {
+    Stop(Stop),
+    /// The serving process is gone.
+    Alone,
+}
+
+/// Waits for a signal, a word from the serving process or the end of the pause.
+fn wait(signals: &SignalFd, control: &OwnedFd, pause: Option<Duration>) -> Option<Told> {
+    let timeout =
+        pause.map_or(PollTimeout::NONE, |pause| PollTimeout::try_from(pause + Duration::from_millis(1)).unwrap_or(PollTimeout::MAX));
+    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(control.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, timeout).ok()?;
+    if fds[1].revents().is_none_or(|events| events.is_empty()) {
+        return None;
+    }
+    let mut buffer = [0; 1];
+    match receive(control.as_fd(), &mut buffer) {
+        Ok((0, _)) => Some(Told::Alone),
+        Ok(_) => Stop::decode(buffer[0]).map(Told::Stop),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => None,
+        Err(_) => Some(Told::Alone),
+    }
+}
+
+/// Sends a report; where nobody listens any more, the end of the control socket is noticed anyway.
+pub(super) fn tell(control: &OwnedFd, report: Report) {
+    let _ = send(control.as_fd(), &report.encode(), &[]);
+}

@@ -1,0 +1,275 @@
+//! `bash`: one shell command, whose directory the next one inherits.
+
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::fcntl::OFlag;
+use tokio::time::Instant;
+
+use crate::guest::child::Stdio;
+use crate::guest::command;
+use crate::guest::command::Input;
+use crate::guest::command::Plan;
+use crate::guest::directory::Directory;
+use crate::guest::host::Line;
+use crate::guest::host::Word;
+use crate::guest::order::Order;
+use crate::guest::order::Report;
+use crate::guest::session::Session;
+use crate::guest::shell::Shell;
+use crate::guest::stdio::Pipe;
+use crate::wire::Bash;
+use crate::wire::BytesPath;
+use crate::wire::CommandEnded;
+use crate::wire::End;
+use crate::wire::Fault;
+use crate::wire::Output;
+use crate::wire::message::CHUNK;
+use crate::wire::message::Stream;
+
+/// The kernel takes no argument of 128 KiB or more.
+const MAX_COMMAND: usize = 120 * 1024;
+
+/// How long a background command is watched for an early end.
+const EARLY: Duration = Duration::from_millis(150);
+
+/// Longest path a command can report.
+const MAX_REPORT: usize = 4097;
+
+pub(in crate::guest) async fn run(session: &Arc<Session>, bash: Bash, line: &mut Line) -> Output {
+    let result = if bash.background { run_in_background(session, &bash, line).await } else { run_to_end(session, &bash, line).await };
+    match result {
+        Ok(ended) => Output::Command(ended),
+        Err(fault) => Output::Fault(fault),
+    }
+}
+
+async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<CommandEnded, Fault> {
+    let Ready { shell, directory, environment } = prepare(session, bash)?;
+    let (source, stdout) = pipe()?;
+    let (report_reader, report_writer) = pipe()?;
+    let order = Order {
+        argv: shell.reporting(&bash.command),
+        program: shell.path.clone().into_bytes(),
+        environment,
+        terminal: false,
+        report: shell.report_descriptor(),
+    };
+    let plan = Plan {
+        order,
+        stdio: Stdio {
+            stdin: null()?,
+            stderr: stdout.try_clone().map_err(cannot_prepare)?,
+            stdout,
+            directory: directory.fd,
+            report: Some(report_writer),
+        },
+        sources: vec![(Pipe::new(source).map_err(cannot_prepare)?, Stream::Stdout)],
+        input: Input::Nowhere,
+        timeout: Some(Duration::from_millis(bash.timeout_ms)),
+        grace: Duration::from_millis(bash.grace_ms),
+        stream_bytes: bash.stream_bytes,
+        tail_bytes: bash.tail_bytes,
+    };
+    let mut ended = command::run(session, line, plan).await?;
+    if let Some(left_off) = read_report(report_reader) {
+        session.directories.left_off(&left_off);
+    }
+    ended.working_directory = Some(session.directories.current());
+    ended.note = join([directory.note, ended.note]);
+    Ok(ended)
+}
+
+/// Reads where the shell left off. It has ended, so that all it wrote is there; a command that wrote more gets nothing.
+fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
+    let pipe = Pipe::new(reader).ok()?;
+    let mut buffer = vec![0; MAX_REPORT];
+    let length = pipe.read_now(&mut buffer).ok()?;
+    buffer.truncate(length);
+    (buffer.last() == Some(&b'\n')).then_some(buffer)
+}
+
+async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line) -> Result<CommandEnded, Fault> {
+    let began = Instant::now();
+    let Ready { shell, directory, environment } = prepare(session, bash)?;
+    let (path, file) = make_log(&session.scratch, line)?;
+    let order =
+        Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, terminal: false, report: 0 };
+    let stdout = OwnedFd::from(file);
+    let stdio =
+        Stdio { stdin: null()?, stderr: stdout.try_clone().map_err(cannot_prepare)?, stdout, directory: directory.fd, report: None };
+    let mut started = command::start(session, &order, stdio).await?;
+    let note = started.note.take();
+    let shown = BytesPath::from(path.as_path());
+    let (end, n_survivors, what) = match early_end(&started.control, line).await {
+        None => {
+            session.keep(started.control);
+            (
+                End::Running { pid: started.pid },
+                0,
+                format!("its output goes to {shown}; it ends with the sandbox or by `kill {}`", started.pid),
+            )
+        }
+        Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
+        Some(Early::Ended { status, n_survivors }) => (how(status), n_survivors, early_note(&shown, n_survivors)),
+        Some(Early::Lost) => {
+            let problem = "its supervisor was killed from inside the sandbox".to_owned();
+            return Err(Fault::Io { doing: "run the command in the background".to_owned(), problem });
+        }
+    };
+    let (output_bytes, n_sent) = if matches!(end, End::Running { .. }) { (0, 0) } else { send_log(&path, bash.stream_bytes, line) };
+    Ok(CommandEnded {
+        end,
+        limit: None,
+        working_directory: Some(session.directories.current()),
+        output_bytes,
+        omitted_bytes: output_bytes - n_sent,
+        n_survivors,
+        duration_ms: began.elapsed().as_millis() as u64,
+        note: join([directory.note, note, Some(what)]),
+    })
+}
+
+fn join<const N: usize>(notes: [Option<String>; N]) -> Option<String> {
+    notes.into_iter().flatten().reduce(|all, note| format!("{all}; {note}"))
+}
+
+fn early_note(path: &BytesPath, n_survivors: u32) -> String {
+    if n_survivors == 0 {
+        format!("it ended at once; its output is in {path}")
+    } else {
+        format!(
+            "it ended at once, and the processes it had left running were ended with it: leave out the `&`, background does that; its output is in {path}"
+        )
+    }
+}
+
+fn how(status: i32) -> End {
+    use std::os::unix::process::ExitStatusExt;
+    let status = std::process::ExitStatus::from_raw(status);
+    match status.code() {
+        Some(code) => End::Exited { code },
+        None => End::Signaled { signal: status.signal().unwrap_or(libc::SIGKILL) },
+    }
+}
+
+enum Early {
+    Ended { status: i32, n_survivors: u32 },
+    Cancelled,
+    Lost,
+}
+
+/// Watches a background command for a moment: one that cannot work mostly says so at once.
+async fn early_end(control: &crate::guest::process::Control, line: &mut Line) -> Option<Early> {
+    enum Next {
+        Report(Option<Report>),
+        Word(Word),
+        Time,
+    }
+    let watched_until = Instant::now() + EARLY;
+    loop {
+        let next = tokio::select! {
+            report = control.next() => Next::Report(report),
+            word = line.next() => Next::Word(word),
+            () = tokio::time::sleep_until(watched_until) => Next::Time,
+        };
+        match next {
+            Next::Report(Some(Report::Ended { status, n_survivors })) => {
+                return Some(Early::Ended { status, n_survivors: n_survivors as u32 });
+            }
+            Next::Report(Some(_)) => {}
+            Next::Report(None) => return Some(Early::Lost),
+            // The control socket closes when this returns, and the supervisor then ends everything.
+            Next::Word(Word::Cancel) => return Some(Early::Cancelled),
+            Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
+            Next::Word(Word::Input(data)) => line.consumed(data.len()),
+            Next::Word(Word::Resize { .. }) => {}
+            Next::Time => return None,
+        }
+    }
+}
+
+/// Makes a file of its own for the output, where the command may write and nothing else is.
+fn make_log(scratch: &Path, line: &Line) -> Result<(PathBuf, File), Fault> {
+    let id = line.id().0;
+    let mut number = 0_u32;
+    loop {
+        let name = if number == 0 { format!("podbay-background-{id}.log") } else { format!("podbay-background-{id}-{number}.log") };
+        let path = scratch.join(name);
+        match File::options().append(true).create_new(true).mode(0o600).custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW).open(&path) {
+            Ok(file) => return Ok((path, file)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            Err(error) => {
+                let doing = format!("make {} for the output", path.display());
+                return Err(Fault::Io { doing, problem: error.to_string() });
+            }
+        }
+    }
+}
+
+/// Sends the start of a short log, as far as the credit at hand goes; returns its size and how much was sent.
+fn send_log(path: &Path, limit: u64, line: &mut Line) -> (u64, u64) {
+    // The command could have put something else in its place: no waiting for a FIFO, no following of links.
+    let Ok(file) = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path) else {
+        return (0, 0);
+    };
+    let Ok(metadata) = file.metadata() else { return (0, 0) };
+    if !metadata.is_file() {
+        return (0, 0);
+    }
+    let mut text = Vec::new();
+    if file.take(limit.min(CHUNK as u64).min(line.room() as u64)).read_to_end(&mut text).is_err() || text.is_empty() {
+        return (metadata.len(), 0);
+    }
+    let n_sent = text.len() as u64;
+    line.chunk(Stream::Stdout, text);
+    (metadata.len().max(n_sent), n_sent)
+}
+
+struct Ready<'session> {
+    shell: &'session Shell,
+    directory: Directory,
+    environment: Vec<Vec<u8>>,
+}
+
+fn prepare<'session>(session: &'session Session, bash: &Bash) -> Result<Ready<'session>, Fault> {
+    if bash.command.len() > MAX_COMMAND {
+        let problem =
+            format!("{} bytes are more than the {MAX_COMMAND} a command may have; write a script file and run that", bash.command.len());
+        return Err(Fault::Invalid { field: "command".to_owned(), problem });
+    }
+    if bash.command.contains('\0') {
+        return Err(Fault::Invalid { field: "command".to_owned(), problem: "holds a NUL byte, which no shell takes".to_owned() });
+    }
+    let shell = session.shell.as_ref().ok_or_else(no_shell)?;
+    let directory = match &bash.working_directory {
+        Some(path) => session.directories.resolve(path)?,
+        None => session.directories.open_current()?,
+    };
+    let mut environment = session.environment.clone();
+    environment.push(b"TERM=dumb".to_vec());
+    Ok(Ready { shell, directory, environment })
+}
+
+pub(super) fn no_shell() -> Fault {
+    Fault::NotStarted { problem: "this image has neither bash nor sh; use the file tools, or an image with a shell".to_owned() }
+}
+
+pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
+    nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| cannot_prepare(errno.into()))
+}
+
+fn null() -> Result<OwnedFd, Fault> {
+    File::open("/dev/null").map(OwnedFd::from).map_err(cannot_prepare)
+}
+
+pub(super) fn cannot_prepare(error: io::Error) -> Fault {
+    Fault::NotStarted { problem: format!("its pipes cannot be made: {error}") }
+}

@@ -1,0 +1,101 @@
+//! `podbay sh`: a program of the person's own, with a terminal or with three pipes.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use super::bash::cannot_prepare;
+use super::bash::no_shell;
+use super::bash::pipe;
+use crate::guest::child::Stdio;
+use crate::guest::command;
+use crate::guest::command::Input;
+use crate::guest::command::Plan;
+use crate::guest::host::Line;
+use crate::guest::order::Order;
+use crate::guest::pty::open_pty;
+use crate::guest::session::Session;
+use crate::guest::stdio::Pipe;
+use crate::wire::BytesPath;
+use crate::wire::CommandEnded;
+use crate::wire::Exec;
+use crate::wire::Fault;
+use crate::wire::Output;
+use crate::wire::Terminal;
+use crate::wire::message::Stream;
+
+/// Most bytes of all arguments together.
+const MAX_ARGUMENTS: usize = 120 * 1024;
+
+/// Longest name of a kind of terminal.
+const MAX_KIND: usize = 64;
+
+pub(in crate::guest) async fn run(session: &Session, exec: Exec, line: &mut Line) -> Output {
+    match run_to_end(session, &exec, line).await {
+        Ok(ended) => Output::Command(ended),
+        Err(fault) => Output::Fault(fault),
+    }
+}
+
+async fn run_to_end(session: &Session, exec: &Exec, line: &mut Line) -> Result<CommandEnded, Fault> {
+    let directory = match &exec.working_directory {
+        Some(path) => session.directories.resolve(path)?.fd,
+        None => session.directories.open_root()?,
+    };
+    let order = order(session, exec)?;
+    let (stdio, sources, input) = match &exec.terminal {
+        Some(terminal) => {
+            let pty = open_pty(terminal.rows, terminal.columns)
+                .map_err(|error| Fault::NotStarted { problem: format!("its terminal cannot be opened: {error}") })?;
+            let copy = || pty.slave.as_fd().try_clone_to_owned().map_err(cannot_prepare);
+            let stdio = Stdio { stdin: copy()?, stdout: copy()?, stderr: copy()?, directory, report: None };
+            (stdio, vec![(Pipe::new(pty.master).map_err(cannot_prepare)?, Stream::Stdout)], Input::Terminal)
+        }
+        None => {
+            let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
+            let sources = [(out, Stream::Stdout), (err, Stream::Stderr)]
+                .into_iter()
+                .map(|(fd, stream)| Ok((Pipe::new(fd).map_err(cannot_prepare)?, stream)))
+                .collect::<Result<_, Fault>>()?;
+            let stdio = Stdio { stdin, stdout, stderr, directory, report: None };
+            (stdio, sources, Input::Pipe(Pipe::new(feed).map_err(cannot_prepare)?))
+        }
+    };
+    let plan = Plan {
+        order,
+        stdio,
+        sources,
+        input,
+        timeout: exec.timeout_ms.map(Duration::from_millis),
+        grace: Duration::from_millis(exec.grace_ms),
+        stream_bytes: u64::MAX,
+        tail_bytes: 0,
+    };
+    command::run(session, line, plan).await
+}
+
+fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
+    let mut environment = session.environment.clone();
+    environment.push(terminal_kind(exec.terminal.as_ref()));
+    let terminal = exec.terminal.is_some();
+    if exec.argv.is_empty() {
+        let shell = session.shell.as_ref().ok_or_else(no_shell)?;
+        return Ok(Order { argv: shell.login(), program: shell.path.clone().into_bytes(), environment, terminal, report: 0 });
+    }
+    let argv: Vec<Vec<u8>> = exec.argv.iter().map(BytesPath::as_bytes).map(<[u8]>::to_vec).collect();
+    let invalid = |problem: &str| Fault::Invalid { field: "argv".to_owned(), problem: problem.to_owned() };
+    if argv.iter().map(|word| word.len() + 16).sum::<usize>() > MAX_ARGUMENTS {
+        return Err(invalid("the arguments are longer than 120 KiB together"));
+    }
+    if argv.iter().any(|word| word.contains(&0)) {
+        return Err(invalid("holds a NUL byte, which no program can be given"));
+    }
+    Ok(Order { argv, program: Vec::new(), environment, terminal, report: 0 })
+}
+
+/// The person's own kind of terminal, if it is a plain name; it is only a look-up key for programs in the box.
+fn terminal_kind(terminal: Option<&Terminal>) -> Vec<u8> {
+    let kind = terminal.map_or("dumb", |terminal| terminal.kind.as_str());
+    let is_plain =
+        !kind.is_empty() && kind.len() <= MAX_KIND && kind.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+.".contains(&byte));
+    format!("TERM={}", if is_plain { kind } else { "xterm" }).into_bytes()
+}

@@ -1,0 +1,162 @@
+//! The few system calls that the standard library and nix do not wrap as we need them.
+
+use std::io;
+use std::io::IoSlice;
+use std::io::IoSliceMut;
+use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::FromRawFd;
+use std::os::fd::OwnedFd;
+use std::os::fd::RawFd;
+
+use nix::errno::Errno;
+use nix::sys::signal::SigSet;
+use nix::sys::signal::SigmaskHow;
+use nix::sys::signal::sigprocmask;
+use nix::sys::socket::ControlMessage;
+use nix::sys::socket::ControlMessageOwned;
+use nix::sys::socket::MsgFlags;
+use nix::sys::socket::recvmsg;
+use nix::sys::socket::sendmsg;
+use tokio::io::unix::AsyncFd;
+
+/// A process that ended, with the status word of `wait`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ended {
+    pub(super) pid: i32,
+    pub(super) status: i32,
+}
+
+/// What `reap` found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reaped {
+    Ended(Ended),
+    /// There are children, but none has ended.
+    Running,
+    NoChildren,
+}
+
+/// Which side of a fork this is.
+pub(super) enum Fork {
+    Parent(i32),
+    Child,
+}
+
+/// Forks a process that has one thread.
+///
+/// With one thread the child may allocate and call whatever it likes; so this refuses to run in a process with more.
+#[expect(unsafe_code, reason = "fork has no safe form")]
+pub(super) fn fork_single_threaded() -> io::Result<Fork> {
+    // SAFETY: callers are the guest's start before any thread exists, the spawner and the supervisor, which never make threads.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Fork::Child),
+        pid => Ok(Fork::Parent(pid)),
+    }
+}
+
+/// Takes one ended child, without waiting.
+///
+/// nix's form fails for a child that a real-time signal killed, which any command can arrange.
+#[expect(unsafe_code, reason = "raw waitpid")]
+pub(super) fn reap() -> Reaped {
+    let mut status = 0;
+    // SAFETY: `status` is a valid place for the call's result.
+    match unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) } {
+        0 => Reaped::Running,
+        -1 => Reaped::NoChildren,
+        pid => Reaped::Ended(Ended { pid, status }),
+    }
+}
+
+/// Sends a signal; a process that is gone already is none of our worries.
+#[expect(unsafe_code, reason = "raw kill: signal numbers that nix does not name must pass")]
+pub(super) fn kill(pid: i32, signal: i32) {
+    // SAFETY: kill takes plain numbers.
+    unsafe { libc::kill(pid, signal) };
+}
+
+/// Ends this process at once, without running exit handlers or flushing what a fork copied.
+#[expect(unsafe_code, reason = "_exit has no safe form")]
+pub(super) fn exit_now(code: i32) -> ! {
+    // SAFETY: never returns, touches nothing.
+    unsafe { libc::_exit(code) }
+}
+
+/// Closes every file descriptor from `first` on.
+#[expect(unsafe_code, reason = "close_range closes descriptors that Rust may believe to own")]
+pub(super) fn close_from(first: RawFd) {
+    // SAFETY: used only between fork and exec (or `_exit`) on descriptors that nothing of this process uses again.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    if done != 0 {
+        // A kernel before 5.9, or a filter that does not know the call: close them one by one.
+        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).map_or(4096, |(soft, _)| soft.min(1 << 20));
+        for fd in first..limit as RawFd {
+            // SAFETY: as above.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+/// Blocks every signal that can be blocked, for this thread and all that come from it.
+pub(super) fn block_signals() -> io::Result<()> {
+    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?)
+}
+
+/// Turns off, or on again, that others of this user may look into this process.
+pub(super) fn set_dumpable(dumpable: bool) -> io::Result<()> {
+    Ok(nix::sys::prctl::set_dumpable(dumpable)?)
+}
+
+/// Sends one message with file descriptors.
+pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[RawFd]) -> io::Result<()> {
+    let rights = [ControlMessage::ScmRights(fds)];
+    let control = if fds.is_empty() { &rights[..0] } else { &rights[..] };
+    sendmsg::<()>(socket.as_raw_fd(), &[IoSlice::new(bytes)], control, MsgFlags::MSG_NOSIGNAL, None)?;
+    Ok(())
+}
+
+/// Receives one message into `buffer`; returns its length and descriptors. Length 0 means that the other side is gone.
+pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut space = nix::cmsg_space!([RawFd; MAX_FDS]);
+    let mut slices = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut slices, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let mut fds = Vec::new();
+    for control in message.cmsgs()? {
+        if let ControlMessageOwned::ScmRights(received) = control {
+            fds.extend(received.into_iter().map(own));
+        }
+    }
+    if message.flags.intersects(MsgFlags::MSG_TRUNC | MsgFlags::MSG_CTRUNC) {
+        return Err(Errno::EMSGSIZE.into());
+    }
+    Ok((message.bytes, fds))
+}
+
+/// Most descriptors in one message.
+pub(super) const MAX_FDS: usize = 8;
+
+/// Takes over a descriptor that the kernel just made for us.
+#[expect(unsafe_code, reason = "the kernel hands descriptors as numbers")]
+pub(super) fn own(fd: RawFd) -> OwnedFd {
+    // SAFETY: callers pass a descriptor that was just received or opened and that nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Makes reads and writes on `fd` return instead of wait.
+pub(super) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
+    use nix::fcntl::FcntlArg;
+    use nix::fcntl::OFlag;
+    use nix::fcntl::fcntl;
+    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
+    fcntl(&fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// Lets the runtime wait for a descriptor that `fd` owns for as long as it lives.
+#[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays the same")]
+pub(super) fn watch<T: AsFd + AsRawFd + 'static>(fd: T) -> io::Result<AsyncFd<T>> {
+    // SAFETY: used with `OwnedFd`, `File` and `SignalFd`, which own one descriptor and never exchange it.
+    Ok(unsafe { AsyncFd::register(fd) }?)
+}

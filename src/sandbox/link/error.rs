@@ -1,0 +1,123 @@
+//! What can go wrong on the line, in words that hold nothing the guest could have put there unfiltered.
+
+use std::fmt::Write;
+use std::io;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::wire::Call;
+use crate::wire::frame;
+use crate::wire::message::MAX_CALLS;
+
+/// Most characters of a guest's own words in an error.
+const MAX_WORDS: usize = 500;
+
+/// Why something on the line could not be done.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("greet the sandbox: no hello within {within:?}")]
+    NoHello { within: Duration },
+    #[error("greet the sandbox: {reason}")]
+    Greet { reason: Reason },
+    #[error("greet the sandbox: it speaks protocol {theirs}, this podbay speaks {ours}; start the sandbox anew")]
+    Protocol { ours: u32, theirs: u32 },
+    #[error("greet the sandbox: it runs build {theirs}, this podbay is build {ours}; start the sandbox anew")]
+    Build { ours: String, theirs: String },
+    #[error("{doing}: cancelled")]
+    Cancelled { doing: String },
+    #[error("{doing}: {reason}")]
+    Ended { doing: String, reason: Reason },
+    #[error("{doing}: the call has ended already")]
+    CallEnded { doing: String },
+    #[error("{doing}: did not end within {after:?} and was stopped")]
+    TimedOut { doing: String, after: Duration },
+    #[error("{doing}: the sandbox did not answer within {after:?} after the call was cancelled")]
+    Unresponsive { doing: String, after: Duration },
+    #[error("{doing}: {MAX_CALLS} calls are under way already")]
+    TooManyCalls { doing: String },
+    #[error("{doing}: the call is longer than one frame may be ({bytes} bytes)")]
+    TooLong { doing: String, bytes: usize },
+}
+
+/// Why a stream has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Reason {
+    #[error("this end closed the stream")]
+    Closed,
+    #[error("the sandbox ended the stream; it was stopped or removed, or its guest was killed")]
+    EndOfStream,
+    #[error("the stream broke: {0}")]
+    Broken(String),
+    #[error("the sandbox broke the protocol: {0}")]
+    Protocol(String),
+    /// In the guest's own words, made harmless.
+    #[error("the sandbox ended itself: {0}")]
+    Closing(String),
+}
+
+impl Reason {
+    pub(super) fn from_read(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::InvalidData {
+            return Self::Protocol(format!("a frame is longer than {} bytes", frame::MAX_FRAME));
+        }
+        // A frame cut off by the end of the stream arrives as an error of this kind too.
+        if error.kind() == io::ErrorKind::UnexpectedEof || error.to_string().contains("remaining on stream") {
+            return Self::Broken("it ended in the middle of a frame".to_owned());
+        }
+        Self::Broken(error.to_string())
+    }
+
+    pub(super) fn from_frame(error: &frame::Error) -> Self {
+        // The parser's message can quote what it met.
+        let source = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        Self::Protocol(format!("a frame is not what the protocol says: {}", harmless(&source, 200)))
+    }
+
+    pub(super) fn from_closing(reason: &str) -> Self {
+        Self::Closing(harmless(reason, MAX_WORDS))
+    }
+}
+
+/// Returns the text without anything that a terminal could act on, and cut.
+pub(super) fn harmless(text: &str, limit: usize) -> String {
+    let mut out = String::new();
+    for (at, character) in text.chars().enumerate() {
+        if at == limit {
+            out.push('…');
+            break;
+        }
+        if character == ' ' || character.is_alphanumeric() || character.is_ascii_punctuation() {
+            out.push(character);
+        } else {
+            let _ = write!(out, "{}", character.escape_unicode());
+        }
+    }
+    out
+}
+
+/// Names a call in an error.
+pub(super) fn describe(call: &Call) -> String {
+    let path = |path: &crate::wire::BytesPath| harmless(&path.to_text(), 200);
+    match call {
+        Call::ReadFile(read) => format!("read {}", read.path.as_ref().map_or_else(|| "files".to_owned(), path)),
+        Call::WriteFile(write) => format!("write {}", path(&write.path)),
+        Call::EditFile(edit) => format!("edit {}", path(&edit.path)),
+        Call::ListDirectory(list) => format!("list {}", path(&list.path)),
+        Call::Glob(glob) => format!("find {}", harmless(&glob.pattern, 100)),
+        Call::Grep(grep) => format!("search for {}", harmless(&grep.pattern, 100)),
+        Call::Bash(bash) => format!("run `{}`", harmless(bash.command.lines().next().unwrap_or_default(), 100)),
+        Call::Exec(exec) => format!("run {}", exec.argv.first().map_or_else(|| "the shell".to_owned(), path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_guest_cannot_reach_a_terminal_as_they_are() {
+        assert_eq!(harmless("a\x1b]0;t\x07b\u{202e}c", 100), "a\\u{1b}]0;t\\u{7}b\\u{202e}c");
+        assert_eq!(harmless("abcdef", 3), "abc…");
+    }
+}

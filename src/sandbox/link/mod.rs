@@ -1,0 +1,180 @@
+//! The host's end of the wall: one attached stream into a box, many calls.
+//!
+//! Every byte that comes is hostile. Frames, counts and queues have bounds; what nobody asked for is dropped and counted; a guest that
+//! breaks the rules loses its stream and never more than that. What the outputs mean is for others.
+//!
+//! Start with [`Link::connect`] and [`Link::call`]; `open.rs` is the form for a person at a terminal, `traffic.rs` what both share.
+
+mod error;
+mod open;
+mod traffic;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::time::Instant;
+use tokio_util::codec::FramedRead;
+use tokio_util::codec::FramedWrite;
+use tokio_util::sync::CancellationToken;
+
+pub use self::error::Error;
+pub use self::error::Reason;
+pub use self::open::CallInput;
+pub use self::open::CallUpdate;
+pub use self::open::OpenCall;
+use self::traffic::Traffic;
+use crate::wire::Call;
+use crate::wire::Output;
+use crate::wire::PROTOCOL;
+use crate::wire::frame;
+use crate::wire::message::Facts;
+use crate::wire::message::GuestHello;
+use crate::wire::message::HostHello;
+use crate::wire::message::Stream;
+use crate::wire::message::ToGuest;
+use crate::wire::message::ToHost;
+
+/// How long a call may take to end after it was cancelled, beside its own grace.
+const CANCELLED: Duration = Duration::from_secs(5);
+
+/// Names that a hello may tell.
+const MAX_NAMES: usize = 256;
+
+/// The line into one box; clones share it. It ends with the last clone.
+#[derive(Clone, Debug)]
+pub struct Link {
+    traffic: Arc<Traffic>,
+}
+
+impl Link {
+    /// Greets the guest on a stream just attached; `build` is our own.
+    pub async fn connect<S>(stream: S, build: &str, deadline: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Error>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let (reader, writer) = tokio::io::split(stream);
+        let mut frames = FramedRead::new(reader, frame::codec());
+        let mut sink = FramedWrite::new(writer, frame::codec());
+        let greeting = greet(&mut frames, &mut sink, build);
+        let facts = tokio::select! {
+            facts = tokio::time::timeout(deadline, greeting) => facts.map_err(|_elapsed| Error::NoHello { within: deadline })??,
+            () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
+        };
+        Ok((Link { traffic: Traffic::start(frames, sink) }, facts))
+    }
+
+    /// Carries out one call; `on_chunk` gets its output as it comes.
+    ///
+    /// Cancelled, it waits for the guest's word that everything of the call has ended. The deadline is for a guest that does not answer;
+    /// the limits of a command itself are in the call.
+    pub async fn call(
+        &self,
+        call: Call,
+        mut on_chunk: impl FnMut(Stream, &[u8]) + Send,
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Output, Error> {
+        enum Next {
+            Update(Option<CallUpdate>),
+            Cancelled,
+            Time,
+        }
+
+        let doing = error::describe(&call);
+        let bound = grace(&call) + CANCELLED;
+        let mut open = self.open(call)?;
+        let mut ends_at = Instant::now() + deadline;
+        let mut is_late = false;
+        let mut is_cancelled = false;
+        loop {
+            let next = tokio::select! {
+                update = open.recv() => Next::Update(update),
+                () = cancel.cancelled(), if !is_cancelled => Next::Cancelled,
+                () = tokio::time::sleep_until(ends_at) => Next::Time,
+            };
+            match next {
+                Next::Update(Some(CallUpdate::Chunk { stream, data })) => on_chunk(stream, &data),
+                Next::Update(Some(CallUpdate::Done(_))) if is_late => return Err(Error::TimedOut { doing, after: deadline }),
+                Next::Update(Some(CallUpdate::Done(output))) => return Ok(output),
+                Next::Update(None) => return Err(Error::Ended { doing, reason: self.ended().unwrap_or(Reason::EndOfStream) }),
+                Next::Cancelled => {
+                    is_cancelled = true;
+                    ends_at = ends_at.min(Instant::now() + bound);
+                    open.cancel();
+                }
+                Next::Time if is_cancelled => return Err(Error::Unresponsive { doing, after: bound }),
+                Next::Time => {
+                    (is_late, is_cancelled) = (true, true);
+                    ends_at = Instant::now() + bound;
+                    open.cancel();
+                }
+            }
+        }
+    }
+
+    /// Begins a call whose output, input and terminal the caller drives.
+    pub fn open(&self, call: Call) -> Result<OpenCall, Error> {
+        OpenCall::begin(&self.traffic, call)
+    }
+
+    /// Returns why the stream has ended; `None`: it has not.
+    pub fn ended(&self) -> Option<Reason> {
+        self.traffic.ended()
+    }
+
+    /// Waits for the end of the stream.
+    pub async fn wait_ended(&self) -> Reason {
+        self.traffic.wait_ended().await
+    }
+
+    /// Ends the stream now; a guest that serves it ends everything it started.
+    pub fn close(&self) {
+        self.traffic.end(Reason::Closed);
+    }
+}
+
+async fn greet<R, W>(
+    frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>,
+    sink: &mut FramedWrite<W, tokio_util::codec::LengthDelimitedCodec>,
+    build: &str,
+) -> Result<Facts, Error>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned() });
+    let hello = frame::encode(&hello).map_err(|source| Error::Greet { reason: Reason::Protocol(source.to_string()) })?;
+    let broken = |reason| Error::Greet { reason };
+    // A guest that refused to start may be gone before it reads; what it said is worth more than that it is gone.
+    let sent = sink.send(hello).await;
+    let first = match frames.next().await {
+        Some(Ok(first)) => first,
+        Some(Err(error)) => return Err(broken(Reason::from_read(&error))),
+        None => return Err(broken(sent.err().map_or(Reason::EndOfStream, |error| Reason::Broken(error.to_string())))),
+    };
+    match frame::decode(&first) {
+        Ok(ToHost::Hello(GuestHello { protocol, .. })) if protocol != PROTOCOL => Err(Error::Protocol { ours: PROTOCOL, theirs: protocol }),
+        Ok(ToHost::Hello(hello)) if hello.build != build => {
+            Err(Error::Build { ours: build.to_owned(), theirs: error::harmless(&hello.build, 64) })
+        }
+        Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.len() > MAX_NAMES => {
+            Err(broken(Reason::Protocol("the hello tells more names than it may".to_owned())))
+        }
+        Ok(ToHost::Hello(hello)) => Ok(hello.facts),
+        Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),
+        Ok(_) => Err(broken(Reason::Protocol("the first frame is not a hello".to_owned()))),
+        Err(error) => Err(broken(Reason::from_frame(&error))),
+    }
+}
+
+fn grace(call: &Call) -> Duration {
+    Duration::from_millis(match call {
+        Call::Bash(bash) => bash.grace_ms,
+        Call::Exec(exec) => exec.grace_ms,
+        _ => 0,
+    })
+}

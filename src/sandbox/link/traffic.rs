@@ -1,0 +1,295 @@
+//! What goes over the stream: a task that reads, one that writes, and what both know.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use futures::SinkExt;
+use futures::StreamExt;
+use tokio::io::AsyncRead;
+use tokio::io::AsyncWrite;
+use tokio::sync::Semaphore;
+use tokio::sync::mpsc;
+use tokio_util::codec::FramedRead;
+use tokio_util::codec::FramedWrite;
+use tokio_util::codec::LengthDelimitedCodec;
+use tokio_util::sync::CancellationToken;
+
+use super::error::Reason;
+use super::open::CallUpdate;
+use crate::wire::Call;
+use crate::wire::CallId;
+use crate::wire::Output;
+use crate::wire::frame;
+use crate::wire::message::CHUNK;
+use crate::wire::message::MAX_CALLS;
+use crate::wire::message::ToGuest;
+use crate::wire::message::ToHost;
+use crate::wire::message::WINDOW;
+use crate::wire::message::cost;
+
+/// Frames that wait to be written. A guest that reads takes them at once; one that makes us queue more has stopped.
+const MAX_QUEUED: usize = 1024;
+
+/// Frames for calls that are not under way, before the stream is given up.
+const MAX_STRAY: u32 = 1000;
+
+/// The shared state of one stream.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    state: Mutex<State>,
+    frames: mpsc::Sender<ToGuest>,
+    /// Set when the stream has ended, for whatever reason.
+    over: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: HashMap<CallId, Entry>,
+    next_id: u32,
+    n_stray: u32,
+    ended: Option<Reason>,
+}
+
+/// A call under way, as the reader knows it.
+#[derive(Debug)]
+struct Entry {
+    /// Bounded by the window: a chunk takes credit, which comes back when it is consumed. `None`: nobody wants to know any more.
+    updates: Option<mpsc::UnboundedSender<CallUpdate>>,
+    /// What the guest may still send.
+    window: u32,
+    /// What we may still send as input.
+    input: Arc<Semaphore>,
+}
+
+/// What the caller of a call holds of it.
+pub(super) struct Begun {
+    pub(super) id: CallId,
+    pub(super) updates: mpsc::UnboundedReceiver<CallUpdate>,
+    pub(super) input: Arc<Semaphore>,
+}
+
+/// Why a call was not begun.
+pub(super) enum NotBegun {
+    TooMany,
+    Ended(Reason),
+}
+
+/// Ends the stream when the last holder of its [`Traffic`] is gone; the tasks hold none.
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        self.over.cancel();
+    }
+}
+
+impl Traffic {
+    /// Starts the two tasks over a stream whose hellos are exchanged.
+    pub(super) fn start<R, W>(frames: FramedRead<R, LengthDelimitedCodec>, sink: FramedWrite<W, LengthDelimitedCodec>) -> Arc<Self>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (sender, queue) = mpsc::channel(MAX_QUEUED);
+        let over = CancellationToken::new();
+        let traffic = Arc::new(Self { state: Mutex::default(), frames: sender, over: over.clone() });
+        tokio::spawn(read(frames, Arc::downgrade(&traffic), over.clone()));
+        tokio::spawn(write(sink, queue, Arc::downgrade(&traffic), over));
+        traffic
+    }
+
+    pub(super) fn begin(&self, call: Call) -> Result<Begun, NotBegun> {
+        let (sender, updates) = mpsc::unbounded_channel();
+        let input = Arc::new(Semaphore::new(WINDOW as usize));
+        let mut state = self.lock();
+        if let Some(reason) = &state.ended {
+            return Err(NotBegun::Ended(reason.clone()));
+        }
+        if state.calls.len() >= MAX_CALLS {
+            return Err(NotBegun::TooMany);
+        }
+        let id = CallId(state.next_id);
+        state.next_id = state.next_id.checked_add(1).expect("four billion calls are more than a stream lives to see");
+        state.calls.insert(id, Entry { updates: Some(sender), window: WINDOW, input: Arc::clone(&input) });
+        drop(state);
+        self.send(ToGuest::Call { id, call });
+        Ok(Begun { id, updates, input })
+    }
+
+    /// Queues a frame. A full queue means that the guest has stopped to read, which ends the stream.
+    pub(super) fn send(&self, message: ToGuest) {
+        if let Err(mpsc::error::TrySendError::Full(_)) = self.frames.try_send(message) {
+            self.end(Reason::Protocol(format!("it has left {MAX_QUEUED} frames unread")));
+        }
+    }
+
+    /// Gives back the credit of a chunk that was consumed.
+    pub(super) fn consumed(&self, id: CallId, bytes: u32) {
+        let is_known = match self.lock().calls.get_mut(&id) {
+            Some(entry) => {
+                entry.window = entry.window.saturating_add(bytes).min(WINDOW);
+                true
+            }
+            None => false,
+        };
+        if is_known {
+            self.send(ToGuest::Credit { id, bytes });
+        }
+    }
+
+    /// Cancels a call that nobody listens to any more. Its frames are dropped until its end.
+    pub(super) fn abandon(&self, id: CallId) {
+        let is_known = match self.lock().calls.get_mut(&id) {
+            Some(entry) => entry.updates.take().is_some(),
+            None => false,
+        };
+        if is_known {
+            self.send(ToGuest::Cancel { id });
+        }
+    }
+
+    pub(super) fn ended(&self) -> Option<Reason> {
+        self.lock().ended.clone()
+    }
+
+    pub(super) async fn wait_ended(&self) -> Reason {
+        self.over.cancelled().await;
+        self.ended().unwrap_or(Reason::Closed)
+    }
+
+    /// Ends the stream; the first reason counts. All calls under way end with it.
+    pub(super) fn end(&self, reason: Reason) {
+        let mut state = self.lock();
+        state.ended.get_or_insert(reason);
+        for (_, entry) in state.calls.drain() {
+            entry.input.close();
+        }
+        drop(state);
+        self.over.cancel();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes in one frame of the guest; an error ends the stream.
+    fn handle(&self, message: ToHost) -> Result<(), Reason> {
+        match message {
+            ToHost::Hello(_) => Err(Reason::Protocol("a second hello".to_owned())),
+            ToHost::Closing { reason } => Err(Reason::from_closing(&reason)),
+            ToHost::Chunk { id, stream, data } => {
+                let bytes = data.0.len();
+                if bytes == 0 || bytes > CHUNK {
+                    return Err(Reason::Protocol(format!("a chunk of {bytes} bytes")));
+                }
+                let mut state = self.lock();
+                let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+                let Some(window) = entry.window.checked_sub(cost(bytes)) else {
+                    return Err(Reason::Protocol("more output than it had credit for".to_owned()));
+                };
+                entry.window = window;
+                if let Some(updates) = &entry.updates {
+                    let _ = updates.send(CallUpdate::Chunk { stream, data: data.0 });
+                }
+                Ok(())
+            }
+            ToHost::Credit { id, bytes } => {
+                let mut state = self.lock();
+                let Some(entry) = state.calls.get_mut(&id) else { return state.stray() };
+                if entry.input.available_permits() + bytes as usize > WINDOW as usize {
+                    return Err(Reason::Protocol("more credit than the window holds".to_owned()));
+                }
+                entry.input.add_permits(bytes as usize);
+                Ok(())
+            }
+            ToHost::Done { id, output } => self.done(id, output),
+        }
+    }
+
+    fn done(&self, id: CallId, output: Output) -> Result<(), Reason> {
+        let mut state = self.lock();
+        let Some(entry) = state.calls.remove(&id) else { return state.stray() };
+        entry.input.close();
+        if let Some(updates) = entry.updates {
+            let _ = updates.send(CallUpdate::Done(output));
+        }
+        Ok(())
+    }
+}
+
+impl State {
+    /// Counts a frame for a call that is not under way: late credit is normal, a flood is not.
+    fn stray(&mut self) -> Result<(), Reason> {
+        self.n_stray += 1;
+        if self.n_stray > MAX_STRAY {
+            return Err(Reason::Protocol(format!("over {MAX_STRAY} frames for calls that are not under way")));
+        }
+        Ok(())
+    }
+}
+
+type Weak = std::sync::Weak<Traffic>;
+
+async fn read<R: AsyncRead + Unpin>(mut frames: FramedRead<R, LengthDelimitedCodec>, traffic: Weak, over: CancellationToken) {
+    enum Next {
+        Frame(Option<io::Result<bytes::BytesMut>>),
+        Over,
+    }
+    loop {
+        let next = tokio::select! {
+            frame = frames.next() => Next::Frame(frame),
+            () = over.cancelled() => Next::Over,
+        };
+        let result = match next {
+            Next::Over => return,
+            Next::Frame(None) => Err(Reason::EndOfStream),
+            Next::Frame(Some(Err(error))) => Err(Reason::from_read(&error)),
+            Next::Frame(Some(Ok(bytes))) => frame::decode(&bytes).map_err(|error| Reason::from_frame(&error)),
+        };
+        let Some(traffic) = traffic.upgrade() else { return };
+        if let Err(reason) = result.and_then(|message| traffic.handle(message)) {
+            return traffic.end(reason);
+        }
+    }
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    mut sink: FramedWrite<W, LengthDelimitedCodec>,
+    mut queue: mpsc::Receiver<ToGuest>,
+    traffic: Weak,
+    over: CancellationToken,
+) {
+    let writing = async {
+        while let Some(message) = queue.recv().await {
+            write_all_queued(&mut sink, message, &mut queue).await?;
+        }
+        io::Result::Ok(())
+    };
+    let result = tokio::select! {
+        result = writing => result,
+        () = over.cancelled() => Ok(()),
+    };
+    if let (Err(error), Some(traffic)) = (result, traffic.upgrade()) {
+        // A guest that has ended may have said why; reading that comes first.
+        tokio::select! {
+            () = over.cancelled() => {}
+            () = tokio::time::sleep(std::time::Duration::from_secs(1)) => traffic.end(Reason::Broken(error.to_string())),
+        }
+    }
+    let _ = SinkExt::<bytes::Bytes>::close(&mut sink).await;
+}
+
+async fn write_all_queued<W: AsyncWrite + Unpin>(
+    sink: &mut FramedWrite<W, LengthDelimitedCodec>,
+    first: ToGuest,
+    queue: &mut mpsc::Receiver<ToGuest>,
+) -> io::Result<()> {
+    let encode = |message: &ToGuest| frame::encode(message).map_err(io::Error::other);
+    sink.feed(encode(&first)?).await?;
+    while let Ok(message) = queue.try_recv() {
+        sink.feed(encode(&message)?).await?;
+    }
+    SinkExt::<bytes::Bytes>::flush(sink).await
+}

@@ -1,0 +1,146 @@
+//! A real guest in this process, over a stream in memory; its spawner is a process of its own, as in a box.
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use podbay::guest::Setup;
+use podbay::guest::Spawner;
+use podbay::guest::build_id;
+use podbay::guest::serve;
+use podbay::guest::spawner_pair;
+use podbay::sandbox::link::Error;
+use podbay::sandbox::link::Link;
+use podbay::wire::Bash;
+use podbay::wire::Call;
+use podbay::wire::CommandEnded;
+use podbay::wire::Exec;
+use podbay::wire::Output;
+use podbay::wire::message::Facts;
+use podbay::wire::message::Stream;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+/// Bytes between the two ends; small, so that a reader that stops is felt at once.
+const IN_FLIGHT: usize = 64 * 1024;
+
+/// Long enough for a busy machine; no test waits for it when all is well.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct TestGuest {
+    pub(crate) link: Link,
+    pub(crate) facts: Facts,
+    pub(crate) workspace: TempDir,
+    pub(crate) spawner: Child,
+    _served: AbortOnDropHandle<()>,
+}
+
+impl TestGuest {
+    pub(crate) async fn start() -> Self {
+        let workspace = TempDir::new().expect("a folder for the project");
+        let (spawner, setup) = setup(workspace.path());
+        let (ours, theirs) = tokio::io::duplex(IN_FLIGHT);
+        let (reader, writer) = tokio::io::split(theirs);
+        let served = tokio::spawn(async move {
+            // How it ends is what the tests look at from the other side.
+            let _ = serve(reader, writer, setup).await;
+        });
+        let (link, facts) = Link::connect(ours, &build_id(), PATIENCE, &CancellationToken::new()).await.expect("greets");
+        Self { link, facts, workspace, spawner, _served: AbortOnDropHandle::new(served) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.workspace.path().join(name)
+    }
+
+    /// Runs a command and returns how it ended and what it printed.
+    pub(crate) async fn bash(&self, bash: Bash) -> (CommandEnded, String) {
+        let mut printed = Vec::new();
+        let output = self.call(Call::Bash(bash), &mut printed).await.expect("answers");
+        let Output::Command(ended) = output else { panic!("{output:?}") };
+        (ended, String::from_utf8_lossy(&printed).into_owned())
+    }
+
+    pub(crate) async fn call(&self, call: Call, printed: &mut Vec<u8>) -> Result<Output, Error> {
+        self.link.call(call, |_stream: Stream, data: &[u8]| printed.extend(data), &CancellationToken::new(), PATIENCE).await
+    }
+}
+
+impl Drop for TestGuest {
+    fn drop(&mut self) {
+        self.link.close();
+        // It ends by itself when its socket closes; a test must leave nothing behind either way.
+        let _ = self.spawner.kill();
+        let _ = self.spawner.wait();
+    }
+}
+
+/// Starts a spawner and returns what a guest is given.
+pub(crate) fn setup(workspace: &Path) -> (Child, Setup) {
+    let (ours, theirs) = spawner_pair().expect("sockets");
+    let spawner = Command::new(env!("CARGO_BIN_EXE_podbay"))
+        .args(["guest", "spawner"])
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the spawner starts");
+    let environment = ["PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"].map(|variable| variable.as_bytes().to_vec());
+    let setup = Setup {
+        workspace: workspace.to_owned(),
+        scratch: workspace.to_owned(),
+        environment: environment.to_vec(),
+        spawner: Spawner::new(ours).expect("inside a runtime"),
+        build: build_id(),
+    };
+    (spawner, setup)
+}
+
+/// A command with generous limits.
+pub(crate) fn bash(command: &str) -> Bash {
+    Bash {
+        command: command.to_owned(),
+        working_directory: None,
+        timeout_ms: PATIENCE.as_millis() as u64,
+        grace_ms: 200,
+        stream_bytes: 1 << 20,
+        tail_bytes: 10_000,
+        background: false,
+    }
+}
+
+pub(crate) fn exec(argv: &[&str]) -> Exec {
+    Exec { argv: argv.iter().map(|&word| word.into()).collect(), working_directory: None, terminal: None, timeout_ms: None, grace_ms: 200 }
+}
+
+/// Waits until no process of the machine has `marker` among its arguments; returns whether that came to be.
+pub(crate) async fn vanishes(marker: &str) -> bool {
+    for _ in 0..400 {
+        if !is_running(marker) {
+            return true;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    false
+}
+
+pub(crate) fn is_running(marker: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
+    processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok()).any(|line| contains(&line, marker.as_bytes()))
+}
+
+fn contains(haystack: &[u8], needle: &[u8]) -> bool {
+    haystack.windows(needle.len()).any(|window| window == needle)
+}
+
+/// A number of seconds that no other test and no other run sleeps for: finds a process again by its arguments.
+pub(crate) fn marker() -> String {
+    static USED: Mutex<u32> = Mutex::new(0);
+    let mut used = USED.lock().expect("no test panics while it holds this");
+    *used += 1;
+    format!("{}{:03}", 1_000_000 + std::process::id(), *used)
+}

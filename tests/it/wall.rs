@@ -1,0 +1,378 @@
+//! The real guest and the real link over a stream in memory.
+
+use std::fs;
+use std::time::Duration;
+use std::time::Instant;
+
+use podbay::sandbox::link::CallUpdate;
+use podbay::sandbox::link::Error;
+use podbay::sandbox::link::Link;
+use podbay::sandbox::link::Reason;
+use podbay::wire::Bash;
+use podbay::wire::BytesPath;
+use podbay::wire::Call;
+use podbay::wire::End;
+use podbay::wire::Fault;
+use podbay::wire::Limit;
+use podbay::wire::Output;
+use podbay::wire::Terminal;
+use podbay::wire::message::Stream;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::guest::PATIENCE;
+use crate::support::guest::TestGuest;
+use crate::support::guest::bash;
+use crate::support::guest::exec;
+use crate::support::guest::is_running;
+use crate::support::guest::marker;
+use crate::support::guest::setup;
+use crate::support::guest::vanishes;
+
+const EXITED: End = End::Exited { code: 0 };
+
+#[tokio::test]
+async fn the_hello_tells_which_files_the_box_sees() {
+    let guest = TestGuest::start().await;
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(guest.workspace.path()).expect("metadata");
+    assert_eq!(guest.facts.workspace, (metadata.dev(), metadata.ino()));
+    assert_eq!(guest.facts.workspace_names, []);
+}
+
+#[tokio::test]
+async fn another_build_is_refused_by_both_ends() {
+    let folder = tempfile::tempdir().expect("folder");
+    let (mut spawner, setup) = setup(folder.path());
+    let (ours, theirs) = tokio::io::duplex(4096);
+    let (reader, writer) = tokio::io::split(theirs);
+    let served = tokio::spawn(podbay::guest::serve(reader, writer, setup));
+    let error = Link::connect(ours, "another", PATIENCE, &CancellationToken::new()).await.expect_err("builds differ");
+    assert!(matches!(&error, Error::Build { ours, .. } if ours == "another"), "{error}");
+    let ended = served.await.expect("does not panic").expect_err("builds differ");
+    assert!(ended.to_string().contains("another"), "{ended}");
+    assert!(spawner.wait().expect("ends").success());
+}
+
+#[tokio::test]
+async fn output_comes_in_written_order_with_the_exit_code() {
+    let guest = TestGuest::start().await;
+    let (ended, printed) = guest.bash(bash("echo one; echo two >&2; echo three; exit 7")).await;
+    assert_eq!(printed, "one\ntwo\nthree\n");
+    assert_eq!(ended.end, End::Exited { code: 7 });
+    assert_eq!((ended.output_bytes, ended.omitted_bytes, ended.limit), (14, 0, None));
+}
+
+#[tokio::test]
+async fn the_environment_holds_nothing_but_the_list() {
+    let guest = TestGuest::start().await;
+    let (_, printed) =
+        guest.bash(bash("env | cut -d= -f1 | sort | tr '\\n' ' '; echo; tty; cat; echo \"$# $0\"; ls /proc/self/fd | wc -l")).await;
+    // PWD, SHLVL and _ are the shell's own; `ls` has the standard three, the report pipe and the folder it lists.
+    assert_eq!(printed, "HOME LANG PATH PWD SHLVL TERM _ \nnot a tty\n0 bash\n5\n");
+}
+
+#[tokio::test]
+async fn the_directory_is_kept_and_nothing_else() {
+    let guest = TestGuest::start().await;
+    fs::create_dir_all(guest.path("a/b")).expect("folders");
+    let (ended, _) = guest.bash(bash("cd a/b; export KEPT=no; exit 3")).await;
+    assert_eq!(ended.working_directory, Some(BytesPath::from(guest.path("a/b"))));
+    let (_, printed) = guest.bash(bash("pwd; echo \"[$KEPT]\"")).await;
+    assert_eq!(printed, format!("{}\n[]\n", guest.path("a/b").display()));
+
+    let elsewhere = Bash { working_directory: Some("a".into()), ..bash("pwd") };
+    assert_eq!(guest.bash(elsewhere).await.1, format!("{}\n", guest.path("a").display()));
+
+    fs::remove_dir_all(guest.path("a")).expect("removed");
+    let (ended, printed) = guest.bash(bash("pwd")).await;
+    assert_eq!(printed, format!("{}\n", guest.workspace.path().display()));
+    assert!(ended.note.expect("says so").contains("cannot be used any more"));
+}
+
+#[tokio::test]
+async fn a_directory_outside_of_the_workspace_is_refused() {
+    let guest = TestGuest::start().await;
+    std::os::unix::fs::symlink("/", guest.path("out")).expect("link");
+    for path in ["..", "/etc", "out", "out/etc", "/proc/self/cwd"] {
+        let call = Call::Bash(Bash { working_directory: Some(path.into()), ..bash("pwd") });
+        let output = guest.call(call, &mut Vec::new()).await.expect("answers");
+        assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_calls_run_at_once() {
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("gate"), "").expect("file");
+    // Each waits for all others: one after the other they would never end.
+    let calls = (0..20).map(|number| {
+        let command = format!("touch at-{number}; until [ $(ls at-* | wc -l) = 20 ]; do sleep 0.01; done; echo {number}");
+        let guest = &guest;
+        async move { guest.bash(bash(&command)).await }
+    });
+    let results = futures::future::join_all(calls).await;
+    for (number, (ended, printed)) in results.into_iter().enumerate() {
+        assert_eq!((ended.end, printed), (EXITED, format!("{number}\n")));
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_is_slow_makes_the_command_wait() {
+    let guest = TestGuest::start().await;
+    let before = resident_bytes();
+    let bash = Bash { stream_bytes: u64::MAX, ..bash("head -c 50000000 /dev/zero; touch printed") };
+    let mut open = guest.link.open(Call::Bash(bash)).expect("opens");
+    // Nothing is read here for a while; the command must be stuck with what fits the window and its pipe.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert!(!guest.path("printed").exists());
+    let mut n_bytes = 0;
+    let mut most = 0;
+    let output = loop {
+        match open.recv().await.expect("goes on") {
+            CallUpdate::Chunk { data, .. } => n_bytes += data.len(),
+            CallUpdate::Done(output) => break output,
+        }
+        most = most.max(resident_bytes());
+    };
+    let Output::Command(ended) = output else { panic!("{output:?}") };
+    assert_eq!((n_bytes, ended.end, ended.omitted_bytes), (50_000_000, EXITED, 0));
+    assert!(most < before + 24_000_000, "{before} grew to {most}");
+}
+
+fn resident_bytes() -> usize {
+    let text = fs::read_to_string("/proc/self/statm").expect("statm");
+    text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number") * 4096
+}
+
+#[tokio::test]
+async fn of_a_long_output_start_and_end_are_kept() {
+    let guest = TestGuest::start().await;
+    let bash = Bash { stream_bytes: 1000, tail_bytes: 100, ..bash("seq 1000000") };
+    let (mut head, mut tail) = (Vec::<u8>::new(), Vec::<u8>::new());
+    let on_chunk = |stream, data: &[u8]| if stream == Stream::Tail { tail.extend(data) } else { head.extend(data) };
+    let output = guest.link.call(Call::Bash(bash), on_chunk, &CancellationToken::new(), PATIENCE).await.expect("answers");
+    let Output::Command(ended) = output else { panic!("{output:?}") };
+    assert_eq!((head.len(), tail.len()), (1000, 100));
+    assert!(tail.ends_with(b"999999\n1000000\n"));
+    assert_eq!(ended.output_bytes, 6_888_896);
+    assert_eq!(ended.omitted_bytes, 6_888_896 - 1100);
+}
+
+#[tokio::test]
+async fn cancel_ends_all_that_a_command_started() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let command = format!(
+        "trap '' TERM; setsid sleep {time} & (setsid nohup sleep {time} & ) ; (trap '' TERM; sleep {time}) & touch running; sleep {time}; sleep {time}"
+    );
+    let cancel = CancellationToken::new();
+    let call = guest.link.call(Call::Bash(bash(&command)), |_, _: &[u8]| {}, &cancel, PATIENCE);
+    let cancelled = async {
+        until(|| guest.path("running").exists()).await;
+        assert!(is_running(&time));
+        cancel.cancel();
+        Instant::now()
+    };
+    let (output, since) = tokio::join!(call, cancelled);
+    let Output::Command(ended) = output.expect("answers") else { panic!("no command") };
+    assert_eq!(ended.end, End::Cancelled);
+    assert!(since.elapsed() < Duration::from_secs(2), "{:?}", since.elapsed());
+    // Not "soon": when the answer is there, all of it is gone.
+    assert!(!is_running(&time));
+}
+
+async fn until(condition: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < end, "did not come to be");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn time_runs_out_for_a_command_that_drips() {
+    let guest = TestGuest::start().await;
+    let drip = Bash { timeout_ms: 300, ..bash("while :; do printf .; sleep 0.05; done") };
+    let (ended, printed) = guest.bash(drip).await;
+    assert_eq!(ended.limit, Some(Limit::Time { ms: 300 }));
+    assert_eq!(ended.end, End::Signaled { signal: 15 });
+    assert!(printed.starts_with("..") && ended.duration_ms < 5000, "{ended:?}");
+
+    let deaf = Bash { timeout_ms: 100, grace_ms: 100, ..bash("trap '' TERM; while :; do :; done") };
+    let (ended, _) = guest.bash(deaf).await;
+    assert_eq!((ended.limit, ended.end), (Some(Limit::Time { ms: 100 }), End::Signaled { signal: 9 }));
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_output_does_not_hold_the_call() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let (ended, printed) = guest.bash(bash(&format!("setsid sleep {time} & (sleep {time} &); echo done"))).await;
+    assert_eq!((ended.end, printed.as_str(), ended.n_survivors), (EXITED, "done\n", 2));
+    assert!(ended.duration_ms < 5000, "{ended:?}");
+    assert!(!is_running(&time));
+}
+
+#[tokio::test]
+async fn what_ends_by_itself_is_waited_for() {
+    let guest = TestGuest::start().await;
+    let (ended, printed) = guest.bash(bash("printf 'b\\na\\n' > >(sort; sleep 0.05; echo end)")).await;
+    assert_eq!((printed.as_str(), ended.n_survivors), ("a\nb\nend\n", 0));
+}
+
+#[tokio::test]
+async fn a_background_command_outlives_its_call_and_not_the_stream() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let (ended, _) = guest.bash(Bash { background: true, ..bash(&format!("echo up; exec sleep {time}")) }).await;
+    let End::Running { pid } = ended.end else { panic!("{ended:?}") };
+    let log = guest.path("podbay-background-0.log");
+    assert!(ended.note.expect("says where").contains("podbay-background-0.log"));
+    assert_eq!(fs::read_to_string(log).expect("log"), "up\n");
+    let (_, printed) = guest.bash(bash(&format!("kill -0 {pid} && echo alive"))).await;
+    assert_eq!(printed, "alive\n");
+    guest.link.close();
+    assert!(vanishes(&time).await);
+}
+
+#[tokio::test]
+async fn a_background_command_that_fails_at_once_says_so() {
+    let guest = TestGuest::start().await;
+    let (ended, printed) = guest.bash(Bash { background: true, ..bash("echo no such server; exit 3") }).await;
+    assert_eq!((ended.end, printed.as_str(), ended.output_bytes), (End::Exited { code: 3 }, "no such server\n", 15));
+}
+
+#[tokio::test]
+async fn all_bytes_pass_both_ways_exactly() {
+    let guest = TestGuest::start().await;
+    let sent: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).chain(0..=255).collect();
+    let mut open = guest.link.open(Call::Exec(exec(&["sh", "-c", "cat; echo err >&2; exit 4"]))).expect("opens");
+    let input = open.input_handle();
+    let feed = async {
+        input.send(&sent).await.expect("is taken");
+        input.close();
+    };
+    let mut received = Vec::new();
+    let mut errors = Vec::new();
+    let read = async {
+        loop {
+            match open.recv().await.expect("goes on") {
+                CallUpdate::Chunk { stream: Stream::Stdout, data } => received.extend(data),
+                CallUpdate::Chunk { data, .. } => errors.extend(data),
+                CallUpdate::Done(output) => break output,
+            }
+        }
+    };
+    let ((), output) = tokio::join!(feed, read);
+    let Output::Command(ended) = output else { panic!("{output:?}") };
+    assert_eq!(ended.end, End::Exited { code: 4 });
+    assert!(received == sent, "{} of {} bytes", received.len(), sent.len());
+    assert_eq!(errors, b"err\n");
+}
+
+#[tokio::test]
+async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
+    let guest = TestGuest::start().await;
+    let terminal = Terminal { rows: 30, columns: 90, kind: "xterm-256color".to_owned() };
+    let script = "stty size; echo $TERM; read line; stty size; cat";
+    let mut open =
+        guest.link.open(Call::Exec(podbay::wire::Exec { terminal: Some(terminal), ..exec(&["bash", "-c", script]) })).expect("opens");
+    let mut printed = String::new();
+    let mut stage = 0;
+    let output = loop {
+        match open.recv().await.expect("goes on") {
+            CallUpdate::Chunk { data, .. } => printed.push_str(&String::from_utf8_lossy(&data)),
+            CallUpdate::Done(output) => break output,
+        }
+        if stage == 0 && printed.contains("30 90\r\nxterm-256color\r\n") {
+            open.resize(40, 100);
+            open.input(b"go\n").await.expect("is taken");
+            stage = 1;
+        }
+        if stage == 1 && printed.contains("40 100") {
+            open.close_input();
+            stage = 2;
+        }
+    };
+    let Output::Command(ended) = output else { panic!("{output:?}") };
+    assert_eq!((ended.end, stage), (EXITED, 2), "{printed}");
+}
+
+#[tokio::test]
+async fn a_program_that_is_not_there_is_named() {
+    let guest = TestGuest::start().await;
+    let output = guest.call(Call::Exec(exec(&["no-such-program"])), &mut Vec::new()).await.expect("answers");
+    let Output::Fault(Fault::NotStarted { problem }) = output else { panic!("{output:?}") };
+    assert_eq!(problem, "`no-such-program` was not found");
+    let long = Call::Bash(bash(&"x".repeat(130_000)));
+    let output = guest.call(long, &mut Vec::new()).await.expect("answers");
+    assert!(matches!(&output, Output::Fault(Fault::Invalid { field, .. }) if field == "command"), "{output:?}");
+    let close = bash(&format!(": {}; echo fits", "x".repeat(120_000)));
+    assert_eq!(guest.bash(close).await.1, "fits\n");
+}
+
+#[tokio::test]
+async fn a_command_that_kills_its_supervisor_takes_only_itself_along() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let mut printed = Vec::new();
+    let call = Call::Bash(bash(&format!("setsid sleep {time} & kill -9 $PPID; sleep {time}")));
+    let output = guest.call(call, &mut printed).await.expect("answers");
+    assert!(matches!(&output, Output::Fault(Fault::Io { problem, .. }) if problem.contains("supervisor")), "{output:?}");
+    assert!(vanishes(&time).await);
+    assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
+}
+
+#[tokio::test]
+async fn a_stopped_supervisor_does_not_save_a_command() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let (ended, _) =
+        guest.bash(Bash { timeout_ms: 300, ..bash(&format!("kill -STOP $PPID; trap '' TERM; sleep {time}; sleep {time}")) }).await;
+    assert_eq!(ended.limit, Some(Limit::Time { ms: 300 }));
+    assert!(!is_running(&time));
+}
+
+#[tokio::test]
+async fn the_death_of_the_spawner_ends_the_box_with_a_reason() {
+    let mut guest = TestGuest::start().await;
+    guest.spawner.kill().expect("kills");
+    let reason = guest.link.wait_ended().await;
+    assert!(matches!(&reason, Reason::Closing(text) if text.contains("killed from inside")), "{reason}");
+    let error = guest.call(Call::Bash(bash("true")), &mut Vec::new()).await.expect_err("is over");
+    assert!(error.to_string().starts_with("run `true`: the sandbox ended itself"), "{error}");
+}
+
+#[tokio::test]
+async fn commands_cannot_make_calls_that_the_filter_denies() {
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("file"), "").expect("file");
+    let script = "chmod 4755 file 2>&1; chmod g+s file 2>&1; mkdir -m 0755 folder && echo made; chmod 755 file && echo plain; \
+                  unshare -Ur true 2>&1; python3 -c 'import os; os.open(\"new\", os.O_CREAT | os.O_WRONLY, 0o4755)' 2>&1 | tail -1; \
+                  grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr '\\t\\n' '  '; cat /proc/self/oom_score_adj; ulimit -c";
+    let (_, printed) = guest.bash(bash(script)).await;
+    assert_eq!(printed.matches("peration not permitted").count(), 4, "{printed}");
+    assert!(printed.contains("made\nplain\n"), "{printed}");
+    assert!(printed.ends_with("NoNewPrivs: 1 Seccomp: 2 1000\n0\n"), "{printed}");
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_for_its_caller_is_stopped() {
+    let guest = TestGuest::start().await;
+    let cancel = CancellationToken::new();
+    let call = guest.link.call(Call::Bash(bash("sleep 1000")), |_, _: &[u8]| {}, &cancel, Duration::from_millis(200));
+    let error = call.await.expect_err("takes too long");
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_cancelled() {
+    let guest = TestGuest::start().await;
+    let time = marker();
+    let open = guest.link.open(Call::Bash(bash(&format!("touch running; while :; do echo flood; done; sleep {time}")))).expect("opens");
+    until(|| guest.path("running").exists()).await;
+    drop(open);
+    assert!(vanishes(&time).await);
+    assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
+}
