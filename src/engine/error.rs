@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use thiserror::Error;
@@ -53,6 +54,24 @@ pub enum Error {
     Build { image: String, message: String },
     #[error("pulling the image `{image}` failed: {message}")]
     Pull { image: String, message: String },
+    #[error("the image `{image}` is not here, and {problem}")]
+    NoImage { image: String, problem: String },
+    #[error("there is no base image of Debian {suite}: {problem}")]
+    NoBase { suite: String, problem: String },
+    #[error("making a base image of Debian {suite} needs programs that are not on this machine: {}", packages.join(", "))]
+    MissingTools { suite: String, packages: Vec<String> },
+    #[error("running `{program}` failed")]
+    Program {
+        program: &'static str,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the lock file `{}` cannot be used", path.display())]
+    Lock {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
 }
 
 impl Error {
@@ -105,6 +124,18 @@ impl Error {
             }
             Self::Pull { .. } => "check the image's name and your connection; without a registry use an image that `docker images` lists",
             Self::Lost { .. } => "the connection to the engine broke; did it restart? try `docker info`",
+            Self::NoImage { .. } => "check the name: `docker images` lists what is here",
+            Self::NoBase { suite, .. } => {
+                return Some(format!(
+                    "pull it where a registry answers and bring it here (`docker save debian:{suite}-slim`, `docker load`), or run \
+                     `podbay images build` as root: it makes one from Debian's archive"
+                ));
+            }
+            Self::MissingTools { packages, .. } => {
+                return Some(format!("install them: `sudo apt-get install -y {}`", packages.join(" ")));
+            }
+            Self::Lock { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
+            Self::Program { .. } => "check that this machine can reach Debian's archive: `apt-get update`",
             Self::Build { .. } => "run `podbay images build --verbose` to see every step",
             Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
         };

@@ -6,6 +6,7 @@ use bollard::query_parameters::BuildImageOptionsBuilder;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use bollard::query_parameters::ListImagesOptionsBuilder;
 use bollard::query_parameters::RemoveImageOptionsBuilder;
+use bollard::query_parameters::TagImageOptionsBuilder;
 use bytes::Bytes;
 use futures::Stream;
 use futures::StreamExt;
@@ -89,6 +90,13 @@ impl Engine {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
         let request = self.docker.remove_image(name, Some(options), None);
         bounded(|| format!("remove the image `{name}`"), cancel, self.timeout, request).await.map(|_| ())
+    }
+
+    /// Gives an image one more name, with the tag `latest`; another image of that name loses it.
+    pub async fn tag_image(&self, image: &str, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
+        let options = TagImageOptionsBuilder::default().repo(name).tag("latest").build();
+        let request = self.docker.tag_image(image, Some(options));
+        bounded(|| format!("name the image `{name}`"), cancel, self.timeout, request).await
     }
 
     /// Pulls an image. A registry that says nothing for `first_byte` is taken for one that is not there.

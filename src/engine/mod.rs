@@ -1,19 +1,26 @@
 //! The container engine: the only room that knows how to talk to Docker.
 //!
 //! It makes, starts and removes what it is told to, in plain types of its own, and labels everything. What a box must look like is
-//! `sandbox`'s business; what runs in it is nobody's here. Start with [`Engine::connect`], then [`ContainerSpec`].
+//! `sandbox`'s business; what runs in it is nobody's here. Images of ours are built here too, from the files of `images/`. Start with
+//! [`Engine::connect`], then [`ContainerSpec`], then [`Provision`].
 //!
 //! Every call takes a token that cancels it and the longest time it may take: an engine that accepts a request and never answers it
 //! must not hang a run.
 
 mod address;
+mod archive;
+mod base;
 mod bounded;
 mod connect;
 mod container;
 mod error;
 mod image;
 mod label;
+mod lock;
 mod options;
+mod program;
+mod provision;
+mod recipes;
 mod stream;
 mod sweep;
 mod tcp;
@@ -34,7 +41,11 @@ pub use image::ImageFacts;
 pub use label::Labels;
 pub use label::Owner;
 pub use label::Role;
+pub use lock::FileLock;
 pub use options::Options;
+pub use provision::ImageState;
+pub use provision::ListedImage;
+pub use provision::Provision;
 pub use stream::Attached;
 pub use sweep::Leftover;
 pub use sweep::Swept;

@@ -1,4 +1,7 @@
+
+//! The whole path, without an engine and (in `docker/`) with one.
 mod config;
+mod docker;
 mod file_tools;
 mod link;
 mod llm;

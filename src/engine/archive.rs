@@ -1,0 +1,145 @@
+//! How this machine reaches Debian's archive, which is how the builds of our images best reach it too.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use super::program;
+use super::program::Program;
+
+const PUBLIC: &str = "http://deb.debian.org/debian";
+const PUBLIC_SECURITY: [&str; 2] = ["http://deb.debian.org/debian-security", "http://security.debian.org/debian-security"];
+
+/// Returns the build arguments that every image of ours takes. What is not set on this machine is not set in them.
+pub(super) async fn build_args() -> HashMap<String, String> {
+    args(&apt_config().await, &sources(Path::new("/etc/apt")), |name| std::env::var(name).ok())
+}
+
+fn args(config: &str, sources: &[String], env: impl Fn(&str) -> Option<String>) -> HashMap<String, String> {
+    let setting = |wanted: &str| {
+        config.lines().find_map(|line| {
+            let (name, value) = line.split_once(' ')?;
+            name.eq_ignore_ascii_case(wanted).then(|| value.trim().trim_end_matches(';').trim_matches('"').to_owned())
+        })
+    };
+    let mut args = HashMap::new();
+    // A machine whose archive is frozen says so by these two; an image made with any other options could install nothing there.
+    let options: Vec<String> = ["Acquire::Check-Valid-Until", "Acquire::Check-Date"]
+        .into_iter()
+        .filter(|name| setting(name).is_some_and(|value| value == "false"))
+        .map(|name| format!("-o {name}=false"))
+        .collect();
+    if !options.is_empty() {
+        args.insert("APT_OPTIONS".to_owned(), options.join(" "));
+    }
+    if let Some(mirror) = sources.iter().find(|url| url.ends_with("/debian")).filter(|url| *url != PUBLIC && is_usable(url)) {
+        args.insert("DEBIAN_MIRROR".to_owned(), mirror.clone());
+    }
+    let security = sources.iter().find(|url| url.ends_with("/debian-security"));
+    if let Some(mirror) = security.filter(|url| !PUBLIC_SECURITY.contains(&url.as_str()) && is_usable(url)) {
+        args.insert("DEBIAN_SECURITY_MIRROR".to_owned(), mirror.clone());
+    }
+    let from_env = |names: [&str; 2]| names.into_iter().find_map(&env).filter(|value| !value.is_empty());
+    let from_apt = |name: &str| setting(name).filter(|value| value.contains("://"));
+    let http = from_apt("Acquire::http::Proxy").or_else(|| from_env(["http_proxy", "HTTP_PROXY"]));
+    let https = from_apt("Acquire::https::Proxy").or_else(|| from_env(["https_proxy", "HTTPS_PROXY"]));
+    for (name, proxy) in [("http_proxy", http), ("https_proxy", https)] {
+        if let Some(proxy) = proxy.filter(|proxy| !is_loopback(proxy)) {
+            args.insert(name.to_owned(), proxy);
+        }
+    }
+    args
+}
+
+/// Returns whether a build can load from there: small bases have no certificates, and this machine's loopback is not the build's.
+fn is_usable(url: &str) -> bool {
+    url.starts_with("http://") && !is_loopback(url)
+}
+
+fn is_loopback(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    host.starts_with("localhost") || host.starts_with("127.") || host.starts_with("[::1]")
+}
+
+async fn apt_config() -> String {
+    // Machines that are not Debian's kin have no apt, and nothing to say.
+    let Ok(mut program) = Program::start(&["apt-config", "dump"]) else { return String::new() };
+    let mut text = String::new();
+    let stdout = program.stdout();
+    let read = program::read(stdout, |line| {
+        text.push_str(line);
+        text.push('\n');
+    });
+    if tokio::time::timeout(Duration::from_secs(10), read).await.is_err() {
+        tracing::debug!("apt-config did not answer");
+    }
+    program.end().await;
+    text
+}
+
+/// Reads the addresses of all sources, whatever their format.
+fn sources(folder: &Path) -> Vec<String> {
+    let parts = fs::read_dir(folder.join("sources.list.d")).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = parts.filter(|path| path.extension().is_some_and(|end| end == "list" || end == "sources")).collect();
+    files.sort();
+    files.insert(0, folder.join("sources.list"));
+    let mut found = Vec::new();
+    for text in files.iter().filter_map(|path| fs::read_to_string(path).ok()) {
+        let words = text.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
+        found.extend(words.filter(|word| word.contains("://")).map(|word| word.trim_end_matches('/').to_owned()));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(config: &str, sources: &[&str], env: &[(&str, &str)], expected: &[(&str, &str)]) {
+        let sources: Vec<String> = sources.iter().map(|&url| url.to_owned()).collect();
+        let env = |name: &str| env.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
+        let expected: HashMap<_, _> = expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
+        assert_eq!(args(config, &sources, env), expected);
+    }
+
+    #[test]
+    fn an_ordinary_machine_needs_no_arguments() {
+        check("APT \"\";\nAPT::Architecture \"amd64\";\n", &[PUBLIC, PUBLIC_SECURITY[0]], &[], &[]);
+        check("", &["http://archive.ubuntu.com/ubuntu"], &[], &[]);
+        check("Acquire::Check-Valid-Until \"true\";", &[], &[], &[]);
+        check("Acquire::http::Proxy \"DIRECT\";", &[], &[], &[]);
+    }
+
+    #[test]
+    fn what_is_set_on_this_machine_is_set_in_the_build() {
+        let frozen = "Acquire::Check-Valid-Until \"false\";\nAcquire::Check-Date \"false\";\n";
+        let both = "-o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false";
+        check(frozen, &[], &[], &[("APT_OPTIONS", both)]);
+        let near = ["http://mirror.example/debian", "http://mirror.example/debian-security"];
+        check("", &near, &[], &[("DEBIAN_MIRROR", near[0]), ("DEBIAN_SECURITY_MIRROR", near[1])]);
+        check("Acquire::http::Proxy \"http://cache.example:3142\";", &[], &[], &[("http_proxy", "http://cache.example:3142")]);
+        check("", &[], &[("HTTPS_PROXY", "http://p.example:1")], &[("https_proxy", "http://p.example:1")]);
+    }
+
+    #[test]
+    fn what_a_build_cannot_reach_is_left_out() {
+        check("", &["https://mirror.example/debian", "http://localhost:9999/debian"], &[], &[]);
+        check("", &["http://127.0.0.1/debian"], &[("http_proxy", "http://u@127.0.0.1:8080")], &[]);
+    }
+
+    #[test]
+    fn both_formats_of_sources_are_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let parts = folder.path().join("sources.list.d");
+        fs::create_dir(&parts).expect("made");
+        fs::write(folder.path().join("sources.list"), "# deb http://old/debian x main\ndeb [trusted=no] http://a/debian/ x main\n")
+            .expect("written");
+        fs::write(parts.join("b.sources"), "Types: deb\nURIs: http://b/debian\n").expect("written");
+        fs::write(parts.join("c.save"), "deb http://c/debian x main\n").expect("written");
+        assert_eq!(sources(folder.path()), ["http://a/debian", "http://b/debian"]);
+    }
+}

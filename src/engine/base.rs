@@ -1,0 +1,179 @@
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use tokio_util::io::ReaderStream;
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::Error;
+use super::Labels;
+use super::Role;
+use super::program::Program;
+use super::program::Said;
+use super::recipes::BASE_SCRIPT;
+use super::recipes::base_hash;
+use crate::event::InstanceId;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+
+/// The script's way to say that tools are missing; its last line names their packages.
+const TOOLS_MISSING: i32 = 3;
+
+/// How long making a base may take; a slow mirror is what takes time.
+const WITHIN: Duration = Duration::from_mins(30);
+
+/// Returns the name of the base that we make ourselves.
+pub(super) fn base_name(suite: &str) -> String {
+    format!("podbay/base-{suite}")
+}
+
+/// Makes a base image from Debian's archive alone, by the script that we bring along.
+///
+/// Missing tools are installed where `allow_install` says so and this is root; it is announced through `progress`.
+pub(super) async fn make(
+    engine: &Engine,
+    suite: &str,
+    allow_install: bool,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let no_base = |problem: String| Error::NoBase { suite: suite.to_owned(), problem };
+    if !nix::unistd::geteuid().is_root() {
+        return Err(no_base("making one needs root".to_owned()));
+    }
+    let (status, said) = match run(engine, suite, progress, cancel).await? {
+        (status, said) if status.code() == Some(TOOLS_MISSING) => {
+            let packages: Vec<String> = said.last().rsplit(':').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
+            if !allow_install {
+                return Err(Error::MissingTools { suite: suite.to_owned(), packages });
+            }
+            install(&packages, progress, cancel).await?;
+            run(engine, suite, progress, cancel).await?
+        }
+        other => other,
+    };
+    if status.success() { Ok(()) } else { Err(no_base(format!("making one failed\nits last lines were:\n  {said}"))) }
+}
+
+/// Runs the script once; the image has its name only if the script says that all went well.
+async fn run(engine: &Engine, suite: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(ExitStatus, Said), Error> {
+    let failed = |source| Error::Program { program: "make.sh", source };
+    let folder = tempfile::Builder::new().prefix("podbay-").tempdir().map_err(failed)?;
+    let script = folder.path().join("make.sh");
+    std::fs::write(&script, BASE_SCRIPT).map_err(failed)?;
+    let script = script.to_str().ok_or_else(|| failed(std::io::Error::other("the folder for temporary files is not UTF-8")))?;
+    // By its interpreter: folders for temporary files are often mounted so that nothing in them can be run.
+    let mut program = Program::start(&["sh", script, suite]).map_err(failed)?;
+    let tar = ReaderStream::with_capacity(program.stdout(), 256 * 1024);
+    let task = format!("making a base image of Debian {suite}");
+    let said = program.said({
+        let (task, progress) = (task.clone(), progress.clone());
+        move |line| progress(step(&task, line, false))
+    });
+    // Not under its name yet: an engine may take a tar that was cut short for a whole one.
+    let unfinished = format!("{}:unfinished-{}", base_name(suite), InstanceId::random());
+    let labels = Labels { spec: Some(base_hash()), ..Labels::new(Role::Image) };
+    let mut changes = vec!["CMD [\"bash\"]".to_owned()];
+    changes.extend(labels.to_map().iter().map(|(name, value)| format!("LABEL {name}=\"{value}\"")));
+    let imported = engine.import(&unfinished, tar, changes, WITHIN, cancel);
+    let ended = async {
+        let said = said.await;
+        (program.ended().await, said)
+    };
+    let outcome = {
+        let mut ended = std::pin::pin!(ended);
+        let mut imported = std::pin::pin!(imported);
+        tokio::select! {
+            (status, said) = &mut ended => {
+                // Where the script failed, what the engine makes of half a tar does not matter, only that it is done with it.
+                let imported = imported.await;
+                match status {
+                    Ok(status) if status.success() => imported.map(|()| (status, said)),
+                    Ok(status) => Ok((status, said)),
+                    Err(source) => Err(failed(source)),
+                }
+            }
+            imported = &mut imported => match (imported, tokio::time::timeout(Duration::from_secs(2), ended).await) {
+                (Err(error @ Error::Cancelled { .. }), _) => Err(error),
+                (_, Ok((Err(source), _))) => Err(failed(source)),
+                // A script that ends early leaves the engine without a tar: then its reason counts, not the engine's.
+                (_, Ok((Ok(status), said))) if !status.success() => Ok((status, said)),
+                (Ok(()), Ok((Ok(status), said))) => Ok((status, said)),
+                (Ok(()), Err(_)) => Err(failed(std::io::Error::from(std::io::ErrorKind::TimedOut))),
+                (Err(error), _) => Err(error),
+            },
+        }
+    };
+    let outcome = match outcome {
+        Ok((status, said)) if status.success() => engine.tag_image(&unfinished, &base_name(suite), cancel).await.map(|()| (status, said)),
+        Ok(failed) => Ok(failed),
+        Err(error) => {
+            program.end().await;
+            Err(error)
+        }
+    };
+    // Also after a failure; cleaning up goes on when the run was cancelled.
+    match engine.remove_image(&unfinished, &CancellationToken::new()).await {
+        Ok(()) => {}
+        Err(error) if error.is_not_found() => {}
+        Err(error) => tracing::warn!(%error, "an unfinished image stays"),
+    }
+    progress(step(&task, "", true));
+    outcome
+}
+
+/// Installs packages on this machine: the one thing that changes it, so it is announced first.
+async fn install(packages: &[String], progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+    // The names come from our own script; whatever else its last line may be must not become an option.
+    let names: Vec<&str> =
+        packages.iter().map(String::as_str).filter(|name| name.starts_with(|c: char| c.is_ascii_alphanumeric())).collect();
+    let task = format!("installing {} on this machine", names.join(", "));
+    progress(step(&task, "", false));
+    let mut argv = vec!["apt-get", "-q", "-y", "--no-install-recommends", "install"];
+    argv.extend(&names);
+    // The lists that are here mostly do; only when they do not are new ones fetched.
+    let mut outcome = finish(&argv, &task, progress, cancel).await?;
+    if outcome.is_err() {
+        outcome = match finish(&["apt-get", "-q", "update"], &task, progress, cancel).await? {
+            Ok(()) => finish(&argv, &task, progress, cancel).await?,
+            failed => failed,
+        };
+    }
+    progress(step(&task, "", true));
+    outcome.map_err(|said| Error::Program { program: "apt-get", source: std::io::Error::other(said.to_string()) })
+}
+
+/// Runs a program to its end; the inner error is what it said when it failed.
+async fn finish(argv: &[&str], task: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Result<(), Said>, Error> {
+    let failed = |source| Error::Program { program: "apt-get", source };
+    let mut program = Program::start(argv).map_err(failed)?;
+    let out = super::program::read(program.stdout(), |line| progress(step(task, line, false)));
+    let said = program.said(|_| {});
+    let ended = async {
+        let (_, said) = tokio::join!(out, said);
+        program.ended().await.map(|status| (status, said))
+    };
+    let outcome = tokio::select! {
+        () = cancel.cancelled() => None,
+        outcome = tokio::time::timeout(WITHIN, ended) => Some(outcome),
+    };
+    match outcome {
+        Some(Ok(outcome)) => {
+            let (status, said) = outcome.map_err(failed)?;
+            Ok(if status.success() { Ok(()) } else { Err(said) })
+        }
+        Some(Err(_)) => {
+            program.end().await;
+            Err(failed(std::io::Error::from(std::io::ErrorKind::TimedOut)))
+        }
+        None => {
+            program.end().await;
+            Err(Error::Cancelled { doing: task.to_owned() })
+        }
+    }
+}
+
+fn step(task: &str, detail: &str, finished: bool) -> Progress {
+    Progress { task: task.to_owned(), done: 0, total: None, unit: Unit::Steps, detail: detail.to_owned(), finished }
+}

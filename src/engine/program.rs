@@ -1,0 +1,176 @@
+//! Programs of the host: few, by their argument vectors, with little of our environment, and never left behind.
+
+use std::collections::VecDeque;
+use std::process::ExitStatus;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
+use tokio::io::AsyncBufReadExt;
+use tokio::io::AsyncRead;
+use tokio::io::BufReader;
+use tokio::process::Child;
+use tokio::process::ChildStdout;
+use tokio::process::Command;
+
+/// How long a program may take to clean up after it was asked to end.
+const GRACE: Duration = Duration::from_secs(20);
+
+/// Lines of what it said that explain a failure.
+const LAST_LINES: usize = 12;
+
+/// Variables that say how the world is reached from here; everything else of our environment stays with us.
+const KEPT: [&str; 8] = ["TMPDIR", "http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY", "DEBIAN_MIRROR", "DEBIAN_KEYRING"];
+
+/// A running program, in a process group of its own.
+pub(super) struct Program {
+    child: Child,
+    group: Option<Pid>,
+}
+
+impl Program {
+    /// Starts it with its output in a pipe; what it says on standard error goes through [`Program::said`].
+    pub(super) fn start(argv: &[&str]) -> std::io::Result<Self> {
+        let (program, arguments) = argv.split_first().expect("an argument vector starts with the program");
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env_clear()
+            // Tools of the administrator are not on everybody's path.
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", "/")
+            .env("LC_ALL", "C")
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        for name in KEPT {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        let child = command.spawn()?;
+        let group = child.id().and_then(|id| i32::try_from(id).ok()).map(Pid::from_raw);
+        Ok(Self { child, group })
+    }
+
+    pub(super) fn stdout(&mut self) -> ChildStdout {
+        self.child.stdout.take().expect("it was started with a pipe, and this is asked once")
+    }
+
+    /// Reads what it says on standard error until it closes that; each line goes to `line`.
+    pub(super) fn said<F: FnMut(&str)>(&mut self, line: F) -> impl Future<Output = Said> + use<F> {
+        read(self.child.stderr.take().expect("it was started with a pipe, and this is asked once"), line)
+    }
+
+    pub(super) async fn ended(&mut self) -> std::io::Result<ExitStatus> {
+        let status = self.child.wait().await?;
+        self.group = None;
+        Ok(status)
+    }
+
+    /// Asks the whole group to end, and ends it when it does not.
+    pub(super) async fn end(mut self) {
+        self.signal(Signal::SIGTERM);
+        if tokio::time::timeout(GRACE, self.child.wait()).await.is_err() {
+            self.signal(Signal::SIGKILL);
+            if let Err(error) = self.child.wait().await {
+                tracing::warn!(%error, "a program could not be waited for");
+            }
+        }
+        self.group = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group
+            && let Err(error) = killpg(group, signal)
+        {
+            tracing::debug!(%error, "the program had ended already");
+        }
+    }
+}
+
+impl Drop for Program {
+    /// A run that is dropped has no time to wait; the program still hears of it and cleans up.
+    fn drop(&mut self) {
+        self.signal(Signal::SIGTERM);
+    }
+}
+
+/// The last lines of what a program said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said(VecDeque<String>);
+
+impl Said {
+    pub(super) fn last(&self) -> &str {
+        self.0.back().map_or("", String::as_str)
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (at, line) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str("\n  ")?;
+            }
+            f.write_str(line)?;
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn read(stream: impl AsyncRead + Unpin, mut line: impl FnMut(&str)) -> Said {
+    let mut lines = BufReader::new(stream).split(b'\n');
+    let mut said = Said::default();
+    while let Ok(Some(bytes)) = lines.next_segment().await {
+        let text = String::from_utf8_lossy(&bytes);
+        let text: String = text.trim_end().chars().take(300).collect();
+        if text.is_empty() {
+            continue;
+        }
+        line(&text);
+        if said.0.len() == LAST_LINES {
+            said.0.pop_front();
+        }
+        said.0.push_back(text);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn ending_a_program_ends_what_it_started() {
+        let script = "trap 'echo cleaned >&2; exit 1' TERM; sleep 60 & echo $! ; wait";
+        let mut program = Program::start(&["sh", "-c", script]).expect("started");
+        let mut out = BufReader::new(program.stdout()).lines();
+        let sleeper = out.next_line().await.expect("read").expect("a line");
+        let said = program.said(|_| {});
+        let started = Instant::now();
+        let (said, ()) = tokio::join!(said, program.end());
+        assert!(started.elapsed() < GRACE / 2);
+        assert_eq!(said.last(), "cleaned");
+        let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z "), "{state}");
+    }
+
+    #[tokio::test]
+    async fn the_last_lines_are_kept_and_the_environment_is_not() {
+        let mut program =
+            Program::start(&["sh", "-c", "env | cut -d= -f1 >&2; for i in $(seq 40); do echo line $i >&2; done"]).expect("started");
+        let mut names = Vec::new();
+        let said = program.said(|line| names.push(line.to_owned())).await;
+        assert!(program.ended().await.expect("waited").success());
+        assert_eq!(said.0.len(), LAST_LINES);
+        assert_eq!(said.last(), "line 40");
+        assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{names:?}");
+    }
+}

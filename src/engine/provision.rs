@@ -1,0 +1,272 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::BuildImage;
+use super::Engine;
+use super::Error;
+use super::FileLock;
+use super::ImageFacts;
+use super::Labels;
+use super::Options;
+use super::Role;
+use super::archive;
+use super::base;
+use super::recipes::Base;
+use super::recipes::RECIPES;
+use super::recipes::Recipe;
+use super::recipes::base_hash;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+
+/// Sees to it that images are there: ours are built, others pulled.
+#[derive(Clone)]
+pub struct Provision {
+    engine: Engine,
+    /// `None`: nothing is pulled.
+    patience: Option<Duration>,
+    locks: PathBuf,
+    allow_install: bool,
+    progress: ProgressSink,
+}
+
+/// One image of ours, as `podbay images list` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedImage {
+    pub name: String,
+    pub state: ImageState,
+    /// `None` when it is absent.
+    pub facts: Option<ImageFacts>,
+}
+
+/// Whether an image is what this build of Podbay would make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageState {
+    Present,
+    /// Made from other files, or from a base that has changed since.
+    Outdated,
+    Absent,
+}
+
+/// What an image of ours was made from: its label `spec`.
+#[derive(Debug, PartialEq, Eq)]
+struct Made<'a> {
+    recipe: &'a str,
+    base: &'a str,
+    base_id: &'a str,
+}
+
+impl<'a> Made<'a> {
+    fn parse(spec: &'a str) -> Option<Self> {
+        let mut parts = spec.split(' ');
+        let made = Self { recipe: parts.next()?, base: parts.next()?, base_id: parts.next()? };
+        parts.next().is_none().then_some(made)
+    }
+
+    fn of(facts: &'a ImageFacts) -> Option<Self> {
+        Self::parse(facts.labels.as_ref()?.spec.as_deref()?)
+    }
+}
+
+impl std::fmt::Display for Made<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.recipe, self.base, self.base_id)
+    }
+}
+
+impl Provision {
+    /// `locks` is a folder of this user's for lock files: of two processes that want the same image, the second waits.
+    pub fn new(engine: &Engine, options: &Options, locks: impl Into<PathBuf>, progress: &ProgressSink) -> Self {
+        Self {
+            engine: engine.clone(),
+            patience: options.pull.then(|| options.pull_timeout.duration()),
+            locks: locks.into(),
+            allow_install: false,
+            progress: progress.clone(),
+        }
+    }
+
+    /// Lets it install the programs that make a base image; only as root, and only where no registry answers.
+    #[must_use]
+    pub fn allow_install(mut self, allow: bool) -> Self {
+        self.allow_install = allow;
+        self
+    }
+
+    /// Returns the image, and builds or pulls it first where that is needed.
+    ///
+    /// Where all is there this takes two requests: the image, and the base it was made from.
+    pub async fn ensure(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+        match Recipe::find(name) {
+            Some(recipe) => match self.look(recipe, cancel).await? {
+                (ImageState::Present, Some(facts)) => Ok(facts),
+                _ => self.make(recipe, false, cancel).await,
+            },
+            None => self.others(name, cancel).await,
+        }
+    }
+
+    /// Builds an image of ours even if it is there; what has not changed comes from the engine's build cache.
+    pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+        let Some(recipe) = Recipe::find(name) else {
+            let names: Vec<&str> = RECIPES.iter().map(|recipe| recipe.image).collect();
+            let problem = format!("Podbay builds only its own: {}", names.join(", "));
+            return Err(Error::NoImage { image: name.to_owned(), problem });
+        };
+        self.make(recipe, true, cancel).await
+    }
+
+    /// Returns every image that Podbay can build, and the bases that it made for them.
+    pub async fn list(&self, cancel: &CancellationToken) -> Result<Vec<ListedImage>, Error> {
+        let mut listed = Vec::new();
+        for recipe in &RECIPES {
+            let (state, facts) = self.look(recipe, cancel).await?;
+            listed.push(ListedImage { name: recipe.image.to_owned(), state, facts });
+            if let Base::Debian(suite) = recipe.base {
+                let name = base::base_name(suite);
+                if let Some(facts) = self.engine.image(&name, cancel).await? {
+                    let state = if is_current_base(&facts) { ImageState::Present } else { ImageState::Outdated };
+                    listed.push(ListedImage { name, state, facts: Some(facts) });
+                }
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Compares an image with what it would be made from now.
+    async fn look(&self, recipe: &Recipe, cancel: &CancellationToken) -> Result<(ImageState, Option<ImageFacts>), Error> {
+        let Some(facts) = self.engine.image(recipe.image, cancel).await? else { return Ok((ImageState::Absent, None)) };
+        let Some(made) = Made::of(&facts).filter(|made| made.recipe == recipe.hash()) else {
+            return Ok((ImageState::Outdated, Some(facts)));
+        };
+        // A base that is gone is not missed: the image has all of it.
+        let (state, base) = match recipe.base {
+            Base::Debian(_) => (ImageState::Present, self.engine.image(made.base, cancel).await?),
+            Base::Ours(name) => Box::pin(self.look(ours(name), cancel)).await?,
+        };
+        let same = base.is_none_or(|base| base.id == made.base_id && state == ImageState::Present);
+        Ok((if same { ImageState::Present } else { ImageState::Outdated }, Some(facts)))
+    }
+
+    async fn make(&self, recipe: &Recipe, forced: bool, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+        // Before the lock: no process ever waits for a second lock while others wait for its first.
+        let (base, base_id) = match recipe.base {
+            Base::Debian(suite) => self.debian(suite, cancel).await?,
+            Base::Ours(name) => (name.to_owned(), Box::pin(self.ensure(name, cancel)).await?.id),
+        };
+        let _lock = self.lock(recipe.image, cancel).await?;
+        let old = match self.look(recipe, cancel).await? {
+            // Another process made it while this one waited.
+            (ImageState::Present, Some(facts)) if !forced => return Ok(facts),
+            (_, old) => old,
+        };
+        let hash = recipe.hash();
+        let made = Made { recipe: &hash, base: &base, base_id: &base_id };
+        let labels = Labels { spec: Some(made.to_string()), ..Labels::new(Role::Image) };
+        let mut args = archive::build_args().await;
+        args.insert("BASE".to_owned(), base.clone());
+        let build = BuildImage { tag: recipe.image, files: &recipe.context(), args: &args, labels: &labels, network: None };
+        self.engine.build(&build, &self.progress, cancel).await?;
+        let facts = self.found(recipe.image, cancel).await?;
+        if let Some(old) = old.filter(|old| old.id != facts.id) {
+            self.discard(&old.id).await;
+        }
+        Ok(facts)
+    }
+
+    /// Returns name and id of a Debian to build on: one that is here, the registry's, or one that we make.
+    async fn debian(&self, suite: &str, cancel: &CancellationToken) -> Result<(String, String), Error> {
+        let official = format!("debian:{suite}-slim");
+        if let Some(facts) = self.engine.image(&official, cancel).await? {
+            return Ok((official, facts.id));
+        }
+        // That we made one says that no registry answered here; asking again would only cost its patience.
+        let own = base::base_name(suite);
+        let old = self.engine.image(&own, cancel).await?;
+        if let Some(facts) = old.as_ref().filter(|facts| is_current_base(facts)) {
+            return Ok((own, facts.id.clone()));
+        }
+        let pulled = match self.patience {
+            Some(patience) => self.engine.pull(&official, patience, &self.progress, cancel).await,
+            None => Err(Error::Pull { image: official.clone(), message: "`engine.pull` is off".to_owned() }),
+        };
+        match pulled {
+            Ok(()) => return Ok((official.clone(), self.found(&official, cancel).await?.id)),
+            Err(error @ (Error::Cancelled { .. } | Error::NoSpace { .. })) => return Err(error),
+            Err(error) => {
+                tracing::info!(%error, "no registry gives the base image, so it is made from Debian's archive");
+                let _lock = self.lock(&own, cancel).await?;
+                if let Some(facts) = self.engine.image(&own, cancel).await?.filter(is_current_base) {
+                    return Ok((own, facts.id));
+                }
+                base::make(&self.engine, suite, self.allow_install, &self.progress, cancel).await.map_err(|made| match made {
+                    Error::NoBase { suite, problem } => Error::NoBase { suite, problem: format!("{error}; {problem}") },
+                    other => other,
+                })?;
+            }
+        }
+        let facts = self.found(&own, cancel).await?;
+        if let Some(old) = old.filter(|old| old.id != facts.id) {
+            self.discard(&old.id).await;
+        }
+        Ok((own, facts.id))
+    }
+
+    /// Returns an image that is none of ours: it is here, or a registry has it.
+    async fn others(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+        if let Some(facts) = self.engine.image(name, cancel).await? {
+            return Ok(facts);
+        }
+        let missing = |problem: String| Error::NoImage { image: name.to_owned(), problem };
+        let Some(patience) = self.patience else { return Err(missing("`engine.pull` is off".to_owned())) };
+        match self.engine.pull(name, patience, &self.progress, cancel).await {
+            Ok(()) => self.found(name, cancel).await,
+            Err(Error::Pull { message, .. }) => Err(missing(format!("pulling it failed: {message}"))),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn found(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
+        let facts = self.engine.image(name, cancel).await?;
+        facts.ok_or_else(|| Error::NoImage { image: name.to_owned(), problem: "it was removed as soon as it was there".to_owned() })
+    }
+
+    async fn lock(&self, image: &str, cancel: &CancellationToken) -> Result<FileLock, Error> {
+        let waiting = || {
+            let task = format!("waiting for another Podbay that makes {image}");
+            (self.progress)(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: String::new(), finished: false });
+        };
+        FileLock::wait(&self.locks, &format!("image-{}", image.replace('/', "-")), waiting, cancel).await
+    }
+
+    /// Removes an image that has lost its name, unless a container or another image needs it.
+    async fn discard(&self, id: &str) {
+        if let Err(error) = self.engine.remove_image(id, &CancellationToken::new()).await {
+            tracing::debug!(%error, "the replaced image stays");
+        }
+    }
+}
+
+fn ours(name: &str) -> &'static Recipe {
+    Recipe::find(name).expect("a recipe stands on another of the table, which a test checks")
+}
+
+fn is_current_base(facts: &ImageFacts) -> bool {
+    facts.labels.as_ref().and_then(|labels| labels.spec.as_deref()) == Some(base_hash().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_image_was_made_from_reads_back() {
+        let made = Made { recipe: "00ff", base: "debian:trixie-slim", base_id: "sha256:11" };
+        assert_eq!(Made::parse(&made.to_string()), Some(made));
+        for other in ["", "00ff", "00ff base", "a b c d"] {
+            assert_eq!(Made::parse(other), None, "{other}");
+        }
+    }
+}

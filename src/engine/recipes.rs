@@ -1,0 +1,146 @@
+//! The folders of `images/`, carried in the program: it sets itself up wherever it is copied to.
+
+use bytes::Bytes;
+use sha2::Digest;
+use sha2::Sha256;
+
+/// One image of ours and what it is made from.
+#[derive(Debug)]
+pub(super) struct Recipe {
+    /// The image's name without a tag.
+    pub(super) image: &'static str,
+    pub(super) base: Base,
+    files: &'static [File],
+}
+
+/// What an image of ours stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A release of Debian.
+    Debian(&'static str),
+    /// Another image of ours.
+    Ours(&'static str),
+}
+
+#[derive(Debug)]
+struct File {
+    name: &'static str,
+    content: &'static [u8],
+    executable: bool,
+}
+
+/// Makes the file system of a base where no registry answers.
+pub(super) const BASE_SCRIPT: &[u8] = include_bytes!("../../images/base/make.sh");
+
+const WORKSPACE: Base = Base::Ours("podbay/workspace");
+
+macro_rules! dockerfile {
+    ($folder:literal) => {
+        File { name: "Dockerfile", content: include_bytes!(concat!("../../images/", $folder, "/Dockerfile")), executable: false }
+    };
+}
+
+/// An image that others stand on comes before them.
+pub(super) const RECIPES: [Recipe; 7] = [
+    Recipe {
+        image: "podbay/workspace",
+        base: Base::Debian("trixie"),
+        files: &[
+            dockerfile!("workspace"),
+            File { name: "apt-install", content: include_bytes!("../../images/workspace/apt-install"), executable: true },
+        ],
+    },
+    Recipe { image: "podbay/llama-server", base: Base::Debian("forky"), files: &[dockerfile!("llama-server")] },
+    Recipe { image: "podbay/python", base: WORKSPACE, files: &[dockerfile!("python")] },
+    Recipe { image: "podbay/node", base: WORKSPACE, files: &[dockerfile!("node")] },
+    Recipe { image: "podbay/go", base: WORKSPACE, files: &[dockerfile!("go")] },
+    Recipe { image: "podbay/java", base: WORKSPACE, files: &[dockerfile!("java")] },
+    Recipe { image: "podbay/rust", base: WORKSPACE, files: &[dockerfile!("rust")] },
+];
+
+impl Recipe {
+    /// Returns the recipe of an image of ours, with or without the tag `latest`.
+    pub(super) fn find(image: &str) -> Option<&'static Self> {
+        let name = image.strip_suffix(":latest").unwrap_or(image);
+        RECIPES.iter().find(|recipe| recipe.image == name)
+    }
+
+    /// Returns path, bytes and mode of every file of the build's folder.
+    pub(super) fn context(&self) -> Vec<(String, Bytes, bool)> {
+        self.files.iter().map(|file| (file.name.to_owned(), Bytes::from_static(file.content), file.executable)).collect()
+    }
+
+    /// Returns a hash of the files.
+    ///
+    /// The build's arguments are not in it: they only say how this machine reaches Debian's archive and leave nothing in the image.
+    pub(super) fn hash(&self) -> String {
+        let mut hasher = Sha256::new();
+        for file in self.files {
+            hasher.update(file.name);
+            hasher.update([0, u8::from(file.executable)]);
+            hasher.update(file.content.len().to_le_bytes());
+            hasher.update(file.content);
+        }
+        short(&hasher.finalize())
+    }
+}
+
+/// Returns a hash of the script that makes bases.
+pub(super) fn base_hash() -> String {
+    short(&Sha256::digest(BASE_SCRIPT))
+}
+
+fn short(digest: &[u8]) -> String {
+    digest.iter().take(16).fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_every_folder_is_carried() {
+        let images = Path::new(env!("CARGO_MANIFEST_DIR")).join("images");
+        let mut found = BTreeSet::new();
+        for folder in fs::read_dir(&images).expect("the folder of images") {
+            let folder = folder.expect("readable").path();
+            for file in fs::read_dir(&folder).expect("a folder for each image") {
+                let file = file.expect("readable").path();
+                let executable = fs::metadata(&file).expect("readable").permissions().mode() & 0o100 != 0;
+                let name = file.strip_prefix(&images).expect("it lies there").to_str().expect("UTF-8").to_owned();
+                found.insert((name, fs::read(&file).expect("readable"), executable));
+            }
+        }
+        let mut carried = BTreeSet::from([("base/make.sh".to_owned(), BASE_SCRIPT.to_vec(), true)]);
+        for recipe in &RECIPES {
+            let folder = recipe.image.strip_prefix("podbay/").expect("our prefix");
+            for (name, content, executable) in recipe.context() {
+                carried.insert((format!("{folder}/{name}"), content.to_vec(), executable));
+            }
+        }
+        let names = |set: &BTreeSet<(String, Vec<u8>, bool)>| set.iter().map(|file| file.0.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&carried), names(&found));
+        assert!(carried == found, "a file's bytes or mode differ");
+    }
+
+    #[test]
+    fn what_others_stand_on_comes_first() {
+        for (at, recipe) in RECIPES.iter().enumerate() {
+            if let Base::Ours(name) = recipe.base {
+                assert!(RECIPES[..at].iter().any(|earlier| earlier.image == name), "{}", recipe.image);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tag_of_its_own_makes_another_image() {
+        assert!(Recipe::find("podbay/python:latest").is_some());
+        assert!(Recipe::find("podbay/python:mine").is_none());
+        assert!(Recipe::find("python").is_none());
+    }
+}

@@ -1,0 +1,44 @@
+use std::time::Duration;
+use std::time::Instant;
+
+use podbay::engine;
+use podbay::engine::Error;
+use podbay::engine::ImageState;
+use podbay::engine::Provision;
+use tokio_util::sync::CancellationToken;
+
+use super::connect;
+use super::progress;
+
+#[tokio::test]
+async fn our_image_is_built_once_and_then_found() {
+    let Some(engine) = connect().await else { return };
+    let locks = tempfile::tempdir().expect("a folder");
+    let cancel = CancellationToken::new();
+    let provision = Provision::new(&engine, &engine::Options::default(), locks.path(), &progress()).allow_install(true);
+    // Both at once: the second waits for the first instead of building too.
+    let (first, second) = tokio::join!(provision.ensure("podbay/workspace", &cancel), provision.ensure("podbay/workspace:latest", &cancel));
+    let (first, second) = (first.expect("an image"), second.expect("an image"));
+    assert_eq!(first.id, second.id);
+
+    let started = Instant::now();
+    let again = provision.ensure("podbay/workspace", &cancel).await.expect("an image");
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    assert_eq!(again, first);
+
+    let listed = provision.list(&cancel).await.expect("a list");
+    let workspace = listed.iter().find(|image| image.name == "podbay/workspace").expect("it is ours");
+    assert_eq!((workspace.state, workspace.facts.as_ref()), (ImageState::Present, Some(&first)));
+}
+
+#[tokio::test]
+async fn an_image_that_nobody_has_is_named_with_a_hint() {
+    let Some(engine) = connect().await else { return };
+    let locks = tempfile::tempdir().expect("a folder");
+    let options = engine::Options { pull: false, ..engine::Options::default() };
+    let provision = Provision::new(&engine, &options, locks.path(), &progress());
+    let error = provision.ensure("podbay-test.invalid/nothing:1", &CancellationToken::new()).await.expect_err("it does not exist");
+    assert!(matches!(error, Error::NoImage { .. }), "{error}");
+    assert!(error.to_string().contains("podbay-test.invalid/nothing:1"), "{error}");
+    assert!(error.hint().is_some());
+}
