@@ -1,1 +1,20 @@
-//! The agent room.
+//! The loop: ask the model, carry out what it calls, tell it what came of that, until it answers or a limit is reached.
+//!
+//! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what a call may do `tools`' and `policy`'s.
+//! Start with [`Agent::run`].
+
+mod budget;
+mod calls;
+mod interrupt;
+mod options;
+mod outcome;
+mod prompt;
+mod run;
+
+pub use interrupt::Interrupt;
+pub use options::Options;
+pub use outcome::Failure;
+pub use outcome::Outcome;
+pub use prompt::gather_context;
+pub use prompt::system_prompt;
+pub use run::Agent;

@@ -1,1 +1,66 @@
-//! The app room.
+//! Use cases: what each command does, from opening the project to the report, without a word on how it is asked for or shown.
+//!
+//! This room composes all the others but `ui`. Events leave it by the sink it is given, a person is asked through the asker it is
+//! given, so every front end shares it. Start with [`run`], then [`Bench`], which holds what a session needs.
+
+mod bench;
+mod call;
+mod chat;
+mod environment;
+mod error;
+mod gc;
+mod images;
+mod model;
+mod quickstart;
+mod record;
+mod report;
+mod run;
+mod services;
+mod sessions;
+mod shell;
+
+pub use call::Called;
+pub use call::call;
+pub use chat::Chat;
+pub use chat::Said;
+pub use environment::Status;
+pub use environment::down;
+pub use environment::logs;
+pub use environment::status;
+pub use environment::up;
+pub use error::Error;
+pub use error::ErrorReport;
+pub use error::exit_code;
+pub use gc::gc;
+pub use images::build_images;
+pub use images::list_images;
+pub use quickstart::Quickstart;
+pub use quickstart::quickstart;
+pub use report::Report;
+pub use run::Front;
+pub use run::Place;
+pub use run::run;
+pub use sessions::list_sessions;
+pub use sessions::raw_session;
+pub use sessions::session_json;
+pub use sessions::session_line;
+pub use sessions::show_session;
+pub use shell::Shell;
+pub use shell::ShellInput;
+pub use shell::ShellUpdate;
+pub use shell::shell;
+
+use crate::event::Event;
+use crate::event::Kind;
+
+/// Makes a warning that a front end wants shown like any other.
+pub fn warning(message: impl Into<String>) -> Event {
+    Kind::Warning { message: message.into() }.into()
+}
+
+pub use crate::agent::Interrupt;
+pub use crate::llm::http::install_crypto;
+pub use crate::policy::Mode;
+pub use crate::session::State;
+pub use crate::tools::Asker;
+pub use crate::tools::Later;

@@ -1,6 +1,148 @@
-//! The cli room.
+//! The command line: arguments in, exit code out.
+//!
+//! Each command has a file of its own: it turns its arguments into settings, shows what `app` reports, and returns the code that scripts
+//! depend on. Nothing is decided here about boxes, models or permissions. Start with [`main`].
 
-/// Runs the command line.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::FAILURE
+mod args;
+mod call;
+mod chat;
+mod environment;
+mod failure;
+mod flags;
+mod front;
+mod images;
+mod raw;
+mod run;
+mod sessions;
+mod setup;
+mod sh;
+mod signals;
+
+use std::ffi::OsString;
+use std::io;
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::CommandFactory;
+use clap::Parser;
+use futures::FutureExt;
+
+use self::args::Arguments;
+use self::args::Command;
+use crate::app;
+use crate::app::Report;
+use crate::app::exit_code;
+use crate::ui;
+
+/// Runs the command line and returns its exit code.
+pub fn main() -> ExitCode {
+    app::install_crypto();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return ExitCode::from(misused(&error)),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            say(&format!("error: cannot start: {error}\n"));
+            return ExitCode::from(exit_code::FAILED);
+        }
+    };
+    // A panic becomes an exit code of its own: scripts must be able to tell a bug of ours from a task that failed.
+    let outcome = runtime.block_on(AssertUnwindSafe(dispatch(arguments)).catch_unwind());
+    // Threads that wait for the keyboard or a name must not hold up the end.
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    let code = match outcome {
+        Ok(Ok(code)) => code,
+        Ok(Err(error)) => {
+            failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+            error.exit_code()
+        }
+        Err(_) => {
+            say("error: this is a bug in Podbay\n\nhint: please report what is above, with the command you ran\n");
+            exit_code::BUG
+        }
+    };
+    ExitCode::from(code)
+}
+
+async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
+    match arguments.command {
+        None => chat::chat(arguments.chat).await,
+        Some(Command::Chat(flags)) => chat::chat(flags).await,
+        Some(Command::Quickstart(args)) => run::quickstart(args).await,
+        Some(Command::Run(args)) => run::run(args).await,
+        Some(Command::Call(args)) => call::call(args).await,
+        Some(Command::Sh(args)) => sh::sh(args).await,
+        Some(Command::Up(flags)) => environment::up(flags).await,
+        Some(Command::Down(flags)) => environment::down(flags).await,
+        Some(Command::Status(args)) => environment::status(args).await,
+        Some(Command::Logs(args)) => environment::logs(args).await,
+        Some(Command::Images(command)) => images::images(command).await,
+        Some(Command::Sessions(command)) => sessions::sessions(command),
+        Some(Command::Gc(flags)) => images::gc(flags).await,
+        Some(Command::Other(words)) => other(words).await,
+    }
+}
+
+/// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise.
+async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
+    let mut words = words.into_iter();
+    let first = words.next().unwrap_or_default();
+    let folder = PathBuf::from(&first);
+    if folder.is_dir() {
+        let line = ["podbay".into(), "chat".into(), "-C".into(), first].into_iter().chain(words);
+        return match Arguments::try_parse_from(line) {
+            Ok(Arguments { command: Some(Command::Chat(flags)), .. }) => chat::chat(flags).await,
+            Ok(_) => Ok(exit_code::USAGE),
+            Err(error) => Ok(misused(&error)),
+        };
+    }
+    let word = ui::text::line(&first.to_string_lossy());
+    Err(app::Error::usage(
+        format!("`{word}` is neither a command nor a folder"),
+        format!("a task is given like this: podbay run \"{word} …\"; `podbay --help` lists the commands"),
+    ))
+}
+
+/// Shows help, the version, or what is wrong with the command line. A script that asked for JSON gets its object here too.
+fn misused(error: &clap::Error) -> u8 {
+    if !error.use_stderr() {
+        let _ = error.print();
+        return exit_code::DONE;
+    }
+    let words: Vec<String> = std::env::args().collect();
+    let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
+    let usage = app::Error::usage(first_line(error), format!("see `{} --help`", Arguments::command().get_name()));
+    let report = Report::failed(&usage, None, 0);
+    if wants("json") {
+        let _ = ui::json::result(&mut io::stdout(), &report);
+    } else if wants("jsonl") {
+        let _ = ui::json::result_line(&mut io::stdout(), &report);
+    }
+    let _ = error.print();
+    exit_code::USAGE
+}
+
+fn first_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// Writes to the error stream. Where even that is gone there is nobody left to tell.
+fn say(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// Shows our own diagnostics with `--verbose` or as `PODBAY_LOG` says.
+fn trace(verbose: bool) {
+    use tracing_subscriber::EnvFilter;
+    let default = if verbose { "podbay=debug" } else { "off" };
+    let filter = EnvFilter::try_from_env("PODBAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
+    // A second command in the same process keeps the first one's choice.
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
 }

@@ -100,6 +100,10 @@ pub enum Kind {
     BoxLost {
         reason: String,
     },
+    /// What the model is told of the project besides the task, once, before it.
+    ContextAdded {
+        text: String,
+    },
     UserMessage {
         text: String,
     },

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 /// The section `[llm]` of the configuration: which model answers, and how it is asked.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
     /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`. Not set: Podbay's own server.
@@ -13,6 +13,8 @@ pub struct Options {
     pub model: Option<String>,
     /// Name of the environment variable that holds the API key.
     pub api_key_env: Option<String>,
+    /// File that holds the API key; nobody else may be able to read it (mode 0600).
+    pub api_key_file: Option<String>,
     /// `http://` or `https://` address of a proxy for servers elsewhere. The environment's `*_PROXY` variables are not used.
     pub proxy: Option<String>,
     /// Randomness, 0 to 2. Not set: the server's own, here and in the three below.
@@ -40,7 +42,7 @@ pub struct Options {
 }
 
 /// How the model is told about tools, as people choose it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolModeChoice {
     /// By what the server says of the model's chat template.
@@ -60,6 +62,7 @@ impl Default for Options {
             endpoint: None,
             model: None,
             api_key_env: None,
+            api_key_file: None,
             proxy: None,
             temperature: None,
             top_p: None,

@@ -1,4 +1,8 @@
-/// An action that policy allowed, by itself or by a person's answer. Only this room makes one.
+use crate::policy::Action;
+use crate::wire::Call;
+use crate::wire::Exec;
+
+/// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]
 pub struct Approved<A>(A);
 
@@ -14,5 +18,12 @@ impl<A> Approved<A> {
 
     pub fn get(&self) -> &A {
         &self.0
+    }
+}
+
+impl Approved<Action> {
+    /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.
+    pub fn by_hand(exec: Exec) -> Self {
+        Self::new(Action::Box(Call::Exec(exec)))
     }
 }

@@ -147,7 +147,13 @@ mod tests {
     }
 
     fn list() -> Action {
-        Action::Box(Call::ListDirectory(ListDirectory { path: ".".into(), recursive: false, show_hidden: false, max_entries: 1 }))
+        Action::Box(Call::ListDirectory(ListDirectory {
+            path: ".".into(),
+            recursive: false,
+            show_hidden: false,
+            show_size: false,
+            max_entries: 1,
+        }))
     }
 
     fn bash() -> Action {

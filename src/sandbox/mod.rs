@@ -1,3 +1,32 @@
-//! The sandbox room.
+//! The box: a container (later also a native sandbox) in which everything the model asks for happens.
+//!
+//! This room decides how closed a box is, keeps one alive for a session and talks to the guest in it. It leaves to `engine` how a
+//! container is made, and to `policy` what may be asked of it. Start with [`Sandbox`], then [`Spec`]; `docs/security.md` gives
+//! the reason of every setting.
 
+mod docker;
+mod environment;
+mod error;
+mod guest_volume;
+mod kept;
 pub mod link;
+mod lock;
+mod options;
+mod project;
+mod spec;
+mod user;
+
+pub use docker::DEFAULT_IMAGE;
+pub use environment::Environment;
+pub use environment::EnvironmentState;
+pub use error::Error;
+pub use guest_volume::guest_volume_name;
+pub use kept::Sandbox;
+pub use kept::Started;
+pub use lock::Lock;
+pub use options::Options;
+pub use project::Project;
+pub use spec::MASKED_PATHS;
+pub use spec::READONLY_PATHS;
+pub use spec::SECCOMP;
+pub use spec::Spec;

@@ -94,6 +94,9 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
         }
         Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),
+        Kind::ContextAdded { text: context } => {
+            writeln!(text, "(the model was told {} bytes about the project)", context.len()).expect(TAKES_ALL);
+        }
         Kind::UserMessage { text: message } => said(text, "you", message),
         Kind::AssistantMessage { text: message, interrupted, .. } => {
             if !message.trim().is_empty() {

@@ -1,1 +1,51 @@
-//! The tools room.
+//! From the model's words to a result it can read: the catalogue of tools, the one pipeline that every call goes through, dispatch
+//! into the box, rendering.
+//!
+//! There is no second way in: whoever wants something done hands a [`crate::event::ToolCall`] to [`Pipeline::run`]. What may be done is
+//! `policy`'s business, how it is done the guest's. Start with [`Pipeline::run`], which reads like the list of its steps.
+
+mod arguments;
+mod catalogue;
+mod dispatch;
+mod options;
+mod pipeline;
+mod render;
+mod schema;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub use catalogue::Catalogue;
+pub use catalogue::Set;
+pub use catalogue::Tool;
+pub use dispatch::OnChunk;
+pub use dispatch::Workspace;
+pub use options::Options;
+pub use pipeline::Finished;
+pub use pipeline::Pipeline;
+pub use pipeline::PipelineError;
+pub use render::Window;
+
+use crate::event::Answer;
+use crate::event::Capability;
+use crate::event::ToolCall;
+
+/// A future that a trait object returns.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What the host does for tools outside of the box; composed in `app`.
+pub trait Services: Send + Sync {
+    /// Keeps a result that is too long to show whole; returns the id by which it is read, or `None` if it cannot be kept.
+    fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String>;
+
+    /// Returns lines of what was kept, counted from 1, and the line to go on from, if there is more.
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String>;
+}
+
+/// Asks a person about one call. Nobody there, an ended input or a withdrawn question is [`Answer::Deny`].
+pub trait Asker: Send + Sync {
+    fn ask<'a>(&'a self, call: &'a ToolCall, capabilities: &'a [Capability]) -> Later<'a, Answer>;
+
+    /// Returns whether anybody can answer at all.
+    fn is_somebody_there(&self) -> bool;
+}

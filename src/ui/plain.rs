@@ -158,6 +158,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             }
             // What was typed is on the screen already, questions are asked by `ask`, and the rest says nothing to a reader.
             Kind::SessionStarted { .. }
+            | Kind::ContextAdded { .. }
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }
             | Kind::PermissionAnswered { .. }

@@ -65,6 +65,8 @@ pub struct ListDirectory {
     pub path: BytesPath,
     pub recursive: bool,
     pub show_hidden: bool,
+    /// Whether sizes of files are wanted.
+    pub show_size: bool,
     pub max_entries: u32,
 }
 

@@ -1,4 +1,3 @@
-
 //! The whole path, without an engine and (in `docker/`) with one.
 mod config;
 mod docker;

@@ -1,0 +1,103 @@
+use std::time::Duration;
+
+use super::Options;
+use crate::event::LimitKind;
+use crate::event::Usage;
+
+/// What a task has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Spent {
+    pub(super) turns: u32,
+    pub(super) time: Duration,
+    pub(super) usage: Usage,
+}
+
+/// How a task stands against its limits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Good,
+    /// The model should come to an end.
+    Near(LimitKind),
+    Over(LimitKind),
+}
+
+/// Compares what was spent with the limits; the limit that is closest to its end counts.
+pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
+    let shares = [
+        (LimitKind::Turns, share(f64::from(spent.turns), f64::from(options.max_turns))),
+        (LimitKind::Time, share(spent.time.as_secs_f64(), options.timeout.get() as f64)),
+        (LimitKind::Tokens, share(spent.usage.total() as f64, options.max_tokens as f64)),
+    ];
+    let (kind, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LimitKind::Turns, 0.0));
+    let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
+    // With few turns the note would come before anything was done, so the last turn with tools is early enough.
+    let near = if kind == LimitKind::Turns { near.max(1.0 - 1.0 / f64::from(options.max_turns.max(1))) } else { near };
+    if share >= 1.0 {
+        Standing::Over(kind)
+    } else if share > 0.0 && share >= near - 1e-9 {
+        Standing::Near(kind)
+    } else {
+        Standing::Good
+    }
+}
+
+/// A limit of zero is none.
+fn share(spent: f64, limit: f64) -> f64 {
+    if limit > 0.0 { spent / limit } else { 0.0 }
+}
+
+/// Returns the words for the model when a limit is near.
+pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> String {
+    let left = match kind {
+        LimitKind::Turns => format!("{} more answers with tools", options.max_turns.saturating_sub(spent.turns)),
+        LimitKind::Time => format!("about {} s", options.timeout.get().saturating_sub(spent.time.as_secs())),
+        _ => format!("{} tokens", options.max_tokens.saturating_sub(spent.usage.total())),
+    };
+    format!(
+        "Note from Podbay: the limit of this task is near, {left} are left. Finish what matters most, then answer with what is done and what is not."
+    )
+}
+
+/// Returns the words for the model when a limit is reached.
+pub(super) fn last_word(kind: LimitKind) -> String {
+    let what = match kind {
+        LimitKind::Turns => "number of answers",
+        LimitKind::Time => "time",
+        LimitKind::Tokens => "number of tokens",
+        LimitKind::Cost => "cost",
+        LimitKind::Stuck | LimitKind::Context => "effort",
+    };
+    format!(
+        "Note from Podbay: the {what} allowed for this task is used up and no tool can be called any more. Answer now in a few sentences: what was done, what was found, what is missing."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(turns: u32, seconds: u64, tokens: u64, expected: Standing) {
+        let options = Options { max_turns: 20, timeout: crate::event::Seconds::new(100), max_tokens: 1000, ..Options::default() };
+        let usage = Usage { prompt: tokens, ..Usage::default() };
+        assert_eq!(standing(&Spent { turns, time: Duration::from_secs(seconds), usage }, &options), expected);
+    }
+
+    #[test]
+    fn the_limit_that_is_closest_counts() {
+        check(0, 0, 0, Standing::Good);
+        check(10, 50, 100, Standing::Good);
+        check(19, 0, 0, Standing::Near(LimitKind::Turns));
+        check(3, 85, 0, Standing::Near(LimitKind::Time));
+        check(3, 10, 900, Standing::Near(LimitKind::Tokens));
+        check(20, 0, 900, Standing::Over(LimitKind::Turns));
+        check(1, 10, 1200, Standing::Over(LimitKind::Tokens));
+    }
+
+    #[test]
+    fn no_limit_is_never_near() {
+        let options = Options { timeout: crate::event::Seconds::new(0), ..Options::default() };
+        let spent = Spent { turns: 1, time: Duration::from_secs(1_000_000), usage: Usage { prompt: u64::MAX / 2, ..Usage::default() } };
+        assert_eq!(standing(&spent, &options), Standing::Good);
+    }
+}

@@ -1,0 +1,38 @@
+use futures::StreamExt;
+use futures::TryStreamExt;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::CallStatus;
+use crate::event::ToolCall;
+use crate::tools::Finished;
+use crate::tools::Pipeline;
+use crate::tools::PipelineError;
+
+/// Carries out the calls of one answer: neighbours that change nothing at once, all others alone and in order.
+///
+/// The results come in the order of the calls. Once one was cancelled or the person left, the rest is not begun.
+pub(super) async fn carry_out(
+    pipeline: &Pipeline,
+    calls: &[ToolCall],
+    parallel: usize,
+    step: impl Fn() -> CancellationToken,
+) -> Result<Vec<Finished>, PipelineError> {
+    let mut results: Vec<Finished> = Vec::with_capacity(calls.len());
+    while results.len() < calls.len() {
+        if results.last().is_some_and(|last| last.quit || last.status == CallStatus::Cancelled) {
+            results.push(not_begun());
+            continue;
+        }
+        let rest = &calls[results.len()..];
+        let together = rest.iter().take_while(|call| pipeline.is_read_only(call)).count().max(1);
+        let cancel = step();
+        let group = futures::stream::iter(&rest[..together]).map(|call| pipeline.run(call, &cancel)).buffered(parallel.max(1));
+        results.extend(group.try_collect::<Vec<_>>().await?);
+    }
+    Ok(results)
+}
+
+fn not_begun() -> Finished {
+    let text = "not carried out: the call before it was cancelled".to_owned();
+    Finished { status: CallStatus::Cancelled, text, read_only: true, quit: false, changed: None }
+}

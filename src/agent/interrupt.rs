@@ -1,0 +1,90 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+/// A second press within this time means the run, not its step.
+const TWICE: Duration = Duration::from_secs(2);
+
+/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run.
+#[derive(Clone, Debug, Default)]
+pub struct Interrupt {
+    run: CancellationToken,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    step: Option<CancellationToken>,
+    pressed: Option<Instant>,
+}
+
+impl Interrupt {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one press of Ctrl-C. Where no step is under way it ends the run.
+    pub fn press(&self) {
+        let mut state = self.state.lock().expect("nothing panics while it holds this lock");
+        let again = state.pressed.is_some_and(|at| at.elapsed() < TWICE);
+        state.pressed = Some(Instant::now());
+        match &state.step {
+            Some(step) if !step.is_cancelled() && !again => step.cancel(),
+            _ => self.run.cancel(),
+        }
+    }
+
+    /// Ends the run with whatever is under way.
+    pub fn end(&self) {
+        self.run.cancel();
+    }
+
+    pub fn is_ended(&self) -> bool {
+        self.run.is_cancelled()
+    }
+
+    /// Returns the token that ends the run.
+    pub fn run(&self) -> &CancellationToken {
+        &self.run
+    }
+
+    /// Begins a step that a press can end by itself.
+    pub fn step(&self) -> CancellationToken {
+        let token = self.run.child_token();
+        self.state.lock().expect("nothing panics while it holds this lock").step = Some(token.clone());
+        token
+    }
+
+    /// Says that no step is under way: a press now ends the run.
+    pub fn idle(&self) {
+        self.state.lock().expect("nothing panics while it holds this lock").step = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_ends_the_step_and_twice_the_run() {
+        let interrupt = Interrupt::new();
+        let step = interrupt.step();
+        interrupt.press();
+        assert!(step.is_cancelled() && !interrupt.is_ended());
+        let next = interrupt.step();
+        interrupt.press();
+        assert!(next.is_cancelled() && interrupt.is_ended());
+    }
+
+    #[test]
+    fn without_a_step_one_press_is_enough() {
+        let interrupt = Interrupt::new();
+        interrupt.step();
+        interrupt.idle();
+        interrupt.press();
+        assert!(interrupt.is_ended());
+    }
+}

@@ -1,0 +1,53 @@
+use thiserror::Error;
+
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::event::Usage;
+use crate::llm;
+use crate::tools::PipelineError;
+use crate::wire::BytesPath;
+
+/// How a task ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub status: RunStatus,
+    /// The model's last words.
+    pub response: String,
+    pub turns: u32,
+    pub tool_calls: u32,
+    pub usage: Usage,
+    pub limit: Option<LimitKind>,
+    pub failure: Option<Failure>,
+    /// What was denied, one line each.
+    pub denied: Vec<String>,
+    /// Calls that ran and did what was asked.
+    pub n_succeeded: u32,
+    /// Files that file tools changed, and whether they are new.
+    pub changed: Vec<(BytesPath, bool)>,
+}
+
+/// Why a task could not go on.
+#[derive(Debug, Error)]
+pub enum Failure {
+    #[error("the model could not be had")]
+    Model(#[source] llm::Error),
+    #[error("the sandbox could not be had")]
+    Sandbox(#[source] PipelineError),
+    #[error("the model's answers could not be understood {count} times in a row")]
+    Misunderstood { count: u32, last: String },
+    #[error("the model gave no answer {count} times in a row")]
+    Silent { count: u32 },
+}
+
+impl Failure {
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Model(error) => error.hint(),
+            Self::Sandbox(PipelineError::Sandbox(error)) => error.hint(),
+            Self::Misunderstood { .. } => {
+                Some("a larger model helps; `llm.tool_mode = \"constrained\"` makes every answer fit where the server can".to_owned())
+            }
+            Self::Silent { .. } => Some("a larger model helps; `podbay logs --server` shows what the model server says".to_owned()),
+        }
+    }
+}

@@ -1,0 +1,331 @@
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::Failure;
+use super::Interrupt;
+use super::Options;
+use super::Outcome;
+use super::budget::Spent;
+use super::budget::Standing;
+use super::budget::last_word;
+use super::budget::standing;
+use super::budget::wrap_up;
+use super::calls::carry_out;
+use crate::event::CallStatus;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::Progress;
+use crate::event::RunStatus;
+use crate::event::Sink;
+use crate::event::ToolCall;
+use crate::event::Unit;
+use crate::event::Usage;
+use crate::llm;
+use crate::llm::Client;
+use crate::llm::Finish;
+use crate::llm::Message;
+use crate::llm::Prompt;
+use crate::llm::Reply;
+use crate::llm::Request;
+use crate::llm::Update;
+use crate::tools::Pipeline;
+use crate::wire::BytesPath;
+
+/// One conversation with a model that has tools.
+pub struct Agent {
+    client: Client,
+    prompt: Prompt,
+    pipeline: Arc<Pipeline>,
+    parallel: usize,
+    options: Options,
+    sink: Sink,
+}
+
+/// What one task has come to so far.
+struct Task {
+    begun: Instant,
+    spent: Spent,
+    tool_calls: u32,
+    n_succeeded: u32,
+    denied: Vec<String>,
+    /// Whether the last call that could change something was denied.
+    blocked: bool,
+    /// Whether the model was told that the end is near.
+    warned: bool,
+    n_misunderstood: u32,
+    n_silent: u32,
+    response: String,
+    changed: Vec<(BytesPath, bool)>,
+}
+
+/// What the loop does after one turn.
+enum Next {
+    GoOn,
+    Done(RunStatus),
+    Limit(LimitKind),
+    Failed(Failure),
+}
+
+impl Agent {
+    pub fn new(client: Client, prompt: Prompt, pipeline: Arc<Pipeline>, parallel: usize, options: Options, sink: Sink) -> Self {
+        Self { client, prompt, pipeline, parallel, options, sink }
+    }
+
+    /// Tells the model something before the first task.
+    pub fn add_context(&mut self, text: &str) {
+        self.emit(Kind::ContextAdded { text: text.to_owned() });
+        self.prompt.push(&Message::user(text));
+    }
+
+    /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.
+    pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
+        self.emit(Kind::UserMessage { text: text.to_owned() });
+        self.prompt.push(&Message::user(text));
+        let mut task = Task {
+            begun: Instant::now(),
+            spent: Spent::default(),
+            tool_calls: 0,
+            n_succeeded: 0,
+            denied: Vec::new(),
+            blocked: false,
+            warned: false,
+            n_misunderstood: 0,
+            n_silent: 0,
+            response: String::new(),
+            changed: Vec::new(),
+        };
+        loop {
+            task.spent.time = task.begun.elapsed();
+            let next = match standing(&task.spent, &self.options) {
+                _ if interrupt.is_ended() => Next::Done(RunStatus::Interrupted),
+                Standing::Over(kind) => Next::Limit(kind),
+                Standing::Near(kind) if !task.warned => {
+                    task.warned = true;
+                    self.emit(Kind::LimitReached { limit: kind, at_end: false });
+                    self.prompt.push(&Message::user(wrap_up(kind, &task.spent, &self.options)));
+                    self.turn(&mut task, interrupt).await
+                }
+                _ => self.turn(&mut task, interrupt).await,
+            };
+            match next {
+                Next::GoOn => {}
+                Next::Done(status) => return self.outcome(task, status, None, None),
+                Next::Failed(failure) => return self.outcome(task, RunStatus::Failed, None, Some(failure)),
+                Next::Limit(kind) => {
+                    self.emit(Kind::LimitReached { limit: kind, at_end: true });
+                    let failure = self.last_answer(&mut task, kind, interrupt).await;
+                    let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
+                    return self.outcome(task, status, Some(kind), failure);
+                }
+            }
+        }
+    }
+
+    /// One request and what it asks for.
+    async fn turn(&mut self, task: &mut Task, interrupt: &Interrupt) -> Next {
+        let left = self.time_left(task);
+        let reply = match self.ask(task, &Request::default(), left, interrupt).await {
+            Ok(reply) => reply,
+            Err(llm::Error::ContextExceeded { .. }) => return Next::Limit(LimitKind::Context),
+            Err(llm::Error::Timeout { .. }) if self.time_left(task).is_zero() => return Next::Limit(LimitKind::Time),
+            Err(error) => return Next::Failed(Failure::Model(error)),
+        };
+        if reply.finish == Finish::Interrupted {
+            self.emit(Kind::Interrupted);
+            return Next::Done(RunStatus::Interrupted);
+        }
+        if let Some(fault) = reply.fault {
+            task.n_misunderstood += 1;
+            if task.n_misunderstood >= self.options.misunderstandings {
+                return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
+            }
+            self.prompt.push(&Message::user(fault));
+            return Next::GoOn;
+        }
+        if reply.calls.is_empty() {
+            return self.answered(task, &reply);
+        }
+        task.n_misunderstood = 0;
+        task.n_silent = 0;
+        self.calls(task, &reply.calls, interrupt).await
+    }
+
+    fn answered(&mut self, task: &mut Task, reply: &Reply) -> Next {
+        if reply.text.trim().is_empty() {
+            task.n_silent += 1;
+            if task.n_silent >= self.options.misunderstandings {
+                return Next::Failed(Failure::Silent { count: task.n_silent });
+            }
+            self.prompt.push(&Message::user("Your answer was empty. Call a tool, or say what you did and what you saw."));
+            return Next::GoOn;
+        }
+        if reply.finish == Finish::Length {
+            self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
+        }
+        task.response.clone_from(&reply.text);
+        let denied = task.blocked || (self.options.deny_is_failure && !task.denied.is_empty());
+        Next::Done(if denied { RunStatus::Blocked } else { RunStatus::Completed })
+    }
+
+    async fn calls(&mut self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Next {
+        let pipeline = Arc::clone(&self.pipeline);
+        let results = match carry_out(&pipeline, calls, self.parallel, || interrupt.step()).await {
+            Ok(results) => results,
+            Err(error) => return Next::Failed(Failure::Sandbox(error)),
+        };
+        interrupt.idle();
+        let mut quit = false;
+        for (call, finished) in calls.iter().zip(results) {
+            task.tool_calls += 1;
+            quit |= finished.quit;
+            match finished.status {
+                CallStatus::Ok => task.n_succeeded += 1,
+                CallStatus::Denied => task.denied.push(format!("{} {}", call.name, short(&call.arguments))),
+                CallStatus::Failed | CallStatus::Invalid | CallStatus::Cancelled => {}
+            }
+            if let Some((path, created)) = finished.changed
+                && !task.changed.iter().any(|(known, _)| *known == path)
+            {
+                task.changed.push((path, created));
+            }
+            if !finished.read_only {
+                task.blocked = finished.status == CallStatus::Denied;
+            }
+            self.prompt.push(&Message::ToolResult {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                is_error: finished.status != CallStatus::Ok,
+                text: finished.text,
+            });
+        }
+        if quit || interrupt.is_ended() {
+            self.emit(Kind::Interrupted);
+            return Next::Done(RunStatus::Interrupted);
+        }
+        Next::GoOn
+    }
+
+    /// Lets the model say where things stand, without tools. That it fails now is no news worth an error of its own.
+    async fn last_answer(&mut self, task: &mut Task, kind: LimitKind, interrupt: &Interrupt) -> Option<Failure> {
+        if kind == LimitKind::Context {
+            // There is no room for another word; what was said last stands.
+            return None;
+        }
+        self.prompt.push(&Message::user(last_word(kind)));
+        let request = Request { no_tools: true, max_tokens: Some(1024), ..Request::default() };
+        match self.ask(task, &request, self.options.last_answer.duration(), interrupt).await {
+            Ok(reply) => {
+                task.response = reply.text;
+                None
+            }
+            Err(error @ (llm::Error::Timeout { .. } | llm::Error::ContextExceeded { .. })) => {
+                self.emit(Kind::Warning { message: format!("no summary: {error}") });
+                None
+            }
+            Err(error) => Some(Failure::Model(error)),
+        }
+    }
+
+    /// Sends the conversation and records what comes back.
+    async fn ask(&mut self, task: &mut Task, request: &Request, within: Duration, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
+        let begun = Instant::now();
+        let sink = Arc::clone(&self.sink);
+        let mut show = |update: Update| {
+            if let Some(kind) = shown(update) {
+                sink(kind.into());
+            }
+        };
+        let cancel = interrupt.step();
+        let outcome = self.client.stream(&self.prompt, request, &mut show, &cancel, within).await;
+        interrupt.idle();
+        task.spent.turns += 1;
+        let (reply, error) = match outcome {
+            Ok(reply) => (reply, None),
+            // What came before it broke off was shown, so it is recorded too.
+            Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
+        };
+        let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
+        let usage = if reply.usage.total() == 0 { estimate(&self.prompt, &reply) } else { reply.usage };
+        if error.is_none() || !reply.text.is_empty() {
+            task.spent.usage += usage;
+            self.emit(Kind::AssistantMessage {
+                text: reply.text.clone(),
+                thinking: reply.thinking.clone(),
+                calls: reply.calls.clone(),
+                usage,
+                interrupted,
+                duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            });
+            if !reply.text.is_empty() || !reply.calls.is_empty() {
+                self.prompt.push(&reply.message());
+            }
+        }
+        error.map_or(Ok(reply), Err)
+    }
+
+    fn time_left(&self, task: &Task) -> Duration {
+        let most = self.client.options().request_timeout();
+        match self.options.timeout.get() {
+            0 => most,
+            seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()).min(most),
+        }
+    }
+
+    fn outcome(&self, task: Task, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+        Outcome {
+            status: if failure.is_some() { RunStatus::Failed } else { status },
+            response: task.response,
+            turns: task.spent.turns,
+            tool_calls: task.tool_calls,
+            usage: task.spent.usage,
+            limit,
+            failure,
+            denied: task.denied,
+            n_succeeded: task.n_succeeded,
+            changed: task.changed,
+        }
+    }
+
+    fn emit(&self, kind: Kind) {
+        (self.sink)(kind.into());
+    }
+}
+
+fn shown(update: Update) -> Option<Kind> {
+    match update {
+        Update::Text(text) => Some(Kind::TextDelta { text }),
+        Update::Thinking(text) => Some(Kind::ThinkingDelta { text }),
+        Update::CallStarted { .. } => None,
+        Update::Prefill { done, total } => Some(Kind::Progress(Progress {
+            task: "the model reads".to_owned(),
+            done,
+            total: Some(total),
+            unit: Unit::Tokens,
+            detail: String::new(),
+            finished: done >= total,
+        })),
+        Update::Loading { waited } => Some(Kind::Progress(Progress {
+            task: "the model server loads its model".to_owned(),
+            done: waited.as_secs(),
+            total: None,
+            unit: Unit::Steps,
+            detail: String::new(),
+            finished: false,
+        })),
+        Update::Retrying { attempt, wait, reason } => {
+            Some(Kind::Warning { message: format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()) })
+        }
+    }
+}
+
+/// Counts four bytes a token where the server counts nothing.
+fn estimate(prompt: &Prompt, reply: &Reply) -> Usage {
+    let written = reply.text.len() + reply.thinking.len() + reply.calls.iter().map(|call| call.arguments.len()).sum::<usize>();
+    Usage { prompt: prompt.n_bytes() as u64 / 4, cached: 0, completion: written as u64 / 4, cost_usd: None }
+}
+
+fn short(arguments: &str) -> String {
+    let end = arguments.floor_char_boundary(120);
+    if end < arguments.len() { format!("{}…", &arguments[..end]) } else { arguments.to_owned() }
+}

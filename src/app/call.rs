@@ -1,0 +1,105 @@
+use std::sync::Arc;
+
+use super::Asker;
+use super::Error;
+use super::Front;
+use super::Place;
+use super::bench::Bench;
+use super::bench::open_project;
+use super::exit_code;
+use crate::event::CallStatus;
+use crate::event::Kind;
+use crate::event::ProgressSink;
+use crate::event::ToolCall;
+use crate::policy::Policy;
+use crate::sandbox::Lock;
+use crate::sandbox::Sandbox;
+use crate::sandbox::Spec;
+use crate::tools::Catalogue;
+use crate::tools::Pipeline;
+use crate::tools::PipelineError;
+use crate::tools::Services;
+
+/// What came of one call without a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// What a model would read.
+    pub text: String,
+    pub exit_code: u8,
+}
+
+/// Carries out one tool call through the whole pipeline, without a model and without a session.
+pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> Result<Called, Error> {
+    let cancel = front.interrupt.run();
+    let policy = Policy::new(place.mode, &place.config.policy).map_err(Error::Rule)?;
+    let catalogue = Catalogue::new(&place.config.tools);
+    let project = open_project(&place.project, &place.state)?;
+    let bench = Bench::open(&place.config, &place.state, project, cancel).await?;
+    bench.sweep_aside();
+    let (sandbox, lock) = take(&bench, front).await?;
+    let pipeline = Pipeline::new(
+        catalogue,
+        policy,
+        Arc::new(sandbox.clone()),
+        Arc::new(NoServices),
+        Arc::clone(&front.asker) as Arc<dyn Asker>,
+        Arc::clone(&front.sink),
+        place.config.tools.clone(),
+    );
+    // Nobody's window is at stake: the tool's own limits are the only ones.
+    pipeline.set_window(Some(u64::from(u32::MAX)));
+    let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
+    let step = front.interrupt.step();
+    let outcome = pipeline.run(&call, &step).await;
+    sandbox.close().await;
+    if let Some(lock) = lock {
+        lock.release();
+    }
+    let finished = outcome.map_err(|PipelineError::Sandbox(error)| Error::Sandbox(error))?;
+    let exit_code = match finished.status {
+        CallStatus::Ok => exit_code::DONE,
+        CallStatus::Failed | CallStatus::Invalid => exit_code::FAILED,
+        CallStatus::Denied => exit_code::BLOCKED,
+        CallStatus::Cancelled => exit_code::INTERRUPTED,
+    };
+    Ok(Called { text: finished.text, exit_code })
+}
+
+/// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own under the project's lock.
+pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
+    let cancel = front.interrupt.run();
+    let sink = Arc::clone(&front.sink);
+    let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let spec = bench.spec(&progress, cancel).await?;
+    let lock = match bench.lock() {
+        Ok(lock) => Some(lock),
+        Err(busy) if is_up(bench, &spec, front).await => {
+            tracing::debug!(%busy, "joining the environment beside it");
+            None
+        }
+        Err(busy) => return Err(busy),
+    };
+    let (sandbox, started) = bench.sandbox(&spec, None, Arc::clone(&front.sink), cancel).await?;
+    for message in started.warnings {
+        (front.sink)(Kind::Warning { message }.into());
+    }
+    Ok((sandbox, lock))
+}
+
+async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
+    let state = crate::sandbox::Environment::state(&bench.engine, &bench.project, front.interrupt.run()).await;
+    matches!(state, Ok(Some(state)) if state.is_made_from(spec))
+}
+
+/// One call has no session that artifacts could belong to.
+struct NoServices;
+
+impl Services for NoServices {
+    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+        Err(format!("artifact {id} belongs to a session; a single call has none"))
+    }
+}

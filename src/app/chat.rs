@@ -1,0 +1,83 @@
+use std::time::Instant;
+
+use super::Error;
+use super::Front;
+use super::Interrupt;
+use super::Place;
+use super::Report;
+use super::run::Seat;
+use super::run::sit_down;
+use crate::event::RunStatus;
+use crate::event::SessionId;
+use crate::event::Usage;
+
+/// A conversation with a person: one box, one model, many messages.
+pub struct Chat {
+    seat: Seat,
+    begun: Instant,
+    turns: u32,
+    tool_calls: u32,
+    usage: Usage,
+    last_response: String,
+}
+
+/// What came of one message.
+#[derive(Debug)]
+pub struct Said {
+    pub status: RunStatus,
+    /// Why it could not go on, if so.
+    pub error: Option<Error>,
+}
+
+impl Chat {
+    /// Opens the project, starts box and model.
+    pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
+        let mut session: Option<SessionId> = None;
+        let begun = Instant::now();
+        match sit_down(place, None, None, front, &mut session).await {
+            Ok(seat) => Ok(Self { seat, begun, turns: 0, tool_calls: 0, usage: Usage::default(), last_response: String::new() }),
+            Err((error, recorder)) => {
+                if let Some(recorder) = recorder {
+                    let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    recorder.emit(Report::failed(&error, session, duration_ms).event());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub fn session(&self) -> &SessionId {
+        self.seat.recorder.session()
+    }
+
+    pub fn model(&self) -> &str {
+        &self.seat.model
+    }
+
+    /// Sends one message and carries out what the model asks for.
+    pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
+        let outcome = self.seat.agent.run(text, interrupt).await;
+        self.turns += outcome.turns;
+        self.tool_calls += outcome.tool_calls;
+        self.usage += outcome.usage;
+        self.last_response = outcome.response;
+        Said { status: outcome.status, error: outcome.failure.map(Error::Agent) }
+    }
+
+    /// Ends the box and the log.
+    pub async fn close(mut self) {
+        self.seat.close().await;
+        let finished = crate::event::Kind::RunFinished {
+            status: RunStatus::Completed,
+            exit_code: 0,
+            response: self.last_response,
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            usage: self.usage,
+            limit: None,
+            error: None,
+            duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+        };
+        self.seat.recorder.emit(finished);
+    }
+}

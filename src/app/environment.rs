@@ -1,0 +1,108 @@
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::Front;
+use super::Place;
+use super::bench::Bench;
+use super::bench::open_project;
+use super::model;
+use crate::event::Kind;
+use crate::event::ProgressSink;
+use crate::inference;
+use crate::sandbox::Environment;
+
+/// What runs for a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Status {
+    /// Version and address of the engine.
+    pub engine: String,
+    pub environment: Option<Running>,
+    pub model_server: Option<Running>,
+    /// The endpoint that is used instead of a model server of ours.
+    pub endpoint: Option<String>,
+}
+
+/// One container that is up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Running {
+    pub name: String,
+    pub id: String,
+    pub since: String,
+    /// What it serves or was made from, in a few words.
+    pub detail: String,
+}
+
+/// Starts the environment and, where the model is ours, the model server. Returns what is up then.
+pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
+    let cancel = front.interrupt.run();
+    let bench = open(place, cancel).await?;
+    bench.sweep_aside();
+    let sink = std::sync::Arc::clone(&front.sink);
+    let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let environment = async {
+        let spec = bench.spec(&progress, cancel).await?;
+        Environment::up(&bench.engine, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
+        Ok::<_, Error>(spec)
+    };
+    let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
+    let (spec, found) = tokio::join!(environment, server);
+    for message in spec?.warnings {
+        (front.sink)(Kind::Warning { message }.into());
+    }
+    let (_, probed) = found?;
+    (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());
+    look(place, &bench, cancel).await
+}
+
+/// Ends the environment of the project and the model server; returns the names of what was ended.
+pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
+    let cancel = front.interrupt.run();
+    let bench = open(place, cancel).await?;
+    let mut ended = Vec::new();
+    if Environment::down(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)? {
+        ended.push("environment".to_owned());
+    }
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
+    if server.stop(cancel).await.map_err(Error::Inference)? {
+        ended.push("model server".to_owned());
+    }
+    Ok(ended)
+}
+
+pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
+    let cancel = front.interrupt.run();
+    let bench = open(place, cancel).await?;
+    look(place, &bench, cancel).await
+}
+
+/// Passes on what the model server prints.
+pub async fn logs(place: &Place, follow: bool, lines: u32, write: impl FnMut(&[u8]), front: &Front) -> Result<(), Error> {
+    let cancel = front.interrupt.run();
+    let bench = open(place, cancel).await?;
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
+    server.logs(follow, lines, write, cancel).await.map_err(Error::Inference)
+}
+
+async fn open(place: &Place, cancel: &CancellationToken) -> Result<Bench, Error> {
+    let project = open_project(&place.project, &place.state)?;
+    Bench::open(&place.config, &place.state, project, cancel).await
+}
+
+async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Result<Status, Error> {
+    let facts = bench.engine.facts();
+    let environment = Environment::state(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)?;
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
+    let server = server.state(cancel).await.map_err(Error::Inference)?;
+    Ok(Status {
+        engine: format!("{} at {}", facts.version, facts.address),
+        environment: environment.map(|state| Running {
+            detail: bench.project.text().to_owned(),
+            name: state.name,
+            id: state.id,
+            since: state.started_at,
+        }),
+        model_server: server.map(|state| Running { name: state.name, id: state.id, since: state.started_at, detail: state.detail }),
+        endpoint: place.config.llm.endpoint.clone(),
+    })
+}

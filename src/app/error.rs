@@ -1,0 +1,153 @@
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::agent;
+use crate::config;
+use crate::engine;
+use crate::event::RunStatus;
+use crate::inference;
+use crate::llm;
+use crate::policy;
+use crate::sandbox;
+use crate::session;
+
+/// Everything that keeps a command from doing what it was asked, with the rooms' own errors kept apart.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("{problem}")]
+    Usage { problem: String, hint: Option<String> },
+    #[error("the configuration cannot be used")]
+    Config(#[source] config::Error),
+    #[error("a permission rule cannot be used")]
+    Rule(#[source] policy::RuleError),
+    #[error("the state folder cannot be used")]
+    Session(#[source] session::Error),
+    #[error("the container engine cannot be used")]
+    Engine(#[source] engine::Error),
+    #[error("the sandbox could not be had")]
+    Sandbox(#[source] sandbox::Error),
+    #[error("the model server could not be had")]
+    Inference(#[source] inference::Error),
+    #[error("the model could not be had")]
+    Model(#[source] llm::Error),
+    #[error("{0}")]
+    Agent(#[source] agent::Failure),
+    #[error("cannot {doing}")]
+    Io {
+        doing: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// An error as the JSON result shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ErrorReport {
+    pub kind: &'static str,
+    pub message: String,
+    pub causes: Vec<String>,
+    pub hints: Vec<String>,
+}
+
+impl Error {
+    pub fn usage(problem: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { problem: problem.into(), hint: Some(hint.into()) }
+    }
+
+    /// Returns the exit code that scripts depend on (`design.md` section 6). It comes from the variant, never from the text.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage { .. } | Self::Config(_) | Self::Rule(_) => exit_code::USAGE,
+            Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
+            Self::Inference(error) if error.is_usage() => exit_code::USAGE,
+            Self::Sandbox(sandbox::Error::Cancelled) | Self::Engine(engine::Error::Cancelled { .. }) | Self::Interrupted => {
+                exit_code::INTERRUPTED
+            }
+            Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
+            Self::Model(llm::Error::Cancelled) => exit_code::INTERRUPTED,
+            Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
+            Self::Session(_) | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
+        }
+    }
+
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Usage { .. } => "usage",
+            Self::Config(_) | Self::Rule(_) => "config",
+            Self::Session(_) => "session",
+            Self::Engine(_) => "engine",
+            Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
+            Self::Inference(_) => "inference",
+            Self::Model(_) | Self::Agent(_) => "model",
+            Self::Io { .. } => "io",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
+    /// Says what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Usage { hint, .. } => hint.clone(),
+            Self::Config(error) => error.hint(),
+            Self::Rule(_) => Some("rules look like `bash`, `bash(cargo test)` or `write_file(src/**)`".to_owned()),
+            Self::Session(error) => error.hint(),
+            Self::Engine(error) => error.hint(),
+            Self::Sandbox(error) => error.hint(),
+            Self::Inference(error) => error.hint(),
+            Self::Model(error) => error.hint(),
+            Self::Agent(failure) => failure.hint(),
+            Self::Io { .. } | Self::Interrupted => None,
+        }
+    }
+
+    /// Returns the chain of causes below this one, each said once.
+    pub fn causes(&self) -> Vec<String> {
+        let mut causes: Vec<String> = Vec::new();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            let text = error.to_string();
+            // Some libraries repeat their cause in their own text.
+            if causes.last().is_none_or(|last| !last.contains(&text)) {
+                causes.push(text);
+            }
+            source = error.source();
+        }
+        causes
+    }
+
+    pub fn report(&self) -> ErrorReport {
+        ErrorReport { kind: self.kind(), message: self.to_string(), causes: self.causes(), hints: self.hint().into_iter().collect() }
+    }
+
+    pub fn status(&self) -> RunStatus {
+        if self.exit_code() == exit_code::INTERRUPTED { RunStatus::Interrupted } else { RunStatus::Failed }
+    }
+}
+
+/// The exit codes (`design.md` section 6); scripts depend on them.
+pub mod exit_code {
+    /// Done.
+    pub const DONE: u8 = 0;
+    /// It was tried and failed.
+    pub const FAILED: u8 = 1;
+    /// Wrong usage or configuration.
+    pub const USAGE: u8 = 2;
+    /// A limit was reached.
+    pub const LIMIT: u8 = 3;
+    /// The last call that was not read-only was denied.
+    pub const BLOCKED: u8 = 4;
+    /// The box could not be had.
+    pub const NO_BOX: u8 = 5;
+    /// The model could not be had.
+    pub const NO_MODEL: u8 = 6;
+    /// A bug of ours.
+    pub const BUG: u8 = 70;
+    /// `podbay sh`: our own failure, so that the command's codes stay its own.
+    pub const SHELL_FAILED: u8 = 125;
+    /// Ctrl-C.
+    pub const INTERRUPTED: u8 = 130;
+    /// SIGTERM.
+    pub const TERMINATED: u8 = 143;
+}

@@ -1,0 +1,61 @@
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::engine::ImageState;
+use crate::engine::ListedImage;
+use crate::engine::Provision;
+use crate::event::ProgressSink;
+use crate::session::State;
+
+/// Builds Podbay's own images, the named ones or those that every set-up needs; returns their names and ids.
+pub async fn build_images(
+    config: &Config,
+    state: &State,
+    names: &[String],
+    install: bool,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Vec<(String, String)>, Error> {
+    let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
+    let provision = Provision::new(&engine, &config.engine, state.locks(), progress).allow_install(install);
+    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::IMAGE.to_owned()];
+    let names = if names.is_empty() { &needed[..] } else { names };
+    let mut built = Vec::new();
+    for name in names {
+        let image = provision.build(name, cancel).await.map_err(Error::Engine)?;
+        built.push((name.clone(), image.id));
+    }
+    Ok(built)
+}
+
+/// One image of ours in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageLine {
+    pub name: String,
+    /// `present`, `outdated` or `absent`.
+    pub state: &'static str,
+    pub size_mib: Option<u64>,
+}
+
+/// Lists Podbay's own images, whether they are there or not.
+pub async fn list_images(
+    config: &Config,
+    state: &State,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Vec<ImageLine>, Error> {
+    let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
+    let listed = Provision::new(&engine, &config.engine, state.locks(), progress).list(cancel).await.map_err(Error::Engine)?;
+    let line = |image: ListedImage| ImageLine {
+        name: image.name,
+        state: match image.state {
+            ImageState::Present => "present",
+            ImageState::Outdated => "outdated",
+            ImageState::Absent => "absent",
+        },
+        size_mib: image.facts.map(|facts| facts.size >> 20),
+    };
+    Ok(listed.into_iter().map(line).collect())
+}

@@ -1,0 +1,122 @@
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Error;
+use super::Front;
+use super::Place;
+use super::Report;
+use super::exit_code;
+use super::run::sit_down;
+use crate::engine::Engine;
+use crate::engine::Provision;
+use crate::event::Kind;
+use crate::event::ProgressSink;
+use crate::event::RunStatus;
+
+/// The example that quickstart works on, brought along in the program.
+const EXAMPLE: [(&str, &str); 4] = [
+    ("README.md", include_str!("../../examples/notes/README.md")),
+    ("notes.py", include_str!("../../examples/notes/notes.py")),
+    ("test_notes.py", include_str!("../../examples/notes/test_notes.py")),
+    ("notes.txt", include_str!("../../examples/notes/notes.txt")),
+];
+
+/// What the model is asked to do: small enough for the smallest model.
+const TASK: &str =
+    "List the files of this folder with list_directory. Then read README.md with read_file. Then say in one sentence what this project is.";
+
+/// What quickstart did.
+pub struct Quickstart {
+    pub report: Report,
+    /// The copy of the example it worked on.
+    pub folder: PathBuf,
+    /// Whether the model was stopped by the limit and counted as a success all the same.
+    pub softly: bool,
+}
+
+/// Sets everything up and lets a real model do a real task on a copy of an example.
+///
+/// It counts as done when a call that the model chose ran in the box and a last text came. A model this small may not know when to stop,
+/// so here, and only here, a landing at the limit of four turns is a success too; the caller says so.
+pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Error> {
+    let begun = Instant::now();
+    let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let cancel = front.interrupt.run();
+    let sink = Arc::clone(&front.sink);
+    let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let engine = Engine::connect(&place.config.engine, cancel).await.map_err(Error::Engine)?;
+    // The one command that may install what makes base images, because it promises to get there by itself.
+    let provision = Provision::new(&engine, &place.config.engine, place.state.locks(), &progress).allow_install(true);
+    let mut images = vec![place.config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned())];
+    if place.config.llm.endpoint.is_none() {
+        images.push(place.config.inference.image.clone().unwrap_or_else(|| crate::inference::IMAGE.to_owned()));
+    }
+    for image in images {
+        provision.ensure(&image, cancel).await.map_err(Error::Engine)?;
+    }
+    let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
+    let mut place = place.clone();
+    place.project.clone_from(&folder);
+    place.config.agent.max_turns = 4;
+    place.config.agent.show_files = false;
+    let mut session = None;
+    let seat = sit_down(&place, Some(TASK), Some(&["list_directory", "read_file"]), front, &mut session).await;
+    let mut seat = match seat {
+        Ok(seat) => seat,
+        Err((error, recorder)) => {
+            let report = Report::failed(&error, session, elapsed());
+            if let Some(recorder) = recorder {
+                recorder.emit(report.event());
+            }
+            return Ok(Quickstart { report, folder, softly: false });
+        }
+    };
+    let outcome = seat.agent.run(TASK, &front.interrupt).await;
+    seat.close().await;
+    let n_succeeded = outcome.n_succeeded;
+    let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    let softly = report.status == RunStatus::Limit;
+    let answered = matches!(report.status, RunStatus::Completed | RunStatus::Limit) && !report.response.trim().is_empty();
+    if answered && n_succeeded > 0 {
+        report.exit_code = exit_code::DONE;
+        report.status = RunStatus::Completed;
+    } else if answered {
+        let problem = "the model answered without using a tool";
+        let error = Error::usage(problem, "try again, or use a larger model: podbay quickstart --model FILE.gguf");
+        report.error = Some(error.report());
+        report.status = RunStatus::Failed;
+        report.exit_code = exit_code::FAILED;
+    }
+    seat.recorder.emit(report.event());
+    Ok(Quickstart { report, folder, softly })
+}
+
+/// Makes a fresh copy of the example that stays, for the person to go on with.
+fn copy_example() -> std::io::Result<PathBuf> {
+    let folder = tempfile::Builder::new().prefix("podbay-quickstart-").tempdir()?.keep();
+    let project = folder.join("notes");
+    std::fs::DirBuilder::new().mode(0o755).create(&project)?;
+    for (name, content) in EXAMPLE {
+        std::fs::write(project.join(name), content)?;
+    }
+    give_away(&folder)?;
+    Ok(project)
+}
+
+/// Root's copy is given to the first ordinary user, so that commands in the sandbox need not run as uid 0.
+fn give_away(folder: &Path) -> std::io::Result<()> {
+    if !nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let mut paths = vec![folder.to_owned()];
+    while let Some(path) = paths.pop() {
+        std::os::unix::fs::lchown(&path, Some(1000), Some(1000))?;
+        if path.is_dir() {
+            paths.extend(std::fs::read_dir(&path)?.flatten().map(|entry| entry.path()));
+        }
+    }
+    Ok(())
+}

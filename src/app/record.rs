@@ -1,0 +1,99 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use super::Error;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::Secret;
+use crate::event::SessionId;
+use crate::event::Sink;
+use crate::session::Log;
+use crate::session::Options;
+use crate::session::State;
+
+/// Where everything that happens goes: into the session's log first, then to whoever watches.
+#[derive(Clone)]
+pub(super) struct Recorder {
+    log: Arc<Mutex<Log>>,
+    watcher: Sink,
+    warnings: Arc<Mutex<Vec<String>>>,
+    session: SessionId,
+}
+
+impl Recorder {
+    /// Begins a session's log.
+    pub(super) fn begin(state: &State, options: &Options, header: Kind, key: Option<&Secret>, watcher: Sink) -> Result<Self, Error> {
+        let header = Event::now(header);
+        let mut log = Log::create(state, &header, options).map_err(Error::Session)?;
+        if let Some(key) = key {
+            log.hide(key.clone());
+        }
+        let session = log.session().clone();
+        watcher(header);
+        Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), session })
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// Returns the sink that the rooms send their events to.
+    pub(super) fn sink(&self) -> Sink {
+        let recorder = self.clone();
+        Arc::new(move |event| recorder.take(event))
+    }
+
+    pub(super) fn emit(&self, kind: Kind) {
+        self.take(Event::now(kind));
+    }
+
+    pub(super) fn warn(&self, message: impl Into<String>) {
+        self.emit(Kind::Warning { message: message.into() });
+    }
+
+    /// Returns what was warned about so far.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().expect("nothing panics while it holds this lock").clone()
+    }
+
+    /// Puts what was written so far beyond a power cut.
+    pub(super) fn sync(&self) {
+        let outcome = self.log.lock().expect("nothing panics while it holds this lock").sync();
+        if let Err(error) = outcome {
+            self.show_warning(with_causes(&error));
+        }
+    }
+
+    fn take(&self, event: Event) {
+        let outcome = self.log.lock().expect("nothing panics while it holds this lock").append(&event);
+        // The end of a turn: what it cost to get here is worth a sync.
+        let ends_turn = matches!(event.kind, Kind::AssistantMessage { .. } | Kind::RunFinished { .. });
+        if let Kind::Warning { message } = &event.kind {
+            self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
+        }
+        (self.watcher)(event);
+        if let Err(error) = outcome {
+            // The log is where this cannot go.
+            self.show_warning(with_causes(&error));
+        }
+        if ends_turn {
+            self.sync();
+        }
+    }
+
+    fn show_warning(&self, message: String) {
+        self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
+        (self.watcher)(Event::now(Kind::Warning { message }));
+    }
+}
+
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,127 @@
+use serde::Serialize;
+
+use super::Error;
+use super::ErrorReport;
+use super::exit_code;
+use crate::agent::Outcome;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::event::SessionId;
+use crate::event::Usage;
+
+/// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts depend on them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    pub status: RunStatus,
+    pub exit_code: u8,
+    pub session: Option<SessionId>,
+    /// The model's last words.
+    pub response: String,
+    pub model: Option<String>,
+    pub turns: u32,
+    pub tool_calls: u32,
+    pub limit: Option<LimitKind>,
+    pub usage: Usage,
+    pub changes: Changes,
+    /// The review that waits for the person; reviews do not exist yet.
+    pub review: Option<String>,
+    pub applied: bool,
+    /// Files changed that may run on the person's machine later; not looked for yet.
+    pub may_run: Vec<String>,
+    pub denied: Vec<String>,
+    pub warnings: Vec<String>,
+    pub error: Option<ErrorReport>,
+    pub duration_ms: u64,
+}
+
+/// Files that the run's file tools changed. What commands change is not in here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Changes {
+    pub created: Vec<String>,
+    pub modified: Vec<String>,
+    pub deleted: Vec<String>,
+}
+
+impl Report {
+    /// Returns the report of a run that ended before the model was asked.
+    pub fn failed(error: &Error, session: Option<SessionId>, duration_ms: u64) -> Self {
+        Self {
+            status: error.status(),
+            exit_code: error.exit_code(),
+            session,
+            response: String::new(),
+            model: None,
+            turns: 0,
+            tool_calls: 0,
+            limit: None,
+            usage: Usage::default(),
+            changes: Changes::default(),
+            review: None,
+            applied: false,
+            may_run: Vec::new(),
+            denied: Vec::new(),
+            warnings: Vec::new(),
+            error: Some(error.report()),
+            duration_ms,
+        }
+    }
+
+    pub(super) fn of(outcome: Outcome, model: String, session: SessionId, warnings: Vec<String>, duration_ms: u64) -> Self {
+        let mut changes = Changes::default();
+        for (path, created) in &outcome.changed {
+            let list = if *created { &mut changes.created } else { &mut changes.modified };
+            list.push(path.to_text());
+        }
+        let error = outcome.failure.map(Error::Agent);
+        let exit_code = match (&error, outcome.status) {
+            (Some(error), _) => error.exit_code(),
+            (None, RunStatus::Completed) => exit_code::DONE,
+            (None, RunStatus::Failed) => exit_code::FAILED,
+            (None, RunStatus::Limit) => exit_code::LIMIT,
+            (None, RunStatus::Blocked) => exit_code::BLOCKED,
+            (None, RunStatus::Interrupted) => exit_code::INTERRUPTED,
+        };
+        Self {
+            status: outcome.status,
+            exit_code,
+            session: Some(session),
+            response: outcome.response,
+            model: Some(model),
+            turns: outcome.turns,
+            tool_calls: outcome.tool_calls,
+            limit: outcome.limit,
+            usage: outcome.usage,
+            changes,
+            review: None,
+            applied: false,
+            may_run: Vec::new(),
+            denied: outcome.denied,
+            warnings,
+            error: error.as_ref().map(Error::report),
+            duration_ms,
+        }
+    }
+
+    /// Returns the event that ends the session's log.
+    pub(super) fn event(&self) -> Kind {
+        Kind::RunFinished {
+            status: self.status,
+            exit_code: self.exit_code,
+            response: self.response.clone(),
+            turns: self.turns,
+            tool_calls: self.tool_calls,
+            usage: self.usage,
+            limit: self.limit,
+            error: self.error.as_ref().map(|error| {
+                let mut text = error.message.clone();
+                for cause in &error.causes {
+                    text.push_str(": ");
+                    text.push_str(cause);
+                }
+                text
+            }),
+            duration_ms: self.duration_ms,
+        }
+    }
+}

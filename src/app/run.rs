@@ -1,0 +1,194 @@
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Asker;
+use super::Error;
+use super::Interrupt;
+use super::Report;
+use super::bench::Bench;
+use super::bench::open_project;
+use super::bench::progress_of;
+use super::model;
+use super::record::Recorder;
+use super::services::HostServices;
+use crate::agent::Agent;
+use crate::agent::gather_context;
+use crate::agent::system_prompt;
+use crate::config::Config;
+use crate::event::Kind;
+use crate::event::SessionId;
+use crate::event::Sink;
+use crate::llm::Probed;
+use crate::llm::Prompt;
+use crate::llm::ToolSpec;
+use crate::policy::Mode;
+use crate::policy::Policy;
+use crate::sandbox::Lock;
+use crate::sandbox::Sandbox;
+use crate::session::Artifacts;
+use crate::session::State;
+use crate::tools::Catalogue;
+use crate::tools::Pipeline;
+
+/// Version of the session log's format.
+pub(super) const LOG_VERSION: u32 = 1;
+
+/// Where and how a use case runs.
+#[derive(Clone)]
+pub struct Place {
+    pub project: PathBuf,
+    pub config: Config,
+    pub state: State,
+    pub mode: Mode,
+    /// The API key, from the environment or a file of the person's.
+    pub api_key: Option<crate::event::Secret>,
+}
+
+/// Who watches, who is asked, and the hand that can stop it.
+#[derive(Clone)]
+pub struct Front {
+    pub sink: Sink,
+    pub asker: Arc<dyn Asker>,
+    pub interrupt: Interrupt,
+}
+
+/// Everything a conversation needs, alive.
+pub(super) struct Seat {
+    pub(super) agent: Agent,
+    pub(super) recorder: Recorder,
+    pub(super) model: String,
+    sandbox: Sandbox,
+    lock: Option<Lock>,
+}
+
+/// Works on one task and reports, whatever happens.
+pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
+    let begun = Instant::now();
+    let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if task.trim().is_empty() {
+        let error = Error::usage("the task is empty", "say what is to be done: podbay run \"fix the failing test\"");
+        return Report::failed(&error, None, elapsed());
+    }
+    let mut session = None;
+    let mut seat = match sit_down(place, Some(task), None, front, &mut session).await {
+        Ok(seat) => seat,
+        Err((error, recorder)) => {
+            let report = Report::failed(&error, session, elapsed());
+            if let Some(recorder) = recorder {
+                recorder.emit(report.event());
+            }
+            return report;
+        }
+    };
+    let outcome = seat.agent.run(task, &front.interrupt).await;
+    seat.close().await;
+    let report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    seat.recorder.emit(report.event());
+    report
+}
+
+/// Opens the project, starts box and model side by side, and prepares the conversation.
+pub(super) async fn sit_down(
+    place: &Place,
+    task: Option<&str>,
+    only: Option<&[&str]>,
+    front: &Front,
+    session: &mut Option<SessionId>,
+) -> Result<Seat, (Error, Option<Recorder>)> {
+    let config = &place.config;
+    let cancel = front.interrupt.run();
+    let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
+    let project = open_project(&place.project, &place.state).map_err(|error| (error, None))?;
+    let lock = Lock::take(&place.state.locks(), &project).map_err(|error| (Error::Sandbox(error), None))?;
+    let header = Kind::SessionStarted {
+        version: LOG_VERSION,
+        session: SessionId::random(),
+        podbay: env!("CARGO_PKG_VERSION").to_owned(),
+        project: project.text().to_owned(),
+        mode: place.mode.as_str().to_owned(),
+        task: task.map(ToOwned::to_owned),
+    };
+    let recorder = Recorder::begin(&place.state, &config.session, header, place.api_key.as_ref(), Arc::clone(&front.sink))
+        .map_err(|error| (error, None))?;
+    *session = Some(recorder.session().clone());
+    let failed = |error| (error, Some(recorder.clone()));
+    let progress = progress_of(&recorder);
+    let bench = Bench::open(config, &place.state, project, cancel).await.map_err(failed)?;
+    bench.sweep_aside();
+    // Neither needs the other, and each takes its time.
+    let make_box = async {
+        let spec = bench.spec(&progress, cancel).await?;
+        bench.sandbox(&spec, Some(recorder.session()), recorder.sink(), cancel).await
+    };
+    let find_model = model::connect(&bench, place.api_key.clone(), &progress, cancel);
+    let (made, found) = tokio::join!(make_box, find_model);
+    let (sandbox, started) = match made {
+        Ok(made) => made,
+        Err(error) => return Err(failed(error)),
+    };
+    let (client, probed) = match found {
+        Ok(found) => found,
+        Err(error) => {
+            sandbox.close().await;
+            return Err(failed(error));
+        }
+    };
+    for warning in started.warnings {
+        recorder.warn(warning);
+    }
+    let image = config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned());
+    recorder.emit(Kind::BoxStarted { image, duration_ms: u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX) });
+    recorder.emit(Kind::ModelReady {
+        model: probed.model.clone(),
+        context: probed.context,
+        tools: probed.tools,
+        reason: probed.reason.clone(),
+    });
+    let mut catalogue = Catalogue::new(&config.tools);
+    if let Some(only) = only {
+        catalogue = catalogue.only(only);
+    }
+    let prompt = first_prompt(&catalogue, &probed);
+    let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
+    let pipeline = Pipeline::new(
+        catalogue,
+        policy,
+        Arc::new(sandbox.clone()),
+        Arc::new(HostServices::new(artifacts)),
+        Arc::clone(&front.asker),
+        recorder.sink(),
+        config.tools.clone(),
+    );
+    pipeline.set_window(probed.context);
+    let parallel = config.tools.parallel as usize;
+    let mut agent = Agent::new(client, prompt, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    match gather_context(&sandbox, &config.agent, probed.context, cancel).await {
+        Ok(Some(context)) => agent.add_context(&context),
+        Ok(None) => {}
+        Err(error) => {
+            sandbox.close().await;
+            return Err(failed(Error::Sandbox(error)));
+        }
+    }
+    Ok(Seat { agent, recorder: recorder.clone(), model: probed.model, sandbox, lock: Some(lock) })
+}
+
+fn first_prompt(catalogue: &Catalogue, probed: &Probed) -> Prompt {
+    let tools: Vec<ToolSpec> = catalogue
+        .tools()
+        .iter()
+        .map(|tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() })
+        .collect();
+    Prompt::new(&system_prompt(), &tools, probed.tools).with_thinking_replayed(probed.replay_thinking())
+}
+
+impl Seat {
+    /// Ends the box and gives the project back.
+    pub(super) async fn close(&mut self) {
+        self.sandbox.close().await;
+        if let Some(lock) = self.lock.take() {
+            lock.release();
+        }
+    }
+}

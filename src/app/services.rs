@@ -1,0 +1,31 @@
+use crate::session::Artifacts;
+use crate::tools::Services;
+
+/// What the host does for the tools of one session.
+pub(super) struct HostServices {
+    artifacts: Artifacts,
+}
+
+impl HostServices {
+    pub(super) fn new(artifacts: Artifacts) -> Self {
+        Self { artifacts }
+    }
+}
+
+impl Services for HostServices {
+    fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String> {
+        match self.artifacts.store(call, bytes) {
+            Ok(stored) => Some(stored.id),
+            Err(error) => {
+                // The result is then cut without a way to see the rest; that is said in the result itself.
+                tracing::warn!(%error, "an output could not be kept");
+                None
+            }
+        }
+    }
+
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String> {
+        let page = self.artifacts.page(id, offset, limit).map_err(|error| error.to_string())?;
+        Ok((page.text, page.next))
+    }
+}

@@ -1,0 +1,144 @@
+use super::Error;
+use super::Front;
+use super::Place;
+use super::bench::Bench;
+use super::bench::open_project;
+use super::call::take;
+use crate::policy::Action;
+use crate::policy::Approved;
+use crate::sandbox;
+use crate::sandbox::Lock;
+use crate::sandbox::Sandbox;
+use crate::sandbox::link::CallInput;
+use crate::sandbox::link::CallUpdate;
+use crate::sandbox::link::OpenCall;
+use crate::wire::BytesPath;
+use crate::wire::End;
+use crate::wire::Exec;
+use crate::wire::Limit;
+use crate::wire::Output;
+use crate::wire::Terminal;
+use crate::wire::message::Stream;
+
+/// A shell, or one command, that a person runs in the box.
+pub struct Shell {
+    open: OpenCall,
+    sandbox: Sandbox,
+    lock: Option<Lock>,
+}
+
+/// What comes out of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ShellUpdate {
+    Stdout(Vec<u8>),
+    Stderr(Vec<u8>),
+    /// The command's exit code; a signal counts as 128 and its number. The note says why, where the code alone does not.
+    Ended {
+        code: u8,
+        note: Option<String>,
+    },
+    /// It could not be run, or the box ended under it.
+    Failed {
+        problem: String,
+    },
+}
+
+/// Where its input goes.
+pub struct ShellInput(CallInput);
+
+impl ShellInput {
+    /// Sends bytes as they are, waiting where the command does not take them; `false` once it has ended.
+    pub async fn send(&self, bytes: &[u8]) -> bool {
+        self.0.send(bytes).await.is_ok()
+    }
+
+    pub fn close(&self) {
+        self.0.close();
+    }
+}
+
+/// Starts a command, or the box's shell where `command` is empty. `terminal` is rows, columns and `TERM`.
+pub async fn shell(
+    place: &Place,
+    command: Vec<std::ffi::OsString>,
+    terminal: Option<(u16, u16, String)>,
+    front: &Front,
+) -> Result<Shell, Error> {
+    let cancel = front.interrupt.run();
+    let project = open_project(&place.project, &place.state)?;
+    let bench = Bench::open(&place.config, &place.state, project, cancel).await?;
+    bench.sweep_aside();
+    let (sandbox, lock) = take(&bench, front).await?;
+    // The person's own hand on their own box is its approval.
+    let approved = Approved::by_hand(Exec {
+        argv: command.into_iter().map(BytesPath::from).collect(),
+        working_directory: None,
+        terminal: terminal.map(|(rows, columns, kind)| Terminal { rows, columns, kind }),
+        timeout_ms: None,
+        grace_ms: place.config.sandbox.grace.get() * 1000,
+    });
+    let call = match approved.into_inner() {
+        Action::Box(call) => call,
+        Action::Host(_) => unreachable!("a command of the person's is a call in the box"),
+    };
+    let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
+    match link.open(call) {
+        Ok(open) => Ok(Shell { open, sandbox, lock }),
+        Err(error) => {
+            sandbox.close().await;
+            Err(Error::Sandbox(sandbox::Error::Link(error)))
+        }
+    }
+}
+
+impl Shell {
+    pub fn input(&self) -> ShellInput {
+        ShellInput(self.open.input_handle())
+    }
+
+    pub fn resize(&self, rows: u16, columns: u16) {
+        self.open.resize(rows, columns);
+    }
+
+    /// Asks the command to end; a second time without patience.
+    pub fn cancel(&self) {
+        self.open.cancel();
+    }
+
+    /// Waits for what comes next. After `Ended` or `Failed` nothing comes.
+    pub async fn recv(&mut self) -> ShellUpdate {
+        match self.open.recv().await {
+            Some(CallUpdate::Chunk { stream: Stream::Stderr, data }) => ShellUpdate::Stderr(data),
+            Some(CallUpdate::Chunk { data, .. }) => ShellUpdate::Stdout(data),
+            Some(CallUpdate::Done(Output::Command(ended))) => {
+                let note = match ended.limit {
+                    Some(Limit::Time { ms }) => Some(format!("it ran longer than the limit of {} s", ms / 1000)),
+                    Some(Limit::Memory { bytes }) => Some(format!("it ran out of memory: the sandbox has {} MiB (--memory)", bytes >> 20)),
+                    Some(Limit::Processes { count }) => Some(format!("it ran into the limit of {count} processes (--pids)")),
+                    None => ended.note,
+                };
+                let code = match ended.end {
+                    End::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
+                    End::Signaled { signal } => u8::try_from((128 + signal) & 0xff).unwrap_or(255),
+                    End::Cancelled => super::exit_code::INTERRUPTED,
+                    End::Running { .. } => super::exit_code::DONE,
+                };
+                ShellUpdate::Ended { code, note }
+            }
+            Some(CallUpdate::Done(Output::Fault(fault))) => ShellUpdate::Failed { problem: fault.to_string() },
+            Some(CallUpdate::Done(_)) => {
+                ShellUpdate::Failed { problem: "the guest answered with something else than a command's end".to_owned() }
+            }
+            None => ShellUpdate::Failed { problem: "the sandbox ended".to_owned() },
+        }
+    }
+
+    /// Ends the box.
+    pub async fn close(self) {
+        drop(self.open);
+        self.sandbox.close().await;
+        if let Some(lock) = self.lock {
+            lock.release();
+        }
+    }
+}

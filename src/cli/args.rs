@@ -1,0 +1,317 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::Parser;
+use clap::Subcommand;
+use clap::ValueEnum;
+
+/// Run a coding agent whose hands are in a sandbox
+///
+/// The agent thinks outside, everything it does happens in a container: no network, no host file but the project, bounded processor,
+/// memory, processes and time. Without a command it opens a chat in the current folder.
+#[derive(Debug, Parser)]
+#[command(name = "podbay", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) chat: SessionFlags,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 a limit was reached, 4 blocked by a denial, 5 no sandbox, 6 no model, 70 a bug in Podbay, 130 interrupted, 143 terminated.
+
+Start with: podbay quickstart";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Set everything up and run a real task on a copy of an example
+    Quickstart(QuickstartArgs),
+    /// Work on one task unattended
+    Run(RunArgs),
+    /// Talk to the agent; it asks before it changes anything
+    Chat(SessionFlags),
+    /// Carry out one tool call without a model
+    Call(CallArgs),
+    /// Open a shell, or run one command, in the sandbox
+    Sh(ShArgs),
+    /// Start the project's sandbox and the model server, and leave them running
+    Up(PlaceFlags),
+    /// End what `up` and earlier runs left running
+    Down(PlaceFlags),
+    /// Show what is running
+    Status(StatusArgs),
+    /// Show what the model server prints
+    Logs(LogsArgs),
+    /// Build or list Podbay's own images
+    #[command(subcommand)]
+    Images(ImagesCommand),
+    /// List or show sessions
+    #[command(subcommand)]
+    Sessions(SessionsCommand),
+    /// Remove what killed runs left behind
+    Gc(ConfigFlags),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum OutputFormat {
+    #[default]
+    Text,
+    /// One object at the end
+    Json,
+    /// Each event as it happens, and the result last
+    Jsonl,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ModeFlag {
+    /// Allow whatever stays in the sandbox
+    Auto,
+    /// Ask before anything is changed
+    Ask,
+    /// Only allow reading
+    Deny,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum SetFlag {
+    Small,
+    Standard,
+    Full,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ChangesFlag {
+    /// Written in place
+    Live,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum NetworkFlag {
+    /// Loopback only
+    None,
+}
+
+/// Settings files.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ConfigFlags {
+    /// Read this settings file on top of the others
+    #[arg(long, value_name = "FILE", alias = "config-path")]
+    pub(super) config: Option<PathBuf>,
+    /// Say more about what is going on
+    #[arg(long, short)]
+    pub(super) verbose: bool,
+}
+
+/// Which project, and what its sandbox is like.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PlaceFlags {
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    pub(super) path: Option<PathBuf>,
+    /// Image the sandbox is made from; any image works
+    #[arg(long, value_name = "REF", help_heading = "Sandbox")]
+    pub(super) image: Option<String>,
+    /// One of Podbay's own images: python, node, go, java or rust
+    #[arg(long, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
+    pub(super) runtime: Option<String>,
+    /// Processor cores
+    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    pub(super) cpus: Option<f64>,
+    /// Memory, such as 2GiB or 512m
+    #[arg(long, value_name = "SIZE", help_heading = "Sandbox")]
+    pub(super) memory: Option<String>,
+    /// Processes at once
+    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    pub(super) pids: Option<u32>,
+    /// Network of the sandbox
+    #[arg(long, value_enum, help_heading = "Sandbox")]
+    pub(super) network: Option<NetworkFlag>,
+    /// Refuse whatever would only be warned about
+    #[arg(long, help_heading = "Sandbox")]
+    pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) model: ModelFlags,
+    #[command(flatten)]
+    pub(super) config: ConfigFlags,
+}
+
+/// Which model answers.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ModelFlags {
+    /// Use this OpenAI-compatible server instead of one of our own
+    #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
+    pub(super) endpoint: Option<String>,
+    /// Model to use: a name at the endpoint, or a GGUF file for our own server
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    pub(super) model: Option<String>,
+    /// Environment variable that holds the endpoint's key
+    #[arg(long, value_name = "VAR", help_heading = "Model")]
+    pub(super) api_key_env: Option<String>,
+    /// Not accepted: a key on the command line can be read by everybody on the machine
+    #[arg(long, value_name = "KEY", hide = true)]
+    pub(super) api_key: Option<String>,
+}
+
+/// What an agent may do and how far it goes.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SessionFlags {
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
+    /// What is allowed without asking
+    #[arg(long, value_enum)]
+    pub(super) mode: Option<ModeFlag>,
+    /// Which tools the model is told of
+    #[arg(long, value_enum)]
+    pub(super) tools: Option<SetFlag>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) output: OutputFormat,
+    /// Where changes go
+    #[arg(long, value_enum)]
+    pub(super) changes: Option<ChangesFlag>,
+    /// Requests to the model for one task
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(super) max_turns: Option<u32>,
+    /// Time for one task, such as 90s, 10m or 1h
+    #[arg(long, value_name = "DURATION", help_heading = "Limits")]
+    pub(super) timeout: Option<String>,
+    /// Tokens for one task
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub(super) max_tokens: Option<u64>,
+    /// Allow what this rule says, such as `write_file(src/**)`
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    pub(super) allow: Vec<String>,
+    /// Deny what this rule says; a denial always wins
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    pub(super) deny: Vec<String>,
+    /// End with code 4 if anything was denied
+    #[arg(long, help_heading = "Permissions")]
+    pub(super) deny_is_failure: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// What is to be done; `-` reads it from the standard input
+    #[arg(value_name = "TASK", required_unless_present = "prompt", conflicts_with = "prompt")]
+    pub(super) task: Option<String>,
+    /// The same as TASK
+    #[arg(long, short, value_name = "TASK")]
+    pub(super) prompt: Option<String>,
+    #[command(flatten)]
+    pub(super) session: SessionFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct QuickstartArgs {
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) output: OutputFormat,
+    #[command(flatten)]
+    pub(super) model: ModelFlags,
+    #[command(flatten)]
+    pub(super) config: ConfigFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// Name of the tool, such as read_file
+    #[arg(value_name = "TOOL")]
+    pub(super) tool: String,
+    /// Its arguments, such as '{"path":"README.md"}'
+    #[arg(value_name = "JSON")]
+    pub(super) arguments: String,
+    /// What is allowed without asking
+    #[arg(long, value_enum, default_value_t = ModeFlag::Auto)]
+    pub(super) mode: ModeFlag,
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ShArgs {
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
+    /// Command and its arguments; without one a shell is opened
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogsArgs {
+    /// Go on as more is printed
+    #[arg(long, short)]
+    pub(super) follow: bool,
+    /// How many lines of what was printed before
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    pub(super) lines: u32,
+    #[command(flatten)]
+    pub(super) place: PlaceFlags,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImagesCommand {
+    /// Build images, by default those that every set-up needs
+    Build {
+        /// Such as podbay/workspace or podbay/python
+        #[arg(value_name = "NAME")]
+        names: Vec<String>,
+        /// Install debootstrap if a base image must be made and it is missing (as root)
+        #[arg(long)]
+        install: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// List Podbay's own images
+    List {
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// List sessions, newest first
+    List {
+        /// Print a JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// How many to list
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+    },
+    /// Show what happened in a session
+    Show {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        /// Print the records as they are
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

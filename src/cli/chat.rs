@@ -1,0 +1,77 @@
+use std::io;
+use std::io::Write;
+use std::sync::Arc;
+
+use super::args::ModeFlag;
+use super::args::OutputFormat;
+use super::args::SessionFlags;
+use super::failure;
+use super::flags;
+use super::front::Person;
+use super::run::listen;
+use super::setup::Setup;
+use crate::app;
+use crate::app::Chat;
+use crate::app::Interrupt;
+use crate::app::exit_code;
+use crate::ui::Keyboard;
+use crate::ui::Typed;
+use crate::ui::read_message;
+
+const HELP: &str =
+    "Type what is to be done. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the answer, twice leaves.\n";
+
+pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
+    let mut overrides = Vec::new();
+    flags::session(&flags, &mut overrides)?;
+    let mut setup = Setup::new(&flags.place.config, overrides)?;
+    setup.add_rules(&flags.allow, &flags.deny);
+    if flags.output == OutputFormat::Json {
+        return Err(app::Error::usage("a chat has no single result that JSON could hold", "use --output jsonl, or podbay run"));
+    }
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(flags.output);
+    setup.show_warnings(&terminal);
+    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
+    let person = Person { keyboard: keyboard.clone(), terminal: terminal.clone(), turn: tokio::sync::Mutex::new(()) };
+    let place = setup.place(flags.place.path.as_deref(), flags::mode(flags.mode, ModeFlag::Ask))?;
+    let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
+    super::say(&format!("session {}, model {}. {HELP}", chat.session(), chat.model()));
+    let code = loop {
+        interrupt.idle();
+        let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await {
+            Typed::Line(line) => line,
+            Typed::End => break exit_code::DONE,
+            Typed::Cancelled => break exit_code::INTERRUPTED,
+        };
+        match message.trim() {
+            "" => continue,
+            "/quit" | "/exit" | "/q" => break exit_code::DONE,
+            "/help" | "/h" | "/?" => {
+                super::say(HELP);
+                continue;
+            }
+            command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
+                super::say(&format!("{command} is not known. {HELP}"));
+                continue;
+            }
+            _ => {}
+        }
+        let said = chat.say(&message, &interrupt).await;
+        let _ = writeln!(io::stdout());
+        if let Some(error) = said.error {
+            failure::show(&error, &mut io::stderr(), terminal.paint);
+            // A model that does not answer may come back; a lost sandbox does not.
+            if error.exit_code() == exit_code::NO_BOX {
+                break error.exit_code();
+            }
+        }
+        if interrupt.is_ended() {
+            break exit_code::INTERRUPTED;
+        }
+    };
+    chat.close().await;
+    terminal.finish();
+    Ok(signals.exit_code(code))
+}

@@ -1,0 +1,96 @@
+use std::io;
+use std::io::Write;
+use std::sync::Arc;
+
+use super::args::LogsArgs;
+use super::args::OutputFormat;
+use super::args::PlaceFlags;
+use super::args::StatusArgs;
+use super::flags;
+use super::front::Nobody;
+use super::run::listen;
+use super::setup::Setup;
+use super::signals::Signals;
+use crate::app;
+use crate::app::Front;
+use crate::app::Interrupt;
+use crate::app::Place;
+use crate::app::Status;
+use crate::app::exit_code;
+use crate::ui;
+use crate::ui::text;
+
+/// What the commands of this file share.
+struct Ready {
+    place: Place,
+    front: Front,
+    signals: Signals,
+    terminal: super::front::Terminal,
+}
+
+fn ready(flags: &PlaceFlags) -> Result<Ready, app::Error> {
+    let mut overrides = Vec::new();
+    flags::place(flags, &mut overrides)?;
+    let setup = Setup::new(&flags.config, overrides)?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let place = setup.place(flags.path.as_deref(), app::Mode::Auto)?;
+    let front = terminal.front(&interrupt, Arc::new(Nobody));
+    Ok(Ready { place, front, signals, terminal })
+}
+
+pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
+    let ready = ready(&flags)?;
+    let status = app::up(&ready.place, &ready.front).await?;
+    ready.terminal.finish();
+    print(&status);
+    Ok(ready.signals.exit_code(exit_code::DONE))
+}
+
+pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
+    let ready = ready(&flags)?;
+    let ended = app::down(&ready.place, &ready.front).await?;
+    ready.terminal.finish();
+    let words = if ended.is_empty() { "nothing was running".to_owned() } else { format!("ended: {}", ended.join(", ")) };
+    let _ = writeln!(io::stdout(), "{words}");
+    Ok(ready.signals.exit_code(exit_code::DONE))
+}
+
+pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
+    let ready = ready(&args.place)?;
+    let status = app::status(&ready.place, &ready.front).await?;
+    ready.terminal.finish();
+    if args.json {
+        let _ = ui::json::result(&mut io::stdout(), &status);
+    } else {
+        print(&status);
+    }
+    Ok(ready.signals.exit_code(exit_code::DONE))
+}
+
+pub(super) async fn logs(args: LogsArgs) -> Result<u8, app::Error> {
+    let ready = ready(&args.place)?;
+    let mut cleaner = text::Cleaner::new();
+    let write = |bytes: &[u8]| {
+        let _ = write!(io::stdout(), "{}", cleaner.push(bytes));
+    };
+    app::logs(&ready.place, args.follow, args.lines, write, &ready.front).await?;
+    ready.terminal.finish();
+    Ok(ready.signals.exit_code(exit_code::DONE))
+}
+
+fn print(status: &Status) {
+    let mut out = format!("engine:       {}\n", text::line(&status.engine));
+    match &status.environment {
+        Some(up) => out.push_str(&format!("environment:  up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
+        None => out.push_str("environment:  not up (podbay up starts it)\n"),
+    }
+    match (&status.endpoint, &status.model_server) {
+        (Some(endpoint), _) => out.push_str(&format!("model:        {}\n", text::line(endpoint))),
+        (None, Some(up)) => out.push_str(&format!("model server: up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
+        (None, None) => out.push_str("model server: not up\n"),
+    }
+    let _ = io::stdout().write_all(out.as_bytes());
+}

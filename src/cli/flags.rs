@@ -1,0 +1,76 @@
+use toml::Value;
+
+use super::args::ChangesFlag;
+use super::args::ModeFlag;
+use super::args::ModelFlags;
+use super::args::NetworkFlag;
+use super::args::PlaceFlags;
+use super::args::SessionFlags;
+use super::args::SetFlag;
+use crate::app;
+use crate::config::Flag;
+
+/// Settings that flags give, by the configuration's own keys: the last layer.
+pub(super) type Overrides = Vec<Flag>;
+
+fn set(overrides: &mut Overrides, name: &str, key: &str, value: Option<impl Into<Value>>) {
+    if let Some(value) = value {
+        overrides.push(Flag::new(name, key, value));
+    }
+}
+
+pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    if flags.api_key.is_some() {
+        return Err(app::Error::usage(
+            "--api-key is not accepted: everybody on this machine could read the key in the process list",
+            "put the key into an environment variable and name it: --api-key-env OPENAI_API_KEY",
+        ));
+    }
+    set(overrides, "--endpoint", "llm.endpoint", flags.endpoint.clone());
+    set(overrides, "--api-key-env", "llm.api_key_env", flags.api_key_env.clone());
+    if flags.endpoint.is_some() {
+        set(overrides, "--model", "llm.model", flags.model.clone());
+    } else {
+        set(overrides, "--model", "inference.model", flags.model.clone());
+    }
+    Ok(())
+}
+
+pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    model(&flags.model, overrides)?;
+    set(overrides, "--image", "sandbox.image", flags.image.clone().or_else(|| flags.runtime.as_ref().map(|name| format!("podbay/{name}"))));
+    set(overrides, "--cpus", "sandbox.cpus", flags.cpus);
+    set(overrides, "--memory", "sandbox.memory", flags.memory.clone());
+    set(overrides, "--pids", "sandbox.pids", flags.pids.map(i64::from));
+    set(overrides, "--network", "sandbox.network", flags.network.map(|NetworkFlag::None| "none"));
+    set(overrides, "--strict", "sandbox.strict", flags.strict.then_some(true));
+    Ok(())
+}
+
+pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    place(&flags.place, overrides)?;
+    let tools = flags.tools.map(|tools| match tools {
+        SetFlag::Small => "small",
+        SetFlag::Standard => "standard",
+        SetFlag::Full => "full",
+    });
+    set(overrides, "--tools", "tools.set", tools);
+    set(overrides, "--max-turns", "agent.max_turns", flags.max_turns.map(i64::from));
+    set(overrides, "--timeout", "agent.timeout", flags.timeout.clone());
+    set(overrides, "--max-tokens", "agent.max_tokens", flags.max_tokens.map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX)));
+    set(overrides, "--deny-is-failure", "agent.deny_is_failure", flags.deny_is_failure.then_some(true));
+    if flags.max_turns == Some(0) {
+        return Err(app::Error::usage("--max-turns 0 leaves the model no turn", "give it at least one turn"));
+    }
+    // There is only one place where changes can go so far.
+    let (Some(ChangesFlag::Live) | None) = flags.changes;
+    Ok(())
+}
+
+pub(super) fn mode(flag: Option<ModeFlag>, default: ModeFlag) -> app::Mode {
+    match flag.unwrap_or(default) {
+        ModeFlag::Auto => app::Mode::Auto,
+        ModeFlag::Ask => app::Mode::Ask,
+        ModeFlag::Deny => app::Mode::Deny,
+    }
+}

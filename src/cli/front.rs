@@ -1,0 +1,119 @@
+use std::io;
+use std::io::IsTerminal;
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use tokio_util::sync::CancellationToken;
+
+use super::args::OutputFormat;
+use crate::app::Asker;
+use crate::app::Front;
+use crate::app::Interrupt;
+use crate::app::Later;
+use crate::event::Answer;
+use crate::event::Capability;
+use crate::event::Event;
+use crate::event::Sink;
+use crate::event::ToolCall;
+use crate::ui;
+use crate::ui::Keyboard;
+use crate::ui::Look;
+use crate::ui::Paint;
+use crate::ui::Plain;
+use crate::ui::Question;
+
+type Screen = Plain<Box<dyn Write + Send>, Box<dyn Write + Send>>;
+
+/// The terminal, or what stands in for it: shows what happens and asks.
+#[derive(Clone)]
+pub(super) struct Terminal {
+    format: OutputFormat,
+    screen: Arc<Mutex<Option<Screen>>>,
+    pub(super) progress: ui::Progress,
+    pub(super) paint: Paint,
+}
+
+impl Terminal {
+    pub(super) fn new(format: OutputFormat, options: &ui::Options) -> Self {
+        let paint = err_paint(options);
+        let progress = if io::stderr().is_terminal() { ui::Progress::bars() } else { ui::Progress::lines(io::stderr()) };
+        // Only text puts the answer on the standard output as it comes; with JSON that stream belongs to the objects.
+        let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(io::stdout()) } else { Box::new(io::sink()) };
+        let look =
+            Look { paint, stream: io::stdout().is_terminal(), tool_output: options.stream_during_tools, thinking: options.show_thinking };
+        let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress.clone());
+        Self { format, screen: Arc::new(Mutex::new(Some(screen))), progress, paint }
+    }
+
+    /// Returns where the rooms send their events.
+    pub(super) fn sink(&self) -> Sink {
+        let terminal = self.clone();
+        Arc::new(move |event| terminal.show(&event))
+    }
+
+    fn show(&self, event: &Event) {
+        let mut screen = self.screen.lock().expect("nothing panics while it holds this lock");
+        // A reader that went away must not end the run: what is done is on disk, and the exit code still tells.
+        if let Some(screen) = screen.as_mut() {
+            let _ = screen.event(event);
+        }
+        if self.format == OutputFormat::Jsonl {
+            let _ = ui::json::event(&mut io::stdout().lock(), event);
+        }
+    }
+
+    /// Ends the picture, so that whatever follows starts on its own line.
+    pub(super) fn finish(&self) {
+        let screen = self.screen.lock().expect("nothing panics while it holds this lock").take();
+        if let Some(screen) = screen {
+            let _ = screen.finish();
+        }
+    }
+
+    pub(super) fn front(&self, interrupt: &Interrupt, asker: Arc<dyn Asker>) -> Front {
+        Front { sink: self.sink(), asker, interrupt: interrupt.clone() }
+    }
+}
+
+/// Returns the colours of the error stream.
+pub(super) fn err_paint(options: &ui::Options) -> Paint {
+    Paint::new(options.color, io::stderr().is_terminal(), |name| std::env::var_os(name))
+}
+
+/// Nobody is there: what would be asked is denied.
+pub(super) struct Nobody;
+
+impl Asker for Nobody {
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Deny))
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        false
+    }
+}
+
+/// Asks the person at the terminal, one question at a time.
+pub(super) struct Person {
+    pub(super) keyboard: Keyboard,
+    pub(super) terminal: Terminal,
+    pub(super) turn: tokio::sync::Mutex<()>,
+}
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, call: &'a ToolCall, capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let question = Question { tool: call.name.clone(), arguments: call.arguments.clone(), capabilities: capabilities.to_vec() };
+            // Dropping this future withdraws the question; the keyboard gives its line back.
+            let withdrawn = CancellationToken::new();
+            let _guard = withdrawn.clone().drop_guard();
+            ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await.unwrap_or(Answer::Deny)
+        })
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        self.keyboard.is_terminal()
+    }
+}

@@ -1,0 +1,138 @@
+use std::io;
+use std::io::Read;
+use std::sync::Arc;
+
+use super::args::ModeFlag;
+use super::args::OutputFormat;
+use super::args::QuickstartArgs;
+use super::args::RunArgs;
+use super::failure;
+use super::flags;
+use super::front::Nobody;
+use super::front::Terminal;
+use super::setup::Setup;
+use super::signals::Signals;
+use crate::app;
+use crate::app::Interrupt;
+use crate::app::Report;
+use crate::app::exit_code;
+use crate::ui;
+
+/// Most bytes of a task that is read from the standard input.
+const MOST_TASK: u64 = 1 << 20;
+
+pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
+    let format = args.session.output;
+    let outcome = async {
+        let mut overrides = Vec::new();
+        flags::session(&args.session, &mut overrides)?;
+        let mut setup = Setup::new(&args.session.place.config, overrides)?;
+        setup.add_rules(&args.session.allow, &args.session.deny);
+        let task = task(&args)?;
+        let interrupt = Interrupt::new();
+        let signals = listen(&interrupt)?;
+        let terminal = setup.terminal(format);
+        setup.show_warnings(&terminal);
+        terminal.sink()(app::warning("changes are made in place: there is no review yet"));
+        let place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
+        let report = app::run(&place, &task, &terminal.front(&interrupt, Arc::new(Nobody))).await;
+        terminal.finish();
+        Ok((signals, terminal, report))
+    };
+    match outcome.await {
+        Ok((signals, terminal, mut report)) => {
+            report.exit_code = signals.exit_code(report.exit_code);
+            print(&report, format, &terminal);
+            Ok(report.exit_code)
+        }
+        Err(error) => {
+            // A script that reads JSON gets its object on every path.
+            let report = Report::failed(&error, None, 0);
+            print_json(&report, format);
+            Err(error)
+        }
+    }
+}
+
+pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
+    let mut overrides = Vec::new();
+    flags::model(&args.model, &mut overrides)?;
+    let setup = Setup::new(&args.config, overrides)?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(args.output);
+    setup.show_warnings(&terminal);
+    // The folder is chosen by quickstart itself.
+    let place = setup.place(Some(std::path::Path::new("/nonexistent")), app::Mode::Auto)?;
+    let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
+    terminal.finish();
+    let done = outcome.map_err(|error| {
+        print_json(&Report::failed(&error, None, 0), args.output);
+        error
+    })?;
+    let mut report = done.report;
+    report.exit_code = signals.exit_code(report.exit_code);
+    print(&report, args.output, &terminal);
+    if report.exit_code == exit_code::DONE {
+        let folder = done.folder.display();
+        if done.softly {
+            super::say(&format!(
+                "{} the model was stopped after four turns; for this first try that counts as done\n",
+                terminal.paint.dim("note:")
+            ));
+        }
+        super::say(&format!(
+            "\nThe set-up works: a model in one container chose what to do, and it was done in another one.\n\
+             Files: {folder}\n\
+             Next:\n  \
+             podbay chat -C {folder}\n  \
+             podbay run -C {folder} \"make the tests pass\" --endpoint URL --model NAME\n  \
+             podbay sh -C {folder}\n"
+        ));
+    }
+    Ok(report.exit_code)
+}
+
+pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
+    Signals::listen(interrupt).map_err(|source| app::Error::Io { doing: "listen for signals".to_owned(), source })
+}
+
+/// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that input is not read: a pipe that nobody
+/// closes must not hang a run.
+fn task(args: &RunArgs) -> Result<String, app::Error> {
+    let task = args.task.as_deref().or(args.prompt.as_deref()).unwrap_or_default();
+    if task != "-" {
+        return Ok(task.to_owned());
+    }
+    let mut text = Vec::new();
+    let read = io::stdin().lock().take(MOST_TASK + 1).read_to_end(&mut text);
+    read.map_err(|source| app::Error::Io { doing: "read the task from the standard input".to_owned(), source })?;
+    if text.len() as u64 > MOST_TASK {
+        return Err(app::Error::usage(
+            "the task on the standard input is longer than 1 MiB",
+            "put long material into a file of the project",
+        ));
+    }
+    String::from_utf8(text)
+        .map_err(|_| app::Error::usage("the task on the standard input is not UTF-8", "convert it, for example with iconv"))
+}
+
+/// Prints the result in the form that was asked for.
+fn print(report: &Report, format: OutputFormat, terminal: &Terminal) {
+    print_json(report, format);
+    if let Some(error) = &report.error
+        && format == OutputFormat::Text
+    {
+        failure::show_report(error, &mut io::stderr(), terminal.paint);
+    }
+}
+
+fn print_json(report: &Report, format: OutputFormat) {
+    let mut out = io::stdout().lock();
+    // A reader that went away cannot be told anything.
+    let _ = match format {
+        OutputFormat::Text => Ok(()),
+        OutputFormat::Json => ui::json::result(&mut out, report),
+        OutputFormat::Jsonl => ui::json::result_line(&mut out, report),
+    };
+}

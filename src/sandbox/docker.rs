@@ -1,0 +1,113 @@
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::Spec;
+use super::guest_volume;
+use super::guest_volume::guest_volume_name;
+use super::link::Link;
+use crate::engine::Attached;
+use crate::engine::ContainerId;
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::guest;
+use crate::wire::message::Facts;
+
+/// The image that boxes are made from when none is named.
+pub const DEFAULT_IMAGE: &str = "podbay/workspace";
+
+/// Most names of `/workspace` that both sides compare.
+const NAMES: usize = 256;
+
+/// One container with a guest that answers.
+pub(super) struct Running {
+    pub(super) id: ContainerId,
+    pub(super) link: Link,
+    pub(super) facts: Facts,
+    /// Whether removing the container is ours to do.
+    pub(super) owned: bool,
+}
+
+/// Makes a container whose PID 1 is the guest, and waits for its first word.
+pub(super) async fn start(
+    engine: &Engine,
+    spec: &Spec,
+    labels: &Labels,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<Running, Error> {
+    let name = format!("podbay-workspace-{}", labels.instance.as_ref().map_or("unnamed", |instance| instance.as_str()));
+    let mut filled = false;
+    if !engine.volume_exists(&guest_volume_name(), cancel).await.map_err(Error::engine("look for the guest program"))? {
+        guest_volume::fill(engine, spec, cancel).await?;
+        filled = true;
+    }
+    loop {
+        let container = spec.container(name.clone(), labels.clone());
+        let id = engine.create(&container, cancel).await.map_err(|error| not_created(error, spec))?;
+        match run(engine, spec, &id, within, cancel).await {
+            Ok(running) => return Ok(running),
+            Err(error) => {
+                // It may have ended and be gone already; what is left of it must not stay in any case.
+                if let Err(left) = engine.remove(&id).await {
+                    tracing::warn!(%left, "a container that did not start could not be removed");
+                }
+                // The volume of a controller that was killed while filling it exists and is empty.
+                let absent = matches!(&error, Error::Engine { source, .. } if source.to_string().contains("no such file or directory"));
+                if !absent || filled {
+                    return Err(error);
+                }
+                guest_volume::fill(engine, spec, cancel).await?;
+                filled = true;
+            }
+        }
+    }
+}
+
+async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, cancel: &CancellationToken) -> Result<Running, Error> {
+    // Attached first: the guest's first word must not be missed.
+    let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
+    engine.start(id, cancel).await.map_err(Error::engine("start the sandbox"))?;
+    let running = greet(id.clone(), stream, true, within, cancel).await?;
+    same_files(spec, &running.facts)?;
+    Ok(running)
+}
+
+/// Exchanges hellos with the guest at the other end of a stream.
+pub(super) async fn greet(
+    id: ContainerId,
+    stream: Attached,
+    owned: bool,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<Running, Error> {
+    let diagnostics = stream.diagnostics();
+    match Link::connect(stream, &guest::build_id(), within, cancel).await {
+        Ok((link, facts)) => Ok(Running { id, link, facts, owned }),
+        Err(error) => {
+            let said = diagnostics();
+            let said = said.trim();
+            if said.is_empty() { Err(Error::Link(error)) } else { Err(Error::NotStarted { problem: said.chars().take(400).collect() }) }
+        }
+    }
+}
+
+/// Checks that `/workspace` is the folder we mean. Nothing has run in the box yet, so the guest's word is good.
+fn same_files(spec: &Spec, facts: &Facts) -> Result<(), Error> {
+    let project = &spec.project;
+    let same_inode = std::fs::metadata(project.path()).is_ok_and(|here| (here.dev(), here.ino()) == facts.workspace);
+    if same_inode || project.names(NAMES) == facts.workspace_names {
+        return Ok(());
+    }
+    Err(Error::OtherFiles { path: project.path().to_owned() })
+}
+
+fn not_created(error: crate::engine::Error, spec: &Spec) -> Error {
+    let text = error.to_string();
+    if text.contains("bind source path does not exist") {
+        return Error::OtherFiles { path: spec.project.path().to_owned() };
+    }
+    Error::engine("make the sandbox")(error)
+}

@@ -1,0 +1,79 @@
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::link;
+use crate::engine;
+
+/// What can keep a session from having its box.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("the project folder `{}` cannot be used: {problem}", path.display())]
+    Project { path: PathBuf, problem: String, hint: Option<String> },
+    #[error("another Podbay is at work in `{}`: process {pid}, since {since}", path.display())]
+    Busy { path: PathBuf, pid: u32, since: String },
+    #[error("the lock file `{}` cannot be used", path.display())]
+    Lock {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the setting `{key}` cannot be used: {problem}")]
+    Setting { key: &'static str, problem: String },
+    #[error("the image `{image}` cannot be used: {problem}")]
+    Image { image: String, problem: String },
+    #[error("the image `{image}` does not exist here")]
+    NoImage { image: String },
+    #[error("the guest program cannot be brought into the sandbox: {problem}")]
+    Guest { problem: String },
+    #[error("the sandbox did not start: {problem}")]
+    NotStarted { problem: String },
+    #[error("cannot {doing}")]
+    Engine {
+        doing: String,
+        #[source]
+        source: engine::Error,
+    },
+    #[error("cannot talk to the guest in the sandbox")]
+    Link(#[source] link::Error),
+    #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
+    OtherFiles { path: PathBuf },
+    #[error("the sandbox ended {count} times within ten minutes; last because {reason}")]
+    KeepsEnding { count: u32, reason: String },
+    #[error("cancelled while the sandbox started")]
+    Cancelled,
+}
+
+impl Error {
+    pub(super) fn engine(doing: &str) -> impl FnOnce(engine::Error) -> Self + use<> {
+        let doing = doing.to_owned();
+        move |source| match source {
+            engine::Error::Cancelled { .. } => Self::Cancelled,
+            source => Self::Engine { doing, source },
+        }
+    }
+
+    /// Says what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Project { hint, .. } => hint.clone(),
+            Self::Busy { pid, .. } => Some(format!("wait for it or end it (`kill {pid}`); `podbay sh` and `podbay call` can join the sandbox of `podbay up`")),
+            Self::Lock { .. } => Some("check that the state folder is yours and on a local disk; PODBAY_HOME names another".to_owned()),
+            Self::Image { .. } => Some("choose another image with --image or `sandbox.image`".to_owned()),
+            Self::NoImage { .. } => Some("check the name with `docker images`, or run `podbay images build` for Podbay's own".to_owned()),
+            Self::Guest { .. } => Some("build Podbay as a static program: `cargo build --release` in its own folder does".to_owned()),
+            Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
+            Self::OtherFiles { .. } => {
+                Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())
+            }
+            Self::KeepsEnding { .. } => Some("a command may be ending it; more memory (`--memory`) or processes (`--pids`) may help".to_owned()),
+            Self::Engine { source, .. } => source.hint(),
+            Self::Setting { .. } | Self::Link(_) | Self::Cancelled => None,
+        }
+    }
+
+    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Project { .. } | Self::Setting { .. })
+    }
+}

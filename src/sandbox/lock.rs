@@ -1,0 +1,78 @@
+use std::fs;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::fs::TryLockError;
+use std::io::Read;
+use std::io::Seek;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::Error;
+use super::Project;
+
+/// Says that one live controller is at work in a project; it ends with the process, however that ends.
+///
+/// The file is named by the folder's device and inode: two paths to one folder are one project. The file itself stays, because
+/// removing it would let two processes hold locks on two files of the same name.
+#[derive(Debug)]
+pub struct Lock {
+    file: File,
+}
+
+impl Lock {
+    /// Takes the lock of a project, or says who has it.
+    pub fn take(folder: &Path, project: &Project) -> Result<Self, Error> {
+        let path = folder.join(format!("{}.lock", project.key()));
+        let failed = |source| Error::Lock { path: path.clone(), source };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                file.read_to_string(&mut text).map_err(failed)?;
+                let (pid, since) = text.trim().split_once(' ').unwrap_or((text.trim(), "an unknown time"));
+                return Err(Error::Busy { path: project.path().to_owned(), pid: pid.parse().unwrap_or(0), since: since.to_owned() });
+            }
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        }
+        let now = jiff::Timestamp::now().strftime("%Y-%m-%d %H:%M:%S UTC");
+        file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{} {now}", std::process::id())).map_err(failed)?;
+        Ok(Self { file })
+    }
+
+    /// Gives it back before the process ends.
+    pub fn release(self) {
+        drop(self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_is_told_who_holds_it_and_gets_it_afterwards() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("project");
+        fs::create_dir(&place).expect("made");
+        let project = Project::open(&place, None, Path::new("/nonexistent")).expect("a project");
+        let locks = folder.path().join("locks");
+        let first = Lock::take(&locks, &project).expect("free");
+        match Lock::take(&locks, &project) {
+            Err(Error::Busy { pid, .. }) => assert_eq!(pid, std::process::id()),
+            other => panic!("{other:?}"),
+        }
+        first.release();
+        Lock::take(&locks, &project).expect("free again");
+    }
+}

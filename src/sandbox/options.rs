@@ -1,0 +1,61 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::event::ByteSize;
+use crate::event::Seconds;
+
+/// How boxes are made: the section `[sandbox]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Options {
+    /// Image that boxes are made from; any image works. Default: Podbay's own workspace image.
+    pub image: Option<String>,
+    /// Processor cores a box may use; fractions are allowed.
+    pub cpus: f64,
+    /// Memory of a box; swap is never more, and its temporary file systems count.
+    pub memory: ByteSize,
+    /// Processes and threads at once in a box.
+    pub pids: u32,
+    /// Files one process may have open.
+    pub open_files: u32,
+    /// Largest file a command may write.
+    pub file_size: ByteSize,
+    /// Network of the box; only `none` exists so far.
+    pub network: Network,
+    /// How long the box of `podbay up` stays without anybody using it.
+    pub lease: Seconds,
+    /// How long a box may take to start.
+    pub start_timeout: Seconds,
+    /// Between asking a command to end and killing it.
+    pub grace: Seconds,
+    /// How often within ten minutes a box that ended under us is made anew.
+    pub restarts: u32,
+    /// Refuses whatever would only be warned about, such as a project that belongs to root.
+    pub strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Loopback only.
+    None,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            image: None,
+            cpus: 2.0,
+            memory: ByteSize::gib(2),
+            pids: 512,
+            open_files: 4096,
+            file_size: ByteSize::gib(4),
+            network: Network::None,
+            lease: Seconds::minutes(30),
+            start_timeout: Seconds::new(30),
+            grace: Seconds::new(2),
+            restarts: 3,
+            strict: false,
+        }
+    }
+}

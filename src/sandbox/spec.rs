@@ -1,0 +1,201 @@
+use super::Error;
+use super::Options;
+use super::Project;
+use super::user::User;
+use crate::engine;
+use crate::engine::ContainerSpec;
+use crate::engine::ImageFacts;
+use crate::engine::Labels;
+use crate::engine::Log;
+use crate::engine::Mount;
+use crate::engine::Network;
+use crate::engine::Ulimit;
+
+/// Our seccomp profile; `docker/README.md` has its reasons.
+pub const SECCOMP: &str = include_str!("../../docker/seccomp.json");
+
+/// Kernel files that read as empty in a box: the engine's own list (naming one path replaces all of it) and ours.
+///
+/// The last one is ours: even without a network the engine copies the host's resolver into the box, and with it names of the
+/// person's network.
+pub const MASKED_PATHS: [&str; 14] = [
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/sys/devices/virtual/powercap",
+    "/sys/firmware",
+    "/sys/kernel/debug",
+    "/etc/resolv.conf",
+];
+
+/// Kernel files that cannot be written in a box: the engine's own list.
+pub const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+/// The home folder in a box.
+pub(super) const HOME: &str = "/home/agent";
+
+/// Where the guest's volume is mounted.
+pub(super) const GUEST_FOLDER: &str = "/run/podbay/bin";
+
+/// Everything that makes one box what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    container: ContainerSpec,
+    /// What a person should know about it.
+    pub warnings: Vec<String>,
+    pub(super) project: Project,
+}
+
+impl Spec {
+    /// Puts a box together: the person's limits, and everything else as closed as it can be.
+    pub fn new(
+        project: &Project,
+        image: &ImageFacts,
+        engine: &engine::Facts,
+        options: &Options,
+        guest_volume: &str,
+    ) -> Result<Self, Error> {
+        check(options)?;
+        let user = User::choose(project, engine, options)?;
+        let memory = options.memory.bytes();
+        let mut warnings: Vec<String> = user.warning.iter().cloned().collect();
+        warnings.extend(
+            engine
+                .warnings
+                .iter()
+                .filter(|warning| warning.contains("No ") && warning.contains("limit"))
+                .map(|warning| format!("the engine does not enforce everything: {warning}")),
+        );
+        if !project.is_writable() {
+            warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
+        }
+        let mut tmpfs = vec![
+            // Together with /dev/shm at most half of the memory: these file systems are charged to it.
+            ("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,size={},nr_inodes=200k,mode=1777", memory / 4)),
+            (
+                HOME.to_owned(),
+                format!("rw,exec,nosuid,nodev,size={},nr_inodes=200k,mode=0700,uid={},gid={}", memory * 3 / 16, user.uid, user.gid),
+            ),
+            ("/run".to_owned(), "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755".to_owned()),
+        ];
+        for volume in &image.volumes {
+            let path = volume.trim_end_matches('/');
+            if path == "/workspace" || path.starts_with("/workspace/") {
+                let problem = format!("it declares a volume at {path}, and the engine would make that folder in your project, as root");
+                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+            }
+            // The engine would mount a writable folder of the host's disk, without any limit, even under a read-only root.
+            if !path.is_empty() && !tmpfs.iter().any(|(covered, _)| covered == path) {
+                tmpfs.push((path.to_owned(), "rw,exec,nosuid,nodev,size=16m,nr_inodes=10k,mode=1777".to_owned()));
+            }
+        }
+        let mut readonly_paths: Vec<String> = READONLY_PATHS.iter().map(|&path| path.to_owned()).collect();
+        if project.has_git() {
+            // An absent path is ignored by the engine, and this way needs no source on the host that could be swapped under it.
+            readonly_paths.push("/workspace/.git".to_owned());
+        }
+        let container = ContainerSpec {
+            name: String::new(),
+            image: image.id.clone(),
+            user: format!("{}:{}", user.uid, user.gid),
+            entrypoint: vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "serve".to_owned()],
+            env: environment(image),
+            hostname: "workspace".to_owned(),
+            labels: Labels { project: Some(project.key()), ..Labels::new(engine::Role::Workspace) },
+            mounts: vec![
+                Mount::Bind { source: project.text().to_owned(), target: "/workspace".to_owned(), read_only: false },
+                Mount::Volume { name: guest_volume.to_owned(), target: GUEST_FOLDER.to_owned(), read_only: true },
+            ],
+            tmpfs,
+            network: Network::None,
+            memory,
+            // An engine refuses more cores than it has.
+            nano_cpus: (options.cpus.min(f64::from(engine.n_cpus.max(1))) * 1e9) as u64,
+            cpu_shares: 512,
+            n_processes: options.pids,
+            ulimits: vec![
+                Ulimit { name: "core", limit: 0 },
+                Ulimit { name: "nofile", limit: u64::from(options.open_files) },
+                Ulimit { name: "fsize", limit: options.file_size.bytes() },
+                Ulimit { name: "memlock", limit: 65536 },
+            ],
+            shm: (memory / 32).min(64 << 20),
+            oom_score_adj: 500,
+            seccomp: Some(SECCOMP.to_owned()),
+            masked_paths: MASKED_PATHS.iter().map(|&path| path.to_owned()).collect(),
+            readonly_paths,
+            attached: true,
+            auto_remove: true,
+            log: Log::None,
+        };
+        Ok(Self { container, warnings, project: project.clone() })
+    }
+
+    /// Returns what the engine is told, under a name and labels of this run.
+    pub(super) fn container(&self, name: String, labels: Labels) -> ContainerSpec {
+        ContainerSpec { name, labels: Labels { project: self.container.labels.project.clone(), ..labels }, ..self.container.clone() }
+    }
+
+    /// Returns a hash of all that makes the box what it is, to know whether a running one is the same.
+    pub(super) fn hash(&self) -> String {
+        use sha2::Digest;
+        let digest = sha2::Sha256::digest(format!("{:?}", self.container).as_bytes());
+        digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    pub fn user(&self) -> &str {
+        &self.container.user
+    }
+
+    pub fn memory(&self) -> u64 {
+        self.container.memory
+    }
+
+    pub fn n_processes(&self) -> u32 {
+        self.container.n_processes
+    }
+}
+
+/// Returns the environment of PID 1. The image's own variables reach it whatever we do, so those that make the loader or a
+/// shell run something are set to nothing; commands get a clean environment from the guest.
+fn environment(image: &ImageFacts) -> Vec<String> {
+    let mut env = vec![
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
+        format!("HOME={HOME}"),
+        "LANG=C.UTF-8".to_owned(),
+        "TERM=dumb".to_owned(),
+    ];
+    let path = image.env.iter().find(|pair| pair.starts_with("PATH="));
+    if let Some(path) = path {
+        // Images put their own tools on the path, and that is what they are chosen for.
+        env[0].clone_from(path);
+    }
+    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GLIBC_TUNABLES"] {
+        env.push(format!("{name}="));
+    }
+    env
+}
+
+fn check(options: &Options) -> Result<(), Error> {
+    let setting = |key: &'static str, problem: String| Err(Error::Setting { key, problem });
+    if !(0.01..=1024.0).contains(&options.cpus) {
+        return setting("sandbox.cpus", format!("{} is not between 0.01 and 1024 cores", options.cpus));
+    }
+    if options.memory.bytes() < 32 << 20 {
+        return setting("sandbox.memory", format!("{} is less than the 32 MiB that a sandbox needs", options.memory));
+    }
+    if options.pids < 16 {
+        return setting("sandbox.pids", format!("{} is less than the 16 processes that a sandbox needs", options.pids));
+    }
+    if options.open_files < 64 {
+        return setting("sandbox.open_files", format!("{} is less than the 64 files that a sandbox needs", options.open_files));
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::Options;
+use crate::policy::Action;
+use crate::policy::HostCall;
+use crate::wire::Bash;
+use crate::wire::BytesPath;
+use crate::wire::Call;
+use crate::wire::EditFile;
+use crate::wire::Glob;
+use crate::wire::Grep;
+use crate::wire::GrepOutput;
+use crate::wire::ListDirectory;
+use crate::wire::ReadFile;
+use crate::wire::Replacement;
+use crate::wire::WriteFile;
+
+/// How a path names an artifact instead of a file.
+const ARTIFACT: &str = "artifact:";
+/// The most results a search returns, whatever is asked for.
+const MOST_RESULTS: u32 = 500;
+
+#[derive(Deserialize)]
+struct ReadArguments {
+    path: Option<String>,
+    offset: Option<i64>,
+    limit: Option<i64>,
+    from_cursor: Option<String>,
+    max_files: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct WriteArguments {
+    path: String,
+    content: String,
+    #[serde(default)]
+    append: bool,
+}
+
+#[derive(Deserialize)]
+struct EditArguments {
+    path: String,
+    old_string: Option<String>,
+    new_string: Option<String>,
+    #[serde(default)]
+    replace_all: bool,
+    #[serde(default)]
+    create_if_missing: bool,
+    edits: Option<Vec<OneEdit>>,
+}
+
+#[derive(Deserialize)]
+struct OneEdit {
+    old_string: String,
+    new_string: String,
+    #[serde(default)]
+    replace_all: bool,
+}
+
+#[derive(Deserialize)]
+struct ListArguments {
+    path: Option<String>,
+    #[serde(default)]
+    recursive: bool,
+    #[serde(default)]
+    show_hidden: bool,
+    show_size: Option<bool>,
+    max_entries: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct GlobArguments {
+    pattern: String,
+    path: Option<String>,
+    exclude: Option<String>,
+    max_results: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct GrepArguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    context: Option<i64>,
+    #[serde(default)]
+    case_insensitive: bool,
+    output_mode: Option<GrepOutput>,
+    max_results: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct BashArguments {
+    command: String,
+    working_directory: Option<String>,
+    timeout_seconds: Option<i64>,
+    #[serde(default)]
+    background: bool,
+}
+
+/// Makes the action of one tool from arguments that fit its schema; says what is wrong with their values.
+pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<Action, String> {
+    let call = match tool {
+        "read_file" => return read(arguments, options),
+        "write_file" => {
+            let WriteArguments { path, content, append } = parse(arguments)?;
+            Call::WriteFile(WriteFile { path: named(path)?, content, append })
+        }
+        "edit_file" => edit(arguments)?,
+        "list_directory" => {
+            let ListArguments { path, recursive, show_hidden, show_size, max_entries } = parse(arguments)?;
+            let max_entries = bounded("max_entries", max_entries, options.list_entries, options.list_entries.max(1))?;
+            Call::ListDirectory(ListDirectory {
+                path: folder(path),
+                recursive,
+                show_hidden,
+                show_size: show_size.unwrap_or(true),
+                max_entries,
+            })
+        }
+        "glob" => {
+            let GlobArguments { pattern, path, exclude, max_results } = parse(arguments)?;
+            let max_results = bounded("max_results", max_results, options.search_results, MOST_RESULTS)?;
+            Call::Glob(Glob { pattern: filled("pattern", pattern)?, path: folder(path), exclude, max_results })
+        }
+        "grep" => {
+            let GrepArguments { pattern, path, glob, context, case_insensitive, output_mode, max_results } = parse(arguments)?;
+            Call::Grep(Grep {
+                pattern: filled("pattern", pattern)?,
+                path: folder(path),
+                glob,
+                context: bounded("context", context, 0, 50)?,
+                case_insensitive,
+                output: output_mode.unwrap_or(GrepOutput::Content),
+                max_results: bounded("max_results", max_results, options.search_results, MOST_RESULTS)?,
+                timeout_ms: options.search_timeout.get() * 1000,
+            })
+        }
+        "bash" => {
+            let BashArguments { command, working_directory, timeout_seconds, background } = parse(arguments)?;
+            let default = u32::try_from(options.bash_timeout.get()).unwrap_or(u32::MAX);
+            let most = u32::try_from(options.bash_timeout_max.get()).unwrap_or(u32::MAX);
+            Call::Bash(Bash {
+                command: filled("command", command)?,
+                working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),
+                timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most)?) * 1000,
+                grace_ms: 2000,
+                stream_bytes: options.bash_stream.bytes(),
+                tail_bytes: options.bash_tail.bytes(),
+                background,
+            })
+        }
+        other => return Err(format!("the tool `{other}` is in the catalogue and has no meaning")),
+    };
+    Ok(Action::Box(call))
+}
+
+fn read(arguments: Value, options: &Options) -> Result<Action, String> {
+    let ReadArguments { path, offset, limit, from_cursor, max_files } = parse(arguments)?;
+    let offset = u64::from(bounded("offset", offset, 1, u32::MAX)?);
+    let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
+    let limit = u64::from(bounded("limit", limit, most, most)?);
+    if let Some(id) = path.as_deref().and_then(|path| path.strip_prefix(ARTIFACT)) {
+        return Ok(Action::Host(HostCall::ReadArtifact { id: id.to_owned(), offset, limit }));
+    }
+    if path.is_none() && from_cursor.is_none() {
+        return Err("`path` is missing".to_owned());
+    }
+    Ok(Action::Box(Call::ReadFile(ReadFile {
+        path: path.map(named).transpose()?,
+        offset,
+        limit,
+        max_bytes: options.read_bytes.bytes(),
+        cursor: from_cursor,
+        max_files: bounded("max_files", max_files, 5, 20)?,
+    })))
+}
+
+fn edit(arguments: Value) -> Result<Call, String> {
+    let EditArguments { path, old_string, new_string, replace_all, create_if_missing, edits } = parse(arguments)?;
+    let edits = match (edits, old_string, new_string) {
+        (Some(edits), None, None) if !edits.is_empty() => edits
+            .into_iter()
+            .map(|OneEdit { old_string, new_string, replace_all }| Replacement { old_string, new_string, replace_all })
+            .collect(),
+        (Some(_), _, _) => return Err("give either `edits` or `old_string` and `new_string`, not both and not an empty list".to_owned()),
+        (None, Some(old_string), Some(new_string)) => vec![Replacement { old_string, new_string, replace_all }],
+        (None, None, Some(new_string)) if create_if_missing => {
+            vec![Replacement { old_string: String::new(), new_string, replace_all: false }]
+        }
+        (None, None, _) => return Err("`old_string` is missing".to_owned()),
+        (None, Some(_), None) => return Err("`new_string` is missing".to_owned()),
+    };
+    Ok(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing }))
+}
+
+fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|error| error.to_string())
+}
+
+fn named(path: String) -> Result<BytesPath, String> {
+    filled("path", path).map(|path| BytesPath::from_text(&path))
+}
+
+fn folder(path: Option<String>) -> BytesPath {
+    BytesPath::from_text(path.as_deref().filter(|path| !path.is_empty()).unwrap_or("."))
+}
+
+fn filled(field: &str, value: String) -> Result<String, String> {
+    if value.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(value) }
+}
+
+/// Takes the default where nothing is given and the bound where more is asked for; zero and less are mistakes.
+fn bounded(field: &str, given: Option<i64>, default: u32, most: u32) -> Result<u32, String> {
+    match given {
+        None => Ok(default.min(most)),
+        Some(value) if value < 1 && !(field == "context" && value == 0) => Err(format!("`{field}` must be at least 1, not {value}")),
+        Some(value) => Ok(u32::try_from(value).unwrap_or(most).min(most)),
+    }
+}

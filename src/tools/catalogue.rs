@@ -1,0 +1,349 @@
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Options;
+use super::arguments;
+use super::schema::Schema;
+use crate::policy::Action;
+
+/// How many tools the model is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Set {
+    /// For small models and small windows.
+    Small,
+    Standard,
+    Full,
+}
+
+/// One tool as the model sees it.
+pub struct Tool {
+    pub name: &'static str,
+    /// Names that models trained on other systems use for it.
+    aliases: &'static [&'static str],
+    pub description: &'static str,
+    /// The JSON schema of its arguments.
+    pub parameters: Value,
+    schema: Schema,
+    /// Other names of its arguments, and the right ones.
+    renamed: &'static [(&'static str, &'static str)],
+    smallest_set: Set,
+}
+
+/// The tools of one session, in an order that never changes.
+pub struct Catalogue {
+    tools: Vec<Tool>,
+    options: Options,
+}
+
+/// Why the model's words are no call that can be judged. The text is for the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Misunderstood(pub(super) String);
+
+impl Catalogue {
+    pub fn new(options: &Options) -> Self {
+        let wanted = |tool: &Tool| match options.set {
+            Set::Small => tool.smallest_set == Set::Small,
+            Set::Standard | Set::Full => true,
+        };
+        Self { tools: table(options).into_iter().filter(wanted).collect(), options: options.clone() }
+    }
+
+    /// Keeps only the named tools; used where a task needs few.
+    pub fn only(mut self, names: &[&str]) -> Self {
+        self.tools.retain(|tool| names.contains(&tool.name));
+        self
+    }
+
+    pub fn tools(&self) -> &[Tool] {
+        &self.tools
+    }
+
+    /// Returns the tool's own name, if there is such a tool by that name or by an alias.
+    pub fn find(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
+    }
+
+    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema.
+    pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<(&'static str, Action), Misunderstood> {
+        let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
+        let given = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let mut value: Value = serde_json::from_str(given).map_err(|error| {
+            Misunderstood(format!(
+                "the arguments of {} are not valid JSON: {error}. Send one JSON object, such as {}",
+                tool.name,
+                tool.example()
+            ))
+        })?;
+        let Some(object) = value.as_object_mut() else {
+            return Err(Misunderstood(format!("the arguments of {} must be a JSON object, such as {}", tool.name, tool.example())));
+        };
+        for &(wrong, right) in tool.renamed {
+            if !object.contains_key(right)
+                && let Some(value) = object.remove(wrong)
+            {
+                object.insert(right.to_owned(), value);
+            }
+        }
+        tool.schema.coerce(&mut value);
+        tool.schema.check(&value).map_err(|problems| {
+            Misunderstood(format!(
+                "wrong arguments for {}: {}. Right would be, for example, {}",
+                tool.name,
+                problems.join("; "),
+                tool.example()
+            ))
+        })?;
+        let action = arguments::action(tool.name, value, &self.options)
+            .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
+        Ok((tool.name, action))
+    }
+
+    fn unknown(&self, name: &str) -> Misunderstood {
+        let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+        let shown: String = name.chars().take(60).collect();
+        Misunderstood(format!("there is no tool `{shown}`. The tools are: {}", names.join(", ")))
+    }
+}
+
+impl Tool {
+    /// Returns arguments that would be right, to learn from.
+    fn example(&self) -> &'static str {
+        match self.name {
+            "read_file" => r#"{"path": "README.md"}"#,
+            "write_file" => r#"{"path": "notes.txt", "content": "text"}"#,
+            "edit_file" => r#"{"path": "a.txt", "old_string": "old", "new_string": "new"}"#,
+            "glob" => r#"{"pattern": "**/*.rs"}"#,
+            "grep" => r#"{"pattern": "fn main"}"#,
+            "bash" => r#"{"command": "ls -l"}"#,
+            _ => r#"{"path": "."}"#,
+        }
+    }
+}
+
+fn object(properties: Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn tool(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    description: &'static str,
+    parameters: Value,
+    renamed: &'static [(&'static str, &'static str)],
+    smallest_set: Set,
+) -> Tool {
+    let schema = Schema::new(&parameters);
+    Tool { name, aliases, description, parameters, schema, renamed, smallest_set }
+}
+
+/// Every tool there is (`inventory.md` b.18). Descriptions are short: each costs room in every request.
+fn table(options: &Options) -> Vec<Tool> {
+    const PATH: &[(&str, &str)] = &[("file_path", "path"), ("filename", "path"), ("file", "path"), ("filepath", "path")];
+    vec![
+        tool(
+            "read_file",
+            &["FileRead", "view_file", "Read"],
+            "Read a text file. Lines are shown with their numbers.",
+            object(
+                json!({
+                    "path": { "type": "string", "description": "File in the project" },
+                    "offset": { "type": "integer", "description": "First line, from 1" },
+                    "limit": { "type": "integer", "description": format!("Number of lines (default {})", options.read_lines) },
+                    "from_cursor": { "type": "string", "description": "Cursor of a grep or glob result: reads the files found" },
+                    "max_files": { "type": "integer", "description": "Files to read from the cursor, 1 to 20 (default 5)" },
+                }),
+                &[],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("filepath", "path"),
+                ("start_line", "offset"),
+                ("cursor", "from_cursor"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "edit_file",
+            &["FileEdit", "Edit", "str_replace"],
+            "Replace text in a file. old_string must be copied exactly and stand there once.",
+            object(
+                json!({
+                    "path": { "type": "string" },
+                    "old_string": { "type": "string", "description": "Text to replace" },
+                    "new_string": { "type": "string", "description": "Text to put there" },
+                    "replace_all": { "type": "boolean", "description": "Replace every place" },
+                    "create_if_missing": { "type": "boolean", "description": "With an empty old_string: make the file" },
+                    "edits": {
+                        "type": "array",
+                        "description": "Instead of the above: several replacements, all or none",
+                        "items": object(
+                            json!({ "old_string": { "type": "string" }, "new_string": { "type": "string" }, "replace_all": { "type": "boolean" } }),
+                            &["old_string", "new_string"],
+                        ),
+                    },
+                }),
+                &["path"],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("old_str", "old_string"),
+                ("new_str", "new_string"),
+                ("old", "old_string"),
+                ("new", "new_string"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "write_file",
+            &["FileWrite", "Write", "create_file"],
+            "Write a whole file. Folders are made as needed.",
+            object(
+                json!({
+                    "path": { "type": "string" },
+                    "content": { "type": "string", "description": "The whole text" },
+                    "append": { "type": "boolean", "description": "Add to the end instead" },
+                }),
+                &["path", "content"],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("filepath", "path"),
+                ("text", "content"),
+                ("contents", "content"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "list_directory",
+            &["ListDirectory", "ls", "list_dir", "list_files"],
+            "List the files in a folder.",
+            object(
+                json!({
+                    "path": { "type": "string", "description": "Folder (default: the project)" },
+                    "recursive": { "type": "boolean", "description": "Also what is in its folders" },
+                    "show_hidden": { "type": "boolean" },
+                    "show_size": { "type": "boolean" },
+                    "max_entries": { "type": "integer" },
+                }),
+                &[],
+            ),
+            &[("dir", "path"), ("directory", "path"), ("folder", "path")],
+            Set::Small,
+        ),
+        tool(
+            "grep",
+            &["Grep", "search_content", "search_regex", "search"],
+            "Search file contents with a regular expression.",
+            object(
+                json!({
+                    "pattern": { "type": "string", "description": "Regular expression" },
+                    "path": { "type": "string", "description": "Folder or file to search (default: the project)" },
+                    "glob": { "type": "string", "description": "Only files like this, such as *.rs" },
+                    "context": { "type": "integer", "description": "Lines around each match" },
+                    "case_insensitive": { "type": "boolean" },
+                    "output_mode": { "type": "string", "enum": ["content", "files_only", "count"] },
+                    "max_results": { "type": "integer" },
+                }),
+                &["pattern"],
+            ),
+            &[("query", "pattern"), ("regex", "pattern"), ("include", "glob"), ("ignore_case", "case_insensitive")],
+            Set::Small,
+        ),
+        tool(
+            "bash",
+            &["Bash", "run_command", "shell", "execute_command"],
+            "Run a shell command in the project folder. The folder it ends in is kept for the next command. There is no network.",
+            object(
+                json!({
+                    "command": { "type": "string" },
+                    "working_directory": { "type": "string", "description": "Folder to run in" },
+                    "timeout_seconds": {
+                        "type": "integer",
+                        "description": format!("Default {}, at most {}", options.bash_timeout.get(), options.bash_timeout_max.get()),
+                    },
+                    "description": { "type": "string", "description": "What it is for, in a few words" },
+                    "background": { "type": "boolean", "description": "Leave it running and go on" },
+                }),
+                &["command"],
+            ),
+            &[
+                ("cmd", "command"),
+                ("script", "command"),
+                ("cwd", "working_directory"),
+                ("workdir", "working_directory"),
+                ("timeout", "timeout_seconds"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "glob",
+            &["Glob", "search_files", "find_files"],
+            "Find files by name, newest first.",
+            object(
+                json!({
+                    "pattern": { "type": "string", "description": "Such as **/*.py" },
+                    "path": { "type": "string", "description": "Folder to look in (default: the project)" },
+                    "exclude": { "type": "string", "description": "Names to leave out, such as **/test_*" },
+                    "max_results": { "type": "integer" },
+                }),
+                &["pattern"],
+            ),
+            PATH,
+            Set::Standard,
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Call;
+
+    fn catalogue() -> Catalogue {
+        Catalogue::new(&Options::default())
+    }
+
+    #[track_caller]
+    fn wrong(name: &str, arguments: &str, says: &[&str]) {
+        let Misunderstood(text) = catalogue().parse(name, arguments).expect_err("must be refused");
+        for part in says {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_the_model_gets_wrong_is_named_with_a_remedy() {
+        wrong("fly", "{}", &["no tool `fly`", "read_file, edit_file"]);
+        wrong("read_file", "{", &["not valid JSON", r#"{"path": "README.md"}"#]);
+        wrong("read_file", "[1]", &["must be a JSON object"]);
+        wrong("read_file", "{}", &["`path`"]);
+        wrong("bash", "{}", &["`command` is missing"]);
+        wrong("bash", r#"{"command": 5}"#, &["`command`", "string"]);
+        wrong("bash", r#"{"command": "x", "sandbox": false}"#, &["`sandbox`", "not known"]);
+        wrong("grep", r#"{"pattern": "x", "output_mode": "loud"}"#, &["`output_mode`", "content"]);
+    }
+
+    #[test]
+    fn names_of_other_systems_and_lenient_values_are_understood() {
+        let (name, action) = catalogue().parse("FileRead", r#"{"file_path": "a", "limit": "20"}"#).expect("understood");
+        assert_eq!(name, "read_file");
+        let Action::Box(Call::ReadFile(read)) = action else { panic!("{action:?}") };
+        assert_eq!((read.path, read.limit), (Some("a".into()), 20));
+    }
+
+    #[test]
+    fn the_small_set_leaves_glob_out() {
+        let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
+        let names: Vec<&str> = small.tools().iter().map(|tool| tool.name).collect();
+        assert_eq!(names, ["read_file", "edit_file", "write_file", "list_directory", "grep", "bash"]);
+    }
+}

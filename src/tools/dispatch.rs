@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Later;
+use super::Options;
+use super::Services;
+use crate::policy::Action;
+use crate::policy::Approved;
+use crate::policy::HostCall;
+use crate::sandbox;
+use crate::sandbox::Sandbox;
+use crate::sandbox::link::Link;
+use crate::wire::Call;
+use crate::wire::Encoding;
+use crate::wire::Fault;
+use crate::wire::FileText;
+use crate::wire::Output;
+use crate::wire::Read;
+use crate::wire::message::Stream;
+
+/// Receives a command's output while it runs.
+pub type OnChunk<'a> = Box<dyn FnMut(Stream, &[u8]) + Send + 'a>;
+
+/// Whatever carries out calls in a box: a session's sandbox, or one link.
+pub trait Workspace: Send + Sync {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>>;
+}
+
+impl Workspace for Sandbox {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(self.call(call, on_chunk, cancel, deadline))
+    }
+}
+
+impl Workspace for Link {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(async move { Link::call(self, call, on_chunk, cancel, deadline).await.map_err(sandbox::Error::Link) })
+    }
+}
+
+/// What a command printed, as far as it was kept.
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    pub(super) head: Vec<u8>,
+    /// The end, where the middle was not kept.
+    pub(super) tail: Vec<u8>,
+}
+
+/// Carries out an approved action. Nothing else reaches the box or the host's services.
+pub(super) async fn dispatch(
+    action: Approved<Action>,
+    workspace: &dyn Workspace,
+    services: &dyn Services,
+    options: &Options,
+    mut show: impl FnMut(&[u8]) + Send,
+    cancel: &CancellationToken,
+) -> Result<(Output, Printed), sandbox::Error> {
+    match action.into_inner() {
+        Action::Host(HostCall::ReadArtifact { id, offset, limit }) => Ok((read_artifact(services, &id, offset, limit), Printed::default())),
+        Action::Box(call) => {
+            let deadline = deadline(&call, options);
+            let most = usize::try_from(options.bash_stream.bytes().saturating_add(options.bash_tail.bytes())).unwrap_or(usize::MAX);
+            let mut printed = Printed::default();
+            let on_chunk = |stream: Stream, bytes: &[u8]| {
+                let kept = if stream == Stream::Tail { &mut printed.tail } else { &mut printed.head };
+                // The guest keeps this bound too, but the guest is not believed.
+                let room = most.saturating_sub(kept.len());
+                kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                show(bytes);
+            };
+            let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
+            Ok((output, printed))
+        }
+    }
+}
+
+fn deadline(call: &Call, options: &Options) -> Duration {
+    match call {
+        Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + Duration::from_secs(10),
+        Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
+        Call::Exec(exec) => {
+            exec.timeout_ms.map_or(Duration::from_secs(365 * 24 * 3600), |ms| Duration::from_millis(ms) + Duration::from_secs(10))
+        }
+        _ => options.file_timeout.duration(),
+    }
+}
+
+fn read_artifact(services: &dyn Services, id: &str, offset: u64, limit: u64) -> Output {
+    let path = format!("artifact:{id}");
+    match services.read_artifact(id, offset, limit) {
+        Ok((text, next)) => {
+            let n_lines = text.lines().count() as u64;
+            let file = FileText {
+                path: path.as_str().into(),
+                bytes: text.len() as u64,
+                first_line: offset,
+                n_lines,
+                total_lines: None,
+                more: next.is_some(),
+                cut_lines: 0,
+                encoding: Encoding::Utf8,
+                fault: None,
+                text,
+            };
+            Output::Read(Read { files: vec![file], remaining: 0 })
+        }
+        Err(problem) => Output::Fault(Fault::Io { doing: path, problem }),
+    }
+}

@@ -1,0 +1,64 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Set;
+use crate::event::ByteSize;
+use crate::event::Seconds;
+
+/// What tools the model has and how far they go: the section `[tools]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Options {
+    /// Which tools the model is told of: `small`, `standard` or `full`.
+    pub set: Set,
+    /// Read-only calls of one answer that run at once.
+    pub parallel: u32,
+    /// Time a command gets when the model does not say.
+    pub bash_timeout: Seconds,
+    /// The most time the model may ask for.
+    pub bash_timeout_max: Seconds,
+    /// Most characters of a command's output that the model reads.
+    pub bash_output: ByteSize,
+    /// Output of a command that is sent while it runs; of what follows only the end is kept.
+    pub bash_stream: ByteSize,
+    /// How much of the end is kept.
+    pub bash_tail: ByteSize,
+    /// Lines that `read_file` returns when the model does not say.
+    pub read_lines: u64,
+    /// Most bytes that `read_file` returns.
+    pub read_bytes: ByteSize,
+    /// Results of `grep` and `glob` when the model does not say; 500 are the most.
+    pub search_results: u32,
+    /// How long `grep` searches.
+    pub search_timeout: Seconds,
+    /// Entries that `list_directory` returns when the model does not say.
+    pub list_entries: u32,
+    /// Share of the model's window that one result may take, in percent.
+    pub result_percent: u8,
+    /// Output of a command over this size is also kept as an artifact.
+    pub artifact_threshold: ByteSize,
+    /// How long a file tool may take.
+    pub file_timeout: Seconds,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            set: Set::Standard,
+            parallel: 8,
+            bash_timeout: Seconds::new(120),
+            bash_timeout_max: Seconds::new(600),
+            bash_output: ByteSize::new(30_000),
+            bash_stream: ByteSize::mib(8),
+            bash_tail: ByteSize::mib(1),
+            read_lines: 2000,
+            read_bytes: ByteSize::kib(50),
+            search_results: 250,
+            search_timeout: Seconds::new(120),
+            list_entries: 1000,
+            result_percent: 15,
+            artifact_threshold: ByteSize::kib(10),
+            file_timeout: Seconds::new(60),
+        }
+    }
+}

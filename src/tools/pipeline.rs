@@ -1,0 +1,223 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use super::Asker;
+use super::Catalogue;
+use super::Options;
+use super::Services;
+use super::Window;
+use super::dispatch::Workspace;
+use super::dispatch::dispatch;
+use super::render::fit;
+use super::render::render;
+use crate::event::Answer;
+use crate::event::CallStatus;
+use crate::event::Decision;
+use crate::event::Kind;
+use crate::event::Sink;
+use crate::event::ToolCall;
+use crate::policy::Action;
+use crate::policy::Approved;
+use crate::policy::Policy;
+use crate::policy::Question;
+use crate::policy::Verdict;
+use crate::sandbox;
+use crate::wire::BytesPath;
+use crate::wire::Output;
+
+/// Tokens a model is taken to read at once when its server does not say.
+const ASSUMED_WINDOW: u64 = 8192;
+
+/// The one way from a call to its result: parse, check, judge, ask, record, dispatch, render, record.
+pub struct Pipeline {
+    pub catalogue: Catalogue,
+    policy: Mutex<Policy>,
+    workspace: Arc<dyn Workspace>,
+    services: Arc<dyn Services>,
+    asker: Arc<dyn Asker>,
+    sink: Sink,
+    options: Options,
+    window: AtomicU64,
+}
+
+/// What came of one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    pub status: CallStatus,
+    /// What the model reads.
+    pub text: String,
+    /// It would have changed nothing.
+    pub read_only: bool,
+    /// The person who was asked wants to end the session.
+    pub quit: bool,
+    /// The file that a file tool changed, and whether it is new. What commands change is not seen here.
+    pub changed: Option<(BytesPath, bool)>,
+}
+
+/// Why no call can be carried out any more.
+#[derive(Debug, Error)]
+pub enum PipelineError {
+    #[error("the sandbox is lost")]
+    Sandbox(#[source] sandbox::Error),
+}
+
+impl Pipeline {
+    pub fn new(
+        catalogue: Catalogue,
+        policy: Policy,
+        workspace: Arc<dyn Workspace>,
+        services: Arc<dyn Services>,
+        asker: Arc<dyn Asker>,
+        sink: Sink,
+        options: Options,
+    ) -> Self {
+        Self { catalogue, policy: Mutex::new(policy), workspace, services, asker, sink, options, window: AtomicU64::new(ASSUMED_WINDOW) }
+    }
+
+    /// Tells how many tokens the model reads at once.
+    pub fn set_window(&self, tokens: Option<u64>) {
+        self.window.store(tokens.unwrap_or(ASSUMED_WINDOW), Ordering::Relaxed);
+    }
+
+    /// Returns whether a call would change nothing; one that cannot be understood changes nothing.
+    pub fn is_read_only(&self, call: &ToolCall) -> bool {
+        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |(_, action)| action.is_read_only())
+    }
+
+    /// Takes one call all the way.
+    pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+        let begun = Instant::now();
+        let (name, action) = match self.catalogue.parse(&call.name, &call.arguments) {
+            Ok(understood) => understood,
+            Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
+        };
+        let read_only = action.is_read_only();
+        let (action, quit) = self.approve(call, name, action, cancel).await;
+        let action = match action {
+            Ok(action) => action,
+            Err(reason) => {
+                let text = format!(
+                    "Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need."
+                );
+                return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
+            }
+        };
+        // What is about to happen is on disk before it happens.
+        (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
+        let show = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            (self.sink)(Kind::CallOutput { call: call.id.clone(), text }.into());
+        };
+        let outcome = dispatch(action, &*self.workspace, &*self.services, &self.options, show, cancel).await;
+        let (output, printed) = match outcome {
+            Ok(found) => found,
+            Err(error) => {
+                self.finish(call, name, CallStatus::Failed, error.to_string(), read_only, None, begun);
+                return Err(PipelineError::Sandbox(error));
+            }
+        };
+        let most = self.most(name);
+        let rendered = render(&output, &printed, &self.options, most);
+        let artifact = if rendered.keep || rendered.body.len() > most {
+            self.services.store_artifact(&call.id, rendered.body.as_bytes())
+        } else {
+            None
+        };
+        let text = fit(&rendered, most, artifact.as_deref());
+        let status = match (cancel.is_cancelled(), rendered.ok) {
+            (true, false) => CallStatus::Cancelled,
+            (_, true) => CallStatus::Ok,
+            (false, false) => CallStatus::Failed,
+        };
+        let changed = match output {
+            Output::Written(written) => Some((written.path, written.created)),
+            Output::Edited(edited) => Some((edited.path, edited.created)),
+            _ => None,
+        };
+        Ok(Finished { changed, ..self.finish(call, name, status, text, read_only, artifact, begun) })
+    }
+
+    /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
+    async fn approve(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        action: Action,
+        cancel: &CancellationToken,
+    ) -> (Result<Approved<Action>, String>, bool) {
+        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
+        let decided = |decision: Decision, reason: &str| {
+            let (call, name) = (call.id.clone(), name.to_owned());
+            (self.sink)(Kind::CallDecided { call, name, decision, reason: reason.to_owned() }.into());
+        };
+        match verdict {
+            Verdict::Allow { action, reason } => {
+                decided(Decision::Allow, &reason);
+                (Ok(action), false)
+            }
+            Verdict::Deny { reason, .. } => {
+                decided(Decision::Deny, &reason);
+                (Err(reason), false)
+            }
+            Verdict::Ask(question) => {
+                let (outcome, quit) = self.ask(call, question, cancel).await;
+                match &outcome {
+                    Ok(_) => decided(Decision::Allow, "a person allowed it"),
+                    Err(reason) => decided(Decision::Deny, reason),
+                }
+                (outcome, quit)
+            }
+        }
+    }
+
+    async fn ask(&self, call: &ToolCall, question: Question, cancel: &CancellationToken) -> (Result<Approved<Action>, String>, bool) {
+        if !self.asker.is_somebody_there() {
+            let needs: Vec<String> = question.capabilities.iter().map(crate::event::Capability::describe).collect();
+            return (Err(format!("it needs a person's permission to {}, and nobody is there to give it", needs.join(" and to "))), false);
+        }
+        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: question.capabilities.clone() }.into());
+        // A question whose call is given up is withdrawn, never answered late.
+        let answer = tokio::select! {
+            () = cancel.cancelled() => Answer::Deny,
+            answer = self.asker.ask(call, &question.capabilities) => answer,
+        };
+        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer }.into());
+        if answer == Answer::AllowSession {
+            self.policy.lock().expect("nothing panics while it holds this lock").grant(&question.capabilities);
+        }
+        (question.answered(answer).ok_or_else(|| "the person said no".to_owned()), answer == Answer::Quit)
+    }
+
+    fn most(&self, name: &str) -> usize {
+        let window = Window { tokens: self.window.load(Ordering::Relaxed), percent: self.options.result_percent };
+        let own = match name {
+            "read_file" => self.options.read_bytes.bytes().saturating_mul(2),
+            _ => self.options.bash_output.bytes(),
+        };
+        window.characters().min(usize::try_from(own).unwrap_or(usize::MAX))
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one place that ends every call, whatever became of it")]
+    fn finish(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        status: CallStatus,
+        text: String,
+        read_only: bool,
+        artifact: Option<String>,
+        begun: Instant,
+    ) -> Finished {
+        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        (self.sink)(
+            Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms }.into(),
+        );
+        Finished { status, text, read_only, quit: false, changed: None }
+    }
+}

@@ -1,0 +1,413 @@
+use std::fmt::Write;
+
+use super::Options;
+use super::dispatch::Printed;
+use crate::wire::CommandEnded;
+use crate::wire::DirectoryListing;
+use crate::wire::Edited;
+use crate::wire::Encoding;
+use crate::wire::End;
+use crate::wire::EntryKind;
+use crate::wire::FileText;
+use crate::wire::FoundFiles;
+use crate::wire::Limit;
+use crate::wire::Matches;
+use crate::wire::Output;
+use crate::wire::Read;
+
+/// How much one result may take of what the model can read at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Tokens; a model that does not say gets this assumption.
+    pub tokens: u64,
+    pub percent: u8,
+}
+
+/// Characters that a token is taken for (`inventory.md` X-6).
+const CHARACTERS_PER_TOKEN: u64 = 4;
+/// Characters that any result may have, however small the window: less would say nothing.
+const LEAST: usize = 800;
+
+impl Window {
+    /// Returns the most characters one result may have.
+    pub fn characters(self) -> usize {
+        let share = self.tokens.saturating_mul(CHARACTERS_PER_TOKEN).saturating_mul(u64::from(self.percent)) / 100;
+        usize::try_from(share).unwrap_or(usize::MAX).max(LEAST)
+    }
+}
+
+/// A result as text, before it is made to fit.
+pub(super) struct Rendered {
+    /// The long part; it is cut in its middle where it is too long.
+    pub body: String,
+    /// What must be read in any case: how it ended, how to go on.
+    pub footer: String,
+    /// Whether it did what was asked.
+    pub ok: bool,
+    /// Whether all of the body should be kept as an artifact, however much of it is shown.
+    pub keep: bool,
+}
+
+/// Turns what came of a call into what the model reads.
+pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
+    let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false };
+    match output {
+        Output::Read(read) => render_read(read, most),
+        Output::Written(written) => {
+            let verb = if written.created {
+                "created"
+            } else if written.appended {
+                "appended to"
+            } else {
+                "replaced"
+            };
+            text(format!("{verb} {} ({} bytes)", written.path, written.bytes))
+        }
+        Output::Edited(edited) => text(render_edited(edited)),
+        Output::Listing(listing) => render_listing(listing),
+        Output::Files(files) => render_files(files),
+        Output::Matches(matches) => render_matches(matches),
+        Output::Command(command) => render_command(command, printed, options),
+        Output::Fault(fault) => Rendered { ok: false, ..text(fault.to_string()) },
+    }
+}
+
+/// Cuts a body in its middle so that it and the footer fit; says how much is missing and where all of it is.
+pub(super) fn fit(rendered: &Rendered, most: usize, artifact: Option<&str>) -> String {
+    let kept = artifact.map(|id| format!("all of it: read_file with path \"artifact:{id}\""));
+    let mut out;
+    if rendered.body.len() <= most {
+        out = rendered.body.clone();
+    } else {
+        let head = rendered.body.floor_char_boundary(most * 3 / 5);
+        let tail = rendered.body.ceil_char_boundary(rendered.body.len() - most * 2 / 5);
+        // Whole lines read better, where lines are not longer than what is shown.
+        let head = rendered.body[..head].rfind('\n').filter(|&at| at > head / 2).map_or(head, |at| at + 1);
+        let tail = rendered.body[tail..].find('\n').filter(|&at| at < most / 5).map_or(tail, |at| tail + at + 1);
+        let missing = rendered.body[head..tail].len();
+        out = rendered.body[..head].to_owned();
+        if !out.ends_with('\n') {
+            out.push('\n');
+        }
+        let remedy = kept.as_deref().map_or_else(String::new, |kept| format!("; {kept}"));
+        let _ = writeln!(out, "[… {missing} bytes cut here{remedy} …]");
+        out.push_str(&rendered.body[tail..]);
+    }
+    if rendered.footer.is_empty() {
+        return out;
+    }
+    if !out.is_empty() && !out.ends_with('\n') {
+        out.push('\n');
+    }
+    out.push_str(&rendered.footer);
+    out
+}
+
+fn render_read(read: &Read, most: usize) -> Rendered {
+    let mut body = String::new();
+    let mut footer = Vec::new();
+    let many = read.files.len() > 1;
+    let mut room = most;
+    for file in &read.files {
+        if many {
+            let _ = writeln!(body, "== {} ==", file.path);
+        }
+        if let Some(fault) = &file.fault {
+            let _ = writeln!(body, "{fault}");
+            continue;
+        }
+        let before = body.len();
+        let shown = number_lines(&mut body, file, room);
+        room = room.saturating_sub(body.len() - before);
+        footer.extend(notes(file, shown, many));
+    }
+    if read.remaining > 0 {
+        footer.push(format!("{} more files; call read_file again with the same from_cursor", read.remaining));
+    }
+    let footer = if footer.is_empty() { String::new() } else { format!("[{}]", footer.join("; ")) };
+    Rendered { body, footer, ok: read.files.iter().any(|file| file.fault.is_none()), keep: false }
+}
+
+/// Writes as many numbered lines as there is room for; returns how many. A page is cut at its end, never in its middle: what follows is
+/// asked for by its line number.
+fn number_lines(body: &mut String, file: &FileText, room: usize) -> u64 {
+    let mut shown = 0;
+    let begin = body.len();
+    for line in file.text.split_inclusive('\n') {
+        let line = line.strip_suffix('\n').unwrap_or(line);
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let number = file.first_line + shown;
+        if shown > 0 && body.len() - begin + line.len() + 8 > room {
+            break;
+        }
+        let end = line.floor_char_boundary(room);
+        let _ = writeln!(body, "{number}\t{}", &line[..end]);
+        shown += 1;
+    }
+    shown
+}
+
+fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if file.bytes == 0 {
+        notes.push("the file is empty".to_owned());
+    }
+    let next = file.first_line + shown;
+    if shown < file.n_lines || file.more {
+        let of = file.total_lines.map_or_else(|| format!("of a file of {} bytes", file.bytes), |total| format!("of {total}"));
+        notes.push(format!("lines {}-{} {of}; go on with offset {next}", file.first_line, next.saturating_sub(1)));
+    }
+    if file.cut_lines > 0 {
+        notes.push(format!("{} long lines were cut", file.cut_lines));
+    }
+    match file.encoding {
+        Encoding::Utf8 => {}
+        Encoding::Lossy => notes.push("bytes that are not UTF-8 are shown as \u{fffd}".to_owned()),
+        Encoding::Utf16 => notes.push("the file is UTF-16".to_owned()),
+    }
+    if file.text.contains("\r\n") {
+        notes.push("lines end in CRLF".to_owned());
+    }
+    if file.total_lines.is_some() && !file.more && shown == file.n_lines && !file.text.is_empty() && !file.text.ends_with('\n') {
+        notes.push("no newline at the end".to_owned());
+    }
+    if named && !notes.is_empty() {
+        notes[0] = format!("{}: {}", file.path, notes[0]);
+    }
+    notes
+}
+
+fn render_edited(edited: &Edited) -> String {
+    let verb = if edited.created { "created" } else { "edited" };
+    let places = if edited.replaced == 1 { "1 place".to_owned() } else { format!("{} places", edited.replaced) };
+    let mut text = format!("{verb} {} ({places})", edited.path);
+    if !edited.tolerant.is_empty() {
+        text.push_str("; old_string was found only by ignoring white space: check the result");
+    }
+    if !edited.diff.is_empty() {
+        let _ = write!(text, "\n{}", edited.diff.trim_end());
+    }
+    text
+}
+
+fn render_listing(listing: &DirectoryListing) -> Rendered {
+    let mut body = String::new();
+    for entry in &listing.entries {
+        let _ = match (entry.kind, entry.bytes, &entry.target) {
+            (EntryKind::Directory, ..) => writeln!(body, "{}/", entry.path),
+            (EntryKind::Link, _, Some(target)) => writeln!(body, "{} -> {target}", entry.path),
+            (EntryKind::Other, ..) => writeln!(body, "{} (special file)", entry.path),
+            (_, Some(bytes), _) => writeln!(body, "{} ({})", entry.path, size(bytes)),
+            _ => writeln!(body, "{}", entry.path),
+        };
+    }
+    if listing.entries.is_empty() {
+        body.push_str("(nothing in this folder)");
+    }
+    let footer = match (listing.truncated, listing.omitted) {
+        (false, _) => String::new(),
+        (true, Some(n)) => format!("[{n} more entries; list a folder in it, or use glob]"),
+        (true, None) => "[more entries; list a folder in it, or use glob]".to_owned(),
+    };
+    Rendered { body, footer, ok: true, keep: false }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+fn render_files(files: &FoundFiles) -> Rendered {
+    let mut body = String::new();
+    for path in &files.paths {
+        let _ = writeln!(body, "{path}");
+    }
+    let mut footer = Vec::new();
+    if files.paths.is_empty() {
+        body.push_str("no file matches");
+    }
+    if files.truncated {
+        footer.push("more files match; narrow the pattern".to_owned());
+    }
+    if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty()) {
+        footer.push(format!("read them with read_file from_cursor \"{cursor}\""));
+    }
+    Rendered { body, footer: bracketed(&footer), ok: true, keep: false }
+}
+
+fn render_matches(matches: &Matches) -> Rendered {
+    let mut body = String::new();
+    let with_lines = matches.files.iter().any(|file| !file.lines.is_empty());
+    for file in &matches.files {
+        if file.binary {
+            let _ = writeln!(body, "{}: binary file matches", file.path);
+        } else if with_lines {
+            let _ = writeln!(body, "{}", file.path);
+            let mut last = None;
+            for line in &file.lines {
+                if last.is_some_and(|last| line.number > last + 1) && file.lines.iter().any(|line| !line.matched) {
+                    body.push_str("--\n");
+                }
+                last = Some(line.number);
+                let mark = if line.matched { ':' } else { '-' };
+                let _ = writeln!(body, "{}{mark}{}", line.number, line.text.trim_end_matches(['\n', '\r']));
+            }
+        } else if matches.n_matches as usize == matches.files.len() && file.count <= 1 {
+            let _ = writeln!(body, "{}", file.path);
+        } else {
+            let _ = writeln!(body, "{}: {}", file.path, file.count);
+        }
+    }
+    let mut footer = Vec::new();
+    if matches.files.is_empty() {
+        body.push_str("nothing matches");
+    }
+    if matches.truncated {
+        footer.push("more matches; narrow the pattern or the path".to_owned());
+    }
+    if matches.timed_out {
+        footer.push("the search ran out of time: there may be more".to_owned());
+    }
+    if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty()) {
+        footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
+    }
+    Rendered { body, footer: bracketed(&footer), ok: true, keep: false }
+}
+
+fn bracketed(notes: &[String]) -> String {
+    if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
+}
+
+fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
+    let mut body = String::from_utf8_lossy(&printed.head).into_owned();
+    if command.omitted_bytes > 0 {
+        let _ = write!(body, "\n[… {} bytes were not kept …]\n", command.omitted_bytes);
+    }
+    body.push_str(&String::from_utf8_lossy(&printed.tail));
+    let mut notes = Vec::new();
+    match command.limit {
+        Some(Limit::Time { ms }) => notes.push(format!("killed: it ran longer than the limit of {} s", ms.div_ceil(1000))),
+        Some(Limit::Memory { bytes }) => notes.push(format!("killed: out of memory, the limit of the sandbox is {}", size(bytes))),
+        Some(Limit::Processes { count }) => notes.push(format!("it ran into the limit of {count} processes in the sandbox")),
+        None => {}
+    }
+    let ok = match command.end {
+        End::Exited { code } => {
+            if code != 0 || body.trim().is_empty() || !notes.is_empty() {
+                notes.push(format!("exit code {code}"));
+            }
+            code == 0
+        }
+        End::Signaled { signal } => {
+            if command.limit.is_none() {
+                notes.push(format!("killed by signal {signal}"));
+            }
+            false
+        }
+        End::Running { pid } => {
+            notes.push(format!("it runs in the background as process {pid}"));
+            true
+        }
+        End::Cancelled => {
+            notes.push("cancelled".to_owned());
+            false
+        }
+    };
+    if command.n_survivors > 0 {
+        notes.push(format!("{} processes it had left running were ended; use background to keep one", command.n_survivors));
+    }
+    notes.extend(command.note.clone());
+    if body.trim().is_empty() {
+        body = "(no output)".to_owned();
+    }
+    let keep = command.output_bytes > options.artifact_threshold.bytes();
+    Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(end: End, limit: Option<Limit>) -> Output {
+        Output::Command(CommandEnded {
+            end,
+            limit,
+            working_directory: None,
+            output_bytes: 0,
+            omitted_bytes: 0,
+            n_survivors: 0,
+            duration_ms: 5,
+            note: None,
+        })
+    }
+
+    #[track_caller]
+    fn check(output: &Output, printed: &str, expected: &str, ok: bool) {
+        let printed = Printed { head: printed.as_bytes().to_vec(), tail: Vec::new() };
+        let rendered = render(output, &printed, &Options::default(), 2000);
+        assert_eq!(fit(&rendered, 2000, None), expected);
+        assert_eq!(rendered.ok, ok);
+    }
+
+    #[test]
+    fn the_end_of_a_command_is_said_with_the_limit_it_met() {
+        check(&ended(End::Exited { code: 0 }, None), "hi\n", "hi\n", true);
+        check(&ended(End::Exited { code: 0 }, None), "", "(no output)\n[exit code 0]", true);
+        check(&ended(End::Exited { code: 2 }, None), "no\n", "no\n[exit code 2]", false);
+        let timed_out = ended(End::Signaled { signal: 15 }, Some(Limit::Time { ms: 120_000 }));
+        check(&timed_out, "", "(no output)\n[killed: it ran longer than the limit of 120 s]", false);
+        let hog = ended(End::Signaled { signal: 9 }, Some(Limit::Memory { bytes: 2 << 30 }));
+        check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2048.0 MiB]", false);
+    }
+
+    #[test]
+    fn lines_are_numbered_and_the_page_says_how_to_go_on() {
+        let file = FileText {
+            path: "a".into(),
+            text: "x\r\ny".into(),
+            first_line: 7,
+            n_lines: 2,
+            total_lines: Some(20),
+            bytes: 99,
+            more: true,
+            cut_lines: 0,
+            encoding: Encoding::Utf8,
+            fault: None,
+        };
+        let output = Output::Read(Read { files: vec![file], remaining: 0 });
+        check(&output, "", "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]", true);
+    }
+
+    #[test]
+    fn a_long_result_keeps_its_ends_and_names_the_artifact() {
+        let body: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+        let rendered = Rendered { body, footer: "[exit code 0]".to_owned(), ok: true, keep: true };
+        let text = fit(&rendered, 1000, Some("k3"));
+        assert!(text.len() < 1200, "{}", text.len());
+        assert!(text.starts_with("line 0\n") && text.contains("line 999\n[exit code 0]"));
+        assert!(text.contains("read_file with path \"artifact:k3\""), "{text}");
+    }
+
+    #[test]
+    fn a_page_that_is_too_long_is_cut_at_a_line() {
+        let text: String = (1..=500).map(|n| format!("some text of line {n}\n")).collect();
+        let file = FileText {
+            path: "a".into(),
+            bytes: text.len() as u64,
+            text,
+            first_line: 1,
+            n_lines: 500,
+            total_lines: Some(500),
+            more: false,
+            cut_lines: 0,
+            encoding: Encoding::Utf8,
+            fault: None,
+        };
+        let rendered = render(&Output::Read(Read { files: vec![file], remaining: 0 }), &Printed::default(), &Options::default(), 1000);
+        assert!(rendered.body.len() <= 1000);
+        assert!(rendered.footer.contains("of 500; go on with offset"), "{}", rendered.footer);
+    }
+}
