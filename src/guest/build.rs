@@ -5,6 +5,7 @@
 
 use std::ffi::c_int;
 use std::ffi::c_void;
+use std::fmt::Write;
 
 /// Type of the note that holds the build id.
 const NT_GNU_BUILD_ID: u32 = 3;
@@ -69,7 +70,11 @@ fn find_build_id(mut notes: &[u8]) -> Option<String> {
         let description_at = 12 + name_size.next_multiple_of(4);
         let description = notes.get(description_at..description_at + description_size)?;
         if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(description.iter().map(|byte| format!("{byte:02x}")).collect());
+            let mut text = String::new();
+            for byte in description {
+                let _ = write!(text, "{byte:02x}");
+            }
+            return Some(text);
         }
         notes = notes.get(description_at + description_size.next_multiple_of(4)..)?;
     }

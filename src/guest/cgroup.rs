@@ -29,13 +29,8 @@ impl Cgroup {
     }
 
     fn at(root: &Path) -> Self {
-        let version = if root.join("cgroup.controllers").exists() {
-            2
-        } else if root.join("memory").is_dir() || root.join("pids").is_dir() {
-            1
-        } else {
-            0
-        };
+        let is_first = root.join("memory").is_dir() || root.join("pids").is_dir();
+        let version = if root.join("cgroup.controllers").exists() { 2 } else { u8::from(is_first) };
         Self { root: root.to_owned(), version }
     }
 

@@ -10,6 +10,9 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use nix::sys::resource::Resource;
 use nix::sys::resource::setrlimit;
+use nix::sys::signal::SigSet;
+use nix::sys::signal::SigmaskHow;
+use nix::sys::signal::sigprocmask;
 
 use super::order::Order;
 use super::order::Stage;
@@ -93,7 +96,8 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;
     // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the guest's own score.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
-    default_signals();
+    // Their effects are the default ones since the spawner's start; handlers do not survive exec, but a blocked signal does.
+    sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(fail)?;
     Ok(failure_at)
 }
 
@@ -103,16 +107,6 @@ fn close_between(first: RawFd, end: RawFd) {
         // SAFETY: between fork and exec; nothing of this process uses these numbers again.
         unsafe { libc::close(fd) };
     }
-}
-
-/// Gives every signal its default effect and blocks none, as a program expects to find them.
-#[expect(unsafe_code, reason = "signal dispositions")]
-fn default_signals() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL is always valid; numbers that cannot be changed only return an error.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
-    }
-    let _ = nix::sys::signal::sigprocmask(nix::sys::signal::SigmaskHow::SIG_SETMASK, Some(&nix::sys::signal::SigSet::empty()), None);
 }
 
 /// Executes the program; returns only why that failed.

@@ -163,7 +163,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         output_bytes: 0,
         buffer: vec![0; CHUNK],
     };
-    let (status, n_survivors) = run.to_end().await?;
+    let (status, n_survivors) = run.until_end().await?;
     let end = match (run.why, status.code(), status.signal()) {
         (Some(Why::Cancelled), ..) => End::Cancelled,
         (_, Some(code), _) => End::Exited { code },
@@ -299,7 +299,7 @@ struct Over {
 }
 
 impl Run<'_> {
-    async fn to_end(&mut self) -> Result<(ExitStatus, u32), Fault> {
+    async fn until_end(&mut self) -> Result<(ExitStatus, u32), Fault> {
         loop {
             if let Some(over) = &self.ended
                 && self.sources.iter().all(|source| !source.is_open)

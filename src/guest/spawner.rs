@@ -39,6 +39,7 @@ use super::supervisor::supervise;
 use super::supervisor::tell;
 use super::unix::Fork;
 use super::unix::Reaped;
+use super::unix::default_signals;
 use super::unix::exit_now;
 use super::unix::fork_single_threaded;
 use super::unix::reap;
@@ -56,6 +57,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 pub(super) fn run(socket: OwnedFd) -> io::Result<()> {
     nix::sys::prctl::set_name(c"podbay-spawner")?;
     nix::sys::prctl::set_child_subreaper(true)?;
+    default_signals();
     filter::apply()?;
     let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
     let mut spawner = Spawner { socket: Some(socket), signals: Some(signals), supervisors: HashSet::new(), orphans_since: None };

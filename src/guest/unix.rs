@@ -89,19 +89,37 @@ pub(super) fn exit_now(code: i32) -> ! {
 pub(super) fn close_from(first: RawFd) {
     // SAFETY: used only between fork and exec (or `_exit`) on descriptors that nothing of this process uses again.
     let done = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
-    if done != 0 {
-        // A kernel before 5.9, or a filter that does not know the call: close them one by one.
-        let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).map_or(4096, |(soft, _)| soft.min(1 << 20));
-        for fd in first..limit as RawFd {
-            // SAFETY: as above.
-            unsafe { libc::close(fd) };
-        }
+    if done == 0 {
+        return;
+    }
+    // A kernel before 5.9, or a filter that does not know the call. The limit may be a million, so only what is there is closed.
+    let open: Vec<RawFd> = std::fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect();
+    for fd in open.into_iter().filter(|&fd| fd >= first) {
+        // SAFETY: as above; the folder that was read is closed already, which only gives an error here.
+        unsafe { libc::close(fd) };
     }
 }
 
 /// Blocks every signal that can be blocked, for this thread and all that come from it.
 pub(super) fn block_signals() -> io::Result<()> {
     Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None)?)
+}
+
+/// Gives every signal its default effect, also one that whoever started us ignores: that would pass to all commands.
+#[expect(unsafe_code, reason = "signal dispositions")]
+pub(super) fn default_signals() {
+    // The kernel's own form: handler, flags, restorer and mask, of which all zeros is the default. The C library's form leaves out the
+    // two signals it keeps for itself, which can be inherited as ignored like any other.
+    let default = [0_u64; 4];
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: `default` is as long as the kernel's structure; numbers that cannot be changed only return an error.
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), size_of::<u64>()) };
+    }
 }
 
 /// Turns off, or on again, that others of this user may look into this process.

@@ -1,6 +1,7 @@
 use std::ffi::OsStr;
 use std::ffi::OsString;
 use std::fmt;
+use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -56,7 +57,7 @@ impl BytesPath {
         for chunk in self.0.utf8_chunks() {
             out.push_str(&chunk.valid().replace('\\', "\\\\"));
             for byte in chunk.invalid() {
-                out.push_str(&format!("\\x{byte:02x}"));
+                let _ = write!(out, "\\x{byte:02x}");
             }
         }
         out

@@ -1,6 +1,7 @@
 //! The real guest and the real link over a stream in memory.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -33,7 +34,6 @@ const EXITED: End = End::Exited { code: 0 };
 #[tokio::test]
 async fn the_hello_tells_which_files_the_box_sees() {
     let guest = TestGuest::start().await;
-    use std::os::unix::fs::MetadataExt;
     let metadata = fs::metadata(guest.workspace.path()).expect("metadata");
     assert_eq!(guest.facts.workspace, (metadata.dev(), metadata.ino()));
     assert_eq!(guest.facts.workspace_names, []);
@@ -349,11 +349,11 @@ async fn commands_cannot_make_calls_that_the_filter_denies() {
     fs::write(guest.path("file"), "").expect("file");
     let script = "chmod 4755 file 2>&1; chmod g+s file 2>&1; mkdir -m 0755 folder && echo made; chmod 755 file && echo plain; \
                   unshare -Ur true 2>&1; python3 -c 'import os; os.open(\"new\", os.O_CREAT | os.O_WRONLY, 0o4755)' 2>&1 | tail -1; \
-                  grep -E '^(NoNewPrivs|Seccomp):' /proc/self/status | tr '\\t\\n' '  '; cat /proc/self/oom_score_adj; ulimit -c";
+                  grep -E '^(SigBlk|SigIgn|NoNewPrivs|Seccomp):' /proc/self/status | tr '\\t\\n' '  '; cat /proc/self/oom_score_adj; ulimit -c";
     let (_, printed) = guest.bash(bash(script)).await;
     assert_eq!(printed.matches("peration not permitted").count(), 4, "{printed}");
     assert!(printed.contains("made\nplain\n"), "{printed}");
-    assert!(printed.ends_with("NoNewPrivs: 1 Seccomp: 2 1000\n0\n"), "{printed}");
+    assert!(printed.ends_with("SigBlk: 0000000000000000 SigIgn: 0000000000000000 NoNewPrivs: 1 Seccomp: 2 1000\n0\n"), "{printed}");
 }
 
 #[tokio::test]

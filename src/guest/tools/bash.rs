@@ -66,12 +66,12 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
         order,
         stdio: Stdio {
             stdin: null()?,
-            stderr: stdout.try_clone().map_err(cannot_prepare)?,
+            stderr: stdout.try_clone().map_err(|error| cannot_prepare(&error))?,
             stdout,
             directory: directory.fd,
             report: Some(report_writer),
         },
-        sources: vec![(Pipe::new(source).map_err(cannot_prepare)?, Stream::Stdout)],
+        sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
         input: Input::Nowhere,
         timeout: Some(Duration::from_millis(bash.timeout_ms)),
         grace: Duration::from_millis(bash.grace_ms),
@@ -103,8 +103,13 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let order =
         Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, terminal: false, report: 0 };
     let stdout = OwnedFd::from(file);
-    let stdio =
-        Stdio { stdin: null()?, stderr: stdout.try_clone().map_err(cannot_prepare)?, stdout, directory: directory.fd, report: None };
+    let stdio = Stdio {
+        stdin: null()?,
+        stderr: stdout.try_clone().map_err(|error| cannot_prepare(&error))?,
+        stdout,
+        directory: directory.fd,
+        report: None,
+    };
     let mut started = command::start(session, &order, stdio).await?;
     let note = started.note.take();
     let shown = BytesPath::from(path.as_path());
@@ -184,13 +189,12 @@ async fn early_end(control: &crate::guest::process::Control, line: &mut Line) ->
             Next::Report(Some(Report::Ended { status, n_survivors })) => {
                 return Some(Early::Ended { status, n_survivors: n_survivors as u32 });
             }
-            Next::Report(Some(_)) => {}
             Next::Report(None) => return Some(Early::Lost),
             // The control socket closes when this returns, and the supervisor then ends everything.
             Next::Word(Word::Cancel) => return Some(Early::Cancelled),
             Next::Word(Word::Credit(bytes)) => line.add_room(bytes),
             Next::Word(Word::Input(data)) => line.consumed(data.len()),
-            Next::Word(Word::Resize { .. }) => {}
+            Next::Report(Some(_)) | Next::Word(Word::Resize { .. }) => {}
             Next::Time => return None,
         }
     }
@@ -263,13 +267,13 @@ pub(super) fn no_shell() -> Fault {
 }
 
 pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
-    nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| cannot_prepare(errno.into()))
+    nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| cannot_prepare(&errno.into()))
 }
 
 fn null() -> Result<OwnedFd, Fault> {
-    File::open("/dev/null").map(OwnedFd::from).map_err(cannot_prepare)
+    File::open("/dev/null").map(OwnedFd::from).map_err(|error| cannot_prepare(&error))
 }
 
-pub(super) fn cannot_prepare(error: io::Error) -> Fault {
+pub(super) fn cannot_prepare(error: &io::Error) -> Fault {
     Fault::NotStarted { problem: format!("its pipes cannot be made: {error}") }
 }

@@ -1,6 +1,6 @@
 //! `podbay sh`: a program of the person's own, with a terminal or with three pipes.
 
-use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use super::bash::cannot_prepare;
@@ -42,23 +42,9 @@ async fn run_to_end(session: &Session, exec: &Exec, line: &mut Line) -> Result<C
         None => session.directories.open_root()?,
     };
     let order = order(session, exec)?;
-    let (stdio, sources, input) = match &exec.terminal {
-        Some(terminal) => {
-            let pty = open_pty(terminal.rows, terminal.columns)
-                .map_err(|error| Fault::NotStarted { problem: format!("its terminal cannot be opened: {error}") })?;
-            let copy = || pty.slave.as_fd().try_clone_to_owned().map_err(cannot_prepare);
-            let stdio = Stdio { stdin: copy()?, stdout: copy()?, stderr: copy()?, directory, report: None };
-            (stdio, vec![(Pipe::new(pty.master).map_err(cannot_prepare)?, Stream::Stdout)], Input::Terminal)
-        }
-        None => {
-            let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
-            let sources = [(out, Stream::Stdout), (err, Stream::Stderr)]
-                .into_iter()
-                .map(|(fd, stream)| Ok((Pipe::new(fd).map_err(cannot_prepare)?, stream)))
-                .collect::<Result<_, Fault>>()?;
-            let stdio = Stdio { stdin, stdout, stderr, directory, report: None };
-            (stdio, sources, Input::Pipe(Pipe::new(feed).map_err(cannot_prepare)?))
-        }
+    let Wiring { stdio, sources, input } = match &exec.terminal {
+        Some(terminal) => wire_terminal(terminal, directory)?,
+        None => wire_pipes(directory)?,
     };
     let plan = Plan {
         order,
@@ -71,6 +57,32 @@ async fn run_to_end(session: &Session, exec: &Exec, line: &mut Line) -> Result<C
         tail_bytes: 0,
     };
     command::run(session, line, plan).await
+}
+
+/// How the command's descriptors and ours belong together.
+struct Wiring {
+    stdio: Stdio,
+    sources: Vec<(Pipe, Stream)>,
+    input: Input,
+}
+
+fn wire_terminal(terminal: &Terminal, directory: OwnedFd) -> Result<Wiring, Fault> {
+    let pty = open_pty(terminal.rows, terminal.columns)
+        .map_err(|error| Fault::NotStarted { problem: format!("its terminal cannot be opened: {error}") })?;
+    let copy = || pty.slave.try_clone().map_err(|error| cannot_prepare(&error));
+    let stdio = Stdio { stdin: copy()?, stdout: copy()?, stderr: copy()?, directory, report: None };
+    Ok(Wiring { stdio, sources: vec![(watched(pty.master)?, Stream::Stdout)], input: Input::Terminal })
+}
+
+fn wire_pipes(directory: OwnedFd) -> Result<Wiring, Fault> {
+    let ((stdin, feed), (out, stdout), (err, stderr)) = (pipe()?, pipe()?, pipe()?);
+    let stdio = Stdio { stdin, stdout, stderr, directory, report: None };
+    let sources = vec![(watched(out)?, Stream::Stdout), (watched(err)?, Stream::Stderr)];
+    Ok(Wiring { stdio, sources, input: Input::Pipe(watched(feed)?) })
+}
+
+fn watched(fd: OwnedFd) -> Result<Pipe, Fault> {
+    Pipe::new(fd).map_err(|error| cannot_prepare(&error))
 }
 
 fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {

@@ -30,7 +30,7 @@ use tokio_util::task::AbortOnDropHandle;
 const IN_FLIGHT: usize = 64 * 1024;
 
 /// Long enough for a busy machine; no test waits for it when all is well.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct TestGuest {
     pub(crate) link: Link,
