@@ -393,9 +393,9 @@ impl Run<'_> {
                 self.stopping = Stopping::Asked { kill_at: Instant::now() + self.grace };
             }
             Stopping::No { .. } | Stopping::Asked { .. } => {
+                self.started.control.order(Stop::Kill);
                 // A command can stop its supervisor, which is of the same user; that must not save it.
                 kill(self.started.supervisor, libc::SIGCONT);
-                self.started.control.order(Stop::Kill);
                 self.stopping = Stopping::Killed { gone_at: Instant::now() + KILLED };
             }
             Stopping::Killed { .. } => {}

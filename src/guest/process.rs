@@ -64,7 +64,12 @@ impl Control {
     /// Returns the next report; `None`: the supervisor is gone.
     pub(super) async fn next(&self) -> Option<Report> {
         let mut buffer = [0; Report::SIZE];
-        match self.socket.async_io(Interest::READABLE, |socket| receive(socket.as_fd(), &mut buffer)).await {
+        let mut receive_report = |socket: &OwnedFd| match receive(socket.as_fd(), &mut buffer) {
+            // A supervisor that ends with an order unread resets the socket, and the kernel tells that before the last report.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => receive(socket.as_fd(), &mut buffer),
+            result => result,
+        };
+        match self.socket.async_io(Interest::READABLE, &mut receive_report).await {
             Ok((length, _)) if length > 0 => Report::decode(&buffer[..length]),
             _ => None,
         }

@@ -334,6 +334,14 @@ async fn a_stopped_supervisor_does_not_save_a_command() {
 }
 
 #[tokio::test]
+async fn an_order_that_crosses_the_end_does_not_lose_the_report() {
+    let guest = TestGuest::start().await;
+    // The command is over long before its supervisor, which is stopped, can say so; by then it has two orders unread.
+    let (ended, printed) = guest.bash(Bash { timeout_ms: 200, grace_ms: 50, ..bash("echo x; kill -STOP $PPID; exit 3") }).await;
+    assert_eq!((ended.end, ended.limit, printed.as_str()), (End::Exited { code: 3 }, Some(Limit::Time { ms: 200 }), "x\n"));
+}
+
+#[tokio::test]
 async fn the_death_of_the_spawner_ends_the_box_with_a_reason() {
     let mut guest = TestGuest::start().await;
     guest.spawner.kill().expect("kills");
