@@ -80,3 +80,21 @@ impl Control {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_report_is_read_though_an_order_was_left_unread() {
+        let (ours, theirs) = pair().expect("sockets");
+        set_nonblocking(&ours).expect("a socket");
+        let control = Control { socket: watch(ours).expect("a socket") };
+        let report = Report::Ended { status: 0, n_survivors: 0 };
+        control.order(Stop::Term);
+        send(theirs.as_fd(), &report.encode(), &[]).expect("is queued");
+        drop(theirs);
+        assert_eq!(control.next().await, Some(report));
+        assert_eq!(control.next().await, None);
+    }
+}
