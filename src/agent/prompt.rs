@@ -69,7 +69,7 @@ async fn files(workspace: &dyn Workspace, most: usize, cancel: &CancellationToke
     let mut left_out = listing.truncated;
     let mut n_entries = 0;
     for entry in &listing.entries {
-        let depth = entry.path.as_bytes().iter().filter(|&&byte| byte == b'/').count() + 1;
+        let depth = entry.path.as_path().components().count();
         if depth > MOST_DEPTH || n_entries == MOST_ENTRIES || text.len() + entry.path.as_bytes().len() > most {
             left_out = true;
             continue;

@@ -110,13 +110,13 @@ impl Agent {
             };
             match next {
                 Next::GoOn => {}
-                Next::Done(status) => return self.outcome(task, status, None, None),
-                Next::Failed(failure) => return self.outcome(task, RunStatus::Failed, None, Some(failure)),
+                Next::Done(status) => return outcome(task, status, None, None),
+                Next::Failed(failure) => return outcome(task, RunStatus::Failed, None, Some(failure)),
                 Next::Limit(kind) => {
                     self.emit(Kind::LimitReached { limit: kind, at_end: true });
                     let failure = self.last_answer(&mut task, kind, interrupt).await;
                     let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
-                    return self.outcome(task, status, Some(kind), failure);
+                    return outcome(task, status, Some(kind), failure);
                 }
             }
         }
@@ -127,9 +127,14 @@ impl Agent {
         let left = self.time_left(task);
         let reply = match self.ask(task, &Request::default(), left, interrupt).await {
             Ok(reply) => reply,
-            Err(llm::Error::ContextExceeded { .. }) => return Next::Limit(LimitKind::Context),
-            Err(llm::Error::Timeout { .. }) if self.time_left(task).is_zero() => return Next::Limit(LimitKind::Time),
-            Err(error) => return Next::Failed(Failure::Model(error)),
+            // What broke off in the middle broke off for the reason at its root.
+            Err(error) => {
+                return match error.root() {
+                    llm::Error::ContextExceeded { .. } => Next::Limit(LimitKind::Context),
+                    llm::Error::Timeout { .. } if self.time_left(task).is_zero() => Next::Limit(LimitKind::Time),
+                    _ => Next::Failed(Failure::Model(error)),
+                };
+            }
         };
         if reply.finish == Finish::Interrupted {
             self.emit(Kind::Interrupted);
@@ -219,8 +224,8 @@ impl Agent {
                 task.response = reply.text;
                 None
             }
-            Err(error @ (llm::Error::Timeout { .. } | llm::Error::ContextExceeded { .. })) => {
-                self.emit(Kind::Warning { message: format!("no summary: {error}") });
+            Err(error) if matches!(error.root(), llm::Error::Timeout { .. } | llm::Error::ContextExceeded { .. }) => {
+                self.emit(Kind::Warning { message: format!("no summary: {}", error.root()) });
                 None
             }
             Err(error) => Some(Failure::Model(error)),
@@ -272,23 +277,24 @@ impl Agent {
         }
     }
 
-    fn outcome(&self, task: Task, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
-        Outcome {
-            status: if failure.is_some() { RunStatus::Failed } else { status },
-            response: task.response,
-            turns: task.spent.turns,
-            tool_calls: task.tool_calls,
-            usage: task.spent.usage,
-            limit,
-            failure,
-            denied: task.denied,
-            n_succeeded: task.n_succeeded,
-            changed: task.changed,
-        }
-    }
-
     fn emit(&self, kind: Kind) {
         (self.sink)(kind.into());
+    }
+}
+
+/// Puts together what is reported of a task.
+fn outcome(task: Task, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+    Outcome {
+        status: if failure.is_some() { RunStatus::Failed } else { status },
+        response: task.response,
+        turns: task.spent.turns,
+        tool_calls: task.tool_calls,
+        usage: task.spent.usage,
+        limit,
+        failure,
+        denied: task.denied,
+        n_succeeded: task.n_succeeded,
+        changed: task.changed,
     }
 }
 

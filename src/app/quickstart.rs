@@ -63,7 +63,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.config.agent.max_turns = 4;
     place.config.agent.show_files = false;
     let mut session = None;
-    let seat = sit_down(&place, Some(TASK), Some(&["list_directory", "read_file"]), front, &mut session).await;
+    let seat = Box::pin(sit_down(&place, Some(TASK), Some(&["list_directory", "read_file"]), front, &mut session)).await;
     let mut seat = match seat {
         Ok(seat) => seat,
         Err((error, recorder)) => {

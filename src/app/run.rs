@@ -71,7 +71,7 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
         return Report::failed(&error, None, elapsed());
     }
     let mut session = None;
-    let mut seat = match sit_down(place, Some(task), None, front, &mut session).await {
+    let mut seat = match Box::pin(sit_down(place, Some(task), None, front, &mut session)).await {
         Ok(seat) => seat,
         Err((error, recorder)) => {
             let report = Report::failed(&error, session, elapsed());

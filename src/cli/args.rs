@@ -219,7 +219,7 @@ pub(super) struct QuickstartArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
-    /// Name of the tool, such as read_file
+    /// Name of the tool, such as `read_file`
     #[arg(value_name = "TOOL")]
     pub(super) tool: String,
     /// Its arguments, such as '{"path":"README.md"}'

@@ -30,7 +30,6 @@ type Screen = Plain<Box<dyn Write + Send>, Box<dyn Write + Send>>;
 pub(super) struct Terminal {
     format: OutputFormat,
     screen: Arc<Mutex<Option<Screen>>>,
-    pub(super) progress: ui::Progress,
     pub(super) paint: Paint,
 }
 
@@ -42,8 +41,8 @@ impl Terminal {
         let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(io::stdout()) } else { Box::new(io::sink()) };
         let look =
             Look { paint, stream: io::stdout().is_terminal(), tool_output: options.stream_during_tools, thinking: options.show_thinking };
-        let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress.clone());
-        Self { format, screen: Arc::new(Mutex::new(Some(screen))), progress, paint }
+        let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress);
+        Self { format, screen: Arc::new(Mutex::new(Some(screen))), paint }
     }
 
     /// Returns where the rooms send their events.

@@ -66,10 +66,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let place = setup.place(Some(std::path::Path::new("/nonexistent")), app::Mode::Auto)?;
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
     terminal.finish();
-    let done = outcome.map_err(|error| {
-        print_json(&Report::failed(&error, None, 0), args.output);
-        error
-    })?;
+    let done = outcome.inspect_err(|error| print_json(&Report::failed(error, None, 0), args.output))?;
     let mut report = done.report;
     report.exit_code = signals.exit_code(report.exit_code);
     print(&report, args.output, &terminal);

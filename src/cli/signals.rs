@@ -46,7 +46,6 @@ impl Signals {
                 }
                 if n_presses >= PATIENCE {
                     // Nothing is lost by this: the log is written as it goes, and the box ends with us.
-                    #[expect(clippy::exit, reason = "a clean end was asked for several times and does not come")]
                     std::process::exit(i32::from(exit_code::INTERRUPTED));
                 }
             }

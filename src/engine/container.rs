@@ -177,7 +177,7 @@ impl Engine {
             paused: state.paused.unwrap_or(false),
             exit_code: state.exit_code,
             oom_killed: state.oom_killed.unwrap_or(false),
-            started_at: state.started_at.map(|at| at.to_string()).unwrap_or_default(),
+            started_at: state.started_at.unwrap_or_default(),
             image: found.image.unwrap_or_default(),
             ports: ports.iter().filter_map(|(port, bindings)| published(port, bindings.as_deref())).collect(),
             sources: found.mounts.unwrap_or_default().into_iter().filter_map(|mount| mount.source.map(PathBuf::from)).collect(),
@@ -241,7 +241,7 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         Network::None => ("none", None, None),
         Network::Published { host_port, port } => {
             let key = format!("{port}/tcp");
-            let host_port = (host_port != 0).then(|| host_port.to_string()).unwrap_or_default();
+            let host_port = if host_port == 0 { String::new() } else { host_port.to_string() };
             let binding = PortBinding { host_ip: Some("127.0.0.1".to_owned()), host_port: Some(host_port) };
             ("bridge", Some(HashMap::from([(key.clone(), Some(vec![binding]))])), Some(vec![key]))
         }

@@ -87,17 +87,14 @@ fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
         header.set_uid(file.uid);
         header.set_gid(file.gid);
         let path = if file.path.is_empty() { "./" } else { &file.path };
-        match &file.content {
-            Some(content) => {
-                header.set_entry_type(tar::EntryType::Regular);
-                header.set_size(content.len() as u64);
-                archive.append_data(&mut header, path, content.as_ref())?;
-            }
-            None => {
-                header.set_entry_type(tar::EntryType::Directory);
-                header.set_size(0);
-                archive.append_data(&mut header, path, std::io::empty())?;
-            }
+        if let Some(content) = &file.content {
+            header.set_entry_type(tar::EntryType::Regular);
+            header.set_size(content.len() as u64);
+            archive.append_data(&mut header, path, content.as_ref())?;
+        } else {
+            header.set_entry_type(tar::EntryType::Directory);
+            header.set_size(0);
+            archive.append_data(&mut header, path, std::io::empty())?;
         }
     }
     archive.into_inner().map(bytes::Bytes::from)

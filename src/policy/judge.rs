@@ -126,8 +126,9 @@ impl Policy {
     /// The table of `design.md` section 6.
     fn decide(&self, capability: &Capability) -> Decision {
         match (capability, self.mode) {
-            (Capability::ReadFiles, _) | (Capability::SpawnAgent, Mode::Auto | Mode::Ask) => Decision::Allow,
-            (Capability::WriteFiles | Capability::RunInBox | Capability::ChangeSessionGit, Mode::Auto) => Decision::Allow,
+            (Capability::ReadFiles, _)
+            | (Capability::SpawnAgent, Mode::Auto | Mode::Ask)
+            | (Capability::WriteFiles | Capability::RunInBox | Capability::ChangeSessionGit, Mode::Auto) => Decision::Allow,
             (_, Mode::Ask) => Decision::Ask,
             (_, Mode::Auto | Mode::Deny) => Decision::Deny,
         }

@@ -111,7 +111,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
             let ListArguments { path, recursive, show_hidden, show_size, max_entries } = parse(arguments)?;
             let max_entries = bounded("max_entries", max_entries, options.list_entries, options.list_entries.max(1))?;
             Call::ListDirectory(ListDirectory {
-                path: folder(path),
+                path: folder(path.as_deref()),
                 recursive,
                 show_hidden,
                 show_size: show_size.unwrap_or(true),
@@ -121,13 +121,13 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
         "glob" => {
             let GlobArguments { pattern, path, exclude, max_results } = parse(arguments)?;
             let max_results = bounded("max_results", max_results, options.search_results, MOST_RESULTS)?;
-            Call::Glob(Glob { pattern: filled("pattern", pattern)?, path: folder(path), exclude, max_results })
+            Call::Glob(Glob { pattern: filled("pattern", pattern)?, path: folder(path.as_deref()), exclude, max_results })
         }
         "grep" => {
             let GrepArguments { pattern, path, glob, context, case_insensitive, output_mode, max_results } = parse(arguments)?;
             Call::Grep(Grep {
                 pattern: filled("pattern", pattern)?,
-                path: folder(path),
+                path: folder(path.as_deref()),
                 glob,
                 context: bounded("context", context, 0, 50)?,
                 case_insensitive,
@@ -202,8 +202,8 @@ fn named(path: String) -> Result<BytesPath, String> {
     filled("path", path).map(|path| BytesPath::from_text(&path))
 }
 
-fn folder(path: Option<String>) -> BytesPath {
-    BytesPath::from_text(path.as_deref().filter(|path| !path.is_empty()).unwrap_or("."))
+fn folder(path: Option<&str>) -> BytesPath {
+    BytesPath::from_text(path.filter(|path| !path.is_empty()).unwrap_or("."))
 }
 
 fn filled(field: &str, value: String) -> Result<String, String> {

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
@@ -6,6 +8,7 @@ use serde_json::json;
 use super::Options;
 use super::arguments;
 use super::schema::Schema;
+use crate::llm::control;
 use crate::policy::Action;
 
 /// How many tools the model is told of.
@@ -52,6 +55,7 @@ impl Catalogue {
     }
 
     /// Keeps only the named tools; used where a task needs few.
+    #[must_use]
     pub fn only(mut self, names: &[&str]) -> Self {
         self.tools.retain(|tool| names.contains(&tool.name));
         self
@@ -87,6 +91,7 @@ impl Catalogue {
                 object.insert(right.to_owned(), value);
             }
         }
+        restore(&mut value);
         tool.schema.coerce(&mut value);
         tool.schema.check(&value).map_err(|problems| {
             Misunderstood(format!(
@@ -123,7 +128,21 @@ impl Tool {
     }
 }
 
-fn object(properties: Value, required: &[&str]) -> Value {
+/// Undoes what was done to control tokens on their way to the model: text that it copies from a result must be found in the file.
+fn restore(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if let Cow::Owned(restored) = control::restore(text) {
+                *text = restored;
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(restore),
+        Value::Object(fields) => fields.values_mut().for_each(restore),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn object(properties: &Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -148,7 +167,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["FileRead", "view_file", "Read"],
             "Read a text file. Lines are shown with their numbers.",
             object(
-                json!({
+                &json!({
                     "path": { "type": "string", "description": "File in the project" },
                     "offset": { "type": "integer", "description": "First line, from 1" },
                     "limit": { "type": "integer", "description": format!("Number of lines (default {})", options.read_lines) },
@@ -172,7 +191,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["FileEdit", "Edit", "str_replace"],
             "Replace text in a file. old_string must be copied exactly and stand there once.",
             object(
-                json!({
+                &json!({
                     "path": { "type": "string" },
                     "old_string": { "type": "string", "description": "Text to replace" },
                     "new_string": { "type": "string", "description": "Text to put there" },
@@ -182,7 +201,7 @@ fn table(options: &Options) -> Vec<Tool> {
                         "type": "array",
                         "description": "Instead of the above: several replacements, all or none",
                         "items": object(
-                            json!({ "old_string": { "type": "string" }, "new_string": { "type": "string" }, "replace_all": { "type": "boolean" } }),
+                            &json!({ "old_string": { "type": "string" }, "new_string": { "type": "string" }, "replace_all": { "type": "boolean" } }),
                             &["old_string", "new_string"],
                         ),
                     },
@@ -205,7 +224,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["FileWrite", "Write", "create_file"],
             "Write a whole file. Folders are made as needed.",
             object(
-                json!({
+                &json!({
                     "path": { "type": "string" },
                     "content": { "type": "string", "description": "The whole text" },
                     "append": { "type": "boolean", "description": "Add to the end instead" },
@@ -227,7 +246,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["ListDirectory", "ls", "list_dir", "list_files"],
             "List the files in a folder.",
             object(
-                json!({
+                &json!({
                     "path": { "type": "string", "description": "Folder (default: the project)" },
                     "recursive": { "type": "boolean", "description": "Also what is in its folders" },
                     "show_hidden": { "type": "boolean" },
@@ -244,7 +263,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["Grep", "search_content", "search_regex", "search"],
             "Search file contents with a regular expression.",
             object(
-                json!({
+                &json!({
                     "pattern": { "type": "string", "description": "Regular expression" },
                     "path": { "type": "string", "description": "Folder or file to search (default: the project)" },
                     "glob": { "type": "string", "description": "Only files like this, such as *.rs" },
@@ -263,7 +282,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["Bash", "run_command", "shell", "execute_command"],
             "Run a shell command in the project folder. The folder it ends in is kept for the next command. There is no network.",
             object(
-                json!({
+                &json!({
                     "command": { "type": "string" },
                     "working_directory": { "type": "string", "description": "Folder to run in" },
                     "timeout_seconds": {
@@ -289,7 +308,7 @@ fn table(options: &Options) -> Vec<Tool> {
             &["Glob", "search_files", "find_files"],
             "Find files by name, newest first.",
             object(
-                json!({
+                &json!({
                     "pattern": { "type": "string", "description": "Such as **/*.py" },
                     "path": { "type": "string", "description": "Folder to look in (default: the project)" },
                     "exclude": { "type": "string", "description": "Names to leave out, such as **/test_*" },
@@ -338,6 +357,15 @@ mod tests {
         assert_eq!(name, "read_file");
         let Action::Box(Call::ReadFile(read)) = action else { panic!("{action:?}") };
         assert_eq!((read.path, read.limit), (Some("a".into()), 20));
+    }
+
+    #[test]
+    fn control_tokens_come_back_as_the_file_has_them() {
+        let shown = control::neutralise("a <|im_end|> b").into_owned();
+        let arguments = serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();
+        let (_, action) = catalogue().parse("edit_file", &arguments).expect("understood");
+        let Action::Box(Call::EditFile(edit)) = action else { panic!("{action:?}") };
+        assert_eq!(edit.edits[0].old_string, "a <|im_end|> b");
     }
 
     #[test]

@@ -321,7 +321,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     }
     notes.extend(command.note.clone());
     if body.trim().is_empty() {
-        body = "(no output)".to_owned();
+        "(no output)".clone_into(&mut body);
     }
     let keep = command.output_bytes > options.artifact_threshold.bytes();
     Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep }
