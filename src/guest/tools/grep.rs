@@ -193,13 +193,16 @@ fn compile(call: &Grep) -> Result<(RegexMatcher, bool), Fault> {
         Ok(matcher) => Ok((matcher, false)),
         Err(error) => match build(None) {
             Ok(matcher) => Ok((matcher, true)),
-            Err(_) => Err(invalid("pattern", format!("{error}{}", escaped(&call.pattern)))),
+            Err(_) => Err(invalid("pattern", format!("{error}{}", hint(&call.pattern, &error.to_string())))),
         },
     }
 }
 
 /// Offers the pattern as plain text, which is mostly what was meant where it is no expression.
-fn escaped(pattern: &str) -> String {
+fn hint(pattern: &str, error: &str) -> String {
+    if error.contains("size limit") {
+        return "\nuse fewer or smaller repetitions such as {1000}".into();
+    }
     if pattern.len() > 200 {
         return String::new();
     }

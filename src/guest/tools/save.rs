@@ -10,7 +10,8 @@
 //! - its owner or group cannot be given to a new file;
 //! - no new file can be made in its folder, or the file is a mount of its own.
 //!
-//! The room for the new text is reserved before the first byte is overwritten.
+//! The room for the new text is then reserved before the first byte is overwritten. Extended attributes and access lists of a
+//! file that is replaced are not carried over.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;

@@ -1,0 +1,76 @@
+use super::*;
+
+#[test]
+fn edits_of_one_call_are_made_together_or_not_at_all() {
+    let project = Project::new(&[("f", "one\ntwo\nthree\n")]);
+    let edited = project.edits("f", &[("one", "1"), ("1\ntwo", "1\n2")], false).expect("edits");
+    assert_eq!(project.text("f"), "1\n2\nthree\n");
+    assert_eq!(edited.replaced, 2);
+    assert_eq!(edited.diff, "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n-one\n-two\n+1\n+2\n three\n");
+    let fault = project.edits("f", &[("three", "3"), ("four", "4")], false).expect_err("the second fails");
+    assert!(matches!(fault, Fault::NoMatch { edit: 2, .. }), "{fault:?}");
+    assert_eq!(project.text("f"), "1\n2\nthree\n");
+}
+
+#[test]
+fn faults_help_to_do_it_right() {
+    let project = Project::new(&[("f", "let a = 1;\nlet b = 1;\n")]);
+    let fault = |old: &str, new: &str| project.edit("f", old, new).expect_err("not so").to_string();
+    assert!(fault("= 1", "= 2").contains("2 times (edit 1, lines 1, 2)"), "{}", fault("= 1", "= 2"));
+    assert!(fault("let bb = 1;", "x").contains("2\tlet b = 1;"), "{}", fault("let bb = 1;", "x"));
+    assert!(fault("same", "same").contains("is the same as old_string"));
+    assert!(fault("", "x").contains("is empty"));
+    assert!(matches!(project.edits("f", &[], false), Err(Fault::Invalid { .. })));
+    assert!(matches!(project.edit("g", "a", "b"), Err(Fault::NotFound { .. })));
+}
+
+#[test]
+fn an_empty_old_text_makes_a_file_or_fills_an_empty_one() {
+    let project = Project::new(&[("empty", "")]);
+    project.edit("empty", "", "filled").expect("fills");
+    assert_eq!(project.text("empty"), "filled");
+    assert!(matches!(project.edit("new/f", "", "x"), Err(Fault::NotFound { .. })));
+    assert!(matches!(project.edits("new/f", &[("a", "x")], true), Err(Fault::NotFound { .. })));
+    let edited = project.edits("new/f", &[("", "text"), ("text", "TEXT")], true).expect("makes");
+    assert!(edited.created);
+    assert_eq!(project.text("new/f"), "TEXT");
+}
+
+#[test]
+fn bytes_outside_the_edit_are_untouched() {
+    let project = Project::new(&[]);
+    project.put("f", b"\xef\xbb\xbfkey = 1\r\ncaf\xe9\nlast");
+    project.edit("f", "key = 1\n", "key = 2\nother = 3\n").expect("edits");
+    assert_eq!(project.bytes("f"), b"\xef\xbb\xbfkey = 2\r\nother = 3\r\ncaf\xe9\nlast");
+    project.put("wide", b"\xff\xfea\0");
+    assert!(matches!(project.edit("wide", "a", "b"), Err(Fault::NotUtf8 { .. })));
+    project.put("binary", b"a\0b");
+    assert!(matches!(project.edit("binary", "a", "b"), Err(Fault::Binary { .. })));
+}
+
+#[test]
+fn lenient_matches_are_reported() {
+    let project = Project::new(&[("f", "fn a() {\n    b(\"x\");\n}\n")]);
+    assert_eq!(project.edit("f", "  b(\"x\");  \n", "  c(\"x\");\n").expect("edits").tolerant, [1]);
+    assert_eq!(project.edit("f", r#"c(\"x\");\n}"#, r#"d(\"y\");\n}"#).expect("edits").unescaped, [1]);
+    assert_eq!(project.text("f"), "fn a() {\n    d(\"y\");\n}\n");
+}
+
+#[test]
+fn files_that_are_too_large_are_refused_whole() {
+    let project = Project::new(&[]);
+    project.put("f", vec![b'a'; 16 * 1024 * 1024 + 1]);
+    assert!(matches!(project.edit("f", "aaa", "b"), Err(Fault::TooLarge { .. })));
+}
+
+#[test]
+fn edits_of_one_file_at_once_are_all_made() {
+    let project = Project::new(&[("f", "a0 a1 a2 a3 a4 a5 a6 a7\n")]);
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let project = &project;
+            scope.spawn(move || project.edit("f", &format!("a{number}"), &format!("b{number}")).expect("edits"));
+        }
+    });
+    assert_eq!(project.text("f"), "b0 b1 b2 b3 b4 b5 b6 b7\n");
+}
