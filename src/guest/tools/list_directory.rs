@@ -42,9 +42,9 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
         let rules = Some(Rules::above(root, path.as_bytes()));
         let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, stop };
         let n_prefix = if path.is_empty() { 0 } else { path.as_bytes().len() + 1 };
-        Smallest::merge(walk.run(&Lister { n, n_prefix }).states, n)
+        Smallest::merge(walk.run(&Lister { n, n_prefix, sizes: call.show_size }).states, n)
     } else {
-        one(base.as_fd(), call.show_hidden, n, stop).map_err(|errno| root.fault(&call.path, errno))?
+        one(base.as_fd(), call, n, stop).map_err(|errno| root.fault(&call.path, errno))?
     };
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
@@ -71,12 +71,13 @@ struct Listed {
 }
 
 impl Listed {
-    fn new(key: Vec<u8>, folder: BorrowedFd<'_>, name: &[u8], kind: Kind) -> Self {
+    fn new(key: Vec<u8>, folder: BorrowedFd<'_>, name: &[u8], kind: Kind, sizes: bool) -> Self {
         let mut listed = Self { key, kind: EntryKind::Other, bytes: None, target: None };
         match kind {
             Kind::File => {
                 listed.kind = EntryKind::File;
-                listed.bytes = fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok().map(|stat| stat.st_size as u64);
+                let stat = || fstatat(folder, name, AtFlags::AT_SYMLINK_NOFOLLOW).ok();
+                listed.bytes = sizes.then(stat).flatten().map(|stat| stat.st_size as u64);
             }
             Kind::Folder => listed.kind = EntryKind::Directory,
             Kind::Link => {
@@ -90,11 +91,11 @@ impl Listed {
 }
 
 /// Lists the names in one folder; only those that are given are looked at closer.
-fn one(folder: BorrowedFd<'_>, hidden: bool, n: usize, stop: &Stop<'_>) -> Result<(Vec<Listed>, u64), Errno> {
+fn one(folder: BorrowedFd<'_>, call: &ListDirectory, n: usize, stop: &Stop<'_>) -> Result<(Vec<Listed>, u64), Errno> {
     let (mut names, _) = walk::list(folder, stop)?;
-    names.retain(|name| hidden || name.name[0] != b'.');
+    names.retain(|name| call.show_hidden || name.name[0] != b'.');
     let n_seen = names.len() as u64;
-    let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind));
+    let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind, call.show_size));
     Ok((listed.collect(), n_seen))
 }
 
@@ -102,6 +103,7 @@ struct Lister {
     n: usize,
     /// Bytes of a shown path before the part below the listed folder.
     n_prefix: usize,
+    sizes: bool,
 }
 
 impl Visitor for Lister {
@@ -114,6 +116,6 @@ impl Visitor for Lister {
     fn visit(&self, state: &mut Self::State, entry: &Entry<'_>) {
         let key = path_key(&entry.path()[self.n_prefix..]);
         let is_before = |last: &Listed| key < last.key;
-        state.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind)));
+        state.offer(self.n, is_before, || Some(Listed::new(key.clone(), entry.folder, entry.name, entry.kind, self.sizes)));
     }
 }

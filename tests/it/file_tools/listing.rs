@@ -8,6 +8,7 @@ fn one_folder_shows_what_is_ignored_and_not_what_is_hidden() {
     let hidden = project.list(ListDirectory { show_hidden: true, ..list("") }).0;
     assert_eq!(hidden[..2], ["File .gitignore 7", "File .hidden 1"]);
     assert_eq!(project.list(list("link")).0, ["File a.rs 3"]);
+    assert_eq!(project.list(ListDirectory { show_size: false, ..list("link") }).0, ["File a.rs"]);
 }
 
 #[test]

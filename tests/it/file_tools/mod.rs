@@ -216,7 +216,7 @@ fn read(path: &str) -> ReadFile {
 }
 
 fn list(path: &str) -> ListDirectory {
-    ListDirectory { path: path.into(), recursive: false, show_hidden: false, max_entries: 1000 }
+    ListDirectory { path: path.into(), recursive: false, show_hidden: false, show_size: true, max_entries: 1000 }
 }
 
 fn glob(pattern: &str) -> Glob {
