@@ -1,45 +1,42 @@
-//! stub
-use crate::engine::Engine;
-use tokio_util::sync::CancellationToken;
-pub const IMAGE: &str = "podbay/llama-server";
-#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-/// x
-pub struct Options {
-    /// Model.
-    pub model: Option<String>,
-    /// Image.
-    pub image: Option<String>,
-}
-#[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct Error;
-impl Error {
-    pub fn hint(&self) -> Option<String> {
-        None
-    }
-    pub fn is_usage(&self) -> bool {
-        false
-    }
-}
-pub struct ModelServer;
-pub struct State {
-    pub name: String,
-    pub id: String,
-    pub started_at: String,
-    pub detail: String,
-}
-impl ModelServer {
-    pub fn new(_e: &Engine, _o: &Options, _s: &std::path::Path) -> Self {
-        Self
-    }
-    pub async fn stop(&self, _c: &CancellationToken) -> Result<bool, Error> {
-        Ok(false)
-    }
-    pub async fn state(&self, _c: &CancellationToken) -> Result<Option<State>, Error> {
-        Ok(None)
-    }
-    pub async fn logs(&self, _f: bool, _n: u32, _w: impl FnMut(&[u8]), _c: &CancellationToken) -> Result<(), Error> {
-        Ok(())
-    }
-}
+//! The model server of our own: which model, where its file comes from, and llama.cpp's server in a container that serves it.
+//!
+//! What is said to the server is `llm`'s business, and any other endpoint is none of ours: then nothing here runs. Start with
+//! [`resolve`], which turns a setting into a model's file, then [`ModelServer`].
+//!
+//! Both what is downloaded and what the server says count as hostile: a file is used only if it has the hash we know, and the
+//! server has no network, no capability and nothing of the host but its model, its key and the folder of its socket.
+
+mod catalogue;
+mod download;
+mod error;
+mod file;
+mod gguf;
+mod health;
+mod mirror;
+mod model;
+mod options;
+mod paths;
+mod plan;
+mod server;
+mod wheel;
+
+pub use catalogue::Entry;
+pub use catalogue::Source;
+pub use catalogue::catalogue;
+pub use download::Download;
+pub use download::Patience;
+pub use error::Error;
+pub use health::Health;
+pub use model::ListedModel;
+pub use model::Model;
+pub use model::list;
+pub use model::pull;
+pub use model::remove;
+pub use model::resolve;
+pub use options::DEFAULT_IMAGE;
+pub use options::Options;
+pub use paths::Paths;
+pub use server::ModelServer;
+pub use server::ServerState;
+pub use server::Serving;
+pub use wheel::Member;

@@ -2,6 +2,7 @@
 mod config;
 mod docker;
 mod file_tools;
+mod inference;
 mod link;
 mod llm;
 mod session;

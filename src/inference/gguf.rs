@@ -1,0 +1,376 @@
+//! The head of a GGUF file: enough to know that it is a whole model, and what running it takes.
+//!
+//! The format: <https://github.com/ggml-org/ggml/blob/master/docs/gguf.md>. Every length in it is checked against the file's end
+//! before it is believed.
+
+use std::fs::File;
+use std::io;
+use std::io::BufReader;
+use std::io::Read;
+
+/// Lists of lists this deep are no model's.
+const DEEPEST: u32 = 4;
+
+/// Longest text that is kept; all others are only passed over.
+const LONGEST_TEXT: u64 = 64 * 1024;
+
+/// What the head says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// Tokens the model was made for.
+    pub(super) context: Option<u64>,
+    /// Bytes of memory that one token of context takes, at 16 bits a value.
+    pub(super) bytes_per_token: Option<u64>,
+}
+
+/// Why a file is no model.
+#[derive(Debug)]
+pub(super) enum Problem {
+    NotGguf,
+    Version(u32),
+    /// The file ends before what its head tells of.
+    Truncated,
+    Malformed(&'static str),
+    Unreadable(io::Error),
+}
+
+impl From<io::Error> for Problem {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Truncated } else { Self::Unreadable(error) }
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::NotGguf => f.write_str("it is not a GGUF file"),
+            Self::Version(version) => write!(f, "it is a GGUF file of version {version}, and only 2 and 3 are known"),
+            Self::Truncated => f.write_str("it is truncated: its end is missing"),
+            Self::Malformed(what) => write!(f, "it is damaged: {what}"),
+            Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
+        }
+    }
+}
+
+/// Reads the head of a file and checks that all it tells of is there.
+pub(super) fn read(file: File) -> Result<Head, Problem> {
+    let length = file.metadata()?.len();
+    let mut reader = Reader { inner: BufReader::with_capacity(64 * 1024, file), at: 0, length };
+    let mut magic = [0; 4];
+    match reader.inner.read_exact(&mut magic) {
+        Ok(()) if magic == *b"GGUF" => reader.at = 4,
+        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
+        _ => return Err(Problem::NotGguf),
+    }
+    let version = reader.u32()?;
+    if !matches!(version, 2 | 3) {
+        return Err(Problem::Version(version));
+    }
+    let (n_tensors, n_keys) = (reader.u64()?, reader.u64()?);
+    let mut facts = Facts::default();
+    for _ in 0..n_keys {
+        let key = reader.text()?;
+        let kind = reader.u32()?;
+        facts.take(&key, reader.value(kind, 0)?);
+    }
+    let mut end = 0;
+    for _ in 0..n_tensors {
+        end = end.max(reader.tensor()?);
+    }
+    let alignment = facts.alignment.unwrap_or(32).clamp(1, 1 << 20);
+    let start = reader.at.next_multiple_of(alignment);
+    if n_tensors > 0 && start.saturating_add(end) > length {
+        return Err(Problem::Truncated);
+    }
+    Ok(facts.head())
+}
+
+#[derive(Default)]
+struct Facts {
+    alignment: Option<u64>,
+    context: Option<u64>,
+    layers: Option<u64>,
+    embedding: Option<u64>,
+    heads: Option<u64>,
+    /// Of each layer, or the sum of all where they differ.
+    key_value_heads: Option<Value>,
+    key: Option<u64>,
+    value: Option<u64>,
+}
+
+/// What we keep of a value.
+#[derive(Clone, Copy)]
+enum Value {
+    Number(u64),
+    Sum(u64),
+    Other,
+}
+
+impl Facts {
+    fn take(&mut self, key: &str, value: Value) {
+        let number = match value {
+            Value::Number(number) => Some(number),
+            _ => None,
+        };
+        if key == "general.alignment" {
+            self.alignment = number;
+        }
+        // The first part names the architecture.
+        match key.split_once('.').map_or("", |(_, rest)| rest) {
+            "context_length" => self.context = number,
+            "block_count" => self.layers = number,
+            "embedding_length" => self.embedding = number,
+            "attention.head_count" => self.heads = number,
+            "attention.head_count_kv" => self.key_value_heads = Some(value),
+            "attention.key_length" => self.key = number,
+            "attention.value_length" => self.value = number,
+            _ => {}
+        }
+    }
+
+    fn head(&self) -> Head {
+        let bytes_per_token = || {
+            let heads = match (self.key_value_heads, self.layers?) {
+                (Some(Value::Sum(sum)), _) => sum,
+                (Some(Value::Number(heads)), layers) => heads.checked_mul(layers)?,
+                (_, layers) => self.heads?.checked_mul(layers)?,
+            };
+            let usual = self.embedding.zip(self.heads).and_then(|(width, heads)| width.checked_div(heads));
+            let width = self.key.or(usual)?.checked_add(self.value.or(usual)?)?;
+            heads.checked_mul(width)?.checked_mul(2)
+        };
+        Head { context: self.context, bytes_per_token: bytes_per_token() }
+    }
+}
+
+struct Reader {
+    inner: BufReader<File>,
+    at: u64,
+    length: u64,
+}
+
+impl Reader {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
+        let mut bytes = [0; N];
+        self.inner.read_exact(&mut bytes)?;
+        self.at += N as u64;
+        Ok(bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, Problem> {
+        self.bytes().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64, Problem> {
+        self.bytes().map(u64::from_le_bytes)
+    }
+
+    fn skip(&mut self, n: u64) -> Result<(), Problem> {
+        if n > self.length.saturating_sub(self.at) {
+            return Err(Problem::Truncated);
+        }
+        self.inner.seek_relative(i64::try_from(n).map_err(|_| Problem::Truncated)?)?;
+        self.at += n;
+        Ok(())
+    }
+
+    fn text(&mut self) -> Result<String, Problem> {
+        let length = self.u64()?;
+        if length > self.length.saturating_sub(self.at) {
+            return Err(Problem::Truncated);
+        }
+        if length > LONGEST_TEXT {
+            return Err(Problem::Malformed("a name in it is longer than any name"));
+        }
+        let mut bytes = vec![0; length as usize];
+        self.inner.read_exact(&mut bytes)?;
+        self.at += length;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn value(&mut self, kind: u32, depth: u32) -> Result<Value, Problem> {
+        let number = match kind {
+            0 => self.bytes().map(u8::from_le_bytes)?.into(),
+            2 => self.bytes().map(u16::from_le_bytes)?.into(),
+            4 => self.u32()?.into(),
+            10 => self.u64()?,
+            1 | 7 => return self.skip(1).map(|()| Value::Other),
+            3 => return self.skip(2).map(|()| Value::Other),
+            6 => return self.skip(4).map(|()| Value::Other),
+            12 => return self.skip(8).map(|()| Value::Other),
+            5 => match u64::try_from(self.bytes().map(i32::from_le_bytes)?) {
+                Ok(number) => number,
+                Err(_) => return Ok(Value::Other),
+            },
+            11 => match u64::try_from(self.bytes().map(i64::from_le_bytes)?) {
+                Ok(number) => number,
+                Err(_) => return Ok(Value::Other),
+            },
+            8 => {
+                let length = self.u64()?;
+                return self.skip(length).map(|()| Value::Other);
+            }
+            9 if depth < DEEPEST => return self.list(depth),
+            _ => return Err(Problem::Malformed("it has a value of an unknown kind")),
+        };
+        Ok(Value::Number(number))
+    }
+
+    fn list(&mut self, depth: u32) -> Result<Value, Problem> {
+        let kind = self.u32()?;
+        let n = self.u64()?;
+        let width = match kind {
+            0 | 1 | 7 => 1,
+            2 | 3 => 2,
+            6 => 4,
+            12 => 8,
+            // Integers are added up: some models give one for each layer. Texts and lists have a length of their own.
+            _ => {
+                let mut sum = 0_u64;
+                for _ in 0..n {
+                    if let Value::Number(number) = self.value(kind, depth + 1)? {
+                        sum = sum.saturating_add(number);
+                    }
+                }
+                return Ok(Value::Sum(sum));
+            }
+        };
+        self.skip(n.checked_mul(width).ok_or(Problem::Truncated)?)?;
+        Ok(Value::Other)
+    }
+
+    /// Returns where a tensor ends, counted from the start of all their data.
+    fn tensor(&mut self) -> Result<u64, Problem> {
+        self.text()?;
+        let n_dimensions = self.u32()?;
+        if n_dimensions > 8 {
+            return Err(Problem::Malformed("a tensor in it has more than 8 dimensions"));
+        }
+        let mut n_values = 1_u64;
+        for _ in 0..n_dimensions {
+            n_values = n_values.saturating_mul(self.u64()?);
+        }
+        let kind = self.u32()?;
+        let offset = self.u64()?;
+        let (values, bytes) = block(kind);
+        Ok(offset.saturating_add((n_values / values).saturating_mul(bytes)))
+    }
+}
+
+/// Returns how many values a block of a tensor's type has, and how many bytes. An unknown type counts as taking nothing.
+fn block(kind: u32) -> (u64, u64) {
+    match kind {
+        0 | 26 => (1, 4),
+        1 | 25 | 30 => (1, 2),
+        2 | 20 => (32, 18),
+        3 => (32, 20),
+        6 => (32, 22),
+        7 => (32, 24),
+        8 => (32, 34),
+        9 => (32, 36),
+        10 => (256, 84),
+        11 => (256, 110),
+        12 => (256, 144),
+        13 => (256, 176),
+        14 => (256, 210),
+        15 => (256, 292),
+        24 => (1, 1),
+        27 | 28 => (1, 8),
+        39 => (32, 17),
+        _ => (1, 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Seek;
+    use std::io::Write;
+
+    use super::*;
+
+    fn text(out: &mut Vec<u8>, text: &str) {
+        out.extend((text.len() as u64).to_le_bytes());
+        out.extend(text.as_bytes());
+    }
+
+    fn number(out: &mut Vec<u8>, key: &str, value: u32) {
+        text(out, key);
+        out.extend(4_u32.to_le_bytes());
+        out.extend(value.to_le_bytes());
+    }
+
+    fn model() -> Vec<u8> {
+        let mut out = b"GGUF".to_vec();
+        out.extend(3_u32.to_le_bytes());
+        out.extend(1_u64.to_le_bytes());
+        out.extend(7_u64.to_le_bytes());
+        number(&mut out, "llama.context_length", 2048);
+        number(&mut out, "llama.block_count", 2);
+        number(&mut out, "llama.embedding_length", 64);
+        number(&mut out, "llama.attention.head_count", 4);
+        number(&mut out, "llama.attention.head_count_kv", 2);
+        text(&mut out, "tokenizer.ggml.tokens");
+        out.extend(9_u32.to_le_bytes());
+        out.extend(8_u32.to_le_bytes());
+        out.extend(2_u64.to_le_bytes());
+        text(&mut out, "a");
+        text(&mut out, "bc");
+        text(&mut out, "tokenizer.ggml.scores");
+        out.extend(9_u32.to_le_bytes());
+        out.extend(6_u32.to_le_bytes());
+        out.extend(2_u64.to_le_bytes());
+        out.extend([0; 8]);
+        // One tensor of 32 x 2 values, Q8_0: two blocks of 34 bytes.
+        text(&mut out, "output.weight");
+        out.extend(2_u32.to_le_bytes());
+        out.extend(32_u64.to_le_bytes());
+        out.extend(2_u64.to_le_bytes());
+        out.extend(8_u32.to_le_bytes());
+        out.extend(0_u64.to_le_bytes());
+        out.resize(out.len().next_multiple_of(32), 0);
+        out.extend([7; 68]);
+        out
+    }
+
+    fn parse(bytes: &[u8]) -> Result<Head, Problem> {
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(bytes).expect("written");
+        file.rewind().expect("rewound");
+        read(file)
+    }
+
+    #[test]
+    fn a_whole_model_says_what_it_takes() {
+        let head = parse(&model()).expect("a model");
+        // Two layers, two heads, sixteen values each for key and value, two bytes a value.
+        assert_eq!(head, Head { context: Some(2048), bytes_per_token: Some(2 * 2 * 32 * 2) });
+    }
+
+    #[test]
+    fn a_model_cut_anywhere_is_truncated() {
+        let whole = model();
+        for length in 4..whole.len() {
+            let problem = parse(&whole[..length]).expect_err("cut");
+            assert!(matches!(problem, Problem::Truncated), "{length}: {problem}");
+        }
+        for length in 0..4 {
+            assert!(matches!(parse(&whole[..length]), Err(Problem::NotGguf)), "{length}");
+        }
+    }
+
+    #[test]
+    fn damage_never_makes_it_panic() {
+        let whole = model();
+        for at in 0..whole.len() - 68 {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut damaged = whole.clone();
+                damaged[at] = value;
+                let _ = parse(&damaged);
+            }
+        }
+        let mut other = whole;
+        other[4] = 9;
+        assert!(matches!(parse(&other), Err(Problem::Version(9))));
+        assert!(matches!(parse(b"PK\x03\x04 not a model"), Err(Problem::NotGguf)));
+    }
+}

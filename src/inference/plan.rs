@@ -1,0 +1,260 @@
+use super::Error;
+use super::Model;
+use super::Options;
+use super::file;
+use super::paths::SOCKET;
+use crate::engine::ContainerSpec;
+use crate::engine::Facts;
+use crate::engine::ImageFacts;
+use crate::engine::Labels;
+use crate::engine::Log;
+use crate::engine::Mount;
+use crate::engine::Network;
+use crate::engine::Role;
+use crate::engine::Ulimit;
+use crate::event::ByteSize;
+use crate::sandbox::MASKED_PATHS;
+use crate::sandbox::READONLY_PATHS;
+use crate::sandbox::SECCOMP;
+
+/// The server's port in its container, where it has one.
+pub(super) const PORT: u16 = 8080;
+
+const SOCKET_FOLDER: &str = "/run/llama";
+const KEY_FOLDER: &str = "/run/key";
+
+/// Name of the key's file.
+pub(super) const KEY: &str = "key";
+
+/// Longest context that is chosen without being asked for: it costs memory, and time to read.
+const LONGEST_CONTEXT: u64 = 32_768;
+
+/// Shortest context that memory may shorten it to: less does not hold a prompt and an answer.
+const SHORTEST_CONTEXT: u64 = 4096;
+
+/// Megabytes of earlier prompts that the server keeps; its own default is 8192.
+const PROMPT_CACHE: u64 = 256;
+
+/// Memory beside model, context and earlier prompts.
+const HEADROOM: u64 = 512 << 20;
+
+/// Everything that makes one model server what it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) container: ContainerSpec,
+    /// Hash of all that matters, by which a running server is known to be the same.
+    pub(super) hash: String,
+    pub(super) context: u64,
+}
+
+/// What the host gives to a server.
+pub(super) struct Host<'a> {
+    pub(super) name: String,
+    pub(super) user: (u32, u32),
+    pub(super) key_folder: &'a str,
+    /// `None`: it listens on a port instead.
+    pub(super) socket_folder: Option<&'a str>,
+}
+
+impl Plan {
+    pub(super) fn new(model: &Model, image: &ImageFacts, engine: &Facts, options: &Options, host: &Host<'_>) -> Result<Self, Error> {
+        let n_threads = options.threads.unwrap_or(engine.n_cpus).clamp(1, 1024);
+        let (context, memory) = size(model, engine.memory, options)?;
+        let mut mounts = vec![Mount::Bind { source: host.key_folder.to_owned(), target: KEY_FOLDER.to_owned(), read_only: true }];
+        let mut targets = Vec::new();
+        for path in &model.files {
+            let refuse = |problem: &str| Error::Model { path: path.clone(), problem: problem.to_owned(), hint: None };
+            let source = path.to_str().ok_or_else(|| refuse("its path is not UTF-8, and an engine takes no other"))?;
+            // The parts of a split model find each other by their names.
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let target = if model.files.len() == 1 { "/model.gguf".to_owned() } else { format!("/models/{name}") };
+            mounts.push(Mount::Bind { source: source.to_owned(), target: target.clone(), read_only: true });
+            targets.push(target);
+        }
+        let mut argv: Vec<String> = [&options.program, "-m", &targets[0], "--alias", &model.name].map(str::to_owned).to_vec();
+        let network = if let Some(folder) = host.socket_folder {
+            mounts.push(Mount::Bind { source: folder.to_owned(), target: SOCKET_FOLDER.to_owned(), read_only: false });
+            argv.extend(["--host".to_owned(), format!("{SOCKET_FOLDER}/{SOCKET}")]);
+            Network::None
+        } else {
+            argv.extend(["--host", "0.0.0.0", "--port"].map(str::to_owned));
+            argv.push(PORT.to_string());
+            Network::Published { host_port: options.port, port: PORT }
+        };
+        argv.extend(["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", "2"].map(str::to_owned));
+        argv.extend(["--api-key-file".to_owned(), format!("{KEY_FOLDER}/{KEY}")]);
+        argv.extend(["-c".to_owned(), context.to_string(), "-t".to_owned(), n_threads.to_string()]);
+        argv.extend(["--cache-ram".to_owned(), PROMPT_CACHE.to_string()]);
+        if options.sleep_idle.get() > 0 {
+            argv.extend(["--sleep-idle-seconds".to_owned(), options.sleep_idle.get().to_string()]);
+        }
+        let container = ContainerSpec {
+            name: host.name.clone(),
+            // By its id: a tag may mean another image by the time it is used.
+            image: image.id.clone(),
+            user: format!("{}:{}", host.user.0, host.user.1),
+            entrypoint: argv,
+            env: vec!["HOME=/".to_owned(), "LD_PRELOAD=".to_owned(), "GLIBC_TUNABLES=".to_owned()],
+            hostname: "model-server".to_owned(),
+            labels: Labels::new(Role::ModelServer),
+            mounts,
+            tmpfs: image.volumes.iter().map(|path| (path.clone(), "rw,noexec,nosuid,nodev,size=1m".to_owned())).collect(),
+            network,
+            memory,
+            // An engine refuses more cores than it has.
+            nano_cpus: u64::from(n_threads.min(engine.n_cpus.max(1))) * 1_000_000_000,
+            cpu_shares: 1024,
+            // It has threads that compute, and as many again that listen.
+            n_processes: 64 + 4 * n_threads.max(engine.n_cpus),
+            ulimits: vec![
+                Ulimit { name: "core", limit: 0 },
+                Ulimit { name: "nofile", limit: 1024 },
+                Ulimit { name: "memlock", limit: 65536 },
+            ],
+            shm: 1 << 20,
+            oom_score_adj: 200,
+            seccomp: Some(SECCOMP.to_owned()),
+            masked_paths: MASKED_PATHS.map(str::to_owned).to_vec(),
+            readonly_paths: READONLY_PATHS.map(str::to_owned).to_vec(),
+            attached: false,
+            auto_remove: false,
+            log: Log::Bounded,
+        };
+        // A file that was replaced under its name is another model.
+        let all = format!("{container:?} {} {}", model.size, model.changed);
+        let hash = file::hex(&file::sha256(all.as_bytes()))[..24].to_owned();
+        let container = ContainerSpec { labels: Labels { spec: Some(hash.clone()), ..container.labels.clone() }, ..container };
+        Ok(Self { container, hash, context })
+    }
+}
+
+/// Returns the tokens of context and the bytes of memory.
+fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
+    // Where a head does not tell, a guess that is too high costs nothing but the limit's tightness.
+    let per_token = model.bytes_per_token.unwrap_or(256 << 10);
+    let needed =
+        |context: u64| per_token.saturating_mul(context).saturating_add(model.size).saturating_add((PROMPT_CACHE << 20) + HEADROOM);
+    let mut context = match options.context {
+        Some(context) if context < 256 => {
+            let problem = format!("{context} tokens hold neither a prompt nor an answer");
+            return Err(Error::Setting { key: "inference.context", problem });
+        }
+        Some(context) => u64::from(context),
+        None => model.context.unwrap_or(SHORTEST_CONTEXT).clamp(256, LONGEST_CONTEXT),
+    };
+    if let Some(memory) = options.memory {
+        if memory.bytes() < 64 << 20 {
+            let problem = format!("{memory} is less than the 64 MiB that the server needs without any model");
+            return Err(Error::Setting { key: "inference.memory", problem });
+        }
+        return Ok((context, memory.bytes()));
+    }
+    // An engine that does not say its memory is not asked to hold back.
+    if machine == 0 {
+        return Ok((context, needed(context)));
+    }
+    while options.context.is_none() && needed(context) > machine && context > SHORTEST_CONTEXT {
+        context = (context / 2).max(SHORTEST_CONTEXT);
+    }
+    if needed(context) > machine {
+        let round = |bytes: u64| ByteSize::mib(bytes >> 20);
+        return Err(Error::TooLarge { needed: round(needed(context)), free: round(machine) });
+    }
+    Ok((context, needed(context)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model() -> Model {
+        Model {
+            name: "m".into(),
+            files: vec!["/m/m.gguf".into()],
+            size: 4 << 30,
+            changed: 7,
+            context: Some(131_072),
+            bytes_per_token: Some(128 << 10),
+            is_smoke: false,
+            note: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(machine_gib: u64, options: &Options, context: u64) {
+        assert_eq!(size(&model(), machine_gib << 30, options).expect("it fits").0, context);
+    }
+
+    #[test]
+    fn the_context_fits_the_memory() {
+        let auto = Options::default();
+        check(16, &auto, 32_768);
+        check(8, &auto, 16_384);
+        check(6, &auto, 8192);
+        check(0, &auto, 32_768);
+        assert!(matches!(size(&model(), 5 << 30, &auto), Err(Error::TooLarge { .. })));
+        let asked = Options { context: Some(65_536), ..Options::default() };
+        check(16, &asked, 65_536);
+        assert!(matches!(size(&model(), 8 << 30, &asked), Err(Error::TooLarge { .. })), "what was asked for is not shortened");
+        let small = Options { context: Some(1), ..Options::default() };
+        assert!(matches!(size(&model(), 8 << 30, &small), Err(Error::Setting { .. })));
+    }
+
+    fn plan(model: &Model, options: &Options, socket: bool) -> Plan {
+        let image = ImageFacts {
+            id: "sha256:00".into(),
+            tags: vec![],
+            labels: None,
+            volumes: vec![],
+            env: vec![],
+            architecture: String::new(),
+            size: 0,
+        };
+        let engine = Facts {
+            address: String::new(),
+            version: String::new(),
+            api: String::new(),
+            local: true,
+            desktop: false,
+            rootless: false,
+            userns: false,
+            cgroup: 2,
+            storage: String::new(),
+            root: "/".into(),
+            memory: 0,
+            n_cpus: 2,
+            warnings: vec![],
+        };
+        let host = Host { name: "n".into(), user: (1000, 1000), key_folder: "/k", socket_folder: socket.then_some("/s") };
+        Plan::new(model, &image, &engine, options, &host).expect("a plan")
+    }
+
+    #[test]
+    fn whatever_matters_changes_the_hash() {
+        let first = plan(&model(), &Options::default(), true);
+        assert_eq!(first.hash, plan(&model(), &Options::default(), true).hash);
+        let others = [
+            plan(&Model { changed: 8, ..model() }, &Options::default(), true),
+            plan(&Model { name: "other".into(), ..model() }, &Options::default(), true),
+            plan(&model(), &Options { context: Some(512), ..Options::default() }, true),
+            plan(&model(), &Options { threads: Some(1), ..Options::default() }, true),
+            plan(&model(), &Options::default(), false),
+        ];
+        assert!(others.iter().all(|other| other.hash != first.hash));
+    }
+
+    #[test]
+    fn by_a_socket_it_has_no_network() {
+        let closed = plan(&model(), &Options::default(), true).container;
+        assert_eq!(closed.network, Network::None);
+        assert!(
+            closed
+                .mounts
+                .iter()
+                .all(|mount| matches!(mount, Mount::Bind { target, read_only, .. } if *read_only || target == SOCKET_FOLDER))
+        );
+        let open = plan(&model(), &Options::default(), false).container;
+        assert_eq!(open.network, Network::Published { host_port: 7474, port: PORT });
+        assert!(open.entrypoint.contains(&"--api-key-file".to_owned()));
+    }
+}

@@ -1,0 +1,79 @@
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use podbay::engine;
+use podbay::engine::Provision;
+use podbay::inference;
+use podbay::inference::Health;
+use podbay::inference::ModelServer;
+use podbay::inference::Paths;
+use podbay::inference::Serving;
+use podbay::llm::http;
+use serde_json::Value;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::connect;
+use super::progress;
+
+/// Where models stay between runs of the tests, so that one is loaded once.
+fn models() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("inference")
+}
+
+async fn complete(serving: &Serving) -> Value {
+    let settings = serving.endpoint.settings(Duration::from_secs(5), None);
+    let client = http::client(&settings).expect("a client");
+    let schema = json!({"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"], "additionalProperties": false});
+    let body = json!({
+        "model": serving.model,
+        "max_tokens": 40,
+        "messages": [{"role": "user", "content": "Which colour has the sky?"}],
+        "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}},
+    });
+    let request = client.post(serving.endpoint.api("/chat/completions")).bearer_auth(serving.key.expose()).json(&body);
+    let response = tokio::time::timeout(Duration::from_mins(1), request.send()).await.expect("in time").expect("an answer");
+    assert!(response.status().is_success(), "{}", response.status());
+    let answer: Value = response.json().await.expect("JSON");
+    serde_json::from_str(answer["choices"][0]["message"]["content"].as_str().expect("text")).expect("JSON that fits the schema")
+}
+
+#[tokio::test]
+async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
+    let Some(engine) = connect().await else { return };
+    let (cancel, progress) = (CancellationToken::new(), progress());
+    let paths = Paths::new(models());
+    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    // A server that sleeps almost at once must still count as there.
+    let options = inference::Options { sleep_idle: podbay::event::Seconds::new(2), ..inference::Options::default() };
+    let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
+    let model = inference::resolve(&options, &paths, &progress, &cancel).await.expect("the smoke model");
+    assert!(model.is_smoke && model.note.as_ref().is_some_and(|note| note.contains("no good code")));
+
+    let server = ModelServer::new(&engine, &options, &paths);
+    server.stop(&cancel).await.expect("none is left of an earlier run");
+    let first = server.ensure(&image, &model, &progress, &cancel).await.expect("a server");
+    assert!(!first.reused && first.context == 8192);
+    assert!(["red", "blue"].contains(&complete(&first).await["colour"].as_str().expect("a colour")));
+
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let started = Instant::now();
+    let second = server.ensure(&image, &model, &progress, &cancel).await.expect("the same server");
+    assert!(second.reused && second.container == first.container);
+    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    complete(&second).await;
+    let state = server.state(&cancel).await.expect("known").expect("there is one");
+    assert!(state.running && state.health == Health::Ready, "{state:?}");
+
+    // Other settings make another server.
+    let options = inference::Options { context: Some(2048), ..options };
+    let server = ModelServer::new(&engine, &options, &paths);
+    let third = server.ensure(&image, &model, &progress, &cancel).await.expect("another server");
+    assert!(!third.reused && third.container != first.container);
+    complete(&third).await;
+    let mut log = Vec::new();
+    assert!(server.logs(5, false, |bytes| log.extend_from_slice(bytes), &cancel).await.expect("a log"));
+    assert!(server.stop(&cancel).await.expect("stopped"));
+    assert!(server.state(&cancel).await.expect("known").is_none());
+}
