@@ -34,6 +34,7 @@ impl Program {
     /// Starts it with its output in a pipe; what it says on standard error goes through [`Program::said`].
     pub(super) fn start(argv: &[&str]) -> std::io::Result<Self> {
         let (program, arguments) = argv.split_first().expect("an argument vector starts with the program");
+        #[expect(clippy::disallowed_methods, reason = "the one place where programs of the host are run")]
         let mut command = Command::new(program);
         command
             .args(arguments)

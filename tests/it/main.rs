@@ -1,8 +1,11 @@
+
+#![expect(clippy::disallowed_methods, reason = "tests run our own program, and others to compare with")]
 //! The whole path, without an engine and (in `docker/`) with one.
 mod config;
 mod docker;
 mod file_tools;
 mod inference;
+mod layers;
 mod link;
 mod llm;
 mod session;
