@@ -1,0 +1,51 @@
+# Lists the recipes.
+default:
+    @just --list
+
+# Compiles everything without making a program
+check:
+    cargo check --all-targets
+    cargo check --no-default-features
+
+# Formats the code
+fmt:
+    cargo fmt
+
+# Runs the linters as CI does
+lint:
+    cargo fmt --check
+    cargo clippy --all-targets -- -D warnings
+    cargo clippy --no-default-features -- -D warnings
+
+# Runs all tests that need no container engine; arguments go to the test program
+test *ARGS:
+    PODBAY_TEST_DOCKER=0 cargo test {{ARGS}}
+
+# Runs the tests and writes the pages and snapshots that they compare with
+snap:
+    PODBAY_TEST_DOCKER=0 PODBAY_BLESS=1 INSTA_UPDATE=always cargo test
+
+# Builds the program for the inside of a sandbox alone
+guest:
+    cargo build --release --no-default-features
+
+# Builds Podbay's images
+images *NAMES:
+    cargo run --release -- images build {{NAMES}}
+
+# Measures what docs/performance.md shows, and writes it there
+bench:
+    cargo build --release
+    cargo bench --bench compare
+
+# Checks licences, sources and banned crates
+deny:
+    cargo deny check bans licenses sources
+
+# Looks for known holes in the dependencies (needs the network)
+audit:
+    cargo deny check advisories
+
+# Does what CI does
+ci:
+    bash .ci/run
