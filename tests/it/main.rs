@@ -3,6 +3,7 @@
 //! The whole path, without an engine and (in `docker/`) with one.
 mod config;
 mod docker;
+mod docs;
 mod file_tools;
 mod inference;
 mod layers;

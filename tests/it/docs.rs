@@ -1,0 +1,142 @@
+//! Pages that are made from the program, and facts in the others that can be checked.
+//!
+//! `PODBAY_BLESS=1 cargo test` writes the made pages anew.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+
+use podbay::config;
+use podbay::config::Config;
+
+#[test]
+fn the_page_of_settings_is_what_the_program_knows() {
+    let page = format!(
+        "# Settings\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}\n{}",
+        include_str!("docs/configuration.md"),
+        config::markdown::<Config>()
+    );
+    check_page("docs/configuration.md", &page);
+}
+
+#[test]
+fn the_page_of_commands_is_the_help_of_all_of_them() {
+    let mut page = "# Command line\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n".to_owned();
+    describe(&[], &mut page);
+    check_page("docs/cli.md", &page);
+}
+
+/// A page that claims something about safety names the test that tries to break it. A claim whose test is still to come says so, and then
+/// the test must indeed not exist.
+#[test]
+fn every_test_that_the_security_page_names_exists() {
+    let page = fs::read_to_string(root().join("docs/security.md")).expect("the page");
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        read_all(&root().join(folder), &mut sources);
+    }
+    let exists = |name: &str| sources.contains(&format!("fn {name}("));
+    let mut wrong = Vec::new();
+    let mut n_named = 0;
+    for (number, line) in page.lines().enumerate() {
+        for name in quoted(line).filter(|name| is_test_name(name)) {
+            n_named += 1;
+            let to_come = line.contains(&format!("to come: `{name}`"));
+            if exists(name) == to_come {
+                let problem = if to_come { "exists by now" } else { "does not exist" };
+                wrong.push(format!("docs/security.md:{}: the test {name} {problem}", number + 1));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(n_named > 20, "only {n_named} names of tests were found");
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
+    for folder in ["docs", "docs/decisions"] {
+        let entries = fs::read_dir(root().join(folder)).expect("a folder");
+        pages.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md")));
+    }
+    let mut broken = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page");
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let file = link.split('#').next().unwrap_or_default();
+            let outside = link.contains("://") || file.is_empty();
+            if !outside && !page.parent().expect("a page lies in a folder").join(file).try_exists().unwrap_or(false) {
+                broken.push(format!("{}: {link}", page.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Compares a page with what it should be, or writes it.
+#[track_caller]
+fn check_page(path: &str, page: &str) {
+    let file = root().join(path);
+    if std::env::var_os("PODBAY_BLESS").is_some_and(|value| value == "1") {
+        fs::write(&file, page).expect("the page can be written");
+        return;
+    }
+    let there = fs::read_to_string(&file).unwrap_or_default();
+    if there != page {
+        let line = there.lines().zip(page.lines()).position(|(old, new)| old != new).unwrap_or(there.lines().count().min(page.lines().count()));
+        let (old, new) = (there.lines().nth(line).unwrap_or_default(), page.lines().nth(line).unwrap_or_default());
+        panic!("{path} is out of date from line {} on; PODBAY_BLESS=1 cargo test writes it anew\n  has: {old}\n  now: {new}", line + 1);
+    }
+}
+
+/// Adds the help of one command and of those below it.
+fn describe(words: &[String], page: &mut String) {
+    let output = Command::new(env!("CARGO_BIN_EXE_podbay"))
+        .args(words)
+        .arg("--help")
+        // Neither a terminal's width nor the person's settings may show in the page.
+        .env_clear()
+        .output()
+        .expect("podbay runs");
+    assert!(output.status.success(), "podbay {} --help", words.join(" "));
+    let help = String::from_utf8(output.stdout).expect("help is UTF-8");
+    let name = ["podbay".to_owned()].iter().chain(words).cloned().collect::<Vec<_>>().join(" ");
+    let level = if words.is_empty() { "" } else { "#" };
+    let body: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let _ = write!(page, "\n#{level}# {name}\n\n```text\n{}\n```\n", body.trim_end());
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| line.starts_with("  "));
+    for command in commands.filter(|line| !line.starts_with("   ")).filter_map(|line| line.split_whitespace().next()) {
+        if command != "help" {
+            describe(&[words, &[command.to_owned()]].concat(), page);
+        }
+    }
+}
+
+/// Returns what stands between backticks in a line.
+fn quoted(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2)
+}
+
+/// Tests are named by sentences: several words, all in lower case.
+fn is_test_name(text: &str) -> bool {
+    let words: BTreeSet<&str> = text.split('_').collect();
+    words.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn read_all(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).expect("a readable folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            read_all(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text.push_str(&fs::read_to_string(&path).expect("a source file"));
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
