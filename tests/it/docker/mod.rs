@@ -1,7 +1,15 @@
 //! What only a real engine can show.
 
 mod inference;
+mod bad_days;
+mod call;
+mod killed;
+mod limits;
 mod provision;
+mod sh;
+mod stopping;
+mod task;
+mod test_box;
 
 use std::sync::Arc;
 
@@ -10,11 +18,19 @@ use podbay::engine::Engine;
 use podbay::event::ProgressSink;
 use tokio_util::sync::CancellationToken;
 
-/// Returns the machine's engine; `None`, and a printed line, where the person left these tests out.
+/// Says whether the person left these tests out, and prints it if so.
 #[expect(clippy::print_stderr, reason = "a test never skips in silence")]
-async fn connect() -> Option<Engine> {
-    if std::env::var("PODBAY_TEST_DOCKER").is_ok_and(|value| value == "0") {
+fn left_out() -> bool {
+    let left_out = std::env::var("PODBAY_TEST_DOCKER").is_ok_and(|value| value == "0");
+    if left_out {
         eprintln!("left out: PODBAY_TEST_DOCKER=0");
+    }
+    left_out
+}
+
+/// Returns the machine's engine; `None` where the person left these tests out.
+async fn connect() -> Option<Engine> {
+    if left_out() {
         return None;
     }
     Some(Engine::connect(&engine::Options::default(), &CancellationToken::new()).await.expect("an engine, or PODBAY_TEST_DOCKER=0"))

@@ -2,5 +2,7 @@
 
 pub(crate) mod guest;
 pub(crate) mod scripted_model;
+pub(crate) mod test_env;
 
 pub(crate) use scripted_model::ScriptedModel;
+pub(crate) use test_env::TestEnv;

@@ -1,0 +1,192 @@
+//! Whatever a person or a machine gets wrong before a box starts: one error with cause and remedy, the documented code, JSON where JSON
+//! was asked for.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::io::Write;
+use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::TestEnv;
+use crate::support::test_env::OWNER;
+use crate::support::test_env::run;
+
+/// An address where nobody listens.
+const NOWHERE: &str = "http://127.0.0.1:9/v1";
+
+/// Runs a task both ways and checks what is said: as JSON on the standard output, as text on the error stream.
+#[track_caller]
+fn fails(make: &dyn Fn(&str) -> Command, code: i32, words: &str) {
+    let done = run(&mut make("json")).expect(code);
+    let result = done.json();
+    assert_eq!((&result["status"], &result["exit_code"]), (&"failed".into(), &code.into()));
+    let error = &result["error"];
+    let all = format!("{} {}", error["message"], error["causes"]);
+    assert!(all.contains(words), "`{words}` is missing: {all}");
+    assert!(!error["hints"].as_array().expect("a list").is_empty(), "no remedy: {error}");
+
+    let done = run(&mut make("text")).expect(code);
+    assert_eq!(done.text(), "", "data only on the standard output");
+    assert_eq!(done.stderr.matches("error:").count(), 1, "{}", done.stderr);
+    assert!(done.stderr.contains(words) && done.stderr.contains("hint:"), "{}", done.stderr);
+
+    let last = run(&mut make("jsonl")).expect(code).text();
+    let last = last.lines().last().expect("a line");
+    assert!(last.starts_with(r#"{"type":"result""#), "{last}");
+}
+
+#[track_caller]
+fn refuses_folder(env: &TestEnv, folder: &Path, words: &str) {
+    let make = |format: &str| {
+        let mut command = env.podbay(&["run", "--output", format, "--endpoint", NOWHERE, "-C"]);
+        command.arg(folder).arg("look around");
+        command
+    };
+    fails(&make, 2, words);
+}
+
+#[test]
+fn folders_that_cannot_be_projects_are_refused() {
+    let env = TestEnv::new();
+    env.write("file", "x");
+    let odd = env.beside("odd").join(OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir_all(&odd).expect("made");
+    refuses_folder(&env, &env.path("absent"), "does not exist");
+    refuses_folder(&env, &env.path("file"), "not a folder");
+    refuses_folder(&env, Path::new("/"), "root of the file system");
+    refuses_folder(&env, &env.home(), "home folder");
+    refuses_folder(&env, &odd, "not UTF-8");
+    refuses_folder(&env, &env.state(), "its own state");
+    refuses_folder(&env, Path::new("/etc"), "belongs to the system");
+}
+
+/// Makes a command of the program for a user who is not root; the program is copied to where that user gets at it.
+fn as_owner(env: &TestEnv) -> Command {
+    let program = env.beside("podbay");
+    if !program.exists() {
+        std::fs::copy(env!("CARGO_BIN_EXE_podbay"), &program).expect("copied");
+        for path in [env.home(), env.state()] {
+            std::fs::create_dir_all(&path).expect("made");
+            env.give(&path);
+        }
+    }
+    let mut command = Command::new("setpriv");
+    env.surround(&mut command);
+    let id = OWNER.to_string();
+    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+    command
+}
+
+#[test]
+fn what_this_user_may_not_touch_is_said() {
+    let env = TestEnv::new();
+    let locked = env.beside("locked");
+    std::fs::create_dir(&locked).expect("made");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).expect("ours");
+    let make = |format: &str| {
+        let mut command = as_owner(&env);
+        command.args(["run", "--output", format, "--endpoint", NOWHERE, "look around", "-C"]).arg(&locked);
+        command
+    };
+    fails(&make, 2, "cannot be read");
+
+    let socket = env.beside("engine.sock");
+    let _listener = UnixListener::bind(&socket).expect("a socket");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).expect("ours");
+    let make = |format: &str| {
+        let mut command = as_owner(&env);
+        command.env("DOCKER_HOST", format!("unix://{}", socket.display()));
+        command.args(["run", "--output", format, "--endpoint", NOWHERE, "look around", "-C"]).arg(env.project());
+        command
+    };
+    fails(&make, 5, "does not let this user in");
+}
+
+#[test]
+fn tasks_and_words_that_mean_nothing_are_refused() {
+    let env = TestEnv::new();
+    for task in ["", "  \n\t"] {
+        let make = |format: &str| env.here(&["run", "--output", format, "--endpoint", NOWHERE, task]);
+        fails(&make, 2, "the task is empty");
+    }
+    run(&mut env.podbay(&["fix"])).expect(2).says(&["`fix` is neither a command nor a folder", "podbay run \"fix"]);
+    run(&mut env.podbay(&["run"])).expect(2).says(&["--help"]);
+    run(&mut env.podbay(&["run", "x", "--api-key", "k"])).expect(2).says(&["--api-key-env"]);
+    for wrong in [["--memory", "lots"], ["--cpus", "many"], ["--max-turns", "0"], ["--timeout", "soon"], ["--no-such-flag", "x"], ["--deny", "rm -rf"]] {
+        for format in ["json", "jsonl"] {
+            let done = run(env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]).args(wrong)).expect(2);
+            let text = done.text();
+            let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default()).expect("JSON");
+            assert_eq!((&last["exit_code"], &last["status"]), (&2.into(), &"failed".into()), "{wrong:?}");
+        }
+    }
+}
+
+/// Answers every request of every connection with the same bytes; `None` never answers.
+fn server(answer: Option<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        let mut silent = Vec::new();
+        for stream in listener.incoming() {
+            let Ok(mut stream) = stream else { return };
+            match &answer {
+                None => silent.push(stream),
+                Some(answer) => {
+                    let mut request = [0; 16 * 1024];
+                    let _ = stream.read(&mut request);
+                    let _ = stream.write_all(answer.as_bytes());
+                }
+            }
+        }
+    });
+    address.to_string()
+}
+
+fn http(status: &str, kind: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+#[track_caller]
+fn engine_fails(host: &str, words: &str) {
+    let env = TestEnv::new();
+    let make = |format: &str| {
+        let mut command = env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]);
+        command.env("DOCKER_HOST", host).env("PODBAY_ENGINE_TIMEOUT_S", "1");
+        command
+    };
+    fails(&make, 5, words);
+    // What happened before is on disk, and ends properly.
+    let listed = run(&mut env.podbay(&["sessions", "list"])).expect(0).text();
+    assert!(listed.lines().count() == 3 && listed.lines().all(|line| line.contains("failed")), "{listed}");
+}
+
+#[test]
+fn each_way_not_to_reach_an_engine_has_its_own_words() {
+    engine_fails("unix:///nonexistent/docker.sock", "no such socket");
+    engine_fails("tcp://127.0.0.1:9", "connection was refused");
+    engine_fails("ssh://me@host", "ssh is not supported");
+    engine_fails("docker.sock", "no scheme");
+    let folder = tempfile::tempdir().expect("a folder");
+    let dead = folder.path().join("dead.sock");
+    drop(UnixListener::bind(&dead).expect("a socket"));
+    engine_fails(&format!("unix://{}", dead.display()), "connection was refused");
+}
+
+#[test]
+fn what_is_no_engine_or_too_old_a_one_is_said() {
+    let page = http("200 OK", "text/html", "<!DOCTYPE html><h1>It works!</h1>");
+    engine_fails(&format!("tcp://{}", server(Some(page))), "is not a container engine");
+    let none = http("404 Not Found", "text/plain", "404 page not found\n");
+    engine_fails(&format!("tcp://{}", server(Some(none))), "is not a container engine");
+    engine_fails(&format!("tcp://{}", server(Some("SSH-2.0-OpenSSH_9.2\r\n".to_owned()))), "is not a container engine");
+    let old = http("200 OK", "application/json", r#"{"Version":"17.03.2-ce","ApiVersion":"1.27","MinAPIVersion":"1.12"}"#);
+    engine_fails(&format!("tcp://{}", server(Some(old))), "speaks API 1.27");
+    let newest_only = r#"{"message":"client version 1.41 is too new. Maximum supported API version is 1.24"}"#;
+    engine_fails(&format!("tcp://{}", server(Some(http("400 Bad Request", "application/json", newest_only)))), "1.24");
+    engine_fails(&format!("tcp://{}", server(None)), "did not answer within 1 s");
+}

@@ -1,0 +1,77 @@
+//! Ctrl-C and SIGTERM: what they stop, and what is left.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::guest::is_running;
+use crate::support::guest::marker;
+use crate::support::test_env::start;
+
+#[test]
+fn one_ctrl_c_ends_the_call_and_the_run_goes_on() {
+    let Some(env) = TestBox::new() else { return };
+    let sleep = marker();
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": format!("touch begun; sleep {sleep}")}))
+        .calls("bash", json!({"command": "echo still here"}))
+        .says("I was stopped once.")
+        .start_blocking();
+    let run = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    run.signal(Signal::SIGINT);
+    let result = run.wait().expect(0).json();
+    assert_eq!(result["response"], "I was stopped once.");
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("cancelled"), "{told}");
+    assert!(requests[2]["messages"].to_string().contains("still here"));
+    assert!(!is_running(&sleep));
+    env.assert_no_container();
+}
+
+#[test]
+fn a_second_ctrl_c_ends_the_run() {
+    let Some(env) = TestBox::new() else { return };
+    let command = "trap '' TERM INT; touch begun; while :; do sleep 1; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    let run = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    run.signal(Signal::SIGINT);
+    std::thread::sleep(Duration::from_millis(200));
+    run.signal(Signal::SIGINT);
+    let result = run.wait().expect(130).json();
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("interrupted"), &json!(130)));
+    assert_eq!(model.requests().len(), 1);
+    env.assert_no_container();
+}
+
+#[test]
+fn sigterm_ends_the_run_cleanly() {
+    let Some(env) = TestBox::new() else { return };
+    let sleep = marker();
+    let model = ScriptedModel::new().calls("bash", json!({"command": format!("touch begun; sleep {sleep}")})).start_blocking();
+    let run = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    run.signal(Signal::SIGTERM);
+    let result = run.wait().expect(143).json();
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("interrupted"), &json!(143)));
+    assert!(!is_running(&sleep));
+    env.assert_no_container();
+}
+
+#[test]
+fn ctrl_c_while_the_model_speaks_ends_the_run() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().drips(&"word ".repeat(2000), 5, Duration::from_millis(30)).start_blocking();
+    let run = start(&mut env.task(&model, &["speak"]));
+    assert!(crate::support::test_env::until(|| !model.requests().is_empty()));
+    std::thread::sleep(Duration::from_millis(200));
+    run.signal(Signal::SIGINT);
+    let result = run.wait().expect(130).json();
+    assert_eq!(result["status"], "interrupted");
+    env.assert_no_container();
+}

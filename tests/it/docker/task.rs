@@ -1,0 +1,109 @@
+//! A whole task: a scripted model outside, its calls in a real box.
+
+use std::os::unix::fs::MetadataExt;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::test_env::OWNER;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+/// The keys of the result that scripts depend on, in their order.
+const KEYS: [&str; 17] = [
+    "status",
+    "exit_code",
+    "session",
+    "response",
+    "model",
+    "turns",
+    "tool_calls",
+    "limit",
+    "usage",
+    "changes",
+    "review",
+    "applied",
+    "may_run",
+    "denied",
+    "warnings",
+    "error",
+    "duration_ms",
+];
+
+#[test]
+fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("README.md", "# Notes\n");
+    let model = ScriptedModel::new()
+        .calls("write_file", json!({"path": "made/by.txt", "content": "one\n"}))
+        .calls("bash", json!({"command": "echo two >> made/by.txt; mkdir -p deep/er; echo x > deep/er/y; id -u"}))
+        .calls("read_file", json!({"path": "made/by.txt"}))
+        .says("It is done.")
+        .start_blocking();
+    // The task is an argument, so an input that nobody ends must not be waited for.
+    let started = start(env.task(&model, &["write two lines"]).stdin(Stdio::piped()));
+    let done = started.wait().expect(0);
+    let result = done.json();
+    assert_eq!(result.as_object().expect("an object").keys().map(String::as_str).collect::<Vec<_>>(), KEYS);
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
+    assert_eq!((&result["response"], &result["model"]), (&json!("It is done."), &json!("scripted")));
+    assert_eq!((&result["turns"], &result["tool_calls"]), (&json!(4), &json!(3)));
+    assert_eq!(result["changes"], json!({"created": ["made/by.txt"], "modified": [], "deleted": []}));
+    for key in ["limit", "error", "review"] {
+        assert!(result[key].is_null(), "{key}: {}", result[key]);
+    }
+    assert!(!done.stderr.contains('\x1b') && done.stderr.contains("in place"), "{}", done.stderr);
+
+    assert_eq!(env.read("made/by.txt"), "one\ntwo\n");
+    for name in ["made", "made/by.txt", "deep", "deep/er", "deep/er/y"] {
+        let facts = std::fs::metadata(env.path(name)).expect("made");
+        assert_eq!((facts.uid(), facts.gid()), (OWNER, OWNER), "{name}");
+    }
+    let requests = model.requests();
+    let results: Vec<&str> = requests[3]["messages"].as_array().expect("messages").iter().filter(|message| message["role"] == "tool").filter_map(|message| message["content"].as_str()).collect();
+    assert_eq!(results, ["created made/by.txt (4 bytes)", "1000\n", "1\tone\n2\ttwo\n"]);
+    model.assert_append_only();
+    env.assert_no_container();
+
+    let shown = run(&mut env.podbay(&["sessions", "show", result["session"].as_str().expect("an id")])).expect(0).text();
+    for words in ["write two lines", "mkdir -p deep/er", "1000", "It is done."] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    let listed = run(&mut env.podbay(&["sessions", "list", "--json"])).expect(0).json();
+    assert_eq!((&listed["session"], &listed["status"]), (&result["session"], &json!("completed")));
+}
+
+#[test]
+fn events_come_a_line_each_and_the_result_last() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("list_directory", json!({})).says("Nothing here.").start_blocking();
+    let mut command = env.here(&["run", "--output", "jsonl", "--model", "scripted", "--endpoint"]);
+    let done = run(command.arg(model.endpoint()).arg("-").stdin(Stdio::null())).expect(2);
+    assert!(done.text().contains(r#""type":"result""#), "an empty task from the input: {}", done.text());
+
+    let mut command = env.here(&["run", "--output", "jsonl", "--model", "scripted", "--endpoint"]);
+    let mut started = start(command.arg(model.endpoint()).arg("-").stdin(Stdio::piped()));
+    started.feed(b"look around".to_vec());
+    let text = started.wait().expect(0).text();
+    let lines: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let kinds: Vec<&str> = lines.iter().filter_map(|line| line["type"].as_str()).collect();
+    assert_eq!(kinds.len(), lines.len());
+    let mut at = kinds.iter();
+    for kind in ["session_started", "box_started", "user_message", "call_started", "call_finished", "run_finished", "result"] {
+        assert!(at.any(|&found| found == kind), "{kind} is missing or out of order: {kinds:?}");
+    }
+    assert_eq!(lines.last().expect("a line")["status"], "completed");
+}
+
+#[test]
+fn a_project_of_root_works_with_a_warning_and_strict_refuses_it() {
+    let Some(env) = TestBox::new() else { return };
+    std::os::unix::fs::chown(env.project(), Some(0), Some(0)).expect("root");
+    let done = run(&mut env.here(&["sh", "--", "sh", "-c", "id -u; grep CapEff /proc/self/status; touch made"])).expect(0);
+    assert_eq!(done.text(), "0\nCapEff:\t0000000000000000\n");
+    assert!(done.stderr.contains("belongs to root"), "{}", done.stderr);
+    run(&mut env.here(&["call", "--strict", "list_directory", "{}"])).expect(2).says(&["--strict", "chown"]);
+    env.assert_no_container();
+}

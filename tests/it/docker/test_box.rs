@@ -1,0 +1,88 @@
+//! A project whose boxes a test looks at, and the engine's own command line to look with.
+
+use std::ops::Deref;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::support::TestEnv;
+use crate::support::test_env::run;
+use crate::support::test_env::within;
+
+pub(super) struct TestBox(TestEnv);
+
+impl Deref for TestBox {
+    type Target = TestEnv;
+
+    fn deref(&self) -> &TestEnv {
+        &self.0
+    }
+}
+
+impl TestBox {
+    /// Makes a project; `None`, and a printed line, where the person left these tests out.
+    pub(super) fn new() -> Option<Self> {
+        if super::left_out() {
+            return None;
+        }
+        static READY: OnceLock<()> = OnceLock::new();
+        // One test builds what is missing, the others wait for it: image, guest volume.
+        READY.get_or_init(|| {
+            let env = TestBox(TestEnv::new());
+            let built = run(&mut env.podbay(&["images", "build", "--install", "podbay/workspace"]));
+            assert_eq!(built.code, 0, "a container engine is needed, or PODBAY_TEST_DOCKER=0: {}", built.stderr);
+            let begun = run(&mut env.here(&["sh", "--", "true"]));
+            assert_eq!(begun.code, 0, "{}", begun.stderr);
+        });
+        Some(Self(TestEnv::new()))
+    }
+
+    /// Returns the ids of this project's containers, running or not.
+    pub(super) fn containers(&self) -> Vec<String> {
+        let filter = format!("label=dev.podbay.project={}", self.key());
+        let listed = docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &filter]);
+        listed.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the id of its only container, once it runs.
+    #[track_caller]
+    pub(super) fn container(&self) -> String {
+        let filter = format!("label=dev.podbay.project={}", self.key());
+        let mut found = String::new();
+        let ran = within(Duration::from_secs(30), || {
+            found = docker(&["ps", "--quiet", "--no-trunc", "--filter", &filter]).trim().to_owned();
+            !found.is_empty()
+        });
+        assert!(ran && !found.contains('\n'), "{found:?}");
+        found
+    }
+
+    /// Panics if a container of this project stays.
+    #[track_caller]
+    pub(super) fn assert_no_container(&self) {
+        let gone = within(Duration::from_secs(5), || self.containers().is_empty());
+        assert!(gone, "left over: {:?}", self.containers());
+    }
+
+    /// Waits until the project holds this file: what a command makes to say that it has begun.
+    #[track_caller]
+    pub(super) fn wait_for(&self, name: &str) {
+        assert!(within(Duration::from_secs(30), || self.path(name).exists()), "{name} did not appear");
+    }
+}
+
+impl Drop for TestBox {
+    fn drop(&mut self) {
+        for id in self.containers() {
+            let _ = Command::new("docker").args(["rm", "--force", "--volumes", &id]).output();
+        }
+    }
+}
+
+/// Runs the engine's own command line and returns what it prints.
+#[track_caller]
+pub(super) fn docker(arguments: &[&str]) -> String {
+    let done = Command::new("docker").args(arguments).output().expect("the `docker` command");
+    assert!(done.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8_lossy(&done.stdout).into_owned()
+}
