@@ -50,7 +50,10 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     for message in spec?.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }
-    let (_, probed) = found?;
+    let model::Found { probed, note, .. } = found?;
+    for message in note {
+        (front.sink)(Kind::Warning { message }.into());
+    }
     (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());
     look(place, &bench, cancel).await
 }
@@ -63,7 +66,7 @@ pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     if Environment::down(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)? {
         ended.push("environment".to_owned());
     }
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(&bench));
     if server.stop(cancel).await.map_err(Error::Inference)? {
         ended.push("model server".to_owned());
     }
@@ -80,8 +83,11 @@ pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
 pub async fn logs(place: &Place, follow: bool, lines: u32, write: impl FnMut(&[u8]), front: &Front) -> Result<(), Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, cancel).await?;
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
-    server.logs(follow, lines, write, cancel).await.map_err(Error::Inference)
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(&bench));
+    if server.logs(lines, follow, write, cancel).await.map_err(Error::Inference)? {
+        return Ok(());
+    }
+    Err(Error::usage("no model server of ours is up", "start it with `podbay up`; another endpoint's log is kept by its own machine"))
 }
 
 async fn open(place: &Place, cancel: &CancellationToken) -> Result<Bench, Error> {
@@ -92,7 +98,7 @@ async fn open(place: &Place, cancel: &CancellationToken) -> Result<Bench, Error>
 async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Result<Status, Error> {
     let facts = bench.engine.facts();
     let environment = Environment::state(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)?;
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, place.state.root());
+    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(bench));
     let server = server.state(cancel).await.map_err(Error::Inference)?;
     Ok(Status {
         engine: format!("{} at {}", facts.version, facts.address),
@@ -102,7 +108,16 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
             id: state.id,
             since: state.started_at,
         }),
-        model_server: server.map(|state| Running { name: state.name, id: state.id, since: state.started_at, detail: state.detail }),
+        model_server: server.filter(|state| state.running).map(|state| Running {
+            name: state.name,
+            id: state.container.0,
+            since: state.started_at,
+            detail: match state.health {
+                inference::Health::Ready => "ready".to_owned(),
+                inference::Health::Loading => "loads its model".to_owned(),
+                inference::Health::NoAnswer(why) => format!("does not answer: {why}"),
+            },
+        }),
         endpoint: place.config.llm.endpoint.clone(),
     })
 }

@@ -20,7 +20,7 @@ pub async fn build_images(
 ) -> Result<Vec<(String, String)>, Error> {
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
     let provision = Provision::new(&engine, &config.engine, state.locks(), progress).allow_install(install);
-    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::IMAGE.to_owned()];
+    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned()];
     let names = if names.is_empty() { &needed[..] } else { names };
     let mut built = Vec::new();
     for name in names {

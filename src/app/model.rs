@@ -6,21 +6,65 @@ use super::Error;
 use super::bench::Bench;
 use crate::event::ProgressSink;
 use crate::event::Secret;
+use crate::inference;
+use crate::inference::ModelServer;
+use crate::inference::Paths;
 use crate::llm::Client;
 use crate::llm::Endpoint;
+use crate::llm::Options;
 use crate::llm::Probed;
 
-/// Gets a model that answers: the endpoint where one is named, else our own server.
+/// How long a server of our own may take to say what it serves, once it answers at all.
+const OWN_PROBE: Duration = Duration::from_secs(30);
+
+/// A model that answers.
+pub(super) struct Found {
+    pub(super) client: Client,
+    pub(super) probed: Probed,
+    /// The server is ours: what we ask of it costs nobody anything.
+    pub(super) is_own: bool,
+    /// What a person should know about this model.
+    pub(super) note: Option<String>,
+}
+
+/// Gets a model that answers: the endpoint where one is named, else a server of our own.
 pub(super) async fn connect(
     bench: &Bench,
     key: Option<Secret>,
-    _progress: &ProgressSink,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Found, Error> {
+    let options = &bench.config.llm;
+    if let Some(endpoint) = &options.endpoint {
+        let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
+        let (client, probed) = probe(endpoint, key, options, options.probe_timeout(), cancel).await?;
+        return Ok(Found { client, probed, is_own: false, note: None });
+    }
+    let server = &bench.config.inference;
+    let paths = paths(bench);
+    let provision = bench.provision(progress);
+    let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::Engine) };
+    let model = async { inference::resolve(server, &paths, progress, cancel).await.map_err(Error::Inference) };
+    let (image, model) = tokio::try_join!(image, model)?;
+    let note = model.note.clone();
+    let serving =
+        ModelServer::new(&bench.engine, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+    let (client, probed) = probe(serving.endpoint, Some(serving.key), options, OWN_PROBE, cancel).await?;
+    Ok(Found { client, probed, is_own: true, note })
+}
+
+pub(super) fn paths(bench: &Bench) -> Paths {
+    Paths::new(bench.state.root())
+}
+
+async fn probe(
+    endpoint: Endpoint,
+    key: Option<Secret>,
+    options: &Options,
+    within: Duration,
     cancel: &CancellationToken,
 ) -> Result<(Client, Probed), Error> {
-    let options = &bench.config.llm;
-    let endpoint = options.endpoint.clone().unwrap_or_default();
-    let endpoint = Endpoint::parse(&endpoint).map_err(|error| Error::Model(error.into()))?;
     let client = Client::new(endpoint, key, options.clone()).map_err(Error::Model)?;
-    let probed = client.probe(cancel, Duration::from_secs(10)).await.map_err(Error::Model)?;
+    let probed = client.probe(cancel, within).await.map_err(Error::Model)?;
     Ok((client, probed))
 }

@@ -52,7 +52,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let provision = Provision::new(&engine, &place.config.engine, place.state.locks(), &progress).allow_install(true);
     let mut images = vec![place.config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned())];
     if place.config.llm.endpoint.is_none() {
-        images.push(place.config.inference.image.clone().unwrap_or_else(|| crate::inference::IMAGE.to_owned()));
+        images.push(place.config.inference.image_name().to_owned());
     }
     for image in images {
         provision.ensure(&image, cancel).await.map_err(Error::Engine)?;

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use std::time::Instant;
 
 use super::Asker;
@@ -33,6 +34,9 @@ use crate::tools::Pipeline;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
+
+/// How long the model may read the fixed beginning ahead of time.
+const WARM_UP: Duration = Duration::from_secs(120);
 
 /// Where and how a use case runs.
 #[derive(Clone)]
@@ -121,20 +125,35 @@ pub(super) async fn sit_down(
         let spec = bench.spec(&progress, cancel).await?;
         bench.sandbox(&spec, Some(recorder.session()), recorder.sink(), cancel).await
     };
-    let find_model = model::connect(&bench, place.api_key.clone(), &progress, cancel);
+    let mut catalogue = Catalogue::new(&config.tools);
+    if let Some(only) = only {
+        catalogue = catalogue.only(only);
+    }
+    let find_model = async {
+        let found = model::connect(&bench, place.api_key.clone(), &progress, cancel).await?;
+        let prompt = first_prompt(&catalogue, &found.probed);
+        if found.is_own
+            && let Err(error) = found.client.warm(&prompt, cancel, WARM_UP).await
+        {
+            // It only saves time, and the first request will say what is wrong.
+            tracing::debug!(%error, "the model could not read ahead");
+        }
+        Ok::<_, Error>((found, prompt))
+    };
     let (made, found) = tokio::join!(make_box, find_model);
     let (sandbox, started) = match made {
         Ok(made) => made,
         Err(error) => return Err(failed(error)),
     };
-    let (client, probed) = match found {
+    let (found, prompt) = match found {
         Ok(found) => found,
         Err(error) => {
             sandbox.close().await;
             return Err(failed(error));
         }
     };
-    for warning in started.warnings {
+    let model::Found { client, probed, note, .. } = found;
+    for warning in started.warnings.into_iter().chain(note) {
         recorder.warn(warning);
     }
     let image = config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned());
@@ -145,11 +164,6 @@ pub(super) async fn sit_down(
         tools: probed.tools,
         reason: probed.reason.clone(),
     });
-    let mut catalogue = Catalogue::new(&config.tools);
-    if let Some(only) = only {
-        catalogue = catalogue.only(only);
-    }
-    let prompt = first_prompt(&catalogue, &probed);
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let pipeline = Pipeline::new(
         catalogue,

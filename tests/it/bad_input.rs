@@ -116,7 +116,14 @@ fn tasks_and_words_that_mean_nothing_are_refused() {
     run(&mut env.podbay(&["fix"])).expect(2).says(&["`fix` is neither a command nor a folder", "podbay run \"fix"]);
     run(&mut env.podbay(&["run"])).expect(2).says(&["--help"]);
     run(&mut env.podbay(&["run", "x", "--api-key", "k"])).expect(2).says(&["--api-key-env"]);
-    for wrong in [["--memory", "lots"], ["--cpus", "many"], ["--max-turns", "0"], ["--timeout", "soon"], ["--no-such-flag", "x"], ["--deny", "rm -rf"]] {
+    for wrong in [
+        ["--memory", "lots"],
+        ["--cpus", "many"],
+        ["--max-turns", "0"],
+        ["--timeout", "soon"],
+        ["--no-such-flag", "x"],
+        ["--deny", "rm -rf"],
+    ] {
         for format in ["json", "jsonl"] {
             let done = run(env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]).args(wrong)).expect(2);
             let text = done.text();

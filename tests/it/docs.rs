@@ -86,7 +86,8 @@ fn check_page(path: &str, page: &str) {
     }
     let there = fs::read_to_string(&file).unwrap_or_default();
     if there != page {
-        let line = there.lines().zip(page.lines()).position(|(old, new)| old != new).unwrap_or(there.lines().count().min(page.lines().count()));
+        let line =
+            there.lines().zip(page.lines()).position(|(old, new)| old != new).unwrap_or(there.lines().count().min(page.lines().count()));
         let (old, new) = (there.lines().nth(line).unwrap_or_default(), page.lines().nth(line).unwrap_or_default());
         panic!("{path} is out of date from line {} on; PODBAY_BLESS=1 cargo test writes it anew\n  has: {old}\n  now: {new}", line + 1);
     }

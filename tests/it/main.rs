@@ -1,4 +1,3 @@
-
 #![expect(clippy::disallowed_methods, reason = "tests run our own program, and others to compare with")]
 //! The whole path, without an engine and (in `docker/`) with one.
 mod bad_input;

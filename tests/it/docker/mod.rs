@@ -1,8 +1,8 @@
 //! What only a real engine can show.
 
-mod inference;
 mod bad_days;
 mod call;
+mod inference;
 mod killed;
 mod limits;
 mod provision;

@@ -11,8 +11,8 @@ use portable_pty::PtySize;
 use portable_pty::native_pty_system;
 
 use super::test_box::TestBox;
-use crate::support::guest::marker;
 use crate::support::guest::is_running;
+use crate::support::guest::marker;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;

@@ -62,7 +62,13 @@ fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
         assert_eq!((facts.uid(), facts.gid()), (OWNER, OWNER), "{name}");
     }
     let requests = model.requests();
-    let results: Vec<&str> = requests[3]["messages"].as_array().expect("messages").iter().filter(|message| message["role"] == "tool").filter_map(|message| message["content"].as_str()).collect();
+    let results: Vec<&str> = requests[3]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .filter_map(|message| message["content"].as_str())
+        .collect();
     assert_eq!(results, ["created made/by.txt (4 bytes)", "1000\n", "1\tone\n2\ttwo\n"]);
     model.assert_append_only();
     env.assert_no_container();
