@@ -59,17 +59,16 @@ pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> Stri
 }
 
 /// Returns the words for the model when a limit is reached.
-pub(super) fn last_word(kind: LimitKind) -> String {
-    let what = match kind {
-        LimitKind::Turns => "number of answers",
-        LimitKind::Time => "time",
-        LimitKind::Tokens => "number of tokens",
-        LimitKind::Cost => "cost",
-        LimitKind::Stuck | LimitKind::Context => "effort",
+pub(super) fn last_word(kind: LimitKind, task: &str) -> String {
+    // A small model forgets what it was asked; the task once more makes its last words an answer. Tried on the smallest one: a longer
+    // preface makes it repeat the preface.
+    let end = task.floor_char_boundary(2000);
+    let why = match kind {
+        LimitKind::Time => "The time for this task is over. ",
+        LimitKind::Tokens | LimitKind::Cost => "The budget of this task is used up. ",
+        LimitKind::Turns | LimitKind::Stuck | LimitKind::Context => "",
     };
-    format!(
-        "Note from Podbay: the {what} allowed for this task is used up and no tool can be called any more. Answer now in a few sentences: what was done, what was found, what is missing."
-    )
+    format!("{why}No tool can be called any more. Answer now, in a few sentences, from what you have read: {}", &task[..end])
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Agent {
                 Next::Failed(failure) => return outcome(task, RunStatus::Failed, None, Some(failure)),
                 Next::Limit(kind) => {
                     self.emit(Kind::LimitReached { limit: kind, at_end: true });
-                    let failure = self.last_answer(&mut task, kind, interrupt).await;
+                    let failure = self.last_answer(&mut task, kind, text, interrupt).await;
                     let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
                     return outcome(task, status, Some(kind), failure);
                 }
@@ -212,13 +212,13 @@ impl Agent {
     }
 
     /// Lets the model say where things stand, without tools. That it fails now is no news worth an error of its own.
-    async fn last_answer(&mut self, task: &mut Task, kind: LimitKind, interrupt: &Interrupt) -> Option<Failure> {
+    async fn last_answer(&mut self, task: &mut Task, kind: LimitKind, text: &str, interrupt: &Interrupt) -> Option<Failure> {
         if kind == LimitKind::Context {
             // There is no room for another word; what was said last stands.
             return None;
         }
-        self.prompt.push(&Message::user(last_word(kind)));
-        let request = Request { no_tools: true, max_tokens: Some(1024), ..Request::default() };
+        self.prompt.push(&Message::user(last_word(kind, text)));
+        let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), ..Request::default() };
         match self.ask(task, &request, self.options.last_answer.duration(), interrupt).await {
             Ok(reply) => {
                 task.response = reply.text;
@@ -269,6 +269,12 @@ impl Agent {
         error.map_or(Ok(reply), Err)
     }
 
+    /// Returns how long a last answer may be: a few paragraphs, unless answers are to be shorter still.
+    fn last_answer_tokens(&self) -> u64 {
+        let set = self.client.options().max_output_tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        set.unwrap_or(1024).min(1024)
+    }
+
     fn time_left(&self, task: &Task) -> Duration {
         let most = self.client.options().request_timeout();
         match self.options.timeout.get() {
@@ -303,6 +309,8 @@ fn shown(update: Update) -> Option<Kind> {
         Update::Text(text) => Some(Kind::TextDelta { text }),
         Update::Thinking(text) => Some(Kind::ThinkingDelta { text }),
         Update::CallStarted { .. } => None,
+        // What is read in a moment needs no bar.
+        Update::Prefill { total, .. } if total < 1024 => None,
         Update::Prefill { done, total } => Some(Kind::Progress(Progress {
             task: "the model reads".to_owned(),
             done,

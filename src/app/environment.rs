@@ -51,7 +51,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
         (front.sink)(Kind::Warning { message }.into());
     }
     let model::Found { probed, note, .. } = found?;
-    for message in note {
+    if let Some(message) = note {
         (front.sink)(Kind::Warning { message }.into());
     }
     (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());

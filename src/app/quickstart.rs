@@ -15,6 +15,7 @@ use crate::engine::Provision;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::event::RunStatus;
+use crate::tools::Set;
 
 /// The example that quickstart works on, brought along in the program.
 const EXAMPLE: [(&str, &str); 4] = [
@@ -25,8 +26,7 @@ const EXAMPLE: [(&str, &str); 4] = [
 ];
 
 /// What the model is asked to do: small enough for the smallest model.
-const TASK: &str =
-    "List the files of this folder with list_directory. Then read README.md with read_file. Then say in one sentence what this project is.";
+const TASK: &str = r#"List the folder ".". Then read the file "README.md". Then answer: what is this project, in one sentence?"#;
 
 /// What quickstart did.
 pub struct Quickstart {
@@ -62,6 +62,11 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 4;
     place.config.agent.show_files = false;
+    place.config.agent.read_instructions = false;
+    place.config.tools.set = Set::Small;
+    // The same answer every time, and no long one.
+    place.config.llm.temperature = Some(0.0);
+    place.config.llm.max_output_tokens = Some(80);
     let mut session = None;
     let seat = Box::pin(sit_down(&place, Some(TASK), Some(&["list_directory", "read_file"]), front, &mut session)).await;
     let mut seat = match seat {

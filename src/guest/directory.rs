@@ -133,7 +133,7 @@ fn fault(path: &BytesPath, errno: Errno) -> Fault {
     let path = path.clone();
     match errno {
         Errno::EXDEV | Errno::ELOOP => Fault::Outside { path },
-        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new() },
+        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new(), beside: Vec::new() },
         Errno::ENOTDIR => Fault::NotDirectory { path },
         Errno::EACCES | Errno::EPERM => Fault::PermissionDenied { path },
         Errno::EAGAIN => Fault::Changed { path },

@@ -26,6 +26,9 @@ pub(crate) const MOUNT: &str = "/workspace";
 /// Most names looked at for a "did you mean".
 const MAX_NAMES: usize = 10_000;
 
+/// A folder with more names than this is not described by them.
+const MOST_BESIDE: usize = 12;
+
 /// The project's folder: the only door to its files.
 #[derive(Debug)]
 pub struct Root {
@@ -110,22 +113,25 @@ impl Root {
     /// Puts an error of the kernel about `path` into words the model can act on.
     pub(crate) fn fault(&self, path: &BytesPath, errno: Errno) -> Fault {
         match errno {
-            Errno::ENOENT => Fault::NotFound { path: path.clone(), similar: self.similar(path) },
+            Errno::ENOENT => {
+                let (similar, beside) = self.similar(path);
+                Fault::NotFound { path: path.clone(), similar, beside }
+            }
             other => fault(path, other),
         }
     }
 
     /// Names that stand where `path` leads to nothing and look like it: files of the same folder or, where that is what is
-    /// missing, folders beside it.
-    fn similar(&self, path: &BytesPath) -> Vec<BytesPath> {
-        let Ok(relative) = self.relative(path) else { return Vec::new() };
+    /// missing, folders beside it. Then some of all names there, where none looks like it.
+    fn similar(&self, path: &BytesPath) -> (Vec<BytesPath>, Vec<BytesPath>) {
+        let Ok(relative) = self.relative(path) else { return (Vec::new(), Vec::new()) };
         let mut missing = relative.as_bytes().strip_suffix(b"/").unwrap_or(relative.as_bytes());
         loop {
             let (parent, name) = split(missing);
             match self.beneath.open(parent, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow) {
                 Ok(fd) => return names_like(fd, parent, name),
                 Err(Errno::ENOENT) if !parent.is_empty() => missing = parent,
-                Err(_) => return Vec::new(),
+                Err(_) => return (Vec::new(), Vec::new()),
             }
         }
     }
@@ -183,7 +189,7 @@ pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
 pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
     let path = path.clone();
     match errno {
-        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new() },
+        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new(), beside: Vec::new() },
         Errno::EXDEV => Fault::Outside { path },
         Errno::ENOTDIR => Fault::NotDirectory { path },
         Errno::EISDIR => Fault::IsDirectory { path },
@@ -204,16 +210,26 @@ pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
     }
 }
 
-fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> Vec<BytesPath> {
-    let Ok(folder) = Dir::from_fd(folder) else { return Vec::new() };
+fn names_like(folder: OwnedFd, parent: &[u8], name: &[u8]) -> (Vec<BytesPath>, Vec<BytesPath>) {
+    let Ok(folder) = Dir::from_fd(folder) else { return (Vec::new(), Vec::new()) };
     let mut similar = SimilarNames::to(name);
+    let mut all: Vec<Vec<u8>> = Vec::new();
     for entry in folder.into_iter().take(MAX_NAMES).flatten() {
         let candidate = entry.file_name().to_bytes();
         if candidate != b"." && candidate != b".." {
             similar.offer(candidate);
+            if !candidate.starts_with(b".") {
+                all.push(candidate.to_vec());
+            }
         }
     }
-    similar.best().into_iter().map(|found| BytesPath::from_bytes(join(parent, &found))).collect()
+    all.sort();
+    let whole =
+        |names: Vec<Vec<u8>>| -> Vec<BytesPath> { names.into_iter().map(|found| BytesPath::from_bytes(join(parent, &found))).collect() };
+    let similar = whole(similar.best());
+    // A few names are a hint; a whole folder would be a listing that nobody asked for.
+    let beside = if similar.is_empty() && all.len() <= MOST_BESIDE { whole(all) } else { Vec::new() };
+    (similar, beside)
 }
 
 impl AsFd for Root {

@@ -210,11 +210,13 @@ fn filled(field: &str, value: String) -> Result<String, String> {
     if value.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(value) }
 }
 
-/// Takes the default where nothing is given and the bound where more is asked for; zero and less are mistakes.
+/// Takes the default where nothing is given and the bound where more is asked for.
 fn bounded(field: &str, given: Option<i64>, default: u32, most: u32) -> Result<u32, String> {
     match given {
         None => Ok(default.min(most)),
-        Some(value) if value < 1 && !(field == "context" && value == 0) => Err(format!("`{field}` must be at least 1, not {value}")),
+        // Models that count from 0, or mean "all" by it.
+        Some(0) => Ok(default.min(most)),
+        Some(value) if value < 0 => Err(format!("`{field}` cannot be negative, as {value} is")),
         Some(value) => Ok(u32::try_from(value).unwrap_or(most).min(most)),
     }
 }

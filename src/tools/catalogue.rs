@@ -51,7 +51,11 @@ impl Catalogue {
             Set::Small => tool.smallest_set == Set::Small,
             Set::Standard | Set::Full => true,
         };
-        Self { tools: table(options).into_iter().filter(wanted).collect(), options: options.clone() }
+        let mut tools: Vec<Tool> = table(options).into_iter().filter(wanted).collect();
+        if options.set == Set::Small {
+            tools.iter_mut().for_each(Tool::make_small);
+        }
+        Self { tools, options: options.clone() }
     }
 
     /// Keeps only the named tools; used where a task needs few.
@@ -114,6 +118,24 @@ impl Catalogue {
 }
 
 impl Tool {
+    /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
+    fn make_small(&mut self) {
+        let (kept, required): (&[&str], &[&str]) = match self.name {
+            "read_file" => (&["path", "offset", "limit"], &["path"]),
+            "edit_file" => (&["path", "old_string", "new_string", "replace_all"], &["path", "old_string", "new_string"]),
+            "write_file" => (&["path", "content"], &["path", "content"]),
+            "list_directory" => (&["path", "recursive"], &[]),
+            "grep" => (&["pattern", "path", "glob"], &["pattern"]),
+            "bash" => (&["command", "timeout_seconds"], &["command"]),
+            _ => return,
+        };
+        if let Some(properties) = self.parameters["properties"].as_object_mut() {
+            properties.retain(|name, _| kept.contains(&name.as_str()));
+        }
+        self.parameters["required"] = json!(required);
+        self.schema = Schema::new(&self.parameters);
+    }
+
     /// Returns arguments that would be right, to learn from.
     fn example(&self) -> &'static str {
         match self.name {

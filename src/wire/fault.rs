@@ -10,11 +10,13 @@ use super::BytesPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum Fault {
-    #[error("{path}: no such file or directory{}", hint(.similar))]
+    #[error("{path}: no such file or directory{}", hint(.similar, .beside))]
     NotFound {
         path: BytesPath,
         /// Names in the same folder that look alike.
         similar: Vec<BytesPath>,
+        /// Some of the names that are there, where none looks alike.
+        beside: Vec<BytesPath>,
     },
     #[error("{path}: leads outside of /workspace; only paths inside the project can be used here")]
     Outside { path: BytesPath },
@@ -69,12 +71,13 @@ pub enum Fault {
     BoxEnded { problem: String },
 }
 
-fn hint(similar: &[BytesPath]) -> String {
-    if similar.is_empty() {
-        return String::new();
+fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
+    let names = |paths: &[BytesPath], between: &str| paths.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(between);
+    match (similar, beside) {
+        ([], []) => String::new(),
+        ([], beside) => format!("; there are {}", names(beside, ", ")),
+        (similar, _) => format!("; did you mean {}?", names(similar, " or ")),
     }
-    let names: Vec<String> = similar.iter().map(BytesPath::to_text).collect();
-    format!("; did you mean {}?", names.join(" or "))
 }
 
 fn places(lines: &[u64]) -> String {

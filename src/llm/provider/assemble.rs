@@ -135,16 +135,7 @@ impl Assembler {
     /// Returns what there is at an interrupt; calls that were under way are left out.
     pub(in crate::llm) fn interrupted(self) -> Reply {
         let (text, raw) = match self.reading {
-            Reading::Json { .. } => {
-                // What was shown is what the person knows of; the raw half of a JSON text would only teach the model to write halves.
-                let mut text = String::new();
-                Reader::default().feed(&self.text, |seen| {
-                    if let Seen::Text(more) = seen {
-                        text.push_str(&more);
-                    }
-                });
-                (text, None)
-            }
+            Reading::Json { .. } => (begun_answer(&self.text), None),
             _ => (self.text, None),
         };
         Reply {
@@ -178,7 +169,17 @@ impl Assembler {
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
                 Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
-                Parsed::Faulty(problem) => reply.fault = Some(problem),
+                Parsed::Faulty(problem) => {
+                    // An answer that only ran out of tokens is an answer, as far as it goes.
+                    let begun = if self.finish == Some(Finish::Length) { begun_answer(&self.text) } else { String::new() };
+                    if begun.is_empty() {
+                        reply.fault = Some(problem);
+                    } else {
+                        reply.text = begun;
+                        reply.finish = Finish::Length;
+                        return Ok(reply);
+                    }
+                }
             }
             reply.raw = Some(self.text);
         } else {
@@ -188,6 +189,18 @@ impl Assembler {
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)
     }
+}
+
+/// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only
+/// teach the model to write halves.
+fn begun_answer(json: &str) -> String {
+    let mut text = String::new();
+    Reader::default().feed(json, |seen| {
+        if let Seen::Text(more) = seen {
+            text.push_str(&more);
+        }
+    });
+    text
 }
 
 fn bound(what: &'static str, n_bytes: usize) -> Result<(), Error> {
