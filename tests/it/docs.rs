@@ -11,6 +11,9 @@ use std::process::Command;
 
 use podbay::config;
 use podbay::config::Config;
+use podbay::wire::frame;
+use podbay::wire::message::ToGuest;
+use podbay::wire::message::ToHost;
 
 #[test]
 fn the_page_of_settings_is_what_the_program_knows() {
@@ -53,6 +56,29 @@ fn every_test_that_the_security_page_names_exists() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(n_named > 20, "only {n_named} names of tests were found");
+}
+
+#[test]
+fn every_example_of_the_protocol_page_reads_back() {
+    let page = fs::read_to_string(root().join("docs/protocol.md")).expect("the page");
+    let mut sender = None;
+    let mut n_examples = 0;
+    for line in page.lines() {
+        match line.strip_prefix("```") {
+            Some(language) => sender = language.strip_prefix("json ").map(str::to_owned),
+            None if sender.is_some() => {
+                n_examples += 1;
+                let again = match sender.as_deref() {
+                    Some("host") => frame::decode::<ToGuest>(line.as_bytes()).and_then(|message| frame::encode(&message)),
+                    _ => frame::decode::<ToHost>(line.as_bytes()).and_then(|message| frame::encode(&message)),
+                };
+                let again = again.unwrap_or_else(|error| panic!("{line}: {:?}", error));
+                assert_eq!(String::from_utf8_lossy(&again), line);
+            }
+            None => {}
+        }
+    }
+    assert!(n_examples > 10, "only {n_examples} examples were found");
 }
 
 #[test]
