@@ -30,8 +30,8 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
     ];
     let (kind, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LimitKind::Turns, 0.0));
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
-    // With few turns the note would come before anything was done, so the last turn with tools is early enough.
-    let near = if kind == LimitKind::Turns { near.max(1.0 - 1.0 / f64::from(options.max_turns.max(1))) } else { near };
+    // With few turns the share is passed only when they are over; the last turn with tools is the latest that can still be used.
+    let near = if kind == LimitKind::Turns { near.min(1.0 - 1.0 / f64::from(options.max_turns.max(1))) } else { near };
     if share >= 1.0 {
         Standing::Over(kind)
     } else if share > 0.0 && share >= near - 1e-9 {
@@ -49,7 +49,10 @@ fn share(spent: f64, limit: f64) -> f64 {
 /// Returns the words for the model when a limit is near.
 pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> String {
     let left = match kind {
-        LimitKind::Turns => format!("{} more answers with tools", options.max_turns.saturating_sub(spent.turns)),
+        LimitKind::Turns => match options.max_turns.saturating_sub(spent.turns) {
+            1 => "this answer and one without tools".to_owned(),
+            n => format!("{n} more answers with tools"),
+        },
         LimitKind::Time => format!("about {} s", options.timeout.get().saturating_sub(spent.time.as_secs())),
         _ => format!("{} tokens", options.max_tokens.saturating_sub(spent.usage.total())),
     };
@@ -86,11 +89,20 @@ mod tests {
     fn the_limit_that_is_closest_counts() {
         check(0, 0, 0, Standing::Good);
         check(10, 50, 100, Standing::Good);
+        check(16, 0, 0, Standing::Good);
+        check(17, 0, 0, Standing::Near(LimitKind::Turns));
         check(19, 0, 0, Standing::Near(LimitKind::Turns));
         check(3, 85, 0, Standing::Near(LimitKind::Time));
         check(3, 10, 900, Standing::Near(LimitKind::Tokens));
         check(20, 0, 900, Standing::Over(LimitKind::Turns));
         check(1, 10, 1200, Standing::Over(LimitKind::Tokens));
+    }
+
+    #[test]
+    fn few_turns_are_near_their_end_before_it() {
+        let standing = |turns, max_turns| standing(&Spent { turns, ..Spent::default() }, &Options { max_turns, ..Options::default() });
+        assert_eq!([0, 1, 2].map(|turns| standing(turns, 2)), [Standing::Good, Standing::Near(LimitKind::Turns), Standing::Over(LimitKind::Turns)]);
+        assert_eq!([0, 1].map(|turns| standing(turns, 1)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::tools::PipelineError;
 
 /// Carries out the calls of one answer: neighbours that change nothing at once, all others alone and in order.
 ///
-/// The results come in the order of the calls. Once one was cancelled or the person left, the rest is not begun.
+/// The results come in the order of the calls. Once one was cancelled, the person left or `step` comes cancelled, the rest is not begun.
 pub(super) async fn carry_out(
     pipeline: &Pipeline,
     calls: &[ToolCall],
@@ -26,13 +26,18 @@ pub(super) async fn carry_out(
         let rest = &calls[results.len()..];
         let together = rest.iter().take_while(|call| pipeline.is_read_only(call)).count().max(1);
         let cancel = step();
-        let group = futures::stream::iter(&rest[..together]).map(|call| pipeline.run(call, &cancel)).buffered(parallel.max(1));
-        results.extend(group.try_collect::<Vec<_>>().await?);
+        if cancel.is_cancelled() {
+            results.push(not_begun());
+            continue;
+        }
+        // Collected first: as a lazy stream they would keep the whole run from moving between threads.
+        let group: Vec<_> = rest[..together].iter().map(|call| pipeline.run(call, &cancel)).collect();
+        results.extend(futures::stream::iter(group).buffered(parallel.max(1)).try_collect::<Vec<_>>().await?);
     }
     Ok(results)
 }
 
 fn not_begun() -> Finished {
-    let text = "not carried out: the call before it was cancelled".to_owned();
+    let text = "not carried out: what was under way was cancelled".to_owned();
     Finished { status: CallStatus::Cancelled, text, read_only: true, quit: false, changed: None }
 }

@@ -37,6 +37,13 @@ impl Interrupt {
         }
     }
 
+    /// Ends the step under way, as a press would, without being one.
+    pub(super) fn end_step(&self) {
+        if let Some(step) = &self.state.lock().expect("nothing panics while it holds this lock").step {
+            step.cancel();
+        }
+    }
+
     /// Ends the run with whatever is under way.
     pub fn end(&self) {
         self.run.cancel();

@@ -1,4 +1,6 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -29,7 +31,9 @@ use crate::llm::Prompt;
 use crate::llm::Reply;
 use crate::llm::Request;
 use crate::llm::Update;
+use crate::tools::Finished;
 use crate::tools::Pipeline;
+use crate::tools::PipelineError;
 use crate::wire::BytesPath;
 
 /// One conversation with a model that has tools.
@@ -140,6 +144,16 @@ impl Agent {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }
+        if !reply.calls.is_empty() {
+            task.n_misunderstood = 0;
+            task.n_silent = 0;
+            let next = self.calls(task, &reply.calls, interrupt).await;
+            // Every call has its result first: servers refuse a conversation in which one is missing.
+            if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
+                self.prompt.push(&Message::user(fault));
+            }
+            return next;
+        }
         if let Some(fault) = reply.fault {
             task.n_misunderstood += 1;
             if task.n_misunderstood >= self.options.misunderstandings {
@@ -148,12 +162,7 @@ impl Agent {
             self.prompt.push(&Message::user(fault));
             return Next::GoOn;
         }
-        if reply.calls.is_empty() {
-            return self.answered(task, &reply);
-        }
-        task.n_misunderstood = 0;
-        task.n_silent = 0;
-        self.calls(task, &reply.calls, interrupt).await
+        self.answered(task, &reply)
     }
 
     fn answered(&mut self, task: &mut Task, reply: &Reply) -> Next {
@@ -174,8 +183,7 @@ impl Agent {
     }
 
     async fn calls(&mut self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Next {
-        let pipeline = Arc::clone(&self.pipeline);
-        let results = match carry_out(&pipeline, calls, self.parallel, || interrupt.step()).await {
+        let results = match self.carry_out_in_time(task, calls, interrupt).await {
             Ok(results) => results,
             Err(error) => return Next::Failed(Failure::Sandbox(error)),
         };
@@ -209,6 +217,31 @@ impl Agent {
             return Next::Done(RunStatus::Interrupted);
         }
         Next::GoOn
+    }
+
+    /// Carries out the calls, and cancels what is under way when the time of the task is up: a command must not outlive it.
+    async fn carry_out_in_time(&self, task: &Task, calls: &[ToolCall], interrupt: &Interrupt) -> Result<Vec<Finished>, PipelineError> {
+        let is_late = AtomicBool::new(false);
+        let step = || {
+            let step = interrupt.step();
+            if is_late.load(Ordering::Relaxed) {
+                step.cancel();
+            }
+            step
+        };
+        let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, self.parallel, step));
+        let left = match self.options.timeout.get() {
+            0 => return work.await,
+            seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()),
+        };
+        match tokio::time::timeout(left, &mut work).await {
+            Ok(results) => results,
+            Err(_elapsed) => {
+                is_late.store(true, Ordering::Relaxed);
+                interrupt.end_step();
+                work.await
+            }
+        }
     }
 
     /// Lets the model say where things stand, without tools. That it fails now is no news worth an error of its own.
@@ -245,12 +278,16 @@ impl Agent {
         let outcome = self.client.stream(&self.prompt, request, &mut show, &cancel, within).await;
         interrupt.idle();
         task.spent.turns += 1;
-        let (reply, error) = match outcome {
+        let (mut reply, error) = match outcome {
             Ok(reply) => (reply, None),
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
+        if interrupted || request.no_tools {
+            // They will not be carried out, and a conversation in which a call has no result is refused.
+            reply.calls.clear();
+        }
         let usage = if reply.usage.total() == 0 { estimate(&self.prompt, &reply) } else { reply.usage };
         if error.is_none() || !reply.text.is_empty() {
             task.spent.usage += usage;

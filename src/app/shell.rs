@@ -15,6 +15,7 @@ use crate::sandbox::link::OpenCall;
 use crate::wire::BytesPath;
 use crate::wire::End;
 use crate::wire::Exec;
+use crate::wire::Fault;
 use crate::wire::Limit;
 use crate::wire::Output;
 use crate::wire::Terminal;
@@ -124,6 +125,13 @@ impl Shell {
                     End::Running { .. } => super::exit_code::DONE,
                 };
                 ShellUpdate::Ended { code, note }
+            }
+            // As a shell would end.
+            Some(CallUpdate::Done(Output::Fault(fault @ Fault::NotFound { .. }))) => {
+                ShellUpdate::Ended { code: 127, note: Some(fault.to_string()) }
+            }
+            Some(CallUpdate::Done(Output::Fault(fault @ Fault::PermissionDenied { .. }))) => {
+                ShellUpdate::Ended { code: 126, note: Some(fault.to_string()) }
             }
             Some(CallUpdate::Done(Output::Fault(fault))) => ShellUpdate::Failed { problem: fault.to_string() },
             Some(CallUpdate::Done(_)) => {

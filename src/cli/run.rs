@@ -114,12 +114,10 @@ fn task(args: &RunArgs) -> Result<String, app::Error> {
         .map_err(|_| app::Error::usage("the task on the standard input is not UTF-8", "convert it, for example with iconv"))
 }
 
-/// Prints the result in the form that was asked for.
+/// Prints the result in the form that was asked for; an error is for people too, whatever a script reads.
 fn print(report: &Report, format: OutputFormat, terminal: &Terminal) {
     print_json(report, format);
-    if let Some(error) = &report.error
-        && format == OutputFormat::Text
-    {
+    if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
     }
 }

@@ -119,6 +119,9 @@ fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> 
     let name =
         String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
     let problem = match (stage, errno) {
+        // Kept apart from other failures: shells have exit codes of their own for these two.
+        (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new() },
+        (Stage::Execute, Errno::EACCES) => return Fault::PermissionDenied { path: name.as_ref().into() },
         (Stage::Fork, Errno::EAGAIN) => {
             let limit = session.cgroup.n_processes().map_or(String::new(), |limit| format!(" (limit {limit})"));
             format!("the sandbox has no free process{limit}; end background processes first")
@@ -126,8 +129,6 @@ fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> 
         (Stage::Fork | Stage::Order, errno) => errno.desc().to_owned(),
         (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
         (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
-        (Stage::Execute, Errno::ENOENT) => format!("`{name}` was not found"),
-        (Stage::Execute, Errno::EACCES) => format!("`{name}` may not be executed"),
         (Stage::Execute, Errno::E2BIG) => "its arguments are too long".to_owned(),
         (Stage::Execute, errno) => format!("`{name}`: {}", errno.desc()),
     };

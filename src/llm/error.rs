@@ -29,6 +29,8 @@ pub enum Error {
     },
     #[error("the model did not finish its answer within {}", Span(*.after))]
     Timeout { after: Duration },
+    #[error("the model server at {endpoint} did not answer within {}", Span(*.after))]
+    NoAnswer { endpoint: String, after: Duration },
     #[error("the model server sent nothing for {}", Span(*.after))]
     IdleTimeout { after: Duration },
     #[error("the model server answered with status {code}: {message}")]
@@ -106,6 +108,7 @@ impl Error {
             }
             Self::Connection { .. } => "the server may have crashed or run out of memory; `podbay logs` shows its last words".to_owned(),
             Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
+            Self::NoAnswer { .. } => "is it a model server, and is it well? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
             Self::IdleTimeout { .. } => "is the server busy or stuck? A slow machine needs a larger `llm.idle_timeout_s`".to_owned(),
             Self::Status { code: 404, .. } => "is the address right? It usually ends in `/v1`; `--model NAME` chooses the model".to_owned(),
             Self::Status { code: 429, .. } => "the server limits how often it may be asked; wait a little".to_owned(),

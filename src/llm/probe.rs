@@ -58,6 +58,14 @@ pub enum Server {
 impl Client {
     /// Asks the server what it is, within `timeout`; waits for its model to load within the same time.
     pub async fn probe(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
+        self.ask_what_it_is(cancel, timeout).await.map_err(|error| match error {
+            // No answer was begun that more time could finish.
+            Error::Timeout { after } => Error::NoAnswer { endpoint: self.inner().shown_endpoint.clone(), after },
+            other => other,
+        })
+    }
+
+    async fn ask_what_it_is(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
         let begun = Instant::now();
         let limits = Limits { cancel, until: begun.checked_add(timeout), deadline: timeout };
         let props = loop {

@@ -141,11 +141,9 @@ impl<O: Write, E: Write> Plain<O, E> {
             }
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
             Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::bounded(message, 20)))),
-            Kind::RunFinished { status, turns, tool_calls, usage, limit, error, duration_ms, .. } => {
+            // The error is not shown here: whoever began the run says it once, with its cause and its remedy.
+            Kind::RunFinished { status, turns, tool_calls, usage, limit, duration_ms, .. } => {
                 self.end_message(None, false)?;
-                if let Some(error) = error {
-                    self.note(&paint.bad(&format!("error: {}", call::bounded(error, 20))))?;
-                }
                 let status = run_word(*status, *limit);
                 let sum = format!(
                     "{status}: {}, {}, {}, {}",

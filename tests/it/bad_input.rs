@@ -28,6 +28,7 @@ fn fails(make: &dyn Fn(&str) -> Command, code: i32, words: &str) {
     let all = format!("{} {}", error["message"], error["causes"]);
     assert!(all.contains(words), "`{words}` is missing: {all}");
     assert!(!error["hints"].as_array().expect("a list").is_empty(), "no remedy: {error}");
+    assert_eq!(done.stderr.matches("error:").count(), 1, "{}", done.stderr);
 
     let done = run(&mut make("text")).expect(code);
     assert_eq!(done.text(), "", "data only on the standard output");

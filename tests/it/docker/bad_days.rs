@@ -54,7 +54,7 @@ fn an_endpoint_that_is_no_use_is_said_with_a_remedy() {
     no_model(&env, &endpoint(Some(("200 OK", "text/html", "<!DOCTYPE html><h1>It works!</h1>"))), "a web page");
     no_model(&env, &endpoint(Some(("401 Unauthorized", "application/json", r#"{"error":{"message":"no key"}}"#))), "refused the key");
     no_model(&env, &endpoint(Some(("500 Internal Server Error", "text/plain", "oops"))), "status 500");
-    no_model(&env, &endpoint(None), "within 2 s");
+    no_model(&env, &endpoint(None), "did not answer within 2 s");
     env.assert_no_container();
 }
 

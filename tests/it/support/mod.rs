@@ -1,8 +1,10 @@
 //! What several tests need.
 
+pub(crate) mod desk;
 pub(crate) mod guest;
 pub(crate) mod scripted_model;
 pub(crate) mod test_env;
 
+pub(crate) use desk::Desk;
 pub(crate) use scripted_model::ScriptedModel;
 pub(crate) use test_env::TestEnv;

@@ -1,0 +1,391 @@
+//! The loop: what the model says becomes calls, what came of them goes back, until an end.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use podbay::agent;
+use podbay::agent::Failure;
+use podbay::event::Answer;
+use podbay::event::CallStatus;
+use podbay::event::Kind;
+use podbay::event::LimitKind;
+use podbay::event::RunStatus;
+use podbay::event::Seconds;
+use podbay::policy;
+use podbay::policy::Mode;
+use podbay::sandbox;
+use podbay::sandbox::link::Link;
+use podbay::tools::Later;
+use podbay::tools::OnChunk;
+use podbay::tools::Workspace;
+use podbay::wire::Call;
+use podbay::wire::Output;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::Desk;
+use crate::support::ScriptedModel;
+use crate::support::desk::Wishes;
+use crate::support::guest::TestGuest;
+use crate::support::guest::is_running;
+use crate::support::guest::marker;
+
+async fn desk(model: ScriptedModel) -> Desk {
+    Desk::new(model.start().await, Wishes::default()).await
+}
+
+fn agent(options: agent::Options) -> Wishes {
+    Wishes { agent: options, ..Wishes::default() }
+}
+
+fn statuses(desk: &Desk) -> Vec<CallStatus> {
+    let status = |kind| if let Kind::CallFinished { status, .. } = kind { Some(status) } else { None };
+    desk.kinds().into_iter().filter_map(status).collect()
+}
+
+#[tokio::test]
+async fn an_answer_without_a_call_is_the_end() {
+    let desk = desk(ScriptedModel::new().says("Nothing to do.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns, outcome.tool_calls), (RunStatus::Completed, "Nothing to do.", 1, 0));
+    assert!(outcome.usage.total() > 0);
+}
+
+#[tokio::test]
+async fn calls_are_carried_out_in_both_ways_of_telling_tools() {
+    for constrained in [false, true] {
+        let model = ScriptedModel::new()
+            .calls("write_file", json!({"path": "a.txt", "content": "one\n"}))
+            .calls("bash", json!({"command": "cat a.txt; exit 3"}))
+            .says("Done.");
+        let desk = desk(if constrained { model.without_tools() } else { model }).await;
+        let outcome = desk.work("write").await;
+        assert_eq!((outcome.status, outcome.turns, outcome.tool_calls, outcome.n_succeeded), (RunStatus::Completed, 3, 2, 1));
+        assert_eq!(statuses(&desk), [CallStatus::Ok, CallStatus::Failed]);
+        assert_eq!(outcome.changed.iter().map(|(path, new)| (path.to_text(), *new)).collect::<Vec<_>>(), [("a.txt".to_owned(), true)]);
+        assert!(desk.model.requests()[2]["messages"].to_string().contains("one\\n[exit code 3]"), "constrained: {constrained}");
+        desk.model.assert_append_only();
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_call_becomes_a_result_the_model_can_act_on() {
+    let model = ScriptedModel::new()
+        .calls("fly", json!({}))
+        .raw_call("read_file", "{\"path\": ")
+        .calls("read_file", json!({}))
+        .calls("read_file", json!({"path": "a", "limit": 0}))
+        .calls("write_file", json!({"path": "a.txt"}))
+        .calls("bash", json!({"command": "ls", "colour": true}))
+        .calls("FileRead", json!({"file_path": "a.txt", "limit": "5"}))
+        .says("I give up.");
+    let desk = desk(model).await;
+    let outcome = desk.work("try").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 7));
+    let results = desk.results(7);
+    for (result, words) in results.iter().zip([
+        "there is no tool `fly`. The tools are: read_file",
+        "not valid JSON",
+        "`path` is missing",
+        "`limit` must be at least 1",
+        "`content` is missing",
+        "`colour` is not known",
+        "a.txt: no such file",
+    ]) {
+        assert!(result.contains(words), "`{words}` is missing: {result}");
+    }
+    assert_eq!(desk.reached(), ["read_file"], "only the last one was a call");
+    desk.model.assert_append_only();
+}
+
+/// Lets a reading call pass only once several are there, and notes when what changes something is alone.
+struct Gate {
+    link: Link,
+    inside: AtomicUsize,
+    together: AtomicUsize,
+}
+
+impl Workspace for Gate {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        Box::pin(async move {
+            let n = self.inside.fetch_add(1, Ordering::SeqCst) + 1;
+            self.together.fetch_max(n, Ordering::SeqCst);
+            if matches!(call, Call::ReadFile(_)) {
+                while self.together.load(Ordering::SeqCst) < 3 {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+            } else {
+                assert_eq!(n, 1, "what changes something runs alone");
+            }
+            let output = Workspace::call(&self.link, call, on_chunk, cancel, deadline).await;
+            self.inside.fetch_sub(1, Ordering::SeqCst);
+            output
+        })
+    }
+}
+
+#[tokio::test]
+async fn calls_that_only_read_run_together_and_the_others_in_order() {
+    let guest = TestGuest::start().await;
+    let gate = Gate { link: guest.link.clone(), inside: AtomicUsize::new(0), together: AtomicUsize::new(0) };
+    let read = |name: &str| ("read_file", json!({ "path": name }));
+    let write = |text: &str| ("bash", json!({"command": format!("echo {text} >> log")}));
+    let calls = [read("a"), read("b"), read("c"), write("first"), write("second"), read("log"), write("third")];
+    let model = ScriptedModel::new().calls_many(calls).says("Done.").start().await;
+    let desk = Desk::over(guest, Arc::new(gate), model, Wishes::default()).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 7));
+    let results = desk.results(1);
+    assert_eq!(results[5], "1\tfirst\n2\tsecond\n", "in the order of the calls");
+    assert!(results[0].starts_with("a: no such file") && results[2].starts_with("c: no such file"), "{results:?}");
+}
+
+#[tokio::test]
+async fn a_denied_call_never_reaches_the_guest() {
+    let write = |path: &str| ("write_file", json!({"path": path, "content": "x"}));
+    let cases = [
+        (Mode::Deny, vec![], write("a"), "mode deny only allows reading"),
+        (Mode::Auto, vec![], write(".env"), "protected"),
+        (Mode::Auto, vec![], ("read_file", json!({"path": ".ssh/id_rsa"})), "protected"),
+        (Mode::Auto, vec![], write(".git/hooks/pre-commit"), "protected"),
+        (Mode::Auto, vec!["write_file(src/**)".to_owned()], write("src/a/b.rs"), "the rule `write_file(src/**)` denies it"),
+        (Mode::Auto, vec!["bash(git push)".to_owned()], ("bash", json!({"command": "git push"})), "the rule `bash(git push)` denies it"),
+    ];
+    for (mode, deny, (tool, arguments), because) in cases {
+        let model = ScriptedModel::new().calls(tool, arguments).says("I was not allowed to.").start().await;
+        let wishes = Wishes { mode, policy: policy::Options { deny, ..policy::Options::default() }, ..Wishes::default() };
+        let desk = Desk::new(model, wishes).await;
+        let outcome = desk.work("try").await;
+        let told = desk.told(1);
+        assert!(told.starts_with("Denied:") && told.contains(because), "{told}");
+        assert_eq!(desk.reached(), Vec::<String>::new());
+        assert_eq!(statuses(&desk), [CallStatus::Denied]);
+        assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::CallStarted { .. })));
+        assert_eq!(outcome.denied.len(), 1);
+        let blocked = if tool == "read_file" { RunStatus::Completed } else { RunStatus::Blocked };
+        assert_eq!(outcome.status, blocked, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn a_person_is_asked_and_the_answer_holds() {
+    let bash = |command: &str| ("bash", json!({ "command": command }));
+    let calls = [bash("echo 1 >> ran"), bash("echo 2 >> ran"), bash("echo 3 >> ran"), bash("echo 4 >> ran")];
+    let model = ScriptedModel::new().calls_many(calls).says("Done.").start().await;
+    let answers = vec![Answer::Allow, Answer::Deny, Answer::AllowSession];
+    let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers, ..Wishes::default() }).await;
+    let outcome = desk.work("work").await;
+    assert_eq!(outcome.status, RunStatus::Completed);
+    assert_eq!(std::fs::read_to_string(desk.guest.path("ran")).expect("made"), "1\n3\n4\n");
+    let asked = desk.kinds().iter().filter(|kind| matches!(kind, Kind::PermissionAsked { .. })).count();
+    assert_eq!(asked, 3, "what was allowed for the session is not asked again");
+    assert!(desk.results(1)[1].contains("the person said no"), "{:?}", desk.results(1));
+}
+
+#[tokio::test]
+async fn a_person_who_leaves_ends_the_run() {
+    let bash = |command: &str| ("bash", json!({ "command": command }));
+    let model = ScriptedModel::new().calls_many([bash("echo 1 >> ran"), bash("echo 2 >> ran")]).start().await;
+    let desk = Desk::new(model, Wishes { mode: Mode::Ask, answers: vec![Answer::Quit], ..Wishes::default() }).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, desk.reached().len()), (RunStatus::Interrupted, 0));
+    assert_eq!(desk.model.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn how_a_run_ends_tells_what_was_denied() {
+    let write = |model: ScriptedModel, path: &str| model.calls("write_file", json!({"path": path, "content": "x"}));
+    for (deny_is_failure, expected) in [(false, RunStatus::Completed), (true, RunStatus::Blocked)] {
+        let model = write(write(ScriptedModel::new(), ".env"), "a").says("Done.").start().await;
+        let desk = Desk::new(model, agent(agent::Options { deny_is_failure, ..agent::Options::default() })).await;
+        assert_eq!(desk.work("write").await.status, expected, "something else was changed after the denial");
+    }
+    let desk = desk(write(write(ScriptedModel::new(), "a"), ".env").calls("read_file", json!({"path": "a"})).says("Done.")).await;
+    assert_eq!(desk.work("write").await.status, RunStatus::Blocked, "the last change was denied");
+}
+
+fn wrap_ups(desk: &Desk) -> Vec<usize> {
+    let requests = desk.model.requests();
+    (0..requests.len()).filter(|&n| desk.told(n).contains("the limit of this task is near")).collect()
+}
+
+#[tokio::test]
+async fn turns_end_softly() {
+    let mut model = ScriptedModel::new();
+    for n in 0..4 {
+        model = model.calls("bash", json!({"command": format!("echo {n}")}));
+    }
+    let model = model.says("I did four things.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 4, ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Turns)));
+    assert_eq!((outcome.response.as_str(), outcome.turns, outcome.tool_calls), ("I did four things.", 5, 4));
+    assert_eq!(wrap_ups(&desk), [3], "told once, before the last turn with tools");
+    assert!(desk.told(4).contains("no tool can be called any more"), "{}", desk.told(4));
+    let requests = desk.model.requests();
+    assert_eq!((&requests[3]["tool_choice"], &requests[4]["tool_choice"]), (&json!(null), &json!("none")));
+    assert_eq!(requests[4]["tools"], requests[0]["tools"], "the prefix stays");
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
+    let bash = json!({"command": "echo x >> ran"});
+    let model = ScriptedModel::new().calls("bash", bash.clone()).calls("bash", bash.clone()).calls("bash", bash).start().await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 2, ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Turns)));
+    assert_eq!(std::fs::read_to_string(desk.guest.path("ran")).expect("made"), "x\nx\n");
+    // A chat goes on after that; a call without a result would spoil its conversation.
+    assert_eq!(desk.work("go on").await.response, "DONE");
+}
+
+#[tokio::test]
+async fn tokens_and_time_are_limits_too() {
+    let bash = |model: ScriptedModel, command: &str| model.calls("bash", json!({ "command": command }));
+    let model = bash(bash(ScriptedModel::new(), "true"), "true").says("So far.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { max_tokens: 100, ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.limit, outcome.response.as_str()), (Some(LimitKind::Tokens), ""));
+    assert_eq!(outcome.tool_calls, 1, "the first answer took it all");
+
+    let model = bash(ScriptedModel::new(), "sleep 1.2").says("It took long.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { timeout: Seconds::new(1), ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Time)));
+    assert_eq!(outcome.response, "It took long.");
+}
+
+#[tokio::test]
+async fn a_model_that_answers_too_slowly_is_cut_off_at_the_time_limit() {
+    let model = ScriptedModel::new().drips(&"word ".repeat(1000), 5, Duration::from_millis(50)).says("Short.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { timeout: Seconds::new(1), ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit, outcome.failure.is_none()), (RunStatus::Limit, Some(LimitKind::Time), true));
+    assert_eq!(outcome.response, "Short.");
+}
+
+#[tokio::test]
+async fn a_call_does_not_outlive_the_time_limit() {
+    let time = marker();
+    let model = ScriptedModel::new().calls("bash", json!({"command": format!("sleep {time}")})).says("It hung.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { timeout: Seconds::new(1), ..agent::Options::default() })).await;
+    let outcome = desk.work("wait").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Time)));
+    assert!(!is_running(&time));
+}
+
+#[tokio::test]
+async fn a_full_window_is_a_limit_and_keeps_what_was_done() {
+    let model = ScriptedModel::new().says_and_calls("First I look.", "bash", json!({"command": "true"})).exceeds_context(9000, 8192).start().await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)));
+    assert!(outcome.failure.is_none() && outcome.tool_calls == 1);
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_asked_for_again_and_then_given_up() {
+    let desk = desk(ScriptedModel::new().says("").says(" \n").says("Here I am.")).await;
+    let outcome = desk.work("speak").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns), (RunStatus::Completed, "Here I am.", 3));
+    assert!(desk.told(1).contains("Your answer was empty"), "{}", desk.told(1));
+
+    let desk = self::desk(ScriptedModel::new().says("").says("").says("")).await;
+    let outcome = desk.work("speak").await;
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert!(matches!(outcome.failure, Some(Failure::Silent { count: 3 })), "{:?}", outcome.failure);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_fit_the_schema_is_asked_for_again_and_then_given_up() {
+    // A server that does not keep to the schema it was given, as some do.
+    let nonsense = |model: ScriptedModel| model.raw_sse("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"{\\\"tool\\\": \\\"bash\\\", \"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    let desk = desk(nonsense(ScriptedModel::new().without_tools()).says("Now I fit.")).await;
+    let outcome = desk.work("speak").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Now I fit."));
+
+    let desk = self::desk(nonsense(nonsense(nonsense(ScriptedModel::new().without_tools())))).await;
+    let outcome = desk.work("speak").await;
+    assert!(matches!(outcome.failure, Some(Failure::Misunderstood { count: 3, .. })), "{:?}", outcome.failure);
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn calls_beyond_what_one_answer_may_hold_are_dropped_and_said() {
+    let calls: Vec<_> = (0..70).map(|n| ("bash", json!({"command": format!("echo {n}")}))).collect();
+    let desk = desk(ScriptedModel::new().calls_many(calls).says("Done.")).await;
+    let outcome = desk.work("echo").await;
+    assert_eq!((outcome.status, outcome.tool_calls, desk.results(1).len()), (RunStatus::Completed, 64, 64));
+    assert!(desk.told(1).contains("the other 6 were dropped"), "{}", desk.told(1));
+}
+
+#[tokio::test]
+async fn a_press_ends_what_the_model_says() {
+    let desk = Arc::new(desk(ScriptedModel::new().drips(&"word ".repeat(1000), 5, Duration::from_millis(20))).await);
+    let working = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.work("speak").await }
+    });
+    while !desk.kinds().iter().any(|kind| matches!(kind, Kind::TextDelta { .. })) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    desk.interrupt.press();
+    let outcome = working.await.expect("no panic");
+    assert_eq!(outcome.status, RunStatus::Interrupted);
+    let spoken = desk.kinds().into_iter().find_map(|kind| match kind {
+        Kind::AssistantMessage { text, interrupted: true, .. } => Some(text),
+        _ => None,
+    });
+    assert!(spoken.expect("what was shown is kept").starts_with("word "));
+}
+
+#[tokio::test]
+async fn a_press_ends_the_call_and_what_follows_it_in_the_same_answer() {
+    let time = marker();
+    let calls = [("bash", json!({"command": format!("touch begun; sleep {time}")})), ("bash", json!({"command": "touch second"}))];
+    let desk = Arc::new(desk(ScriptedModel::new().calls_many(calls).says("Stopped.")).await);
+    let working = tokio::spawn({
+        let desk = Arc::clone(&desk);
+        async move { desk.work("wait").await }
+    });
+    desk.wait_for("begun").await;
+    desk.interrupt.press();
+    let outcome = working.await.expect("no panic");
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Stopped."));
+    let results = desk.results(1);
+    assert!(results[0].contains("cancelled") && results[1].contains("not carried out"), "{results:?}");
+    assert!(!is_running(&time) && !desk.guest.path("second").exists());
+}
+
+#[tokio::test]
+async fn long_output_is_kept_and_read_back_in_pages() {
+    let model = ScriptedModel::new().calls("bash", json!({"command": "seq 1 20000"})).start().await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    desk.work("count").await;
+    let result = desk.results(1).remove(0);
+    assert!(result.len() < 25_000 && result.starts_with("1\n2\n") && result.ends_with("20000\n"), "{}", result.len());
+    let id = result.split("artifact:").nth(1).and_then(|rest| rest.split('"').next()).expect("a way to the rest").to_owned();
+
+    let Desk { guest, .. } = &desk;
+    assert!(guest.path("absent").symlink_metadata().is_err());
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "seq 1 20000"}))
+        .calls("read_file", json!({"path": format!("artifact:{id}"), "offset": 10_000, "limit": 2}))
+        .calls("read_file", json!({"path": "artifact:nonsense"}))
+        .calls("read_file", json!({"path": "artifact:../../etc/passwd"}));
+    let desk = self::desk(model).await;
+    desk.work("count again").await;
+    let results = desk.results(4);
+    assert!(results[1].starts_with("10000\t10000\n10001\t10001\n") && results[1].contains("offset 10002"), "{}", results[1]);
+    assert!(results[2].contains("nonsense") && results[3].contains("letters, digits"), "{results:?}");
+    assert_eq!(desk.reached(), ["bash"], "artifacts are the host's");
+}

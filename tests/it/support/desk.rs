@@ -1,0 +1,199 @@
+//! An agent at work without an engine: the real loop, pipeline and guest, a scripted model.
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use podbay::agent;
+use podbay::agent::Agent;
+use podbay::agent::Interrupt;
+use podbay::agent::Outcome;
+use podbay::agent::system_prompt;
+use podbay::event::Answer;
+use podbay::event::Capability;
+use podbay::event::Event;
+use podbay::event::Kind;
+use podbay::event::SessionId;
+use podbay::event::Sink;
+use podbay::event::ToolCall;
+use podbay::llm;
+use podbay::llm::Client;
+use podbay::llm::Endpoint;
+use podbay::llm::Prompt;
+use podbay::llm::ToolSpec;
+use podbay::policy;
+use podbay::policy::Mode;
+use podbay::policy::Policy;
+use podbay::sandbox;
+use podbay::session;
+use podbay::session::Artifacts;
+use podbay::session::State;
+use podbay::tools;
+use podbay::tools::Asker;
+use podbay::tools::Catalogue;
+use podbay::tools::Later;
+use podbay::tools::OnChunk;
+use podbay::tools::Pipeline;
+use podbay::tools::Services;
+use podbay::tools::Workspace;
+use podbay::wire::Call;
+use podbay::wire::Output;
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::guest::PATIENCE;
+use super::guest::TestGuest;
+use super::scripted_model::Running;
+
+/// What a test may want otherwise.
+pub(crate) struct Wishes {
+    pub(crate) mode: Mode,
+    pub(crate) policy: policy::Options,
+    pub(crate) agent: agent::Options,
+    pub(crate) tools: tools::Options,
+    pub(crate) llm: llm::Options,
+    /// What the person says, one answer after the other; empty: nobody is there.
+    pub(crate) answers: Vec<Answer>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        let llm = llm::Options { retries: 0, ..llm::Options::default() };
+        Self { mode: Mode::Auto, policy: policy::Options::default(), agent: agent::Options::default(), tools: tools::Options::default(), llm, answers: Vec::new() }
+    }
+}
+
+pub(crate) struct Desk {
+    pub(crate) guest: TestGuest,
+    pub(crate) model: Running,
+    pub(crate) interrupt: Interrupt,
+    agent: tokio::sync::Mutex<Agent>,
+    events: Arc<Mutex<Vec<Event>>>,
+    reached: Arc<Mutex<Vec<String>>>,
+    _state: TempDir,
+}
+
+impl Desk {
+    pub(crate) async fn new(model: Running, wishes: Wishes) -> Self {
+        let guest = TestGuest::start().await;
+        let workspace = guest.link.clone();
+        Self::over(guest, Arc::new(workspace), model, wishes).await
+    }
+
+    /// Puts something of the test's own between the pipeline and the guest.
+    pub(crate) async fn over(guest: TestGuest, inner: Arc<dyn Workspace>, model: Running, wishes: Wishes) -> Self {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&events);
+        let sink: Sink = Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event));
+        let endpoint = Endpoint::parse(&model.endpoint()).expect("an address");
+        let client = Client::new(endpoint, None, wishes.llm.clone()).expect("a client");
+        let probed = client.probe(&CancellationToken::new(), PATIENCE).await.expect("answers");
+        let catalogue = Catalogue::new(&wishes.tools);
+        let spec = |tool: &tools::Tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() };
+        let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
+        let prompt = Prompt::new(&system_prompt(), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = State::open(&folder.path().join("state")).expect("a state folder");
+        let reached = Arc::<Mutex<Vec<String>>>::default();
+        let pipeline = Pipeline::new(
+            catalogue,
+            Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
+            Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
+            Arc::new(Kept(Artifacts::new(&state, &SessionId::random(), &session::Options::default()))),
+            Arc::new(Person(Mutex::new(wishes.answers))),
+            Arc::clone(&sink),
+            wishes.tools.clone(),
+        );
+        pipeline.set_window(probed.context);
+        let agent = Agent::new(client, prompt, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
+        Self { guest, model, interrupt: Interrupt::new(), agent: tokio::sync::Mutex::new(agent), events, reached, _state: folder }
+    }
+
+    /// Works on a task to its end.
+    pub(crate) async fn work(&self, task: &str) -> Outcome {
+        let mut agent = self.agent.lock().await;
+        tokio::time::timeout(PATIENCE, agent.run(task, &self.interrupt)).await.expect("ends")
+    }
+
+    /// Returns the kinds of all events so far.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.events.lock().expect("no test panics while it holds this").iter().map(|event| event.kind.clone()).collect()
+    }
+
+    /// Returns the calls that reached the guest, each by its tool's name.
+    pub(crate) fn reached(&self) -> Vec<String> {
+        self.reached.lock().expect("no test panics while it holds this").clone()
+    }
+
+    /// Returns the results that the model was told in its request `n`, from 0.
+    pub(crate) fn results(&self, n: usize) -> Vec<String> {
+        let requests = self.model.requests();
+        let messages = requests[n]["messages"].as_array().expect("messages");
+        let results = messages.iter().filter(|message| message["role"] == "tool");
+        results.filter_map(|message| message["content"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Returns the last message of request `n`, from 0: what the model was told then.
+    pub(crate) fn told(&self, n: usize) -> String {
+        let requests = self.model.requests();
+        let last = requests[n]["messages"].as_array().and_then(|messages| messages.last()).expect("messages");
+        last["content"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits for a file in the workspace.
+    pub(crate) async fn wait_for(&self, name: &str) {
+        let path = self.guest.path(name);
+        let found = async {
+            while !path.exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.expect("appears");
+    }
+}
+
+/// Notes what passes.
+struct Watched {
+    inner: Arc<dyn Workspace>,
+    reached: Arc<Mutex<Vec<String>>>,
+}
+
+impl Workspace for Watched {
+    fn call<'a>(&'a self, call: Call, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken, deadline: Duration) -> Later<'a, Result<Output, sandbox::Error>> {
+        let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
+        self.reached.lock().expect("no test panics while it holds this").push(name);
+        self.inner.call(call, on_chunk, cancel, deadline)
+    }
+}
+
+struct Kept(Artifacts);
+
+impl Services for Kept {
+    fn store_artifact(&self, call: &str, bytes: &[u8]) -> Option<String> {
+        self.0.store(call, bytes).ok().map(|stored| stored.id)
+    }
+
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String> {
+        self.0.page(id, offset, limit).map(|page| (page.text, page.next)).map_err(|error| error.to_string())
+    }
+}
+
+struct Person(Mutex<Vec<Answer>>);
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        let mut answers = self.0.lock().expect("no test panics while it holds this");
+        let answer = if answers.is_empty() { None } else { Some(answers.remove(0)) };
+        // A person who says nothing keeps everybody waiting.
+        Box::pin(async move {
+            match answer {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        true
+    }
+}
