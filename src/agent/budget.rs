@@ -101,7 +101,10 @@ mod tests {
     #[test]
     fn few_turns_are_near_their_end_before_it() {
         let standing = |turns, max_turns| standing(&Spent { turns, ..Spent::default() }, &Options { max_turns, ..Options::default() });
-        assert_eq!([0, 1, 2].map(|turns| standing(turns, 2)), [Standing::Good, Standing::Near(LimitKind::Turns), Standing::Over(LimitKind::Turns)]);
+        assert_eq!(
+            [0, 1, 2].map(|turns| standing(turns, 2)),
+            [Standing::Good, Standing::Near(LimitKind::Turns), Standing::Over(LimitKind::Turns)]
+        );
         assert_eq!([0, 1].map(|turns| standing(turns, 1)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
     }
 

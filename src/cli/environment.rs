@@ -43,7 +43,7 @@ fn ready(flags: &PlaceFlags) -> Result<Ready, app::Error> {
 
 pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
     let ready = ready(&flags)?;
-    let status = app::up(&ready.place, &ready.front).await?;
+    let status = Box::pin(app::up(&ready.place, &ready.front)).await?;
     ready.terminal.finish();
     print(&status);
     Ok(ready.signals.exit_code(exit_code::DONE))

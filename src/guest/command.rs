@@ -120,7 +120,7 @@ fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> 
         String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
     let problem = match (stage, errno) {
         // Kept apart from other failures: shells have exit codes of their own for these two.
-        (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new() },
+        (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new(), beside: Vec::new() },
         (Stage::Execute, Errno::EACCES) => return Fault::PermissionDenied { path: name.as_ref().into() },
         (Stage::Fork, Errno::EAGAIN) => {
             let limit = session.cgroup.n_processes().map_or(String::new(), |limit| format!(" (limit {limit})"));

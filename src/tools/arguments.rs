@@ -213,9 +213,8 @@ fn filled(field: &str, value: String) -> Result<String, String> {
 /// Takes the default where nothing is given and the bound where more is asked for.
 fn bounded(field: &str, given: Option<i64>, default: u32, most: u32) -> Result<u32, String> {
     match given {
-        None => Ok(default.min(most)),
-        // Models that count from 0, or mean "all" by it.
-        Some(0) => Ok(default.min(most)),
+        // Some models count from 0, or mean "all" by it.
+        None | Some(0) => Ok(default.min(most)),
         Some(value) if value < 0 => Err(format!("`{field}` cannot be negative, as {value} is")),
         Some(value) => Ok(u32::try_from(value).unwrap_or(most).min(most)),
     }

@@ -49,7 +49,10 @@ fn statuses(desk: &Desk) -> Vec<CallStatus> {
 async fn an_answer_without_a_call_is_the_end() {
     let desk = desk(ScriptedModel::new().says("Nothing to do.")).await;
     let outcome = desk.work("look").await;
-    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns, outcome.tool_calls), (RunStatus::Completed, "Nothing to do.", 1, 0));
+    assert_eq!(
+        (outcome.status, outcome.response.as_str(), outcome.turns, outcome.tool_calls),
+        (RunStatus::Completed, "Nothing to do.", 1, 0)
+    );
     assert!(outcome.usage.total() > 0);
 }
 
@@ -285,7 +288,8 @@ async fn a_call_does_not_outlive_the_time_limit() {
 
 #[tokio::test]
 async fn a_full_window_is_a_limit_and_keeps_what_was_done() {
-    let model = ScriptedModel::new().says_and_calls("First I look.", "bash", json!({"command": "true"})).exceeds_context(9000, 8192).start().await;
+    let model =
+        ScriptedModel::new().says_and_calls("First I look.", "bash", json!({"command": "true"})).exceeds_context(9000, 8192).start().await;
     let desk = Desk::new(model, Wishes::default()).await;
     let outcome = desk.work("work").await;
     assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)));
@@ -308,7 +312,9 @@ async fn an_empty_answer_is_asked_for_again_and_then_given_up() {
 #[tokio::test]
 async fn an_answer_that_does_not_fit_the_schema_is_asked_for_again_and_then_given_up() {
     // A server that does not keep to the schema it was given, as some do.
-    let nonsense = |model: ScriptedModel| model.raw_sse("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"{\\\"tool\\\": \\\"bash\\\", \"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    let nonsense = |model: ScriptedModel| {
+        model.raw_sse("data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"{\\\"tool\\\": \\\"bash\\\", \"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+    };
     let desk = desk(nonsense(ScriptedModel::new().without_tools()).says("Now I fit.")).await;
     let outcome = desk.work("speak").await;
     assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Now I fit."));

@@ -59,7 +59,14 @@ pub(crate) struct Wishes {
 impl Default for Wishes {
     fn default() -> Self {
         let llm = llm::Options { retries: 0, ..llm::Options::default() };
-        Self { mode: Mode::Auto, policy: policy::Options::default(), agent: agent::Options::default(), tools: tools::Options::default(), llm, answers: Vec::new() }
+        Self {
+            mode: Mode::Auto,
+            policy: policy::Options::default(),
+            agent: agent::Options::default(),
+            tools: tools::Options::default(),
+            llm,
+            answers: Vec::new(),
+        }
     }
 }
 
@@ -89,7 +96,11 @@ impl Desk {
         let client = Client::new(endpoint, None, wishes.llm.clone()).expect("a client");
         let probed = client.probe(&CancellationToken::new(), PATIENCE).await.expect("answers");
         let catalogue = Catalogue::new(&wishes.tools);
-        let spec = |tool: &tools::Tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() };
+        let spec = |tool: &tools::Tool| ToolSpec {
+            name: tool.name.to_owned(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        };
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
         let prompt = Prompt::new(&system_prompt(), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
         let folder = tempfile::tempdir().expect("a folder");
@@ -159,7 +170,13 @@ struct Watched {
 }
 
 impl Workspace for Watched {
-    fn call<'a>(&'a self, call: Call, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken, deadline: Duration) -> Later<'a, Result<Output, sandbox::Error>> {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
         let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
         self.reached.lock().expect("no test panics while it holds this").push(name);
         self.inner.call(call, on_chunk, cancel, deadline)
