@@ -71,7 +71,7 @@ impl Engine {
         };
         let (docker, version, info) = match outcome {
             Ok(Ok(found)) => found,
-            Ok(Err(source)) => return Err(explain(&address, source)),
+            Ok(Err(source)) => return Err(explain(&address, source, within)),
             Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
         };
         let api = version.api_version.unwrap_or_default();
@@ -112,7 +112,7 @@ fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Dock
         Ok(_) => {}
         Err(source) => return Err(unreachable(address, source)),
     }
-    Docker::connect_with_socket(text, timeout.as_secs(), bollard::API_DEFAULT_VERSION).map_err(|source| explain(address, source))
+    Docker::connect_with_socket(text, timeout.as_secs(), bollard::API_DEFAULT_VERSION).map_err(|source| explain(address, source, timeout))
 }
 
 async fn open_tcp(host: &str, port: u16, certificates: Option<&Path>, address: &Address, timeout: Duration) -> Result<Docker, Error> {
@@ -135,7 +135,7 @@ fn unreachable(address: &Address, source: std::io::Error) -> Error {
 }
 
 /// Finds out why the first request failed.
-fn explain(address: &Address, source: bollard::errors::Error) -> Error {
+fn explain(address: &Address, source: bollard::errors::Error, within: Duration) -> Error {
     use bollard::errors::Error as Cause;
     let text = address.to_string();
     match source {
@@ -144,7 +144,7 @@ fn explain(address: &Address, source: bollard::errors::Error) -> Error {
         Cause::DockerResponseServerError { status_code: 400, message } if message.contains("API") || message.contains("version") => {
             Error::TooOld { address: text, found: message, needed: "1.41" }
         }
-        Cause::RequestTimeoutError => Error::NoAnswer { doing: format!("say its version (at {text})"), within: Duration::from_secs(10) },
+        Cause::RequestTimeoutError => Error::NoAnswer { doing: format!("say its version (at {text})"), within },
         other if matches!(address, Address::Tcp { certificates: Some(_), .. }) && format!("{other:?}").contains("ertificate") => {
             Error::Tls { address: text, source: Box::new(other) }
         }

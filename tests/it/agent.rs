@@ -79,7 +79,7 @@ async fn what_is_no_call_becomes_a_result_the_model_can_act_on() {
         .calls("fly", json!({}))
         .raw_call("read_file", "{\"path\": ")
         .calls("read_file", json!({}))
-        .calls("read_file", json!({"path": "a", "limit": 0}))
+        .calls("read_file", json!({"path": "a", "limit": -1}))
         .calls("write_file", json!({"path": "a.txt"}))
         .calls("bash", json!({"command": "ls", "colour": true}))
         .calls("FileRead", json!({"file_path": "a.txt", "limit": "5"}))
@@ -92,7 +92,7 @@ async fn what_is_no_call_becomes_a_result_the_model_can_act_on() {
         "there is no tool `fly`. The tools are: read_file",
         "not valid JSON",
         "`path` is missing",
-        "`limit` must be at least 1",
+        "`limit` cannot be negative",
         "`content` is missing",
         "`colour` is not known",
         "a.txt: no such file",
@@ -232,7 +232,7 @@ async fn turns_end_softly() {
     assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Turns)));
     assert_eq!((outcome.response.as_str(), outcome.turns, outcome.tool_calls), ("I did four things.", 5, 4));
     assert_eq!(wrap_ups(&desk), [3], "told once, before the last turn with tools");
-    assert!(desk.told(4).contains("no tool can be called any more"), "{}", desk.told(4));
+    assert!(desk.told(4).contains("No tool can be called any more"), "{}", desk.told(4));
     let requests = desk.model.requests();
     assert_eq!((&requests[3]["tool_choice"], &requests[4]["tool_choice"]), (&json!(null), &json!("none")));
     assert_eq!(requests[4]["tools"], requests[0]["tools"], "the prefix stays");

@@ -302,7 +302,7 @@ async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
 async fn a_program_that_is_not_there_is_named() {
     let guest = TestGuest::start().await;
     let output = guest.call(Call::Exec(exec(&["no-such-program"])), &mut Vec::new()).await.expect("answers");
-    assert_eq!(output, Output::Fault(Fault::NotFound { path: "no-such-program".into(), similar: Vec::new() }));
+    assert_eq!(output, Output::Fault(Fault::NotFound { path: "no-such-program".into(), similar: Vec::new(), beside: Vec::new() }));
     let long = Call::Bash(bash(&"x".repeat(130_000)));
     let output = guest.call(long, &mut Vec::new()).await.expect("answers");
     assert!(matches!(&output, Output::Fault(Fault::Invalid { field, .. }) if field == "command"), "{output:?}");
