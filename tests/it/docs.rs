@@ -72,7 +72,7 @@ fn every_example_of_the_protocol_page_reads_back() {
                     Some("host") => frame::decode::<ToGuest>(line.as_bytes()).and_then(|message| frame::encode(&message)),
                     _ => frame::decode::<ToHost>(line.as_bytes()).and_then(|message| frame::encode(&message)),
                 };
-                let again = again.unwrap_or_else(|error| panic!("{line}: {:?}", error));
+                let again = again.unwrap_or_else(|error| panic!("{line}: {error:?}"));
                 assert_eq!(String::from_utf8_lossy(&again), line);
             }
             None => {}
