@@ -2,10 +2,15 @@
 
 mod bad_days;
 mod call;
+mod disk_full;
 mod inference;
 mod killed;
+mod leftovers;
 mod limits;
+mod lost;
+mod mounts;
 mod provision;
+mod second;
 mod sh;
 mod stopping;
 mod task;

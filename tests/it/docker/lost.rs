@@ -1,0 +1,102 @@
+//! A box that ends under us is made anew; the model is told, and nothing stays.
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+#[test]
+fn a_removed_box_is_made_anew_and_the_model_told() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch /tmp/here; touch begun; sleep 60"}))
+        .calls("bash", json!({"command": "ls /tmp/here; echo again"}))
+        .says("It went on.")
+        .start_blocking();
+    let started = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    docker(&["rm", "--force", &env.container()]);
+    let result = started.wait().expect(0).json();
+    assert_eq!(result["response"], "It went on.");
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("the sandbox was ended") && told.contains("A new one takes its place"), "{told}");
+    let again = requests[2]["messages"].to_string();
+    assert!(again.contains("again") && again.contains("No such file"), "{again}");
+    let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
+    assert!(shown.contains("the sandbox ended"), "{shown}");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_box_that_keeps_ending_is_given_up() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun1; sleep 60"}))
+        .calls("bash", json!({"command": "touch begun2; sleep 60"}))
+        .calls("bash", json!({"command": "touch begun3"}))
+        .start_blocking();
+    let mut command = env.task(&model, &["wait"]);
+    let started = start(command.env("PODBAY_SANDBOX_RESTARTS", "1"));
+    for name in ["begun1", "begun2"] {
+        env.wait_for(name);
+        docker(&["kill", &env.container()]);
+    }
+    let result = started.wait().expect(5).json();
+    assert_eq!((&result["status"], &result["error"]["kind"]), (&json!("failed"), &json!("sandbox")));
+    assert!(result["error"].to_string().contains("ended 2 times within ten minutes"), "{}", result["error"]);
+    assert!(!env.path("begun3").exists());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_paused_box_outlives_its_controller_only_until_the_next_look() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; sleep 60"})).start_blocking();
+    let started = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    let container = env.container();
+    docker(&["pause", &container]);
+    started.signal(Signal::SIGKILL);
+    started.wait();
+    assert_eq!(env.containers(), [container]);
+    run(&mut env.podbay(&["gc"])).expect(0);
+    env.assert_no_container();
+}
+
+/// Runs a command that attacks what runs it, then an ordinary one; returns what the model was told of both.
+fn attack(env: &TestBox, command: &str) -> (String, String) {
+    let model = ScriptedModel::new()
+        .calls("bash", json!({ "command": command, "timeout_seconds": 3 }))
+        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["attack"])).expect(0).json();
+    assert_eq!(result["status"], "completed");
+    let requests = model.requests();
+    let told = |n: usize| {
+        requests[n]["messages"].as_array().and_then(|all| all.last()).expect("messages")["content"].as_str().expect("text").to_owned()
+    };
+    env.assert_no_container();
+    (told(1), told(2))
+}
+
+#[test]
+fn a_command_that_kills_everything_loses_its_box_and_no_more() {
+    let Some(env) = TestBox::new() else { return };
+    let (first, second) = attack(&env, "kill -9 -1; sleep 30");
+    assert!(first.contains("killed from inside the sandbox"), "{first}");
+    assert_eq!(second, "42\n");
+}
+
+#[test]
+fn a_command_that_stops_everything_does_not_stop_us() {
+    let Some(env) = TestBox::new() else { return };
+    let (first, second) = attack(&env, "kill -STOP -1; sleep 30");
+    assert!(first.contains("sandbox was ended") || first.contains("longer than the limit"), "{first}");
+    assert_eq!(second, "42\n");
+}

@@ -1,0 +1,87 @@
+//! What the box sees of the project and of its image, and what it cannot get at.
+
+use std::path::Path;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::test_env::run;
+
+#[test]
+fn git_cannot_be_written_or_moved_and_the_rest_can() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".git/HEAD", "ref: refs/heads/main\n");
+    env.write(".git/hooks/sample", "");
+    env.write("normal/file", "old\n");
+    let script = r"
+        echo x > .git/hooks/pre-commit; echo x >> .git/HEAD; rm -rf .git; rmdir .git/hooks
+        mv .git away; mkdir -p other; mv .git other/
+        cat .git/HEAD
+        echo new > normal/file && mv normal moved && echo done
+    ";
+    let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
+    assert_eq!(done.text(), "ref: refs/heads/main\ndone\n");
+    assert!(done.stderr.contains("Read-only file system") && done.stderr.contains("Device or resource busy"), "{}", done.stderr);
+    assert_eq!(env.read(".git/HEAD"), "ref: refs/heads/main\n");
+    assert!(env.path(".git/hooks/sample").exists() && !env.path(".git/hooks/pre-commit").exists());
+    assert_eq!(env.read("moved/file"), "new\n");
+
+    // A worktree has a file in its place.
+    let env = TestBox::new().expect("as before");
+    env.write(".git", "gitdir: /somewhere\n");
+    let script = "echo gitdir: /evil > .git; mv .git away; rm .git; ls";
+    let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
+    assert_eq!((done.text().as_str(), env.read(".git").as_str()), ("", "gitdir: /somewhere\n"));
+}
+
+/// An image made for one test.
+struct Image(String);
+
+impl Image {
+    fn new(env: &TestBox, lines: &str) -> Self {
+        let name = format!("podbay-test:{}", env.key());
+        let folder = env.beside("image");
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("Dockerfile"), format!("FROM podbay/workspace\n{lines}\n")).expect("written");
+        docker(&["build", "--quiet", "--tag", &name, folder.to_str().expect("is text")]);
+        Self(name)
+    }
+}
+
+impl Drop for Image {
+    fn drop(&mut self) {
+        docker(&["rmi", "--force", &self.0]);
+    }
+}
+
+#[test]
+fn volumes_of_an_image_are_covered() {
+    let Some(env) = TestBox::new() else { return };
+    let image = Image::new(&env, "ENV LD_PRELOAD=/evil.so TOOL=kept\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534");
+    let script = "stat -f -c %T /data /srv/more; touch /data/x /srv/more/x && echo written; id -u; echo $LD_PRELOAD $TOOL";
+    let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0);
+    assert_eq!(done.text(), "tmpfs\ntmpfs\nwritten\n1000\nkept\n", "{}", done.stderr);
+    env.assert_no_container();
+}
+
+#[test]
+fn an_image_that_would_make_folders_in_the_project_is_refused() {
+    let Some(env) = TestBox::new() else { return };
+    let image = Image::new(&env, "VOLUME /workspace/data");
+    run(&mut env.here(&["call", "--image", &image.0, "list_directory", "{}"])).expect(5).says(&["a volume at /workspace/data", "hint:"]);
+    assert_eq!(std::fs::read_dir(env.project()).expect("a folder").count(), 0);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_link_in_the_project_leads_nowhere_outside() {
+    let Some(env) = TestBox::new() else { return };
+    let canary = env.beside("canary");
+    std::fs::write(&canary, "host secret\n").expect("written");
+    std::os::unix::fs::symlink(&canary, env.path("link")).expect("linked");
+    std::os::unix::fs::symlink(Path::new(".."), env.path("up")).expect("linked");
+    let link = run(&mut env.here(&["call", "read_file", r#"{"path":"link"}"#])).expect(1).text();
+    let up = run(&mut env.here(&["call", "read_file", r#"{"path":"up/canary"}"#])).expect(1).text();
+    assert!(!format!("{link}{up}").contains("host secret") && up.contains("outside"), "{link}{up}");
+    let text = run(&mut env.here(&["sh", "--", "sh", "-c", "cat link up/canary 2>&1; ls ../workspace"])).expect(0).text();
+    assert!(!text.contains("host secret"), "{text}");
+}

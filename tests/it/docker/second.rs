@@ -1,0 +1,96 @@
+//! One live controller per project, and the box of `podbay up` that others may join.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::scripted_model::Running;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+#[test]
+fn a_second_controller_is_refused_and_told_who_is_there() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; sleep 60"})).start_blocking();
+    let first = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    let who = format!("process {}", first.pid());
+    let second = run(&mut env.task(&model, &["me too"])).expect(5).json();
+    assert!(second["error"].to_string().contains(&who), "{}", second["error"]);
+    run(&mut env.here(&["call", "list_directory", "{}"])).expect(5).says(&[&who, "hint:"]);
+    run(&mut env.here(&["sh", "--", "true"])).expect(125).says(&[&who]);
+    assert_eq!(env.containers().len(), 1);
+    first.signal(Signal::SIGTERM);
+    first.wait().expect(143);
+    run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
+}
+
+fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
+    let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
+    run(command.arg(model.endpoint()).args(arguments)).expect(0);
+}
+
+#[test]
+fn the_box_of_up_is_shared_until_down() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "cat /tmp/shared; touch begun; while ! test -e go; do sleep 0.05; done"}))
+        .says("Done.")
+        .start_blocking();
+    up(&env, &model, &[]);
+    let container = env.container();
+    up(&env, &model, &[]);
+    assert_eq!(env.container(), container, "one of the same making stays");
+    run(&mut env.here(&["sh", "--", "sh", "-c", "echo from sh > /tmp/shared"])).expect(0);
+
+    // A run holds the project, and the others join beside it.
+    let task = start(&mut env.task(&model, &["share"]));
+    env.wait_for("begun");
+    let text = run(&mut env.here(&["call", "bash", r#"{"command":"cat /tmp/shared"}"#])).expect(0).text();
+    assert_eq!(text, "from sh\n");
+    run(&mut env.here(&["sh", "--", "touch", "go"])).expect(0);
+    task.wait().expect(0);
+    assert!(model.requests()[1]["messages"].to_string().contains("from sh"));
+
+    let status = run(&mut env.here(&["status", "--json"])).expect(0).json();
+    assert_eq!(status["environment"]["id"], container.as_str());
+    up(&env, &model, &["--memory", "300m"]);
+    assert_ne!(env.container(), container, "one of another making is replaced");
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+    run(&mut env.here(&["down"])).expect(0);
+}
+
+#[test]
+fn an_environment_that_nobody_uses_ends_by_itself() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
+    run(command.arg(model.endpoint()).env("PODBAY_SANDBOX_LEASE", "3s")).expect(0);
+    // Used for longer than the lease, it stays.
+    run(env.here(&["sh", "--", "sleep", "6"]).env("PODBAY_SANDBOX_LEASE", "3s")).expect(0);
+    assert_eq!(env.containers().len(), 1);
+    assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "{:?}", env.containers());
+}
+
+#[test]
+fn a_controller_that_is_killed_in_a_shared_box_leaves_no_process_there() {
+    let Some(env) = TestBox::new() else { return };
+    let time = crate::support::guest::marker();
+    let model =
+        ScriptedModel::new().calls("bash", json!({"command": format!("touch begun; setsid sleep {time} & sleep {time}")})).start_blocking();
+    up(&env, &model, &[]);
+    let task = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    task.signal(Signal::SIGKILL);
+    task.wait();
+    assert!(within(Duration::from_secs(5), || !crate::support::guest::is_running(&time)));
+    assert_eq!(env.containers().len(), 1, "the environment itself stays");
+    run(&mut env.here(&["sh", "--", "true"])).expect(0);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
