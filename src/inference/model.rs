@@ -46,7 +46,7 @@ pub struct Model {
     pub note: Option<String>,
 }
 
-/// One model that has a name, as `podbay models list` shows it.
+/// One model that has a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedModel {
     pub entry: &'static Entry,

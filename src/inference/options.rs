@@ -11,7 +11,7 @@ pub const DEFAULT_IMAGE: &str = "podbay/llama-server";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Path of a GGUF file, or a name that `podbay models list` shows. Not set: the small model that proves the set-up.
+    /// Path of a GGUF file, or the name of a model that Podbay knows (`smollm2-135m`). Not set: the small model that proves the set-up.
     pub model: Option<String>,
     /// Tokens the model sees at once. Not set: what the model was made for, at most 32,768, and less where memory is short.
     pub context: Option<u32>,

@@ -103,9 +103,7 @@ impl Error {
             Self::Http(http::Error::InvalidEndpoint { .. }) => "give an address such as `--endpoint http://127.0.0.1:7474/v1`".to_owned(),
             Self::Http(_) | Self::Cancelled | Self::BrokenOff { .. } => return None,
             Self::KeyOverPlainHttp { .. } => "use an https address, or a server on this machine, or leave the key out".to_owned(),
-            Self::Unreachable { .. } => {
-                "is the model server running? `podbay doctor` checks it; `--endpoint URL` names another one".to_owned()
-            }
+            Self::Unreachable { .. } => "is the model server running? try `curl URL/models`; `--endpoint URL` names another one".to_owned(),
             Self::Connection { .. } => "the server may have crashed or run out of memory; `podbay logs` shows its last words".to_owned(),
             Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
             Self::NoAnswer { .. } => "is it a model server, and is it well? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
@@ -123,7 +121,7 @@ impl Error {
                 "use `/compact`, a new session, or a server with a larger context (`inference.context`)".to_owned()
             }
             Self::TooLarge { .. } | Self::Protocol { .. } => {
-                "is this an OpenAI-compatible server? `podbay doctor --model` tries it".to_owned()
+                "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned()
             }
             Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `llm.probe_timeout_s`".to_owned(),
         };

@@ -108,6 +108,8 @@ impl Pipeline {
                 return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
             }
         };
+        // The person's time to think is not the call's.
+        let begun = Instant::now();
         // What is about to happen is on disk before it happens.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
         let show = |bytes: &[u8]| {
