@@ -30,8 +30,8 @@ pub enum Error {
     Inference(#[source] inference::Error),
     #[error("the model could not be had")]
     Model(#[source] llm::Error),
-    #[error("{0}")]
-    Agent(#[source] agent::Failure),
+    #[error(transparent)]
+    Agent(agent::Failure),
     #[error("cannot {doing}")]
     Io {
         doing: String,

@@ -49,4 +49,5 @@ pub use provision::Provision;
 pub use stream::Attached;
 pub use sweep::Leftover;
 pub use sweep::Swept;
+pub use volume::Content;
 pub use volume::VolumeFile;

@@ -23,8 +23,27 @@ pub struct VolumeFile {
     pub mode: u32,
     pub uid: u64,
     pub gid: u64,
-    /// `None` makes a folder.
-    pub content: Option<bytes::Bytes>,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug)]
+pub enum Content {
+    Folder,
+    Bytes(bytes::Bytes),
+    /// Another name of a file that comes before this one.
+    Link(String),
+}
+
+impl VolumeFile {
+    /// Makes a program of root's that others can run and not read.
+    pub fn program(path: &str, content: Vec<u8>) -> Self {
+        Self { path: path.to_owned(), mode: 0o711, uid: 0, gid: 0, content: Content::Bytes(content.into()) }
+    }
+
+    /// Makes another name for a file that comes before it.
+    pub fn link(path: &str, to: &str) -> Self {
+        Self { path: path.to_owned(), mode: 0o711, uid: 0, gid: 0, content: Content::Link(to.to_owned()) }
+    }
 }
 
 impl Engine {
@@ -87,14 +106,22 @@ fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
         header.set_uid(file.uid);
         header.set_gid(file.gid);
         let path = if file.path.is_empty() { "./" } else { &file.path };
-        if let Some(content) = &file.content {
-            header.set_entry_type(tar::EntryType::Regular);
-            header.set_size(content.len() as u64);
-            archive.append_data(&mut header, path, content.as_ref())?;
-        } else {
-            header.set_entry_type(tar::EntryType::Directory);
-            header.set_size(0);
-            archive.append_data(&mut header, path, std::io::empty())?;
+        match &file.content {
+            Content::Bytes(content) => {
+                header.set_entry_type(tar::EntryType::Regular);
+                header.set_size(content.len() as u64);
+                archive.append_data(&mut header, path, content.as_ref())?;
+            }
+            Content::Link(to) => {
+                header.set_entry_type(tar::EntryType::Link);
+                header.set_size(0);
+                archive.append_link(&mut header, path, to)?;
+            }
+            Content::Folder => {
+                header.set_entry_type(tar::EntryType::Directory);
+                header.set_size(0);
+                archive.append_data(&mut header, path, std::io::empty())?;
+            }
         }
     }
     archive.into_inner().map(bytes::Bytes::from)

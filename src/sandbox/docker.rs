@@ -12,6 +12,7 @@ use crate::engine::Attached;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::event::InstanceId;
 use crate::guest;
 use crate::wire::message::Facts;
 
@@ -20,6 +21,9 @@ pub const DEFAULT_IMAGE: &str = "podbay/workspace";
 
 /// Most names of `/workspace` that both sides compare.
 const NAMES: usize = 256;
+
+/// How often the guest's volume is filled for one start, before something else must be wrong.
+const MOST_FILLS: u32 = 3;
 
 /// One container with a guest that answers.
 pub(super) struct Running {
@@ -38,14 +42,16 @@ pub(super) async fn start(
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
-    let name = format!("podbay-workspace-{}", labels.instance.as_ref().map_or("unnamed", |instance| instance.as_str()));
-    let mut filled = false;
+    let mut n_filled = 0;
     if !engine.volume_exists(&guest_volume_name(), cancel).await.map_err(Error::engine("look for the guest program"))? {
         guest_volume::fill(engine, spec, cancel).await?;
-        filled = true;
+        n_filled = 1;
     }
     loop {
-        let container = spec.container(name.clone(), labels.clone());
+        // A name of its own each time: the engine gives the last one's free only some time after that has ended.
+        let instance = InstanceId::random();
+        let name = format!("podbay-workspace-{instance}");
+        let container = spec.container(name, Labels { instance: Some(instance), ..labels.clone() });
         let id = engine.create(&container, cancel).await.map_err(|error| not_created(error, spec))?;
         match run(engine, spec, &id, within, cancel).await {
             Ok(running) => return Ok(running),
@@ -54,13 +60,14 @@ pub(super) async fn start(
                 if let Err(left) = engine.remove(&id).await {
                     tracing::warn!(%left, "a container that did not start could not be removed");
                 }
-                // The volume of a controller that was killed while filling it exists and is empty.
+                // The volume of a controller that was killed while filling it exists and is empty; so does one that the engine made for
+                // this box because `podbay gc` had just removed it.
                 let absent = matches!(&error, Error::Engine { source, .. } if source.to_string().contains("no such file or directory"));
-                if !absent || filled {
+                if !absent || n_filled == MOST_FILLS {
                     return Err(error);
                 }
                 guest_volume::fill(engine, spec, cancel).await?;
-                filled = true;
+                n_filled += 1;
             }
         }
     }

@@ -1,17 +1,23 @@
-use bytes::Bytes;
+use std::time::Duration;
+use std::time::Instant;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Spec;
+use crate::engine;
 use crate::engine::ContainerSpec;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::Leftover;
 use crate::engine::Mount;
 use crate::engine::Owner;
 use crate::engine::Role;
 use crate::engine::VolumeFile;
-use crate::event::InstanceId;
 use crate::guest;
+
+/// How long another controller may take to fill the volume.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns the name of the volume that holds this build's guest.
 pub fn guest_volume_name() -> String {
@@ -33,18 +39,39 @@ pub(super) async fn fill(engine: &Engine, spec: &Spec, cancel: &CancellationToke
     let failed = Error::engine("bring the guest program into the sandbox");
     let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
     let filler = filler(spec, labels);
-    let files = [VolumeFile { path: "podbay".to_owned(), mode: 0o711, uid: 0, gid: 0, content: Some(Bytes::from(program)) }];
+    // The name appears last, when the file behind it is whole: a box never starts from half a program.
+    let files = [VolumeFile::program("podbay.new", program), VolumeFile::link("podbay", "podbay.new")];
     let exchange = async {
-        // One that exists without its content was left by a controller that ended in the middle.
-        engine.remove_volume(&volume, cancel).await?;
+        // One without our label was made by the engine for a box that found none.
+        let ours = |leftover: &Leftover| matches!(leftover, Leftover::Volume { name, .. } if *name == volume);
+        if !engine.volumes(cancel).await?.iter().any(ours) {
+            engine.remove_volume(&volume, cancel).await?;
+        }
         engine.create_volume(&volume, &Labels::new(Role::Guest), cancel).await?;
         engine.fill_volume(&volume, &filler, &files, cancel).await
     };
-    exchange.await.map_err(failed)
+    match exchange.await {
+        Err(error) if error.is_conflict() => wait_for_other(engine, &filler.name, cancel).await.map_err(failed),
+        other => other.map_err(failed),
+    }
 }
 
+/// Waits while another controller fills the volume. Whether it succeeded is seen when a box starts.
+async fn wait_for_other(engine: &Engine, filler: &str, cancel: &CancellationToken) -> Result<(), engine::Error> {
+    let begun = Instant::now();
+    while let Some(state) = engine.state(filler, cancel).await? {
+        let is_gone = state.labels.and_then(|labels| labels.owner).is_none_or(|owner| owner.is_gone());
+        if is_gone || begun.elapsed() > PATIENCE {
+            return engine.remove(&state.id).await;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+/// The filler's name is the lock: of several controllers that find no volume, the engine lets one make it.
 fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
-    let mut filler = spec.container(format!("podbay-filler-{}", InstanceId::random()), labels);
+    let mut filler = spec.container(format!("podbay-filler-{}", guest::build_id()), labels);
     filler.mounts = Vec::<Mount>::new();
     filler.tmpfs = Vec::new();
     filler.readonly_paths.retain(|path| !path.starts_with("/workspace"));

@@ -42,9 +42,16 @@ struct Inner {
     state: Mutex<State>,
 }
 
+/// What the model is told of a box that takes the place of another one.
+const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
+
 #[derive(Default)]
 struct State {
     running: Option<Running>,
+    /// Counts the boxes; tells whose end a late error speaks of.
+    n_boxes: u32,
+    /// The end of the box that is or was running has been told.
+    told: bool,
     ends: VecDeque<Instant>,
     last_reason: String,
     closed: bool,
@@ -58,6 +65,14 @@ pub struct Started {
     pub duration: Duration,
     /// Whether it is the box of `podbay up`.
     pub joined: bool,
+}
+
+/// A box that answers.
+struct Living {
+    link: Link,
+    n_box: u32,
+    /// Why the one before has ended, where nobody was told of it yet.
+    in_place_of: Option<String>,
 }
 
 impl Sandbox {
@@ -95,25 +110,48 @@ impl Sandbox {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
-        let link = self.link(cancel).await?;
-        match link.call(call, on_chunk, cancel, deadline).await {
+        let living = self.living(cancel).await?;
+        if let Some(reason) = living.in_place_of {
+            // What the model counts on may be gone, so it hears of that before anything else happens.
+            let problem = format!("{reason}. {ANEW}. This call was not carried out: repeat it if it is still what you want");
+            return Ok(Output::Fault(Fault::BoxEnded { problem }));
+        }
+        match living.link.call(call, on_chunk, cancel, deadline).await {
             Ok(output) => Ok(output),
-            Err(error) => self.lost(error).await,
+            Err(link::Error::Cancelled { .. }) => Ok(Output::Fault(Fault::Cancelled)),
+            // The guest answers, and the box is well.
+            Err(
+                error @ (link::Error::TimedOut { .. }
+                | link::Error::TooLong { .. }
+                | link::Error::TooManyCalls { .. }
+                | link::Error::CallEnded { .. }),
+            ) => Ok(Output::Fault(Fault::Io { doing: "not carried out".to_owned(), problem: error.to_string() })),
+            Err(error) => Ok(self.lost(&living.link, living.n_box, &error).await),
         }
     }
 
     /// Returns the link to a living box, made anew if the last one has ended.
     pub async fn link(&self, cancel: &CancellationToken) -> Result<Link, Error> {
+        self.living(cancel).await.map(|living| living.link)
+    }
+
+    async fn living(&self, cancel: &CancellationToken) -> Result<Living, Error> {
         let mut state = self.inner.state.lock().await;
         if let Some(running) = &state.running
             && running.link.ended().is_none()
         {
-            return Ok(running.link.clone());
+            return Ok(Living { link: running.link.clone(), n_box: state.n_boxes, in_place_of: None });
         }
         if state.closed {
             return Err(Error::Cancelled);
         }
+        let mut in_place_of = None;
         if let Some(gone) = state.running.take() {
+            if !state.told {
+                let reason = gone.link.ended().map_or_else(String::new, |reason| reason.to_string());
+                self.tell(&mut state, &reason);
+                in_place_of = Some(reason);
+            }
             if gone.owned {
                 self.inner.remove(&gone).await;
             }
@@ -127,26 +165,27 @@ impl Sandbox {
         let running = self.inner.make(cancel).await?;
         let link = running.link.clone();
         state.running = Some(running);
-        Ok(link)
+        state.n_boxes += 1;
+        state.told = false;
+        Ok(Living { link, n_box: state.n_boxes, in_place_of })
     }
 
-    async fn lost(&self, error: link::Error) -> Result<Output, Error> {
+    /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
+    async fn lost(&self, link: &Link, n_box: u32, error: &link::Error) -> Output {
+        let reason = link.ended().map_or_else(|| error.to_string(), |reason| reason.to_string());
+        link.close();
         let mut state = self.inner.state.lock().await;
-        // Only an error that ended the link is the end of a box.
-        let Some(running) = &state.running else { return Err(Error::Link(error)) };
-        if running.link.ended().is_none() {
-            if matches!(error, link::Error::Cancelled { .. }) {
-                return Ok(Output::Fault(Fault::Cancelled));
-            }
-            // A box that does not react to a cancelled call is stuck: it goes, and the next call gets a new one.
-            running.link.close();
+        // Other calls may have told it, and a new box may be there already.
+        if state.n_boxes == n_box && !state.told {
+            self.tell(&mut state, &reason);
         }
-        let reason = running.link.ended().map_or_else(|| error.to_string(), |reason| reason.to_string());
-        (self.inner.sink)(Kind::BoxLost { reason: reason.clone() }.into());
-        state.last_reason.clone_from(&reason);
-        let problem =
-            format!("{reason}. A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone");
-        Ok(Output::Fault(Fault::BoxEnded { problem }))
+        Output::Fault(Fault::BoxEnded { problem: format!("{reason}. {ANEW}") })
+    }
+
+    fn tell(&self, state: &mut State, reason: &str) {
+        state.told = true;
+        reason.clone_into(&mut state.last_reason);
+        (self.inner.sink)(Kind::BoxLost { reason: reason.to_owned() }.into());
     }
 
     /// Returns the container's id and what the guest said of its box.

@@ -1,12 +1,17 @@
 //! What a killed controller leaves behind is removed by the next one, and nothing else is.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use podbay::engine::Owner;
 
 use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 /// Makes a container as a controller would have.
@@ -46,10 +51,11 @@ fn the_next_start_removes_what_a_killed_one_left() {
 #[test]
 fn gc_removes_leftovers_and_the_guests_of_other_builds() {
     let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
     let volume = format!("podbay-guest-test-{}", env.key());
     docker(&["volume", "create", "--label", "dev.podbay.role=guest", &volume]);
     let exists = |name: &str| docker(&["volume", "ls", "--quiet"]).lines().any(|found| found == name);
-    let own = podbay::sandbox::guest_volume_name();
+    let own = self::volume(&std::fs::read(env!("CARGO_BIN_EXE_podbay")).expect("read"));
     run(&mut env.here(&["sh", "--", "true"])).expect(0);
     assert!(exists(&volume) && exists(&own), "a start leaves other builds alone");
     container(&env, &["create"], &dead(), "workspace");
@@ -57,4 +63,49 @@ fn gc_removes_leftovers_and_the_guests_of_other_builds() {
     run(&mut env.podbay(&["gc"])).expect(0);
     assert_eq!(env.containers(), [living]);
     assert!(!exists(&volume) && exists(&own));
+}
+
+#[test]
+fn controllers_that_start_at_once_share_one_guest() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    let (program, volume) = another_build(&env);
+    let boxes: Vec<TestBox> = (0..3).map(|_| TestBox::new().expect("as before")).collect();
+    let begun: Vec<_> = boxes
+        .iter()
+        .map(|env| {
+            let mut command = Command::new(&program);
+            env.surround(&mut command);
+            start(command.args(["sh", "-C"]).arg(env.project()).args(["--", "echo", "here"]))
+        })
+        .collect();
+    for controller in begun {
+        assert_eq!(controller.wait().expect(0).text(), "here\n");
+    }
+    docker(&["volume", "rm", &volume]);
+}
+
+/// Copies the program under another build id; returns the copy and the name of its guest's volume.
+fn another_build(env: &TestBox) -> (PathBuf, String) {
+    let mut program = std::fs::read(env!("CARGO_BIN_EXE_podbay")).expect("read");
+    let at = build_id(&program);
+    program[at] ^= 0xff;
+    let volume = volume(&program);
+    let path = env.beside("podbay");
+    std::fs::write(&path, program).expect("written");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("ours");
+    (path, volume)
+}
+
+/// Returns the name of the volume that holds a program for its boxes.
+fn volume(program: &[u8]) -> String {
+    let at = build_id(program);
+    let id: String = program[at..at + 20].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("podbay-guest-{id}")
+}
+
+/// Finds the note that the linker left: the sizes of name and content, its type, its name, and then the id.
+fn build_id(program: &[u8]) -> usize {
+    const NOTE: &[u8] = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+    program.windows(NOTE.len()).position(|bytes| bytes == NOTE).expect("a build id") + NOTE.len()
 }

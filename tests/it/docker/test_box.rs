@@ -2,7 +2,10 @@
 
 use std::ops::Deref;
 use std::process::Command;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::OnceLock;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::support::TestEnv;
@@ -85,4 +88,10 @@ pub(super) fn docker(arguments: &[&str]) -> String {
     let done = Command::new("docker").args(arguments).output().expect("the `docker` command");
     assert!(done.status.success(), "docker {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
     String::from_utf8_lossy(&done.stdout).into_owned()
+}
+
+/// `podbay gc` looks at the whole engine: tests that run it, or count on its not running, take turns.
+pub(super) fn alone_with_gc() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
