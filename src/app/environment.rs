@@ -7,6 +7,7 @@ use super::Place;
 use super::bench::Bench;
 use super::bench::open_project;
 use super::model;
+use crate::engine::FileLock;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::inference;
@@ -40,6 +41,9 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     bench.sweep_aside();
     let sink = std::sync::Arc::clone(&front.sink);
     let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
+    // Of two that come at once the second finds what the first has made.
+    let folder = place.state.locks();
+    let lock = FileLock::wait(&folder, &format!("up-{}", bench.project.key()), || {}, cancel).await.map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
         Environment::up(&bench.engine, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
@@ -47,6 +51,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     };
     let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
     let (spec, found) = tokio::join!(environment, server);
+    drop(lock);
     for message in spec?.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }

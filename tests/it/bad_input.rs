@@ -72,7 +72,7 @@ fn as_owner(env: &TestEnv) -> Command {
         std::fs::copy(env!("CARGO_BIN_EXE_podbay"), &program).expect("copied");
         for path in [env.home(), env.state()] {
             std::fs::create_dir_all(&path).expect("made");
-            env.give(&path);
+            TestEnv::give(&path);
         }
     }
     let mut command = Command::new("setpriv");

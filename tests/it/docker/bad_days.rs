@@ -23,7 +23,7 @@ fn endpoint(answer: Option<(&'static str, &'static str, &'static str)>) -> Strin
                 silent.push(stream);
                 continue;
             };
-            let _ = stream.read(&mut [0; 64 * 1024]);
+            let _ = stream.read(&mut [0; 16 * 1024]);
             let head = format!("HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
             let _ = stream.write_all(format!("{head}{body}").as_bytes());
         }

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Child;
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,29 +24,45 @@ fn container(env: &TestBox, verb: &[&str], owner: &str, role: &str) -> String {
     docker(&arguments).trim().to_owned()
 }
 
-/// Names a process that has ended: this one's number at another start.
-fn dead() -> String {
-    let owner = Owner::current().to_string();
-    let (rest, started) = owner.rsplit_once(':').expect("three parts");
-    format!("{rest}:{}", started.parse::<u64>().expect("ticks") + 1)
-}
+/// A process that containers belong to; it ends when the test says so.
+struct Controller(Child);
 
-fn living() -> String {
-    Owner::current().to_string()
+impl Controller {
+    fn new() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().expect("the `sleep` command"))
+    }
+
+    /// Returns what the label of its containers says.
+    fn name(&self) -> String {
+        // As this process, but for number and start.
+        let own = Owner::current().to_string();
+        let place = own.rsplitn(3, ':').last().expect("three parts");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.0.id())).expect("it runs");
+        let started = stat.rsplit_once(')').and_then(|(_, fields)| fields.split_whitespace().nth(19)).expect("its start");
+        format!("{place}:{}:{started}", self.0.id())
+    }
+
+    fn end(mut self) {
+        self.0.kill().expect("it runs");
+        self.0.wait().expect("our own child");
+    }
 }
 
 #[test]
 fn the_next_start_removes_what_a_killed_one_left() {
     let Some(env) = TestBox::new() else { return };
-    container(&env, &["create"], &dead(), "workspace");
-    container(&env, &["run", "--detach"], &dead(), "workspace");
-    container(&env, &["create"], &dead(), "filler");
-    let kept = [container(&env, &["create"], &living(), "workspace"), container(&env, &["run", "--detach"], &living(), "workspace")];
+    let (killed, living) = (Controller::new(), Controller::new());
+    container(&env, &["create"], &killed.name(), "workspace");
+    container(&env, &["run", "--detach"], &killed.name(), "workspace");
+    container(&env, &["create"], &killed.name(), "filler");
+    let kept = ["create", "run --detach"].map(|verb| container(&env, &verb.split(' ').collect::<Vec<_>>(), &living.name(), "workspace"));
+    killed.end();
     let other = TestBox::new().expect("as before");
     run(&mut other.here(&["sh", "--", "sleep", "1"])).expect(0);
     let swept = within(Duration::from_secs(20), || env.containers().len() == kept.len());
     assert!(swept, "{:?}", env.containers());
     assert!(kept.iter().all(|id| env.containers().contains(id)), "those of a living one stay");
+    living.end();
 }
 
 #[test]
@@ -58,10 +75,13 @@ fn gc_removes_leftovers_and_the_guests_of_other_builds() {
     let own = self::volume(&std::fs::read(env!("CARGO_BIN_EXE_podbay")).expect("read"));
     run(&mut env.here(&["sh", "--", "true"])).expect(0);
     assert!(exists(&volume) && exists(&own), "a start leaves other builds alone");
-    container(&env, &["create"], &dead(), "workspace");
-    let living = container(&env, &["create"], &living(), "workspace");
+    let (killed, living) = (Controller::new(), Controller::new());
+    container(&env, &["create"], &killed.name(), "workspace");
+    let kept = container(&env, &["create"], &living.name(), "workspace");
+    killed.end();
     run(&mut env.podbay(&["gc"])).expect(0);
-    assert_eq!(env.containers(), [living]);
+    assert_eq!(env.containers(), [kept]);
+    living.end();
     assert!(!exists(&volume) && exists(&own));
 }
 

@@ -82,7 +82,9 @@ fn attack(command: &str) {
         .start_blocking();
     run(&mut env.task(&model, &["attack"])).expect(0);
     let requests = model.requests();
-    let told = |n: usize| requests[n]["messages"].as_array().and_then(|all| all.last()).expect("messages")["content"].as_str().expect("text").to_owned();
+    let told = |n: usize| {
+        requests[n]["messages"].as_array().and_then(|all| all.last()).expect("messages")["content"].as_str().expect("text").to_owned()
+    };
     let all: Vec<String> = (1..5).map(told).collect();
     assert_eq!(all.iter().filter(|told| told.contains("A new one takes its place")).count(), 1, "{all:#?}");
     assert_eq!(all[3], "42\n", "{all:#?}");

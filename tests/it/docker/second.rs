@@ -41,7 +41,10 @@ fn the_box_of_up_is_shared_until_down() {
         .calls("bash", json!({"command": "cat /tmp/shared; touch begun; while ! test -e go; do sleep 0.05; done"}))
         .says("Done.")
         .start_blocking();
-    up(&env, &model, &[]);
+    let both = [(), ()].map(|()| start(env.here(&["up", "--model", "scripted", "--endpoint"]).arg(model.endpoint())));
+    for up in both {
+        up.wait().expect(0);
+    }
     let container = env.container();
     up(&env, &model, &[]);
     assert_eq!(env.container(), container, "one of the same making stays");

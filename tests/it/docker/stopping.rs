@@ -10,6 +10,7 @@ use crate::support::ScriptedModel;
 use crate::support::guest::is_running;
 use crate::support::guest::marker;
 use crate::support::test_env::start;
+use crate::support::test_env::within;
 
 #[test]
 fn one_ctrl_c_ends_the_call_and_the_run_goes_on() {
@@ -74,4 +75,19 @@ fn ctrl_c_while_the_model_speaks_ends_the_run() {
     let result = run.wait().expect(130).json();
     assert_eq!(result["status"], "interrupted");
     env.assert_no_container();
+}
+
+#[test]
+fn a_command_of_the_persons_ends_with_us() {
+    let Some(env) = TestBox::new() else { return };
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGINT, 130), (Signal::SIGKILL, 137)] {
+        let sleep = marker();
+        let sh = start(&mut env.here(&["sh", "--", "sh", "-c", &format!("touch begun; sleep {sleep}")]));
+        env.wait_for("begun");
+        std::fs::remove_file(env.path("begun")).expect("there");
+        sh.signal(signal);
+        sh.wait().expect(code);
+        assert!(within(Duration::from_secs(5), || !is_running(&sleep)));
+        env.assert_no_container();
+    }
 }

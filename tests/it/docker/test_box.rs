@@ -25,10 +25,10 @@ impl Deref for TestBox {
 impl TestBox {
     /// Makes a project; `None`, and a printed line, where the person left these tests out.
     pub(super) fn new() -> Option<Self> {
+        static READY: OnceLock<()> = OnceLock::new();
         if super::left_out() {
             return None;
         }
-        static READY: OnceLock<()> = OnceLock::new();
         // One test builds what is missing, the others wait for it: image, guest volume.
         READY.get_or_init(|| {
             let env = TestBox(TestEnv::new());
@@ -53,7 +53,7 @@ impl TestBox {
         let filter = format!("label=dev.podbay.project={}", self.key());
         let mut found = String::new();
         let ran = within(Duration::from_secs(30), || {
-            found = docker(&["ps", "--quiet", "--no-trunc", "--filter", &filter]).trim().to_owned();
+            docker(&["ps", "--quiet", "--no-trunc", "--filter", &filter]).trim().clone_into(&mut found);
             !found.is_empty()
         });
         assert!(ran && !found.contains('\n'), "{found:?}");

@@ -56,7 +56,7 @@ impl TestEnv {
         for path in [env.home(), env.project()] {
             std::fs::create_dir(&path).expect("made");
         }
-        env.give(&env.project());
+        TestEnv::give(&env.project());
         env
     }
 
@@ -88,12 +88,12 @@ impl TestEnv {
             path.push(part);
             if !path.exists() {
                 std::fs::create_dir(&path).expect("made");
-                self.give(&path);
+                Self::give(&path);
             }
         }
         let path = self.path(name);
         std::fs::write(&path, content).expect("written");
-        self.give(&path);
+        Self::give(&path);
     }
 
     pub(crate) fn read(&self, name: &str) -> String {
@@ -101,7 +101,7 @@ impl TestEnv {
     }
 
     /// Gives a path to the project's owner.
-    pub(crate) fn give(&self, path: &Path) {
+    pub(crate) fn give(path: &Path) {
         std::os::unix::fs::lchown(path, Some(OWNER), Some(OWNER)).expect("tests of this ring run as root");
     }
 
