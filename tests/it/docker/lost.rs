@@ -100,3 +100,22 @@ fn a_command_that_kills_everything_loses_its_box_and_no_more() {
 fn a_command_that_stops_everything_does_not_stop_us() {
     attack("kill -STOP -1; sleep 30");
 }
+
+#[test]
+fn a_box_that_answers_no_more_is_given_up() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}))
+        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .says("It went on.")
+        .start_blocking();
+    let started = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    docker(&["pause", &env.container()]);
+    started.wait().expect(0);
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
+    assert!(requests[2]["messages"].to_string().contains("42"));
+    env.assert_no_container();
+}
