@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::support::TestEnv;
-use crate::support::test_env::OWNER;
+use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
 /// An address where nobody listens.
@@ -75,10 +75,12 @@ fn as_owner(env: &TestEnv) -> Command {
             TestEnv::give(&path);
         }
     }
-    let mut command = Command::new("setpriv");
+    let mut command = Command::new(if nix::unistd::geteuid().is_root() { "setpriv".as_ref() } else { program.as_os_str() });
     env.surround(&mut command);
-    let id = OWNER.to_string();
-    command.args(["--reuid", &id, "--regid", &id, "--clear-groups"]).arg(program);
+    if nix::unistd::geteuid().is_root() {
+        let (uid, gid) = owner();
+        command.args(["--reuid", &uid.to_string(), "--regid", &gid.to_string(), "--clear-groups"]).arg(program);
+    }
     command
 }
 
@@ -87,17 +89,18 @@ fn what_this_user_may_not_touch_is_said() {
     let env = TestEnv::new();
     let locked = env.beside("locked");
     std::fs::create_dir(&locked).expect("made");
-    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).expect("ours");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o000)).expect("ours");
     let make = |format: &str| {
         let mut command = as_owner(&env);
         command.args(["run", "--output", format, "--endpoint", NOWHERE, "look around", "-C"]).arg(&locked);
         command
     };
     fails(&make, 2, "cannot be read");
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o700)).expect("ours");
 
     let socket = env.beside("engine.sock");
     let _listener = UnixListener::bind(&socket).expect("a socket");
-    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o600)).expect("ours");
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(0o000)).expect("ours");
     let make = |format: &str| {
         let mut command = as_owner(&env);
         command.env("DOCKER_HOST", format!("unix://{}", socket.display()));

@@ -33,7 +33,7 @@ fn left_out() -> bool {
     if left_out {
         // Not by a macro: the harness keeps to itself what a test that passes prints that way.
         TOLD.call_once(|| {
-            drop(io::stderr().write_all(b"left out, because PODBAY_TEST_DOCKER=0: all tests that need a container engine\n"))
+            drop(io::stderr().write_all(b"left out, because PODBAY_TEST_DOCKER=0: all tests that need a container engine\n"));
         });
     }
     left_out

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::test_env::owner;
 use crate::support::test_env::run;
 
 #[test]
@@ -59,7 +60,7 @@ fn volumes_of_an_image_are_covered() {
     let image = Image::new(&env, "ENV LD_PRELOAD=/evil.so\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534");
     let script = "stat -f -c %T /data /srv/more; touch /data/x /srv/more/x && echo written; id -u; echo \"[$LD_PRELOAD]\"";
     let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0);
-    assert_eq!(done.text(), "tmpfs\ntmpfs\nwritten\n1000\n[]\n", "{}", done.stderr);
+    assert_eq!(done.text(), format!("tmpfs\ntmpfs\nwritten\n{}\n[]\n", owner().0), "{}", done.stderr);
     env.assert_no_container();
 }
 

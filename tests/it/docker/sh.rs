@@ -14,6 +14,7 @@ use super::test_box::TestBox;
 use crate::support::guest::is_running;
 use crate::support::guest::marker;
 use crate::support::test_env::Done;
+use crate::support::test_env::owner;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::until;
@@ -38,8 +39,9 @@ fn the_box_is_closed_on_all_sides() {
     let text = run(&mut command).expect(0).text();
     let none = "0000000000000000";
     let expected = format!(
-        "1000\nCapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{none}\nCapBnd:\t{none}\nCapAmb:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n\
+        "{}\nCapInh:\t{none}\nCapPrm:\t{none}\nCapEff:\t{none}\nCapBnd:\t{none}\nCapAmb:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n\
          touch: cannot touch '/x': Read-only file system\nlo\n{}\n0\n",
+        owner().0,
         300 << 20
     );
     assert!(text.starts_with(&expected), "{text}\nexpected\n{expected}");

@@ -21,8 +21,21 @@ use tempfile::TempDir;
 use super::guest::PATIENCE;
 use super::scripted_model::Running;
 
-/// Whom test projects belong to; one test covers root.
-pub(crate) const OWNER: u32 = 1000;
+/// Returns whom test projects belong to: an ordinary user, also where root runs the tests. One test covers root.
+pub(crate) fn owner() -> (u32, u32) {
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    if uid.is_root() { (1000, 1000) } else { (uid.as_raw(), gid.as_raw()) }
+}
+
+/// Returns whether this is root, and says on the screen what is left out if it is not.
+pub(crate) fn is_root(without: &str) -> bool {
+    let is_root = nix::unistd::geteuid().is_root();
+    if !is_root {
+        // Not by a macro: the harness keeps to itself what a test that passes prints that way.
+        drop(std::io::stderr().write_all(format!("left out, because only root can do it: {without}\n").as_bytes()));
+    }
+    is_root
+}
 
 /// Variables of the tests' own surroundings that say where the engine is.
 const ENGINE: [&str; 4] = ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH", "XDG_RUNTIME_DIR"];
@@ -102,7 +115,8 @@ impl TestEnv {
 
     /// Gives a path to the project's owner.
     pub(crate) fn give(path: &Path) {
-        std::os::unix::fs::lchown(path, Some(OWNER), Some(OWNER)).expect("tests of this ring run as root");
+        let (uid, gid) = owner();
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid)).expect("root may, and others give what is theirs");
     }
 
     /// Returns the program with the test's surroundings and nothing else.
