@@ -151,6 +151,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let note = started.note.take();
     let mut run = Run {
         session,
+        order: &order,
         line,
         started,
         sources: sources.into_iter().map(Source::from).collect(),
@@ -275,6 +276,7 @@ enum Next {
 
 struct Run<'call> {
     session: &'call Session,
+    order: &'call Order,
     line: &'call mut Line,
     started: Started,
     sources: Vec<Source>,
@@ -349,7 +351,10 @@ impl Run<'_> {
                 self.ended = Some(Over { status, n_survivors: n_survivors as u32, until, n_read: 0 });
                 self.finish();
             }
-            Next::Report(Some(_)) => {}
+            Next::Report(Some(Report::Failed { stage, errno })) => {
+                return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
+            }
+            Next::Report(Some(Report::Started { .. })) => {}
             Next::Report(None) => return Err(lost_supervisor()),
             Next::Time => return self.time_is_up(),
         }

@@ -51,9 +51,8 @@ const ORPHANED: Duration = Duration::from_secs(10);
 
 /// Runs the order to its end, in a process forked for it alone.
 pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
-    match start(order, stdio) {
+    match start(order, stdio, control) {
         Ok((pid, signals)) => {
-            tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
             watch(pid, &signals, control);
             exit_now(0)
         }
@@ -64,20 +63,31 @@ pub(super) fn supervise(order: &Order, stdio: Stdio, control: &OwnedFd) -> ! {
     }
 }
 
-fn start(order: &Order, stdio: Stdio) -> Result<(i32, SignalFd), Report> {
+/// Starts the command. It is reported before it may run: its first act could be to stop this process, which is of the same user.
+fn start(order: &Order, stdio: Stdio, control: &OwnedFd) -> Result<(i32, SignalFd), Report> {
     let failed = |stage| move |error: io::Error| Report::Failed { stage, errno: error.raw_os_error().unwrap_or(libc::EIO) };
     let prepare = || -> io::Result<_> {
         nix::unistd::setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
         let signals = SignalFd::with_flags(&SigSet::from(Signal::SIGCHLD), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
         let (failure, writer) = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
-        Ok((signals, failure, writer))
+        let gate = nix::unistd::pipe2(OFlag::O_CLOEXEC)?;
+        Ok((signals, failure, writer, gate))
     };
-    let (signals, failure, writer) = prepare().map_err(failed(Stage::Prepare))?;
+    let (signals, failure, writer, (gate, opener)) = prepare().map_err(failed(Stage::Prepare))?;
     let pid = match fork_single_threaded().map_err(failed(Stage::Fork))? {
-        Fork::Child => become_command(order, &stdio, &writer),
+        Fork::Child => {
+            drop(opener);
+            // Opened, or closed because this process's parent is gone: then the command must not run at all.
+            match nix::unistd::read(&gate, &mut [0]) {
+                Ok(1) => become_command(order, &stdio, &writer),
+                _ => exit_now(127),
+            }
+        }
         Fork::Parent(pid) => pid,
     };
+    tell(control, Report::Started { supervisor: std::process::id() as i32, pid });
+    nix::unistd::write(&opener, &[1]).map_err(|errno| failed(Stage::Prepare)(errno.into()))?;
     drop(writer);
     drop(stdio);
     // The pipe closes when the program is executed; before that it carries why it could not be.
