@@ -129,12 +129,12 @@ fn milliseconds(time: Duration) -> String {
 struct Table(String);
 
 impl Table {
-    fn row(&mut self, what: &str, ours: &Times, peer: &Times, bar: f64) {
+    fn row(&mut self, what: &str, ours: &Times, peer: &Times, bar: Option<f64>) {
         let ratio = ours.at(50).as_secs_f64() / peer.at(50).as_secs_f64();
         let ratio_text = if ratio < 0.1 { format!("1/{:.0}", 1.0 / ratio) } else { format!("{ratio:.2}") };
-        let bar_text = if bar < 0.1 { format!("1/{:.0}", 1.0 / bar) } else { format!("{bar}") };
-        let verdict = if ratio <= bar { "holds" } else { "**missed**" };
-        let _ = writeln!(self.0, "| {what} | {} | {} | {ratio_text} | ≤ {bar_text} | {verdict} |", ours.show(), peer.show());
+        let bar_text = bar.map_or(String::new(), |bar| if bar < 0.1 { format!("≤ 1/{:.0}", 1.0 / bar) } else { format!("≤ {bar}") });
+        let verdict = bar.map_or("", |bar| if ratio <= bar { "holds" } else { "**missed**" });
+        let _ = writeln!(self.0, "| {what} | {} | {} | {ratio_text} | {bar_text} | {verdict} |", ours.show(), peer.show());
     }
 
     fn absolute(&mut self, what: &str, value: &str, bar: &str, holds: bool) {
@@ -170,6 +170,9 @@ fn measure(quick: bool) -> Outcome<String> {
 fn warm_rows(runtime: &tokio::runtime::Runtime, warm: &Warm, table: &mut Table, rounds: usize) -> Outcome<()> {
     let read = ToolCall { id: "read".to_owned(), name: "read_file".to_owned(), arguments: r#"{"path":"four_kb.txt"}"#.to_owned() };
     let command = ToolCall { id: "true".to_owned(), name: "bash".to_owned(), arguments: r#"{"command":"true"}"#.to_owned() };
+    // How long a shell of the box takes for the same, by its own clock.
+    let script = "s=$(date +%s%N); for n in 1 2 3 4 5; do bash -c true; done; e=$(date +%s%N); echo $(((e - s) / 5))";
+    let own_loop = ToolCall { id: "loop".to_owned(), name: "bash".to_owned(), arguments: json!({"command": script}).to_string() };
     let call = |call: &ToolCall| runtime.block_on(warm.call(call));
     for _ in 0..5 {
         call(&read)?;
@@ -182,14 +185,21 @@ fn warm_rows(runtime: &tokio::runtime::Runtime, warm: &Warm, table: &mut Table, 
         }
         peer.add(|| run("docker", &["exec", &warm.container, "cat", "/workspace/four_kb.txt"]))?;
     }
-    table.row("`read_file` of 4 KB in a running sandbox, against `docker exec … cat`", &ours, &peer, 0.01);
+    table.row("`read_file` of 4 KB in a running sandbox, against `docker exec … cat`", &ours, &peer, Some(0.01));
 
-    let (mut ours, mut peer) = (Times::default(), Times::default());
+    let (mut ours, mut peer, mut inside) = (Times::default(), Times::default(), Times::default());
     for _ in 0..rounds {
         ours.add(|| call(&command))?;
         peer.add(|| run("bash", &["-c", "true"]))?;
+        inside.0.push(Duration::from_nanos(call(&own_loop)?.trim().parse()?));
     }
-    table.row("`bash` with `true` in a running sandbox, against `bash -c true` on the host", &ours, &peer, 2.0);
+    table.row("`bash` with `true` in a running sandbox, against `bash -c true` on the host", &ours, &peer, Some(2.0));
+    table.row(
+        "the same, against `bash -c true` started by a shell in that sandbox: what the image's file system costs",
+        &ours,
+        &inside,
+        None,
+    );
     Ok(())
 }
 
@@ -207,7 +217,7 @@ fn cold_row(place: &Place, table: &mut Table, rounds: usize) -> Outcome<()> {
         ours.add(ours_once)?;
         peer.add(peer_once)?;
     }
-    table.row("whole `podbay call` of one read, cold, against `docker run --rm --network none … true`", &ours, &peer, 0.7);
+    table.row("whole `podbay call` of one read, cold, against `docker run --rm --network none … true`", &ours, &peer, Some(0.7));
     Ok(())
 }
 
@@ -223,6 +233,20 @@ fn version_row(table: &mut Table, rounds: usize) -> Outcome<()> {
 
 /// Row 5: resident memory of the controller while a run goes on.
 fn memory_row(place: &Place, table: &mut Table) -> Outcome<()> {
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        // Bringing the guest's volume along, once a build, takes more.
+        place.podbay(&["call", "-C", &place.project.to_string_lossy(), "read_file", r#"{"path":"four_kb.txt"}"#])?;
+        all.push(memory_of_a_run(place)?);
+    }
+    all.sort_unstable();
+    let megabytes = all[all.len() / 2] as f64 / 1e6;
+    let what = "controller's resident memory, at its most during a run (median of three)";
+    table.absolute(what, &format!("{megabytes:.1} MB"), "40 MB", megabytes <= 40.0);
+    Ok(())
+}
+
+fn memory_of_a_run(place: &Place) -> Outcome<u64> {
     let text = "word ".repeat(4000);
     let script = ScriptedModel::new()
         .calls("read_file", json!({"path": "four_kb.txt"}))
@@ -247,9 +271,7 @@ fn memory_row(place: &Place, table: &mut Table) -> Outcome<()> {
     if !status.success() {
         return Err(format!("the run that was to be measured ended with {status}").into());
     }
-    let megabytes = most as f64 / 1e6;
-    table.absolute("controller's resident memory, at its most during a run", &format!("{megabytes:.1} MB"), "40 MB", megabytes <= 40.0);
-    Ok(())
+    Ok(most)
 }
 
 fn high_water_mark(pid: u32) -> Option<u64> {
@@ -354,9 +376,10 @@ impl Warm {
         Ok(Self { sandbox, pipeline, container, machine })
     }
 
-    async fn call(&self, call: &ToolCall) -> Outcome<()> {
+    /// Carries a call out and returns what a model would read.
+    async fn call(&self, call: &ToolCall) -> Outcome<String> {
         let finished = self.pipeline.run(call, &CancellationToken::new()).await?;
-        if finished.status == CallStatus::Ok { Ok(()) } else { Err(format!("{}: {}", call.name, finished.text).into()) }
+        if finished.status == CallStatus::Ok { Ok(finished.text) } else { Err(format!("{}: {}", call.name, finished.text).into()) }
     }
 }
 
