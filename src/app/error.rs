@@ -56,7 +56,7 @@ impl Error {
         Self::Usage { problem: problem.into(), hint: Some(hint.into()) }
     }
 
-    /// Returns the exit code that scripts depend on (`design.md` section 6). It comes from the variant, never from the text.
+    /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant, never from the text.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::Config(_) | Self::Rule(_) => exit_code::USAGE,
@@ -126,7 +126,7 @@ impl Error {
     }
 }
 
-/// The exit codes (`design.md` section 6); scripts depend on them.
+/// The exit codes; scripts depend on them, and `podbay --help` lists them.
 pub mod exit_code {
     /// Done.
     pub const DONE: u8 = 0;

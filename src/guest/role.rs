@@ -164,15 +164,47 @@ fn wait_for_spawner(pid: i32) {
     kill(pid, libc::SIGKILL);
 }
 
-/// Returns what commands shall find in their environment, and forgets the rest.
+/// Variables of an image that would make the loader, the C library or a shell do something before a command does.
+const REFUSED: [&str; 17] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "ENV",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "HOSTALIASES",
+    "HOSTNAME",
+    "IFS",
+    "LOCPATH",
+    "OLDPWD",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PWD",
+    "SHELLOPTS",
+    "SHLVL",
+    "TERM",
+];
+const REFUSED_BEGINNINGS: [&str; 3] = ["LD_", "BASH_FUNC_", "MALLOC_"];
+
+/// Returns what commands shall find in their environment, and forgets it all.
+///
+/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`) is what it was chosen for.
 #[expect(unsafe_code, reason = "clearing the environment is unsafe where other threads could read it")]
 fn take_environment() -> Vec<Vec<u8>> {
-    let variable = |name: &str, default: Option<&str>| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty()).or_else(|| default.map(OsString::from))?;
-        Some([name.as_bytes(), b"=", &value.into_vec()].concat())
-    };
-    let kept = [("PATH", Some(DEFAULT_PATH)), ("HOME", Some("/")), ("LANG", Some("C.UTF-8")), ("TZ", None)];
-    let environment = kept.iter().filter_map(|&(name, default)| variable(name, default)).collect();
+    let mut environment: Vec<Vec<u8>> = Vec::new();
+    let defaults = [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8")];
+    for (name, default) in defaults {
+        if std::env::var_os(name).is_none_or(|value| value.is_empty()) {
+            environment.push(format!("{name}={default}").into_bytes());
+        }
+    }
+    for (name, value) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        let refused = REFUSED.contains(&text.as_ref()) || REFUSED_BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
+        if !refused && !value.is_empty() {
+            environment.push([name.into_vec(), b"=".to_vec(), value.into_vec()].concat());
+        }
+    }
     // SAFETY: this process has one thread yet.
     unsafe { libc::clearenv() };
     environment

@@ -13,7 +13,7 @@ use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
 
-/// How much is allowed without asking (`design.md` section 6).
+/// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -91,7 +91,7 @@ impl Policy {
     /// Judges one action. A denial wins over everything, a person's word over the mode.
     pub fn judge(&self, action: Action) -> Verdict {
         let capabilities = capabilities(&action);
-        if let Some(rule) = self.deny.iter().find(|rule| rule.matches(&action)) {
+        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action)) {
             return Verdict::Deny { reason: format!("the rule `{}` denies it", rule.text()), capabilities };
         }
         let (decision, because) = self.by_mode(&capabilities);
@@ -123,7 +123,7 @@ impl Policy {
         strictest.map_or((Decision::Allow, String::new()), |capability| (self.decide(capability), capability.describe()))
     }
 
-    /// The table of `design.md` section 6.
+    /// The table of modes and capabilities that scripts depend on.
     fn decide(&self, capability: &Capability) -> Decision {
         match (capability, self.mode) {
             (Capability::ReadFiles, _)

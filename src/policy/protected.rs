@@ -15,7 +15,7 @@ const FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
 const FILES: [&str; 4] = [".env", ".netrc", ".pypirc", ".npmrc"];
 const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "csv", ""];
 
-/// Returns why a path is protected, if it is (`inventory.md` PERM-8).
+/// Returns why a path is protected, if it is.
 ///
 /// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is `.env`. This only decides whether to
 /// ask; that a box cannot leave the project is the kernel's doing.

@@ -65,25 +65,46 @@ impl Rule {
         &self.text
     }
 
-    /// Returns whether it speaks of this action.
+    /// Returns whether it speaks of this action, for a rule that allows: in doubt it does not.
     pub fn matches(&self, action: &Action) -> bool {
+        self.speaks_of(action, false)
+    }
+
+    /// Returns whether it may speak of this action, for a rule that denies: a path with `..` is also taken for what it leads to by its
+    /// letters.
+    pub fn may_match(&self, action: &Action) -> bool {
+        self.speaks_of(action, true)
+    }
+
+    fn speaks_of(&self, action: &Action, in_doubt: bool) -> bool {
         if self.tool != tool(action) {
             return false;
         }
         match &self.pattern {
             None => true,
             Some(Pattern::Command(command)) => matches!(action, Action::Box(Call::Bash(bash)) if bash.command.trim() == command.trim()),
-            Some(Pattern::Path(glob)) => path(action).is_some_and(|path| matches_path(glob, path)),
+            Some(Pattern::Path(glob)) => path(action).is_some_and(|path| matches_path(glob, path, in_doubt)),
         }
     }
 }
 
-/// A path with `..` in it may lead anywhere: no rule speaks of it.
-fn matches_path(glob: &GlobMatcher, path: &BytesPath) -> bool {
+/// A path with `..` in it may lead anywhere, so no rule that allows speaks of it.
+fn matches_path(glob: &GlobMatcher, path: &BytesPath, in_doubt: bool) -> bool {
     let text = path.to_text();
-    let text = text.strip_prefix("/workspace/").unwrap_or(&text);
-    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
-    !parts.contains(&"..") && glob.is_match(parts.join("/"))
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        if part != ".." {
+            parts.push(part);
+        } else if in_doubt {
+            parts.pop();
+        } else {
+            return false;
+        }
+    }
+    if text.starts_with('/') && parts.first() == Some(&"workspace") {
+        parts.remove(0);
+    }
+    glob.is_match(parts.join("/"))
 }
 
 fn tool(action: &Action) -> &'static str {
@@ -139,6 +160,9 @@ mod tests {
         assert!(rule.matches(&write("/workspace/src/a.rs")));
         assert!(!rule.matches(&write("srcfoo/a.rs")));
         assert!(!rule.matches(&write("src/../Makefile")));
+        assert!(!rule.matches(&write("x/../src/a.rs")), "in doubt nothing is allowed");
+        assert!(rule.may_match(&write("x/../src/a.rs")), "and nothing gets past a denial");
+        assert!(rule.may_match(&write("/workspace/x/../src/a.rs")));
         assert!(!rule.matches(&bash("true")));
     }
 

@@ -180,7 +180,7 @@ fn tool(
     Tool { name, aliases, description, parameters, schema, renamed, smallest_set }
 }
 
-/// Every tool there is (`inventory.md` b.18). Descriptions are short: each costs room in every request.
+/// Every tool there is. Descriptions are short: each costs room in every request.
 fn table(options: &Options) -> Vec<Tool> {
     const PATH: &[(&str, &str)] = &[("file_path", "path"), ("filename", "path"), ("file", "path"), ("filepath", "path")];
     vec![

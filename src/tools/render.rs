@@ -23,7 +23,7 @@ pub struct Window {
     pub percent: u8,
 }
 
-/// Characters that a token is taken for (`inventory.md` X-6).
+/// Characters that a token is taken for, where nobody counts.
 const CHARACTERS_PER_TOKEN: u64 = 4;
 /// Characters that any result may have, however small the window: less would say nothing.
 const LEAST: usize = 800;

@@ -55,6 +55,15 @@ impl Drop for Image {
 }
 
 #[test]
+fn what_an_image_sets_for_its_tools_reaches_commands_and_what_loads_code_does_not() {
+    let Some(env) = TestBox::new() else { return };
+    let lines = "ENV JAVA_HOME=/opt/java BASH_ENV=/evil.sh LD_LIBRARY_PATH=/evil GCONV_PATH=/evil PROMPT_COMMAND=evil\nENV PATH=/opt/java/bin:/usr/bin:/bin";
+    let image = Image::new(&env, lines);
+    let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", "echo $JAVA_HOME $PATH; env | grep -c evil"])).expect(1);
+    assert_eq!(done.text(), "/opt/java /opt/java/bin:/usr/bin:/bin\n0\n", "{}", done.stderr);
+}
+
+#[test]
 fn volumes_of_an_image_are_covered() {
     let Some(env) = TestBox::new() else { return };
     let image = Image::new(&env, "ENV LD_PRELOAD=/evil.so\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534");
