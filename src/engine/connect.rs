@@ -61,28 +61,30 @@ impl Engine {
         // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
         let within = timeout.min(Duration::from_secs(10));
         let exchange = async {
-            let docker = docker.negotiate_version().await?;
-            let (version, info) = tokio::try_join!(docker.version(), docker.info())?;
-            Ok::<_, bollard::errors::Error>((docker, version, info))
+            // Neither needs the other: what the engine is, is asked without naming a version.
+            let (docker, info) = tokio::join!(docker.clone().negotiate_version(), docker.info());
+            Ok::<_, bollard::errors::Error>((docker?, info))
         };
         let outcome = tokio::select! {
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "connect to the engine".to_owned() }),
             outcome = tokio::time::timeout(within, exchange) => outcome,
         };
-        let (docker, version, info) = match outcome {
+        let (docker, info) = match outcome {
             Ok(Ok(found)) => found,
             Ok(Err(source)) => return Err(explain(&address, source, within)),
             Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
         };
-        let api = version.api_version.unwrap_or_default();
+        let agreed = docker.client_version();
+        let api = format!("{}.{}", agreed.major_version, agreed.minor_version);
         if docker.client_version() < OLDEST {
             return Err(Error::TooOld { address: address.to_string(), found: api, needed: "1.41" });
         }
+        let info = info.map_err(|source| explain(&address, source, within))?;
         let options = info.security_options.unwrap_or_default();
         let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
         let facts = Facts {
             address: address.to_string(),
-            version: version.version.unwrap_or_default(),
+            version: info.server_version.unwrap_or_default(),
             api,
             local: address.is_local(),
             desktop: info.operating_system.as_deref().is_some_and(|name| name.contains("Docker Desktop")),
