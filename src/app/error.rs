@@ -38,6 +38,8 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error("the task is done, but the session's log lacks its end: {problem}")]
+    LogLost { problem: String },
     #[error("interrupted")]
     Interrupted,
 }
@@ -68,7 +70,7 @@ impl Error {
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
             Self::Model(llm::Error::Cancelled) => exit_code::INTERRUPTED,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
-            Self::Session(_) | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
+            Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
         }
     }
 
@@ -76,7 +78,7 @@ impl Error {
         match self {
             Self::Usage { .. } => "usage",
             Self::Config(_) | Self::Rule(_) => "config",
-            Self::Session(_) => "session",
+            Self::Session(_) | Self::LogLost { .. } => "session",
             Self::Engine(_) => "engine",
             Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
             Self::Inference(_) => "inference",
@@ -98,6 +100,9 @@ impl Error {
             Self::Inference(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::Agent(failure) => failure.hint(),
+            Self::LogLost { .. } => Some(
+                "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
+            ),
             Self::Io { .. } | Self::Interrupted => None,
         }
     }
@@ -148,6 +153,8 @@ pub mod exit_code {
     pub const SHELL_FAILED: u8 = 125;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
+    /// Nobody reads the output of `podbay sh` any more, as a shell reports it.
+    pub const BROKEN_PIPE: u8 = 141;
     /// SIGTERM.
     pub const TERMINATED: u8 = 143;
 }

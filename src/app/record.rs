@@ -64,6 +64,12 @@ impl Recorder {
         }
     }
 
+    /// Returns why the log on disk lacks something, if it does.
+    pub(super) fn unwritten(&self) -> Option<String> {
+        let log = self.log.lock().expect("nothing panics while it holds this lock");
+        (log.pending() > 0).then(|| format!("{} records could not be written to {}", log.pending(), log.path().display()))
+    }
+
     fn take(&self, event: Event) {
         let outcome = self.log.lock().expect("nothing panics while it holds this lock").append(&event);
         // The end of a turn: what it cost to get here is worth a sync.
@@ -87,7 +93,8 @@ impl Recorder {
     }
 }
 
-fn with_causes(error: &dyn std::error::Error) -> String {
+/// Returns an error with its whole chain, as one line.
+pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

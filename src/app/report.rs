@@ -67,6 +67,15 @@ impl Report {
         }
     }
 
+    /// Turns a success into this failure; another failure stays what it is.
+    pub(super) fn fail(&mut self, error: &Error) {
+        if self.exit_code == exit_code::DONE {
+            self.exit_code = error.exit_code();
+            self.status = error.status();
+            self.error = Some(error.report());
+        }
+    }
+
     pub(super) fn of(outcome: Outcome, model: String, session: SessionId, warnings: Vec<String>, duration_ms: u64) -> Self {
         let mut changes = Changes::default();
         for (path, created) in &outcome.changed {

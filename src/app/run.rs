@@ -87,8 +87,12 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
     };
     let outcome = seat.agent.run(task, &front.interrupt).await;
     seat.close().await;
-    let report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
     seat.recorder.emit(report.event());
+    if let Some(problem) = seat.recorder.unwritten() {
+        // The work was done, and it was said that it could not be written down; whoever counts on the log must not take this for a success.
+        report.fail(&Error::LogLost { problem });
+    }
     report
 }
 
@@ -169,7 +173,7 @@ pub(super) async fn sit_down(
         catalogue,
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(HostServices::new(artifacts)),
+        Arc::new(HostServices::new(artifacts, recorder.sink())),
         Arc::clone(&front.asker),
         recorder.sink(),
         config.tools.clone(),

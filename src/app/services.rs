@@ -1,14 +1,18 @@
+use super::record::with_causes;
+use crate::event::Kind;
+use crate::event::Sink;
 use crate::session::Artifacts;
 use crate::tools::Services;
 
 /// What the host does for the tools of one session.
 pub(super) struct HostServices {
     artifacts: Artifacts,
+    sink: Sink,
 }
 
 impl HostServices {
-    pub(super) fn new(artifacts: Artifacts) -> Self {
-        Self { artifacts }
+    pub(super) fn new(artifacts: Artifacts, sink: Sink) -> Self {
+        Self { artifacts, sink }
     }
 }
 
@@ -17,8 +21,9 @@ impl Services for HostServices {
         match self.artifacts.store(call, bytes) {
             Ok(stored) => Some(stored.id),
             Err(error) => {
-                // The result is then cut without a way to see the rest; that is said in the result itself.
-                tracing::warn!(%error, "an output could not be kept");
+                // The result is then cut without a way to see the rest.
+                let message = format!("the output of a call is not kept whole: {}", with_causes(&error));
+                (self.sink)(Kind::Warning { message }.into());
                 None
             }
         }

@@ -115,7 +115,8 @@ fn misused(error: &clap::Error) -> u8 {
         let _ = error.print();
         return exit_code::DONE;
     }
-    let words: Vec<String> = std::env::args().collect();
+    // Words that are no text are part of what is wrong; they must not end this too.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
     let usage = app::Error::usage(first_line(error), format!("see `{} --help`", Arguments::command().get_name()));
     let report = Report::failed(&usage, None, 0);

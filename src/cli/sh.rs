@@ -75,6 +75,9 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
     let Ok(mut resizes) = signal(SignalKind::window_change()) else { return exit_code::SHELL_FAILED };
     let mut n_stops = 0;
     let mut open = true;
+    // Whoever read our output has had enough: the command ends as if it had written into that pipe itself.
+    let mut unread = false;
+    let end = if with_terminal { "\r\n" } else { "\n" };
     loop {
         let next = tokio::select! {
             came = shell.recv() => Next::Came(came),
@@ -86,7 +89,8 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             // Raw, the one way past the sanitiser: the person asked for this command's own bytes.
             Next::Came(ShellUpdate::Stdout(bytes)) => {
                 let mut out = io::stdout().lock();
-                if out.write_all(&bytes).and_then(|()| out.flush()).is_err() {
+                if out.write_all(&bytes).and_then(|()| out.flush()).is_err() && !unread {
+                    unread = true;
                     shell.cancel();
                 }
             }
@@ -95,12 +99,12 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             }
             Next::Came(ShellUpdate::Ended { code, note }) => {
                 if let Some(note) = note {
-                    super::say(&format!("podbay: {}\r\n", crate::ui::text::line(&note)));
+                    super::say(&format!("podbay: {}{end}", crate::ui::text::line(&note)));
                 }
-                return code;
+                return if unread { exit_code::BROKEN_PIPE } else { code };
             }
             Next::Came(ShellUpdate::Failed { problem }) => {
-                super::say(&format!("error: {}\r\n", crate::ui::text::line(&problem)));
+                super::say(&format!("error: {}{end}", crate::ui::text::line(&problem)));
                 return exit_code::SHELL_FAILED;
             }
             Next::Typed(Some(bytes)) => {

@@ -10,6 +10,35 @@ use crate::wire::BytesPath;
 const SYSTEM: [&str; 16] =
     ["/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/var", "/opt", "/tmp"];
 
+/// Folders of the system whose sub-folders are no projects either.
+const SYSTEM_TREES: [&str; 18] = [
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/var/cache",
+    "/var/lib/apt",
+    "/var/lib/containerd",
+    "/var/lib/docker",
+    "/var/lib/dpkg",
+    "/var/log",
+    "/var/spool",
+];
+/// Places in them where people do keep sources. Homes of services, such as a CI server's in `/var/lib`, are not in the list above.
+const SOURCES: [&str; 3] = ["/usr/src", "/usr/local/src", "/usr/home"];
+
+fn is_below_system(path: &Path) -> bool {
+    let in_sources = SOURCES.iter().any(|tree| path.starts_with(tree) && path != Path::new(tree));
+    !in_sources && SYSTEM_TREES.iter().any(|tree| path.starts_with(tree))
+}
+
 /// A folder that a box may have as its `/workspace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
@@ -60,13 +89,23 @@ impl Project {
         if home.is_some_and(|home| home.starts_with(&real)) {
             return Err(refuse("your home folder is in it".to_owned(), "name a project folder: -C DIR"));
         }
-        if SYSTEM.contains(&text.as_str()) || ["/etc/", "/proc/", "/sys/", "/dev/", "/boot/"].iter().any(|folder| text.starts_with(folder))
-        {
+        if SYSTEM.contains(&text.as_str()) || is_below_system(&real) {
             return Err(refuse("it belongs to the system".to_owned(), "name a project folder: -C DIR"));
         }
         let state = fs::canonicalize(state).unwrap_or_else(|_| state.to_owned());
         if state.starts_with(&real) || real.starts_with(&state) {
             return Err(refuse("Podbay keeps its own state there".to_owned(), "set PODBAY_HOME to a folder outside of the project"));
+        }
+        let git = fs::symlink_metadata(real.join(".git"));
+        if git.is_ok_and(|git| git.is_symlink()) {
+            // What a link leads to can be protected, the link itself cannot: replaced by a folder, it would run on the host at the next
+            // `git status`.
+            let hint = "put a file `.git` in its place that holds one line, `gitdir: PATH`: git reads it the same way";
+            return Err(refuse("its `.git` is a symbolic link, which cannot be protected".to_owned(), hint));
+        }
+        if facts.mode() & 0o500 != 0o500 {
+            // Commands in the sandbox run as the owner, without any right to pass over a mode.
+            return Err(refuse("its owner may not read or enter it".to_owned(), "change its mode: chmod u+rx DIR"));
         }
         fs::read_dir(&real)
             .map_err(|error| refuse(format!("it cannot be read: {error}"), "run as the user it belongs to, or change its mode"))?;
@@ -150,6 +189,15 @@ mod tests {
         refused(&at("home"), &home, &state, "home folder is in it");
         refused(Path::new("/etc"), &home, &state, "system");
         refused(Path::new("/proc/self"), &home, &state, "system");
+        refused(Path::new("/usr/lib"), &home, &state, "system");
+        refused(Path::new("/var/log"), &home, &state, "system");
+        std::os::unix::fs::symlink("/elsewhere/.git", at("linked-git")).expect("linked");
+        fs::create_dir(at("with-link")).expect("made");
+        fs::rename(at("linked-git"), at("with-link/.git")).expect("moved");
+        refused(&at("with-link"), &home, &state, "symbolic link");
+        fs::create_dir(at("closed")).expect("made");
+        fs::set_permissions(at("closed"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).expect("closed");
+        refused(&at("closed"), &home, &state, "may not read");
         refused(&odd, &home, &state, "not UTF-8");
         refused(&at("sub"), &home, &at("sub/podbay"), "its own state");
         let project = Project::open(&at("home/me/code"), Some(&home), &state).expect("a good folder");

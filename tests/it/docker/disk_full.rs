@@ -41,7 +41,7 @@ impl Drop for Tiny {
 }
 
 #[test]
-fn a_full_disk_is_warned_about_once_and_the_run_goes_on() {
+fn a_full_disk_is_warned_about_once_and_the_run_goes_on_and_is_no_success() {
     let Some(env) = TestBox::new() else { return };
     if !is_root("a disk that is full") {
         return;
@@ -57,9 +57,10 @@ fn a_full_disk_is_warned_about_once_and_the_run_goes_on() {
     env.wait_for("begun");
     disk.fill();
     env.write("go", "");
-    let done = started.wait().expect(0);
+    let done = started.wait().expect(1);
     let result = done.json();
-    assert_eq!((&result["status"], &result["response"]), (&json!("completed"), &json!("All done.")));
+    assert_eq!((&result["status"], &result["response"]), (&json!("failed"), &json!("All done.")));
+    assert!(result["error"]["message"].to_string().contains("lacks its end") && result["error"]["hints"][0].is_string(), "{result}");
     let warned: Vec<_> =
         result["warnings"].as_array().expect("a list").iter().filter(|one| one.to_string().contains("session log")).collect();
     assert_eq!(warned.len(), 1, "{}", result["warnings"]);
