@@ -213,7 +213,8 @@ impl Client {
         if let Some(event) = decoder.finish() {
             parser.event(&event, &failure, assembler, on)?;
         }
-        Ok(())
+        // Without a word there is nothing to cut; whether that is an answer is asked once more.
+        if parser.done || assembler.is_over() || assembler.is_empty() { Ok(()) } else { Err(exchange::cut_short(&inner.shown_endpoint)) }
     }
 
     /// Returns whether an answer without a word may hide an error.

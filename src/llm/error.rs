@@ -20,7 +20,7 @@ pub enum Error {
     #[error("cannot reach the model server at {endpoint}")]
     Unreachable { endpoint: String, source: reqwest::Error },
     #[error("the connection to the model server at {endpoint} broke")]
-    Connection { endpoint: String, source: reqwest::Error },
+    Connection { endpoint: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("the model's answer broke off")]
     BrokenOff {
         /// What had come until then; it was already shown.

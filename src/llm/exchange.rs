@@ -108,5 +108,16 @@ fn transport(error: reqwest::Error, endpoint: &str) -> Error {
     let endpoint = endpoint.to_owned();
     // The address is named already, and once is enough.
     let source = error.without_url();
-    if source.is_connect() || source.is_dns() { Error::Unreachable { endpoint, source } } else { Error::Connection { endpoint, source } }
+    if source.is_connect() || source.is_dns() {
+        Error::Unreachable { endpoint, source }
+    } else {
+        Error::Connection { endpoint, source: Box::new(source) }
+    }
+}
+
+/// Returns the error of an answer that ended in good order for HTTP, and in the middle for the API: without a length or chunks a
+/// connection that broke looks like one that was closed.
+pub(super) fn cut_short(endpoint: &str) -> Error {
+    let source = std::io::Error::new(std::io::ErrorKind::UnexpectedEof, "it closed in the middle of the answer");
+    Error::Connection { endpoint: endpoint.to_owned(), source: Box::new(source) }
 }

@@ -21,6 +21,7 @@ use podbay::llm::Server;
 use podbay::llm::ToolSpec;
 use podbay::llm::Update;
 use podbay::llm::retry::Policy;
+use serde_json::Value;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
@@ -208,15 +209,47 @@ async fn a_model_that_really_says_nothing_is_believed() {
 #[tokio::test]
 async fn streams_of_odd_manners_are_read() {
     let text = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
-    let without_done = format!("{}{}", text("a"), text("b"));
+    let without_done = format!("{}{}{END}", text("a"), text("b"));
     assert_eq!(text_of(ScriptedModel::new().raw_sse(&without_done)).await, "ab");
+    let with_sums_alone = format!("{}data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":1}}}}\n\n", text("a"));
+    assert_eq!(text_of(ScriptedModel::new().raw_sse(&with_sums_alone)).await, "a");
     let with_more = format!("\u{feff}: hi\r\n\r\n{}data: [DONE]\n\n{}", text("a"), text("never"));
     assert_eq!(text_of(ScriptedModel::new().raw_sse(&with_more)).await, "a");
-    let with_nonsense = format!("data: {{nonsense\n\n{}data: {{\"unknown\":1}}\n\n", text("a"));
+    let with_nonsense = format!("data: {{nonsense\n\n{}data: {{\"unknown\":1}}\n\n{END}", text("a"));
     assert_eq!(text_of(ScriptedModel::new().raw_sse(&with_nonsense)).await, "a");
     // A server that does not stream at all.
     let whole = json!({"choices": [{"message": {"content": "<think>x</think>whole"}}]});
     assert_eq!(text_of(ScriptedModel::new().status(200, whole.to_string())).await, "whole");
+}
+
+/// The end of an answer as a server writes it that knows no `[DONE]`.
+const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
+
+#[tokio::test]
+async fn a_stream_that_closes_in_the_middle_is_no_answer_and_its_calls_are_none() {
+    let chunk = |delta: Value, more: Value| {
+        let mut chunk = json!({"choices": [{"index": 0, "delta": delta}]});
+        chunk.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        format!("data: {chunk}\n\n")
+    };
+    let par = chunk(json!({"content": "par"}), json!({}));
+    // Counting along with every word is no end.
+    let counted = chunk(json!({"content": "par"}), json!({"usage": {"prompt_tokens": 1, "completion_tokens": 1}}));
+    let call = json!([{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{\"command\":\"rm -r build\"}"}}]);
+    let called = par.clone() + &chunk(json!({"tool_calls": call}), json!({}));
+    for stream in [par, counted, called] {
+        let model = ScriptedModel::new().raw_sse(&stream).says("Never.").start().await;
+        let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+        let error = reply.expect_err("it broke off");
+        assert!(matches!(error.root(), Error::Connection { .. }), "{error:?}");
+        let partial = error.partial().expect("what was shown");
+        assert_eq!((partial.text.as_str(), partial.calls.len()), ("par", 0));
+        assert_eq!(model.requests().len(), 1);
+    }
+    // Nothing was shown yet: half an answer of ours in JSON, and it is asked for again.
+    let model = ScriptedModel::new().raw_sse(&chunk(json!({"content": "{\"ans"}), json!({}))).says("{\"answer\": \"whole\"}").start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Constrained)).await;
+    assert_eq!(reply.expect("a reply").text, "whole");
 }
 
 #[tokio::test]
@@ -463,6 +496,7 @@ async fn many_calls_are_bounded_and_ids_are_made_unique() {
             "data: {{\"choices\":[{{\"delta\":{{\"tool_calls\":[{{\"index\":{index},\"id\":\"same\",\"function\":{{\"name\":\"bash\",\"arguments\":\"{{}}\"}}}}]}}}}]}}\n\n"
         );
     }
+    events.push_str(END);
     let model = ScriptedModel::new().raw_sse(&events).start().await;
     let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
     let reply = reply.expect("a reply");

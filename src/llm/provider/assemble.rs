@@ -42,6 +42,8 @@ pub(in crate::llm) struct Assembler {
     pub(in crate::llm) usage: Option<Usage>,
     pub(in crate::llm) timings: Option<Timings>,
     pub(in crate::llm) finish: Option<Finish>,
+    /// What the server measured came after the last word.
+    pub(in crate::llm) summed_up: bool,
     /// Something of the answer reached the caller.
     shown: bool,
     shown_text: bool,
@@ -59,6 +61,7 @@ impl Assembler {
             usage: None,
             timings: None,
             finish: None,
+            summed_up: false,
             shown: false,
             shown_text: false,
         }
@@ -71,6 +74,11 @@ impl Assembler {
     /// Returns whether nothing at all was said.
     pub(in crate::llm) fn is_empty(&self) -> bool {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+
+    /// Returns whether the server said that this is all: by a reason, or by the sums at the end from those that give no reason.
+    pub(in crate::llm) fn is_over(&self) -> bool {
+        self.finish.is_some() || self.summed_up
     }
 
     pub(in crate::llm) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {

@@ -144,6 +144,14 @@ struct Delta<'a> {
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
+impl Delta<'_> {
+    fn is_empty(&self) -> bool {
+        let is_blank = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
+        let has_calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
+        is_blank(&self.content) && is_blank(&self.reasoning_content) && is_blank(&self.reasoning) && !has_calls
+    }
+}
+
 #[derive(Deserialize)]
 struct CallDelta<'a> {
     #[serde(default)]
@@ -288,6 +296,8 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
             on(Update::Prefill { done: done.min(total), total });
         }
     }
+    // Some servers count along with every word: what is counted together with one ends nothing.
+    let is_sum = chunk.usage.is_some() || chunk.timings.is_some();
     if let Some(usage) = chunk.usage {
         to.usage = Some(Usage {
             prompt: count(usage.prompt_tokens),
@@ -306,11 +316,15 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
         });
     }
     // Only the first of several alternatives; nobody asks for more.
-    let Some(choice) = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0) else { return Ok(()) };
+    let Some(choice) = chunk.choices.into_iter().flatten().find(|choice| choice.index.unwrap_or(0) == 0) else {
+        to.summed_up |= is_sum && !to.is_empty();
+        return Ok(());
+    };
     if let Some(delta) = choice.delta.or(choice.message) {
+        to.summed_up = is_sum && delta.is_empty() && !to.is_empty();
         take_delta(delta, to, on)?;
     }
-    if let Some(reason) = choice.finish_reason {
+    if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
         to.finish = Some(match reason.as_str() {
             "length" => Finish::Length,
             "tool_calls" | "function_call" => Finish::ToolCalls,
