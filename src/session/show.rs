@@ -13,6 +13,7 @@ use crate::event::Event;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
+use crate::event::ToolCall;
 use crate::event::json_line;
 
 use super::Error;
@@ -29,12 +30,13 @@ const LINES_MAX: usize = 12;
 pub fn show(records: &Records) -> String {
     let mut text = String::new();
     let unended = unended(&records.events);
+    let mut calls = Calls::default();
     for (index, event) in records.events.iter().enumerate() {
-        one(&mut text, event);
-        if unended.contains(&index) {
-            text.push_str("   interrupted\n");
+        if !calls.take(&mut text, &event.kind, unended.contains(&index)) {
+            one(&mut text, event);
         }
     }
+    calls.give_up(&mut text);
     for problem in &records.problems {
         writeln!(text, "! line {} of the log: {}", problem.line, problem.what).expect(TAKES_ALL);
     }
@@ -77,6 +79,105 @@ fn unended(events: &[Event]) -> HashSet<usize> {
     unended
 }
 
+/// Calls on their way. A call is shown with its end, since calls that run side by side end in any order.
+#[derive(Default)]
+struct Calls<'a> {
+    /// The model's own calls by their ids: one that was refused never began, and its arguments stand nowhere else.
+    asked: HashMap<&'a str, &'a ToolCall>,
+    open: Vec<Open<'a>>,
+}
+
+#[derive(Default)]
+struct Open<'a> {
+    call: &'a str,
+    /// What was decided, in words.
+    decided: String,
+    /// What the person answered, in words.
+    answered: String,
+    began: Option<(&'a str, &'a str)>,
+}
+
+impl<'a> Calls<'a> {
+    /// Takes an event that belongs to a call; returns whether it was one. `is_last` says that the call which begins here never ends.
+    fn take(&mut self, text: &mut String, kind: &'a Kind, is_last: bool) -> bool {
+        match kind {
+            Kind::AssistantMessage { calls, .. } => {
+                self.give_up(text);
+                self.asked.extend(calls.iter().map(|call| (call.id.as_str(), call)));
+                return false;
+            }
+            Kind::RunFinished { .. } | Kind::UserMessage { .. } => {
+                self.give_up(text);
+                return false;
+            }
+            Kind::CallDecided { call, name, decision, reason } if *decision != Decision::Allow => {
+                let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
+                self.open(call).decided = format!("  {name} was {decision}: {reason}\n");
+            }
+            Kind::PermissionAnswered { call, answer } => {
+                let answer = match answer {
+                    Answer::Allow => "allowed",
+                    Answer::AllowSession => "allowed for the session",
+                    Answer::Deny => "denied",
+                    Answer::Quit => "denied, and the session ended",
+                };
+                self.open(call).answered = format!("   you {answer} it\n");
+            }
+            Kind::CallStarted { call, name, arguments } => {
+                self.open(call).began = Some((name, arguments));
+                if is_last {
+                    let open = self.close(call);
+                    head(text, name, arguments);
+                    text.push_str(&open.answered);
+                    text.push_str("   interrupted\n");
+                }
+            }
+            Kind::CallFinished { call, name, status, result, artifact, duration_ms } => {
+                let open = self.close(call);
+                let asked = self.asked.get(call.as_str()).map_or("", |call| call.arguments.as_str());
+                let (name, arguments) = open.began.unwrap_or((name, asked));
+                head(text, name, arguments);
+                // What was decided is told by the result: the model had to read it too.
+                text.push_str(&open.answered);
+                writeln!(text, "   {}, {}", status_word(*status), duration(*duration_ms)).expect(TAKES_ALL);
+                if !result.trim().is_empty() {
+                    writeln!(text, "   {}", first_lines(result)).expect(TAKES_ALL);
+                }
+                if let Some(artifact) = artifact {
+                    writeln!(text, "   all of it: artifact {artifact}").expect(TAKES_ALL);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn open(&mut self, call: &'a str) -> &mut Open<'a> {
+        let at = self.open.iter().position(|open| open.call == call).unwrap_or(self.open.len());
+        if at == self.open.len() {
+            self.open.push(Open { call, ..Open::default() });
+        }
+        &mut self.open[at]
+    }
+
+    fn close(&mut self, call: &str) -> Open<'a> {
+        let at = self.open.iter().position(|open| open.call == call);
+        at.map_or_else(Open::default, |at| self.open.remove(at))
+    }
+
+    /// Shows what is known of calls that neither began nor ended.
+    fn give_up(&mut self, text: &mut String) {
+        for open in self.open.drain(..).filter(|open| open.began.is_none()) {
+            text.push_str(&open.decided);
+            text.push_str(&open.answered);
+        }
+    }
+}
+
+fn head(text: &mut String, name: &str, arguments: &str) {
+    writeln!(text, "\n{}", format!("-> {name} {}", first_lines(arguments)).trim_end()).expect(TAKES_ALL);
+}
+
 fn one(text: &mut String, event: &Event) {
     match &event.kind {
         Kind::SessionStarted { session, podbay, project, mode, task, .. } => {
@@ -106,31 +207,6 @@ fn one(text: &mut String, event: &Event) {
                 text.push_str("(cut short)\n");
             }
         }
-        Kind::CallDecided { call: _, name, decision, reason } if *decision != Decision::Allow => {
-            let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
-            writeln!(text, "  {name} was {decision}: {reason}").expect(TAKES_ALL);
-        }
-        Kind::PermissionAnswered { answer, .. } => {
-            let answer = match answer {
-                Answer::Allow => "allowed",
-                Answer::AllowSession => "allowed for the session",
-                Answer::Deny => "denied",
-                Answer::Quit => "denied, and the session ended",
-            };
-            writeln!(text, "  you {answer} it").expect(TAKES_ALL);
-        }
-        Kind::CallStarted { name, arguments, .. } => {
-            writeln!(text, "\n-> {name} {}", first_lines(arguments)).expect(TAKES_ALL);
-        }
-        Kind::CallFinished { status, result, artifact, duration_ms, .. } => {
-            writeln!(text, "   {}, {}", status_word(*status), duration(*duration_ms)).expect(TAKES_ALL);
-            if !result.trim().is_empty() {
-                writeln!(text, "   {}", first_lines(result)).expect(TAKES_ALL);
-            }
-            if let Some(artifact) = artifact {
-                writeln!(text, "   all of it: artifact {artifact}").expect(TAKES_ALL);
-            }
-        }
         Kind::LimitReached { limit, at_end } => {
             let how = if *at_end { "reached" } else { "near" };
             writeln!(text, "! the limit of {} is {how}", limit_word(*limit)).expect(TAKES_ALL);
@@ -149,6 +225,9 @@ fn one(text: &mut String, event: &Event) {
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::CallDecided { .. }
         | Kind::PermissionAsked { .. }
+        | Kind::PermissionAnswered { .. }
+        | Kind::CallStarted { .. }
+        | Kind::CallFinished { .. }
         | Kind::TextDelta { .. }
         | Kind::ThinkingDelta { .. }
         | Kind::CallOutput { .. }

@@ -404,6 +404,78 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
 }
 
 #[test]
+fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
+    let home = Home::new();
+    let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", None);
+    let calls = [
+        ("a", "bash", "{\"command\":\"sleep 2\"}"),
+        ("b", "read_file", "{\"path\":\"x\"}"),
+        ("c", "fly", "{\"to\":\"moon\"}"),
+        ("d", "write_file", "{}"),
+    ];
+    let call = |at: usize| ToolCall { id: calls[at].0.into(), name: calls[at].1.into(), arguments: calls[at].2.into() };
+    let begin = |at: usize| Kind::CallStarted { call: call(at).id, name: call(at).name, arguments: call(at).arguments };
+    let end = |at: usize, status, result: &str| Kind::CallFinished {
+        call: call(at).id,
+        name: call(at).name,
+        status,
+        result: result.into(),
+        artifact: None,
+        duration_ms: 5,
+    };
+    let message = Kind::AssistantMessage {
+        text: String::new(),
+        thinking: String::new(),
+        calls: (0..4).map(call).collect(),
+        usage: Usage::default(),
+        interrupted: false,
+        duration_ms: 10,
+    };
+    let denied = Kind::CallDecided {
+        call: "d".into(),
+        name: "write_file".into(),
+        decision: podbay::event::Decision::Deny,
+        reason: "the person said no".into(),
+    };
+    let events = [
+        message,
+        begin(0),
+        begin(1),
+        end(2, CallStatus::Invalid, "there is no tool `fly`"),
+        end(1, CallStatus::Ok, "text of x"),
+        end(0, CallStatus::Ok, "slept"),
+        Kind::PermissionAnswered { call: "d".into(), answer: podbay::event::Answer::Deny },
+        denied,
+        end(3, CallStatus::Denied, "Denied: the person said no."),
+    ];
+    for kind in events {
+        log.append(&at("2026-11-21T10:00:02Z", kind)).expect("writes");
+    }
+    let shown = session::show(&session::read(log.path()).expect("reads"));
+    assert_snapshot!(shown, @r#"
+    session abcdefghjkmn, 2026-11-21 10:00:00 UTC
+    project /work/demo, mode auto, podbay 0.1.0
+
+    -> fly {"to":"moon"}
+       invalid, 5 ms
+       there is no tool `fly`
+
+    -> read_file {"path":"x"}
+       ok, 5 ms
+       text of x
+
+    -> bash {"command":"sleep 2"}
+       ok, 5 ms
+       slept
+
+    -> write_file {}
+       you denied it
+       denied, 5 ms
+       Denied: the person said no.
+    "#);
+}
+
+#[test]
 fn artifacts_are_private_bounded_and_never_paths() {
     let home = Home::new();
     let options = Options { artifacts_max: ByteSize::new(100), ..Options::default() };
