@@ -47,7 +47,7 @@ impl Failure {
             Self::Misunderstood { .. } => {
                 Some("a larger model helps; `llm.tool_mode = \"constrained\"` makes every answer fit where the server can".to_owned())
             }
-            Self::Silent { .. } => Some("a larger model helps; `podbay logs --server` shows what the model server says".to_owned()),
+            Self::Silent { .. } => Some("a larger model helps; `podbay logs` shows what the model server says".to_owned()),
         }
     }
 }

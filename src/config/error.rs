@@ -36,9 +36,9 @@ impl Error {
             }
             Self::Read { .. } => None,
             Self::Syntax { .. } => Some("the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned()),
-            Self::Value { .. } => Some("`podbay config` shows every key with its default and its meaning".to_owned()),
+            Self::Value { .. } => Some("docs/configuration.md lists every key with its default and its meaning".to_owned()),
             Self::UnknownKey { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
-            Self::UnknownKey { .. } => Some("`podbay config` shows every key".to_owned()),
+            Self::UnknownKey { .. } => Some("docs/configuration.md lists every key".to_owned()),
             Self::Secret { .. } => Some(
                 "put the key into an environment variable and name it with `--api-key-env VAR` (or `llm.api_key_env`), or put it into a file \
                  of mode 0600 and name that with `llm.api_key_file`"

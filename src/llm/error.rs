@@ -117,9 +117,7 @@ impl Error {
             Self::Unauthorized { .. } => "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
             Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),
             Self::NotJson { .. } => "is the address right? The API's usually ends in `/v1`".to_owned(),
-            Self::ContextExceeded { .. } => {
-                "use `/compact`, a new session, or a server with a larger context (`inference.context`)".to_owned()
-            }
+            Self::ContextExceeded { .. } => "start a new session, or use a server with a larger context (`inference.context`)".to_owned(),
             Self::TooLarge { .. } | Self::Protocol { .. } => {
                 "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned()
             }

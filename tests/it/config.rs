@@ -194,7 +194,7 @@ fn tables_of_free_names_are_merged_and_may_be_split_over_files() {
     assert_eq!(files.hide(&loaded.origins.of("llm.providers.home.slots").to_string()), "TEMP/given.toml:2");
     assert_snapshot!(Files::new().user("[llm.providers.home]\nslots = 4\n").error(), @r"
     error: TEMP/user.toml:1: `llm.providers.home`: missing field `url`
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     ");
 }
 
@@ -222,23 +222,23 @@ fn unknown_keys_warn_with_their_line_and_the_nearest_key() {
 fn values_that_do_not_fit_say_where_they_stand_and_what_fits() {
     assert_snapshot!(Files::new().user("[sandbox]\nmemory = \"1g\"\npids = \"many\"\n").error(), @r#"
     error: TEMP/user.toml:3: `sandbox.pids`: invalid type: string "many", expected u32
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     "#);
     assert_snapshot!(Files::new().system("# a comment\n[sandbox]\nmemory = \"lots\"\n").error(), @r"
     error: TEMP/system.toml:3: `sandbox.memory`: `lots` is no size: write `2GiB`, `512m` or a number of bytes
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     ");
     assert_snapshot!(Files::new().var("PODBAY_SANDBOX_TIMEOUT", "soon").error(), @r"
     error: PODBAY_SANDBOX_TIMEOUT: `sandbox.timeout`: `soon` is no length of time: write `120s`, `5m`, `1h30m` or a number of seconds
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     ");
     assert_snapshot!(Files::new().flag("--pids", "sandbox.pids", -1).error(), @r"
     error: --pids: `sandbox.pids`: invalid value: integer `-1`, expected u32
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     ");
     assert_snapshot!(Files::new().user("[sandbox]\nhosts = [\"a\",\n  7]\n").error(), @r"
     error: TEMP/user.toml:2: `sandbox.hosts`: invalid type: integer `7`, expected a string
-    hint: `podbay config` shows every key with its default and its meaning
+    hint: docs/configuration.md lists every key with its default and its meaning
     ");
 }
 
