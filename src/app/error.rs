@@ -20,7 +20,7 @@ pub enum Error {
     Config(#[source] config::Error),
     #[error("a permission rule cannot be used")]
     Rule(#[source] policy::RuleError),
-    #[error("the state folder cannot be used")]
+    #[error("{}", if .0.is_about_one() { "the session cannot be had" } else { "the state folder cannot be used" })]
     Session(#[source] session::Error),
     #[error("the container engine cannot be used")]
     Engine(#[source] engine::Error),

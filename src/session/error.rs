@@ -52,6 +52,24 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Returns whether one session is what cannot be had, rather than the folder of them all.
+    pub fn is_about_one(&self) -> bool {
+        match self {
+            Self::NoHome | Self::Unsafe { .. } | Self::Io { .. } | Self::Unwritten { .. } | Self::Lost { .. } | Self::NotAHeader { .. } => {
+                false
+            }
+            Self::NoRecords { .. }
+            | Self::Newer { .. }
+            | Self::Busy { .. }
+            | Self::NoSession
+            | Self::UnknownSession { .. }
+            | Self::Ambiguous { .. }
+            | Self::BadArtifact { .. }
+            | Self::NoArtifact { .. }
+            | Self::ArtifactTooLarge { .. } => true,
+        }
+    }
+
     /// Returns what to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {

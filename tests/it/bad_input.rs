@@ -65,6 +65,13 @@ fn folders_that_cannot_be_projects_are_refused() {
     refuses_folder(&env, Path::new("/etc"), "belongs to the system");
 }
 
+#[test]
+fn a_session_that_is_not_there_is_not_the_folder_s_fault() {
+    let env = TestEnv::new();
+    let done = run(&mut env.podbay(&["sessions", "show", "nosuch"])).expect(1);
+    assert!(done.stderr.starts_with("error: the session cannot be had\ncaused by: find the session `nosuch`"), "{}", done.stderr);
+}
+
 /// Makes a command of the program for a user who is not root; the program is copied to where that user gets at it.
 fn as_owner(env: &TestEnv) -> Command {
     let program = env.beside("podbay");
