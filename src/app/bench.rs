@@ -48,6 +48,10 @@ impl Bench {
     /// Makes sure the image is there and puts the box together from it.
     pub(super) async fn spec(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Spec, Error> {
         let name = self.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
+        if !sandbox::is_image_name(name) {
+            let problem = format!("`{name}` is not the name of an image");
+            return Err(Error::Sandbox(sandbox::Error::Setting { key: "sandbox.image", problem }));
+        }
         let image = self.provision(progress).ensure(name, cancel).await.map_err(Error::Engine)?;
         Spec::new(&self.project, &image, self.engine.facts(), &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)
     }

@@ -61,6 +61,7 @@ pub fn warning(message: impl Into<String>) -> Event {
 pub use crate::agent::Interrupt;
 pub use crate::llm::http::install_crypto;
 pub use crate::policy::Mode;
+pub use crate::sandbox::is_image_name;
 pub use crate::session::State;
 pub use crate::tools::Asker;
 pub use crate::tools::Later;

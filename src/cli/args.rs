@@ -96,6 +96,15 @@ pub(super) enum NetworkFlag {
     None,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum RuntimeFlag {
+    Python,
+    Node,
+    Go,
+    Java,
+    Rust,
+}
+
 /// Settings files.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ConfigFlags {
@@ -116,9 +125,9 @@ pub(super) struct PlaceFlags {
     /// Image the sandbox is made from; any image works
     #[arg(long, value_name = "REF", help_heading = "Sandbox")]
     pub(super) image: Option<String>,
-    /// One of Podbay's own images: python, node, go, java or rust
-    #[arg(long, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
-    pub(super) runtime: Option<String>,
+    /// One of Podbay's own images
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
+    pub(super) runtime: Option<RuntimeFlag>,
     /// Processor cores
     #[arg(long, value_name = "N", help_heading = "Sandbox")]
     pub(super) cpus: Option<f64>,

@@ -5,6 +5,7 @@ use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
 use super::args::PlaceFlags;
+use super::args::RuntimeFlag;
 use super::args::SessionFlags;
 use super::args::SetFlag;
 use crate::app;
@@ -38,7 +39,20 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
 
 pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
     model(&flags.model, overrides)?;
-    set(overrides, "--image", "sandbox.image", flags.image.clone().or_else(|| flags.runtime.as_ref().map(|name| format!("podbay/{name}"))));
+    if let Some(image) = flags.image.as_deref().filter(|image| !app::is_image_name(image)) {
+        return Err(app::Error::usage(
+            format!("--image: `{image}` is not the name of an image"),
+            "give a name such as debian:13 or ghcr.io/owner/name:tag; `docker images` shows those that are here",
+        ));
+    }
+    let runtime = flags.runtime.map(|runtime| match runtime {
+        RuntimeFlag::Python => "podbay/python",
+        RuntimeFlag::Node => "podbay/node",
+        RuntimeFlag::Go => "podbay/go",
+        RuntimeFlag::Java => "podbay/java",
+        RuntimeFlag::Rust => "podbay/rust",
+    });
+    set(overrides, "--image", "sandbox.image", flags.image.as_deref().or(runtime));
     set(overrides, "--cpus", "sandbox.cpus", flags.cpus);
     set(overrides, "--memory", "sandbox.memory", flags.memory.clone());
     set(overrides, "--pids", "sandbox.pids", flags.pids.map(i64::from));

@@ -132,6 +132,9 @@ fn tasks_and_words_that_mean_nothing_are_refused() {
         ["--cpus", "many"],
         ["--max-turns", "0"],
         ["--timeout", "soon"],
+        ["--image", ""],
+        ["--image", "no such"],
+        ["--runtime", "foo"],
         ["--no-such-flag", "x"],
         ["--deny", "rm -rf"],
     ] {
