@@ -11,6 +11,7 @@ use crate::engine::FileLock;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::inference;
+use crate::llm::Endpoint;
 use crate::sandbox::Environment;
 
 /// What runs for a project.
@@ -123,6 +124,12 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
                 inference::Health::NoAnswer(why) => format!("does not answer: {why}"),
             },
         }),
-        endpoint: place.config.llm.endpoint.clone(),
+        // What is no address is shown as what is wrong with it: it may hold a key.
+        endpoint: place
+            .config
+            .llm
+            .endpoint
+            .as_deref()
+            .map(|text| Endpoint::parse(text).map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string())),
     })
 }

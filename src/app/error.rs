@@ -64,6 +64,7 @@ impl Error {
             Self::Usage { .. } | Self::Config(_) | Self::Rule(_) => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
             Self::Inference(error) if error.is_usage() => exit_code::USAGE,
+            Self::Model(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(sandbox::Error::Cancelled) | Self::Engine(engine::Error::Cancelled { .. }) | Self::Interrupted => {
                 exit_code::INTERRUPTED
             }

@@ -97,6 +97,11 @@ impl Error {
         }
     }
 
+    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Http(http::Error::InvalidEndpoint { .. }))
+    }
+
     /// Returns what the person can do about it.
     pub fn hint(&self) -> Option<String> {
         let hint = match self.root() {

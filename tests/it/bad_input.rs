@@ -118,6 +118,16 @@ fn what_this_user_may_not_touch_is_said() {
 }
 
 #[test]
+fn an_endpoint_with_a_key_in_it_is_refused_without_the_key() {
+    let env = TestEnv::new();
+    for endpoint in ["http://127.0.0.1:9/v1?key=sesame", "http://127.0.0.1:9/v1#sesame"] {
+        let done = run(&mut env.here(&["run", "--output", "json", "--endpoint", endpoint, "look around"])).expect(2);
+        assert!(done.stderr.contains("it ends before any `?` or `#`"), "{}", done.stderr);
+        assert!(!done.stderr.contains("sesame") && !done.text().contains("sesame"), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn tasks_and_words_that_mean_nothing_are_refused() {
     let env = TestEnv::new();
     for task in ["", "  \n\t"] {

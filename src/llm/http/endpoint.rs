@@ -125,8 +125,13 @@ fn is_loopback(host: &str) -> bool {
     bare.parse::<IpAddr>().map_or_else(|_| is_localhost(bare), |address| address.to_canonical().is_loopback())
 }
 
-/// Leaves out what stands before an `@`: it may be a password.
+/// Leaves out what stands before an `@` and behind a `?` or `#`: it may be a password or a key.
 pub(super) fn shown(text: &str) -> String {
+    if let Some(at) = text.find(['?', '#']) {
+        // A password may hold either of them; then nothing tells where the host is.
+        let is_clear = !text[at..].contains('@');
+        return if is_clear { format!("{}{}***", shown(&text[..at]), &text[at..=at]) } else { "***".to_owned() };
+    }
     match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, host))) => format!("{scheme}://***@{host}"),
         (None, Some((_, host))) => format!("***@{host}"),
@@ -169,10 +174,19 @@ mod tests {
         for text in ["127.0.0.1:7474", "", "ftp://h/", "http://", "http://h/?a=1", "http://h/#x", "unix:relative"] {
             assert!(Endpoint::parse(text).is_err(), "{text}");
         }
-        for text in ["http://user:sesame@h/v1", "user:sesame@h"] {
+        for text in [
+            "http://user:sesame@h/v1",
+            "user:sesame@h",
+            "http://h/v1?key=sesame",
+            "http://h/v1#sesame",
+            "h?sesame",
+            "http://user:ses?ame@h/sesame",
+            "http://u:sesame@h?a=sesame",
+        ] {
             let error = Endpoint::parse(text).expect_err("refused").to_string();
             assert!(!error.contains("sesame"), "{error}");
         }
+        assert_eq!(shown("http://h/v1?key=1#x"), "http://h/v1?***");
     }
 
     #[test]
