@@ -37,7 +37,7 @@ impl Capability {
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
-            Self::ProtectedName { name } => format!("change the protected file {name}"),
+            Self::ProtectedName { name } => format!("touch the protected file {name}"),
             Self::BlockedCommand { reason } => format!("run a blocked command ({reason})"),
             Self::GatedGit { operation } => format!("run git {operation}"),
         }
