@@ -10,6 +10,7 @@ use crate::wire::End;
 use crate::wire::EntryKind;
 use crate::wire::FileText;
 use crate::wire::FoundFiles;
+use crate::wire::GrepOutput;
 use crate::wire::Limit;
 use crate::wire::Matches;
 use crate::wire::Output;
@@ -240,11 +241,10 @@ fn render_files(files: &FoundFiles) -> Rendered {
 
 fn render_matches(matches: &Matches) -> Rendered {
     let mut body = String::new();
-    let with_lines = matches.files.iter().any(|file| !file.lines.is_empty());
     for file in &matches.files {
         if file.binary {
             let _ = writeln!(body, "{}: binary file matches", file.path);
-        } else if with_lines {
+        } else if matches.output == GrepOutput::Content {
             let _ = writeln!(body, "{}", file.path);
             let mut last = None;
             for line in &file.lines {
@@ -255,7 +255,7 @@ fn render_matches(matches: &Matches) -> Rendered {
                 let mark = if line.matched { ':' } else { '-' };
                 let _ = writeln!(body, "{}{mark}{}", line.number, line.text.trim_end_matches(['\n', '\r']));
             }
-        } else if matches.n_matches as usize == matches.files.len() && file.count <= 1 {
+        } else if matches.output == GrepOutput::FilesOnly {
             let _ = writeln!(body, "{}", file.path);
         } else {
             let _ = writeln!(body, "{}: {}", file.path, file.count);
@@ -330,6 +330,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::MatchedFile;
 
     fn ended(end: End, limit: Option<Limit>) -> Output {
         Output::Command(CommandEnded {
@@ -379,6 +380,24 @@ mod tests {
         };
         let output = Output::Read(Read { files: vec![file], remaining: 0 });
         check(&output, "", "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]", true);
+    }
+
+    #[test]
+    fn counts_are_shown_even_where_every_file_has_one() {
+        let file = MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false };
+        let matches = |output| {
+            Output::Matches(Matches {
+                output,
+                files: vec![file.clone()],
+                n_matches: 1,
+                truncated: false,
+                timed_out: false,
+                n_unreadable: 0,
+                cursor: None,
+            })
+        };
+        check(&matches(GrepOutput::Count), "", "a.rs: 1\n", true);
+        check(&matches(GrepOutput::FilesOnly), "", "a.rs\n", true);
     }
 
     #[test]

@@ -3,6 +3,7 @@ use serde::Serialize;
 
 use super::BytesPath;
 use super::Fault;
+use super::GrepOutput;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,6 +122,8 @@ pub struct FoundFiles {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Matches {
+    /// What was asked for.
+    pub output: GrepOutput,
     pub files: Vec<MatchedFile>,
     /// Matching lines in `files`; with `FilesOnly` the number of files.
     pub n_matches: u64,

@@ -91,7 +91,8 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     let (files, truncated) = search.collector.finish();
     let cursor = workspace.cursors.keep("grep", files.iter().map(|file| file.path.clone()));
     let n_matches = files.iter().map(|file| file.count).sum();
-    Ok(Matches { files, n_matches, truncated: truncated || stop.is_late(), timed_out: stop.is_late(), n_unreadable, cursor })
+    let (truncated, timed_out) = (truncated || stop.is_late(), stop.is_late());
+    Ok(Matches { output: call.output, files, n_matches, truncated, timed_out, n_unreadable, cursor })
 }
 
 struct Search<'a> {
