@@ -7,6 +7,7 @@ use crate::agent::Outcome;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
+use crate::event::Secret;
 use crate::event::SessionId;
 use crate::event::Usage;
 
@@ -112,6 +113,18 @@ impl Report {
         }
     }
 
+    /// Hides the API key wherever somebody else's words stand: a model may repeat what it was told.
+    pub(super) fn hide(&mut self, key: &Secret) {
+        let error = self.error.iter_mut().flat_map(|error| {
+            let lists = error.causes.iter_mut().chain(&mut error.hints);
+            std::iter::once(&mut error.message).chain(lists)
+        });
+        let lists = self.denied.iter_mut().chain(&mut self.warnings);
+        for text in std::iter::once(&mut self.response).chain(&mut self.model).chain(lists).chain(error) {
+            *text = key.hide_in(std::mem::take(text));
+        }
+    }
+
     /// Returns the event that ends the session's log.
     pub(super) fn event(&self) -> Kind {
         Kind::RunFinished {
@@ -132,5 +145,21 @@ impl Report {
             }),
             duration_ms: self.duration_ms,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_the_model_repeats_is_not_in_the_report() {
+        let error = Error::usage("the server said sk-sesame", "not sk-sesame");
+        let mut report = Report::failed(&error, None, 0);
+        report.response = "My key is sk-sesame.".to_owned();
+        report.warnings.push("sk-sesame".to_owned());
+        report.hide(&Secret::new("sk-sesame"));
+        assert_eq!(report.response, "My key is ***.");
+        assert!(!serde_json::to_string(&report).expect("JSON").contains("sesame"));
     }
 }

@@ -88,6 +88,9 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
     let outcome = seat.agent.run(task, &front.interrupt).await;
     seat.close().await;
     let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    if let Some(key) = &place.api_key {
+        report.hide(key);
+    }
     seat.recorder.emit(report.event());
     if let Some(problem) = seat.recorder.unwritten() {
         // The work was done, and it was said that it could not be written down; whoever counts on the log must not take this for a success.

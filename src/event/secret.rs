@@ -9,6 +9,11 @@ impl Secret {
         Self(value.into())
     }
 
+    /// Returns a text with the value blotted out. A secret of a few characters would blot out ordinary text and hides nothing worth it.
+    pub fn hide_in(&self, text: String) -> String {
+        if self.0.len() >= 6 && text.contains(&self.0) { text.replace(&self.0, "***") } else { text }
+    }
+
     /// Returns the value, for the one place that sends it.
     pub fn expose(&self) -> &str {
         &self.0
@@ -24,6 +29,12 @@ impl fmt::Debug for Secret {
 #[cfg(test)]
 mod tests {
     use super::Secret;
+
+    #[test]
+    fn it_is_blotted_out_where_it_is_long_enough_to_be_one() {
+        assert_eq!(Secret::new("sk-123").hide_in("a sk-123 b".to_owned()), "a *** b");
+        assert_eq!(Secret::new("a").hide_in("a sk-123 b".to_owned()), "a sk-123 b");
+    }
 
     #[test]
     fn debug_shows_nothing() {
