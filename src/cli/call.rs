@@ -1,9 +1,8 @@
-use std::io;
-use std::io::Write;
 use std::sync::Arc;
 
 use super::args::CallArgs;
 use super::args::OutputFormat;
+use super::delivery::deliver;
 use super::flags;
 use super::front::Nobody;
 use super::run::listen;
@@ -33,6 +32,6 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     terminal.finish();
     let newline = if called.text.ends_with('\n') { "" } else { "\n" };
     let text = crate::ui::text::clean(&called.text);
-    let _ = write!(io::stdout(), "{text}{newline}");
+    deliver(&format!("{text}{newline}"))?;
     Ok(signals.exit_code(called.exit_code))
 }

@@ -1,4 +1,3 @@
-use std::io;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -6,6 +5,8 @@ use super::args::LogsArgs;
 use super::args::OutputFormat;
 use super::args::PlaceFlags;
 use super::args::StatusArgs;
+use super::delivery::Delivery;
+use super::delivery::deliver;
 use super::flags;
 use super::front::Nobody;
 use super::run::listen;
@@ -45,7 +46,7 @@ pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
     let ready = ready(&flags)?;
     let status = Box::pin(app::up(&ready.place, &ready.front)).await?;
     ready.terminal.finish();
-    print(&status);
+    print(&status)?;
     Ok(ready.signals.exit_code(exit_code::DONE))
 }
 
@@ -54,7 +55,7 @@ pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
     let ended = app::down(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     let words = if ended.is_empty() { "nothing was running".to_owned() } else { format!("ended: {}", ended.join(", ")) };
-    let _ = writeln!(io::stdout(), "{words}");
+    deliver(&format!("{words}\n"))?;
     Ok(ready.signals.exit_code(exit_code::DONE))
 }
 
@@ -63,9 +64,11 @@ pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
     let status = app::status(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     if args.json {
-        let _ = ui::json::result(&mut io::stdout(), &status);
+        let mut out = Delivery::default();
+        let _ = ui::json::result(&mut out, &status);
+        out.end()?;
     } else {
-        print(&status);
+        print(&status)?;
     }
     Ok(ready.signals.exit_code(exit_code::DONE))
 }
@@ -73,15 +76,18 @@ pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
 pub(super) async fn logs(args: LogsArgs) -> Result<u8, app::Error> {
     let ready = ready(&args.place)?;
     let mut cleaner = text::Cleaner::new();
+    let mut out = Delivery::default();
+    let delivered = out.clone();
     let write = |bytes: &[u8]| {
-        let _ = write!(io::stdout(), "{}", cleaner.push(bytes));
+        let _ = write!(out, "{}", cleaner.push(bytes));
     };
     app::logs(&ready.place, args.follow, args.lines, write, &ready.front).await?;
     ready.terminal.finish();
+    delivered.end()?;
     Ok(ready.signals.exit_code(exit_code::DONE))
 }
 
-fn print(status: &Status) {
+fn print(status: &Status) -> Result<(), app::Error> {
     let mut out = format!("engine:       {}\n", text::line(&status.engine));
     match &status.environment {
         Some(up) => out.push_str(&format!("environment:  up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
@@ -92,5 +98,5 @@ fn print(status: &Status) {
         (None, Some(up)) => out.push_str(&format!("model server: up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
         (None, None) => out.push_str("model server: not up\n"),
     }
-    let _ = io::stdout().write_all(out.as_bytes());
+    deliver(&out)
 }

@@ -7,6 +7,8 @@ use std::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::args::OutputFormat;
+use super::delivery::Delivery;
+use crate::app;
 use crate::app::Asker;
 use crate::app::Front;
 use crate::app::Interrupt;
@@ -30,6 +32,7 @@ type Screen = Plain<Box<dyn Write + Send>, Box<dyn Write + Send>>;
 pub(super) struct Terminal {
     format: OutputFormat,
     screen: Arc<Mutex<Option<Screen>>>,
+    delivery: Delivery,
     pub(super) paint: Paint,
 }
 
@@ -37,12 +40,13 @@ impl Terminal {
     pub(super) fn new(format: OutputFormat, options: &ui::Options) -> Self {
         let paint = err_paint(options);
         let progress = if io::stderr().is_terminal() { ui::Progress::bars() } else { ui::Progress::lines(io::stderr()) };
+        let delivery = Delivery::default();
         // Only text puts the answer on the standard output as it comes; with JSON that stream belongs to the objects.
-        let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(io::stdout()) } else { Box::new(io::sink()) };
+        let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(delivery.clone()) } else { Box::new(io::sink()) };
         let look =
             Look { paint, stream: io::stdout().is_terminal(), tool_output: options.stream_during_tools, thinking: options.show_thinking };
         let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress);
-        Self { format, screen: Arc::new(Mutex::new(Some(screen))), paint }
+        Self { format, screen: Arc::new(Mutex::new(Some(screen))), delivery, paint }
     }
 
     /// Returns where the rooms send their events.
@@ -58,7 +62,7 @@ impl Terminal {
             let _ = screen.event(event);
         }
         if self.format == OutputFormat::Jsonl {
-            let _ = ui::json::event(&mut io::stdout().lock(), event);
+            let _ = ui::json::event(&mut self.delivery.clone(), event);
         }
     }
 
@@ -68,6 +72,11 @@ impl Terminal {
         if let Some(screen) = screen {
             let _ = screen.finish();
         }
+    }
+
+    /// Says whether everything that went to the standard output arrived.
+    pub(super) fn delivered(&self) -> Result<(), app::Error> {
+        self.delivery.end()
     }
 
     pub(super) fn front(&self, interrupt: &Interrupt, asker: Arc<dyn Asker>) -> Front {

@@ -1,10 +1,10 @@
-use std::io;
 use std::io::Write;
 use std::sync::Arc;
 
 use super::args::ConfigFlags;
 use super::args::ImagesCommand;
 use super::args::OutputFormat;
+use super::delivery::Delivery;
 use super::run::listen;
 use super::setup::Setup;
 use crate::app;
@@ -24,12 +24,13 @@ pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
     setup.show_warnings(&terminal);
     let sink = terminal.sink();
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let mut out = Delivery::default();
     match command {
         ImagesCommand::Build { names, install, .. } => {
             let built = app::build_images(&setup.config, &setup.state, &names, install, &progress, interrupt.run()).await?;
             terminal.finish();
             for (name, id) in built {
-                let _ = writeln!(io::stdout(), "{name} {id}");
+                let _ = writeln!(out, "{name} {id}");
             }
         }
         ImagesCommand::List { .. } => {
@@ -37,10 +38,11 @@ pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
             terminal.finish();
             for image in listed {
                 let size = image.size_mib.map_or_else(String::new, |mib| format!("{mib} MiB"));
-                let _ = writeln!(io::stdout(), "{:<24} {:<9} {size:>9}", image.name, image.state);
+                let _ = writeln!(out, "{:<24} {:<9} {size:>9}", image.name, image.state);
             }
         }
     }
+    out.end()?;
     Ok(signals.exit_code(exit_code::DONE))
 }
 
@@ -49,15 +51,17 @@ pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let swept = app::gc(&setup.config, interrupt.run()).await?;
+    let mut out = Delivery::default();
     for name in &swept.removed {
-        let _ = writeln!(io::stdout(), "removed {name}");
+        let _ = writeln!(out, "removed {name}");
     }
     for (name, problem) in &swept.failed {
         super::say(&format!("could not remove {name}: {problem}\n"));
     }
     if swept.removed.is_empty() && swept.failed.is_empty() {
-        let _ = writeln!(io::stdout(), "nothing to remove");
+        let _ = writeln!(out, "nothing to remove");
     }
+    out.end()?;
     let code = if swept.failed.is_empty() { exit_code::DONE } else { exit_code::FAILED };
     Ok(signals.exit_code(code))
 }

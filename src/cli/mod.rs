@@ -6,6 +6,7 @@
 mod args;
 mod call;
 mod chat;
+mod delivery;
 mod environment;
 mod failure;
 mod flags;

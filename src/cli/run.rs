@@ -6,10 +6,12 @@ use super::args::ModeFlag;
 use super::args::OutputFormat;
 use super::args::QuickstartArgs;
 use super::args::RunArgs;
+use super::delivery::Delivery;
 use super::failure;
 use super::flags;
 use super::front::Nobody;
 use super::front::Terminal;
+use super::front::err_paint;
 use super::setup::Setup;
 use super::signals::Signals;
 use crate::app;
@@ -23,33 +25,36 @@ const MOST_TASK: u64 = 1 << 20;
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
     let format = args.session.output;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
     let outcome = async {
         let mut overrides = Vec::new();
         flags::session(&args.session, &mut overrides)?;
         let mut setup = Setup::new(&args.session.place.config, overrides)?;
         setup.add_rules(&args.session.allow, &args.session.deny);
-        let task = task(&args)?;
-        let interrupt = Interrupt::new();
-        let signals = listen(&interrupt)?;
+        let task = task(&args, &interrupt).await?;
         let terminal = setup.terminal(format);
         setup.show_warnings(&terminal);
         terminal.sink()(app::warning("changes are made in place: there is no review yet"));
         let place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
         let report = app::run(&place, &task, &terminal.front(&interrupt, Arc::new(Nobody))).await;
         terminal.finish();
-        Ok((signals, terminal, report))
+        Ok((terminal, report))
     };
     match outcome.await {
-        Ok((signals, terminal, mut report)) => {
+        Ok((terminal, mut report)) => {
             report.exit_code = signals.exit_code(report.exit_code);
-            print(&report, format, &terminal);
+            print(&report, format, &terminal)?;
             Ok(report.exit_code)
         }
         Err(error) => {
             // A script that reads JSON gets its object on every path.
-            let report = Report::failed(&error, None, 0);
-            print_json(&report, format);
-            Err(error)
+            let mut report = Report::failed(&error, None, 0);
+            report.exit_code = signals.exit_code(report.exit_code);
+            // One error is enough, and this one says more than a result that nobody gets.
+            let _ = print_json(&report, format);
+            failure::show(&error, &mut io::stderr(), err_paint(&ui::Options::default()));
+            Ok(report.exit_code)
         }
     }
 }
@@ -66,10 +71,10 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let place = setup.place(Some(std::path::Path::new("/nonexistent")), app::Mode::Auto)?;
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
     terminal.finish();
-    let done = outcome.inspect_err(|error| print_json(&Report::failed(error, None, 0), args.output))?;
+    let done = outcome.inspect_err(|error| drop(print_json(&Report::failed(error, None, 0), args.output)))?;
     let mut report = done.report;
     report.exit_code = signals.exit_code(report.exit_code);
-    print(&report, args.output, &terminal);
+    print(&report, args.output, &terminal)?;
     if report.exit_code == exit_code::DONE {
         let folder = done.folder.display();
         if done.softly {
@@ -96,14 +101,21 @@ pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
 
 /// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that input is not read: a pipe that nobody
 /// closes must not hang a run.
-fn task(args: &RunArgs) -> Result<String, app::Error> {
+async fn task(args: &RunArgs, interrupt: &Interrupt) -> Result<String, app::Error> {
     let task = args.task.as_deref().or(args.prompt.as_deref()).unwrap_or_default();
     if task != "-" {
         return Ok(task.to_owned());
     }
-    let mut text = Vec::new();
-    let read = io::stdin().lock().take(MOST_TASK + 1).read_to_end(&mut text);
-    read.map_err(|source| app::Error::Io { doing: "read the task from the standard input".to_owned(), source })?;
+    // Nothing ends a read that waits for more; a thread of its own may be left behind with it.
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut text = Vec::new();
+        io::stdin().lock().take(MOST_TASK + 1).read_to_end(&mut text).map(|_| text)
+    });
+    let read = tokio::select! {
+        () = interrupt.run().cancelled() => return Err(app::Error::Interrupted),
+        read = reading => read.map_err(io::Error::from).flatten(),
+    };
+    let text = read.map_err(|source| app::Error::Io { doing: "read the task from the standard input".to_owned(), source })?;
     if text.len() as u64 > MOST_TASK {
         return Err(app::Error::usage(
             "the task on the standard input is longer than 1 MiB",
@@ -115,19 +127,22 @@ fn task(args: &RunArgs) -> Result<String, app::Error> {
 }
 
 /// Prints the result in the form that was asked for; an error is for people too, whatever a script reads.
-fn print(report: &Report, format: OutputFormat, terminal: &Terminal) {
-    print_json(report, format);
+fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(), app::Error> {
+    let printed = print_json(report, format);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
     }
+    // What was done is done, but whoever asked does not get to know of it: that is a failure of its own.
+    terminal.delivered().and(printed)
 }
 
-fn print_json(report: &Report, format: OutputFormat) {
-    let mut out = io::stdout().lock();
-    // A reader that went away cannot be told anything.
+fn print_json(report: &Report, format: OutputFormat) -> Result<(), app::Error> {
+    let mut out = Delivery::default();
+    // The output keeps its own errors, and a report is always JSON.
     let _ = match format {
         OutputFormat::Text => Ok(()),
         OutputFormat::Json => ui::json::result(&mut out, report),
         OutputFormat::Jsonl => ui::json::result_line(&mut out, report),
     };
+    out.end()
 }

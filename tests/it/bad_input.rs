@@ -10,10 +10,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
+use std::process::Stdio;
+
+use nix::sys::signal::Signal;
 
 use crate::support::TestEnv;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::until;
 
 /// An address where nobody listens.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
@@ -69,7 +74,51 @@ fn folders_that_cannot_be_projects_are_refused() {
 fn a_session_that_is_not_there_is_not_the_folder_s_fault() {
     let env = TestEnv::new();
     let done = run(&mut env.podbay(&["sessions", "show", "nosuch"])).expect(1);
-    assert!(done.stderr.starts_with("error: the session cannot be had\ncaused by: find the session `nosuch`"), "{}", done.stderr);
+    assert!(done.stderr.starts_with("error: the session cannot be had\ncaused by: find a session: there is none yet"), "{}", done.stderr);
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_a_failure_and_a_reader_that_left_is_none() {
+    let env = TestEnv::new();
+    std::fs::create_dir_all(env.state().join("sessions")).expect("made");
+    for at in 0..200 {
+        let name = format!("2026-11-21_session{at:05}.jsonl");
+        std::fs::copy(
+            concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/fixtures/sessions/torn.jsonl"),
+            env.state().join("sessions").join(name),
+        )
+        .expect("copied");
+    }
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+    let gone = || std::io::pipe().expect("a pipe").1;
+    for arguments in [&["sessions", "list"][..], &["sessions", "list", "--json"], &["sessions", "show", "last"]] {
+        let done = env.podbay(arguments).stdout(full()).output().expect("runs");
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(1), "{arguments:?}: {said}");
+        assert!(said.contains("cannot write the result to the standard output"), "{said}");
+        let done = env.podbay(arguments).stdout(gone()).output().expect("runs");
+        assert_eq!((done.status.code(), done.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_task_on_the_standard_input() {
+    for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
+        let env = TestEnv::new();
+        let mut command = env.here(&["run", "--output", "json", "--endpoint", NOWHERE, "-"]);
+        let (input, _open) = std::io::pipe().expect("a pipe");
+        let started = start(command.stdin(Stdio::from(input)));
+        // Before it listens a signal would simply kill it.
+        let catches = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", started.pid())).unwrap_or_default();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).map(str::trim).unwrap_or_default();
+            u64::from_str_radix(caught, 16).is_ok_and(|mask| mask & (1 << (signal as u64 - 1)) != 0)
+        };
+        assert!(until(catches), "it never listened");
+        started.signal(signal);
+        let done = started.wait().expect(code);
+        assert_eq!((&done.json()["exit_code"], &done.json()["status"]), (&code.into(), &"interrupted".into()));
+    }
 }
 
 /// Makes a command of the program for a user who is not root; the program is copied to where that user gets at it.
