@@ -97,6 +97,7 @@ async fn instructions(
             max_bytes: 25 * 1024,
             cursor: None,
             max_files: 1,
+            protected: false,
         });
         if let Output::Read(read) = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await?
             && let Some(file) = read.files.into_iter().next()

@@ -16,7 +16,7 @@ pub(super) struct Delivery {
 impl Delivery {
     /// Says whether everything was delivered. A reader that went away has what it wanted, so that counts as delivered.
     pub(super) fn end(&self) -> Result<(), app::Error> {
-        self.attempt(|out| out.flush());
+        self.attempt(Write::flush);
         match self.failed.lock().expect("nothing panics while it holds this lock").take() {
             Some(source) if source.kind() != io::ErrorKind::BrokenPipe => {
                 Err(app::Error::Io { doing: "write the result to the standard output".to_owned(), source })
@@ -40,7 +40,7 @@ impl Write for Delivery {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.attempt(|out| out.flush());
+        self.attempt(Write::flush);
         Ok(())
     }
 }

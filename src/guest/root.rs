@@ -2,6 +2,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -9,6 +10,8 @@ use std::path::Path;
 use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::fcntl::readlink;
+use nix::fcntl::readlinkat;
 use nix::sys::stat::FileStat;
 use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
@@ -19,9 +22,13 @@ use super::beneath::Links;
 use super::tools::similar_names::SimilarNames;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
+use crate::wire::protected_name;
 
 /// Where the project is mounted in every box.
 pub(crate) const MOUNT: &str = "/workspace";
+
+/// Links looked through for the one that leads out.
+const MAX_LINKS: u32 = 40;
 
 /// Most names looked at for a "did you mean".
 const MAX_NAMES: usize = 10_000;
@@ -117,8 +124,70 @@ impl Root {
                 let (similar, beside) = self.similar(path);
                 Fault::NotFound { path: path.clone(), similar, beside }
             }
+            Errno::EXDEV => match self.absolute_link(path) {
+                Some(target) => self.outside(path, &target),
+                None => fault(path, errno),
+            },
             other => fault(path, other),
         }
+    }
+
+    /// The fault for a path that leads through a link with an absolute target: such a one is never followed, but may well mean a file of
+    /// the project.
+    pub(crate) fn outside(&self, path: &BytesPath, target: &[u8]) -> Fault {
+        let target = BytesPath::from_bytes(target);
+        match self.relative(&target) {
+            Ok(_) => Fault::AbsoluteLink { path: path.clone(), target },
+            Err(_) => Fault::Outside { path: path.clone() },
+        }
+    }
+
+    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link it was. Only used for words.
+    fn absolute_link(&self, path: &BytesPath) -> Option<Vec<u8>> {
+        let mut way = self.relative(path).ok()?.as_bytes().to_vec();
+        for _ in 0..MAX_LINKS {
+            let ends = way.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            let refused = |end: usize| self.beneath.open(&way[..end], OFlag::O_PATH, Links::Follow).err() == Some(Errno::EXDEV);
+            let end = ends.chain([way.len()]).find(|&end| end > 0 && refused(end))?;
+            let (parent, name) = split(&way[..end]);
+            let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow).ok()?;
+            let target = readlinkat(&folder, name).ok()?.into_encoded_bytes();
+            if target.starts_with(b"/") {
+                return Some(target);
+            }
+            way = join(parent, &target);
+        }
+        None
+    }
+
+    /// Refuses what was opened if its name says that it holds a secret, whatever path led there.
+    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd) -> Result<(), Fault> {
+        let name = self.real(path, opened)?;
+        match protected_name(&name) {
+            Some(protected) if protected.is_secret => Err(Fault::Protected { path: path.clone(), name }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a name in an open folder if it must not be changed, whatever path led there.
+    pub(crate) fn refuse_protected(&self, path: &BytesPath, folder: impl AsFd, name: &[u8]) -> Result<(), Fault> {
+        let folder = self.real(path, folder)?;
+        let name = BytesPath::from_bytes(join(folder.as_bytes(), name));
+        if protected_name(&name).is_some() { Err(Fault::Protected { path: path.clone(), name }) } else { Ok(()) }
+    }
+
+    /// Returns where something that is open lies, from the project's folder, as the kernel says.
+    fn real(&self, path: &BytesPath, opened: impl AsFd) -> Result<BytesPath, Fault> {
+        let failed = |errno: Errno| Fault::Io { doing: format!("find out where {path} leads"), problem: errno.desc().into() };
+        let root = where_is(&self.beneath).map_err(failed)?;
+        let found = where_is(opened).map_err(failed)?;
+        let inside = match found.strip_prefix(root.as_slice()) {
+            Some(b"") => b"".as_slice(),
+            Some([b'/', rest @ ..]) => rest,
+            // It was moved meanwhile; its whole name is looked at then.
+            _ => &found,
+        };
+        Ok(BytesPath::from_bytes(inside))
     }
 
     /// Names that stand where `path` leads to nothing and look like it: files of the same folder or, where that is what is
@@ -174,6 +243,12 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
         _ => "special file",
     };
     Err(Fault::NotRegular { path: path.clone(), kind: kind.into() })
+}
+
+/// Returns the name of an open file or folder; of one that was removed meanwhile, the name it had.
+fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
+    let name = readlink(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd()).as_str())?.into_encoded_bytes();
+    Ok(name.strip_suffix(b" (deleted)").map_or_else(|| name.clone(), <[u8]>::to_vec))
 }
 
 /// The fault for a path that names the project's folder, or nothing, where a file is needed.

@@ -1,7 +1,7 @@
 use crate::event::Capability;
-use crate::policy::protected::protected_name;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,3 +1,5 @@
+use super::capabilities;
+use crate::event::Capability;
 use crate::policy::Action;
 use crate::wire::Call;
 use crate::wire::Exec;
@@ -7,10 +9,6 @@ use crate::wire::Exec;
 pub struct Approved<A>(A);
 
 impl<A> Approved<A> {
-    pub(super) fn new(action: A) -> Self {
-        Self(action)
-    }
-
     /// Hands the action to whoever carries it out; it cannot be carried out twice.
     pub fn into_inner(self) -> A {
         self.0
@@ -22,8 +20,26 @@ impl<A> Approved<A> {
 }
 
 impl Approved<Action> {
+    /// Approves an action, and notes in it whether that includes a protected name.
+    ///
+    /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which refuses a protected name that was reached
+    /// without this note: through a link, a cursor or a search.
+    pub(super) fn action(mut action: Action) -> Self {
+        let approved = capabilities(&action).iter().any(|capability| matches!(capability, Capability::ProtectedName { .. }));
+        if let Action::Box(call) = &mut action {
+            match call {
+                Call::ReadFile(read) => read.protected = approved,
+                Call::WriteFile(write) => write.protected = approved,
+                Call::EditFile(edit) => edit.protected = approved,
+                Call::Grep(grep) => grep.protected = approved,
+                Call::ListDirectory(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) => {}
+            }
+        }
+        Self(action)
+    }
+
     /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.
     pub fn by_hand(exec: Exec) -> Self {
-        Self::new(Action::Box(Call::Exec(exec)))
+        Self::action(Action::Box(Call::Exec(exec)))
     }
 }

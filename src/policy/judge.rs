@@ -67,7 +67,7 @@ impl Question {
     /// Turns the answer into an approval, or gives the action up.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession => Some(Approved::new(self.action)),
+            Answer::Allow | Answer::AllowSession => Some(Approved::action(self.action)),
             Answer::Deny | Answer::Quit => None,
         }
     }
@@ -99,14 +99,14 @@ impl Policy {
             return Verdict::Deny { reason: format!("mode deny only allows reading, not to {because}"), capabilities };
         }
         if decision == Decision::Allow {
-            return Verdict::Allow { action: Approved::new(action), reason: format!("mode {} allows it", self.mode.as_str()) };
+            return Verdict::Allow { action: Approved::action(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
         if let Some(rule) = self.allow.iter().find(|rule| rule.matches(&action)) {
             let reason = format!("the rule `{}` allows it", rule.text());
-            return Verdict::Allow { action: Approved::new(action), reason };
+            return Verdict::Allow { action: Approved::action(action), reason };
         }
         if capabilities.iter().all(|capability| self.granted.contains(capability) || self.decide(capability) == Decision::Allow) {
-            return Verdict::Allow { action: Approved::new(action), reason: "it was allowed for this session".to_owned() };
+            return Verdict::Allow { action: Approved::action(action), reason: "it was allowed for this session".to_owned() };
         }
         match decision {
             Decision::Ask => Verdict::Ask(Question { action, capabilities }),
@@ -144,7 +144,7 @@ mod tests {
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
-        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false }))
+        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
     }
 
     fn list() -> Action {

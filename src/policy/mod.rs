@@ -7,7 +7,6 @@ mod action;
 mod approved;
 mod judge;
 mod options;
-mod protected;
 mod rule;
 
 pub use action::Action;
@@ -19,6 +18,5 @@ pub use judge::Policy;
 pub use judge::Question;
 pub use judge::Verdict;
 pub use options::Options;
-pub use protected::protected_name;
 pub use rule::Rule;
 pub use rule::RuleError;

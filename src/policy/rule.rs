@@ -138,7 +138,7 @@ mod tests {
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
-        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false }))
+        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
     }
 
     fn bash(command: &str) -> Action {

@@ -104,7 +104,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
         "read_file" => return read(arguments, options),
         "write_file" => {
             let WriteArguments { path, content, append } = parse(arguments)?;
-            Call::WriteFile(WriteFile { path: named(path)?, content, append })
+            Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false })
         }
         "edit_file" => edit(arguments)?,
         "list_directory" => {
@@ -134,6 +134,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
                 output: output_mode.unwrap_or(GrepOutput::Content),
                 max_results: bounded("max_results", max_results, options.search_results, MOST_RESULTS)?,
                 timeout_ms: options.search_timeout.get() * 1000,
+                protected: false,
             })
         }
         "bash" => {
@@ -173,6 +174,7 @@ fn read(arguments: Value, options: &Options) -> Result<Action, String> {
         max_bytes: options.read_bytes.bytes(),
         cursor: from_cursor,
         max_files: bounded("max_files", max_files, 5, 20)?,
+        protected: false,
     })))
 }
 
@@ -191,7 +193,7 @@ fn edit(arguments: Value) -> Result<Call, String> {
         (None, None, _) => return Err("`old_string` is missing".to_owned()),
         (None, Some(_), None) => return Err("`new_string` is missing".to_owned()),
     };
-    Ok(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing }))
+    Ok(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing, protected: false }))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {

@@ -271,6 +271,9 @@ fn render_matches(matches: &Matches) -> Rendered {
     if matches.timed_out {
         footer.push("the search ran out of time: there may be more".to_owned());
     }
+    if matches.n_protected > 0 {
+        footer.push(format!("not searched, because their names say that they hold secrets: {} file(s)", matches.n_protected));
+    }
     if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty()) {
         footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
     }
@@ -393,6 +396,7 @@ mod tests {
                 truncated: false,
                 timed_out: false,
                 n_unreadable: 0,
+                n_protected: 0,
                 cursor: None,
             })
         };

@@ -33,6 +33,8 @@ pub struct ReadFile {
     pub cursor: Option<String>,
     /// How many files of the cursor to read.
     pub max_files: u32,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
 }
 
 /// Writes a whole file, or appends to it. Parent folders are made.
@@ -41,6 +43,8 @@ pub struct WriteFile {
     pub path: BytesPath,
     pub content: String,
     pub append: bool,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
 }
 
 /// Replaces text in one file, all replacements or none.
@@ -51,6 +55,8 @@ pub struct EditFile {
     pub edits: Vec<Replacement>,
     /// Makes the file from the first `new_string` where it does not exist and the first `old_string` is empty.
     pub create_if_missing: bool,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -92,6 +98,8 @@ pub struct Grep {
     pub max_results: u32,
     /// When the search gives up with what it has, in milliseconds.
     pub timeout_ms: u64,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,6 +20,17 @@ pub enum Fault {
     },
     #[error("{path}: leads outside of /workspace; only paths inside the project can be used here")]
     Outside { path: BytesPath },
+    #[error(
+        "{path}: leads to {name}, which is protected by its name; it was neither read nor changed. Permission is needed for that name: \
+             name the file itself, so that it can be asked for"
+    )]
+    Protected {
+        path: BytesPath,
+        /// What the path led to, from the project's folder.
+        name: BytesPath,
+    },
+    #[error("{path}: leads through a symbolic link to {target}; links with an absolute target are not followed, so use the path it names")]
+    AbsoluteLink { path: BytesPath, target: BytesPath },
     #[error("{path}: is a directory; use list_directory to see what is in it")]
     IsDirectory { path: BytesPath },
     #[error("{path}: is not a directory")]

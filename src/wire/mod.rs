@@ -11,6 +11,7 @@ pub mod frame;
 pub mod message;
 mod output;
 mod path;
+mod protected;
 
 pub use call::Bash;
 pub use call::Call;
@@ -43,6 +44,8 @@ pub use output::Output;
 pub use output::Read;
 pub use output::Written;
 pub use path::BytesPath;
+pub use protected::Protected;
+pub use protected::protected_name;
 
 /// The protocol's version; both ends must have the same one.
 pub const PROTOCOL: u32 = 1;

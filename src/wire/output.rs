@@ -131,6 +131,8 @@ pub struct Matches {
     pub timed_out: bool,
     /// Files and folders that could not be read.
     pub n_unreadable: u32,
+    /// Files that were not searched because their names say that they hold secrets.
+    pub n_protected: u32,
     pub cursor: Option<String>,
 }
 

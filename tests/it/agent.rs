@@ -178,6 +178,42 @@ async fn a_denied_call_never_reaches_the_guest() {
     }
 }
 
+/// The names are those that policy does not see: it knows no links and no cursors.
+#[tokio::test]
+async fn a_protected_name_is_reached_only_by_asking_for_it() {
+    let read = |path: &str| ("read_file", json!({ "path": path }));
+    let calls = [
+        ("read_file", json!({"from_cursor": "glob-1"})),
+        ("grep", json!({"pattern": ".", "glob": ".env"})),
+        read("notes.txt"),
+        ("write_file", json!({"path": "notes.txt", "content": "mine"})),
+    ];
+    let by_detours = |mode, options| {
+        let model = ScriptedModel::new()
+            .calls("glob", json!({"pattern": ".env"}))
+            .calls_many(calls.clone())
+            .calls("read_file", json!({"path": ".env"}))
+            .says("Done.");
+        async move { Desk::new(model.start().await, Wishes { mode, policy: options, ..Wishes::default() }).await }
+    };
+    let allowed = policy::Options { allow: vec!["read_file(.env)".to_owned()], ..policy::Options::default() };
+    for (options, is_allowed) in [(policy::Options::default(), false), (allowed, true)] {
+        let desk = by_detours(Mode::Auto, options).await;
+        std::fs::write(desk.guest.path(".env"), "KEY=hidden\n").expect("written");
+        std::os::unix::fs::symlink(".env", desk.guest.path("notes.txt")).expect("linked");
+        desk.work("look").await;
+        let results = desk.results(2);
+        assert_eq!(results.len(), 5);
+        assert!(!results.iter().any(|result| result.contains("hidden")), "{results:#?}");
+        assert!(results[2].contains("not searched"), "{results:#?}");
+        for at in [1, 3, 4] {
+            assert!(results[at].contains("leads to .env, which is protected by its name"), "{}", results[at]);
+        }
+        assert_eq!(std::fs::read_to_string(desk.guest.path(".env")).expect("is there"), "KEY=hidden\n");
+        assert_eq!(desk.told(3).contains("KEY=hidden"), is_allowed, "{}", desk.told(3));
+    }
+}
+
 #[tokio::test]
 async fn a_person_is_asked_and_the_answer_holds() {
     let bash = |command: &str| ("bash", json!({ "command": command }));

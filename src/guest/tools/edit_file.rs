@@ -31,7 +31,7 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
     }
     let creates = call.create_if_missing && first.old_string.is_empty();
     let _changing = workspace.changing();
-    let place = Place::find(&workspace.root, path, if creates { Parents::Make } else { Parents::MustExist })?;
+    let place = Place::find(&workspace.root, path, call.protected, if creates { Parents::Make } else { Parents::MustExist })?;
     let shown = workspace.root.relative(path)?;
     if !place.exists() {
         if !creates {

@@ -35,10 +35,12 @@ use super::walk::Visitor;
 use super::walk::Walk;
 use crate::guest::root::as_path;
 use crate::guest::root::file_type;
+use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::Grep;
 use crate::wire::GrepOutput;
 use crate::wire::Matches;
+use crate::wire::protected_name;
 
 /// Bounds on what is asked for.
 const MAX_RESULTS: u32 = 10_000;
@@ -72,15 +74,23 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         stop,
         collector: Collector::new(u64::from(n_results), MAX_OUTPUT),
         n_unreadable: AtomicU32::new(0),
+        protected: call.protected,
+        n_protected: AtomicU32::new(0),
     };
     let mut n_unreadable = 0;
     let is_folder = file_type(&root.look(&call.path)?) == SFlag::S_IFDIR;
     if is_folder {
         let base = root.descend(&call.path)?;
+        if !call.protected {
+            root.refuse_secret(&call.path, &base)?;
+        }
         let rules = Some(Rules::above(root, prefix));
         n_unreadable += Walk { base: &base, prefix, rules, hidden: false, max_depth: usize::MAX, stop }.run(&search).n_unreadable;
     } else {
         let (file, _) = root.open_file(&call.path)?;
+        if !call.protected {
+            root.refuse_secret(&call.path, &file)?;
+        }
         // A file that was named is searched even if it is binary.
         search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, file);
     }
@@ -88,11 +98,12 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         return Err(Fault::Cancelled);
     }
     n_unreadable += search.n_unreadable.into_inner();
+    let n_protected = search.n_protected.into_inner();
     let (files, truncated) = search.collector.finish();
     let cursor = workspace.cursors.keep("grep", files.iter().map(|file| file.path.clone()));
     let n_matches = files.iter().map(|file| file.count).sum();
     let (truncated, timed_out) = (truncated || stop.is_late(), stop.is_late());
-    Ok(Matches { output: call.output, files, n_matches, truncated, timed_out, n_unreadable, cursor })
+    Ok(Matches { output: call.output, files, n_matches, truncated, timed_out, n_unreadable, n_protected, cursor })
 }
 
 struct Search<'a> {
@@ -105,6 +116,9 @@ struct Search<'a> {
     stop: &'a Stop<'a>,
     collector: Collector,
     n_unreadable: AtomicU32,
+    /// Whether files whose names say that they hold secrets are searched too.
+    protected: bool,
+    n_protected: AtomicU32,
 }
 
 /// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody else waits for.
@@ -161,6 +175,11 @@ impl Visitor for Search<'_> {
 
     fn visit(&self, state: &mut Self::State, entry: &Entry<'_>) {
         if entry.kind != Kind::File {
+            return;
+        }
+        // The walk follows no link, and where it started was looked at: the name is what it says.
+        if !self.protected && protected_name(&BytesPath::from_bytes(entry.path())).is_some_and(|protected| protected.is_secret) {
+            self.n_protected.fetch_add(1, Ordering::Relaxed);
             return;
         }
         let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;

@@ -40,24 +40,24 @@ pub(super) fn run(workspace: &Workspace, call: &ReadFile, stop: &AtomicBool) -> 
     let wanted = Wanted { first_line: call.offset.max(1), n_lines: call.limit, n_bytes };
     match (&call.path, &call.cursor) {
         (Some(path), None) => {
-            let file = read(workspace, path, wanted, stop)?;
+            let file = read(workspace, path, call.protected, wanted, stop)?;
             Ok(Read { files: vec![file], remaining: 0 })
         }
-        (None, Some(cursor)) => several(workspace, cursor, call.max_files, wanted, stop),
+        (None, Some(cursor)) => several(workspace, cursor, call, wanted, stop),
         (Some(_), Some(_)) => Err(invalid("cursor", "cannot be given together with path")),
         (None, None) => Err(invalid("path", "is missing; name a file or give a cursor")),
     }
 }
 
 /// Reads the next files of a cursor, each from its first line, until their number or the bytes are used up.
-fn several(workspace: &Workspace, cursor: &str, max_files: u32, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
-    let mut unread = workspace.cursors.take(cursor, max_files.clamp(1, MAX_FILES) as usize)?;
+fn several(workspace: &Workspace, cursor: &str, call: &ReadFile, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
+    let mut unread = workspace.cursors.take(cursor, call.max_files.clamp(1, MAX_FILES) as usize)?;
     unread.reverse();
     let mut files = Vec::new();
     let mut n_bytes = wanted.n_bytes;
     while n_bytes > 0 {
         let Some(path) = unread.pop() else { break };
-        match read(workspace, &path, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
+        match read(workspace, &path, call.protected, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
             Ok(file) => {
                 n_bytes = n_bytes.saturating_sub(file.text.len());
                 files.push(file);
@@ -77,8 +77,11 @@ fn several(workspace: &Workspace, cursor: &str, max_files: u32, wanted: Wanted, 
     Ok(Read { files, remaining: remaining as u32 })
 }
 
-fn read(workspace: &Workspace, path: &BytesPath, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
+fn read(workspace: &Workspace, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
+    if !protected {
+        workspace.root.refuse_secret(path, &file)?;
+    }
     let size = stat.st_size as u64;
     let (found, is_utf16) = pages(path, file, size, wanted, stop)?;
     let page = match found {

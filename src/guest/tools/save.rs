@@ -17,6 +17,9 @@ use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::BuildHasher;
 use std::io;
+use std::io::Read;
+use std::io::Seek;
+use std::io::SeekFrom;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
@@ -58,6 +61,9 @@ use crate::wire::Fault;
 /// Links followed from one name to the next; the kernel's own number.
 const MAX_LINKS: u32 = 40;
 
+/// How far from its end a file is looked at for its line ends.
+const LAST_LINES: u64 = 64 * 1024;
+
 /// Where a file is or would be: an open folder and the name in it, which is not a link.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -77,8 +83,8 @@ pub(super) enum Parents {
 }
 
 impl Place {
-    /// Finds the place a path means, through links as long as they stay in the project.
-    pub(super) fn find(root: &Root, path: &BytesPath, parents: Parents) -> Result<Self, Fault> {
+    /// Finds the place a path means, through links as long as they stay in the project; one with a protected name only where that is allowed.
+    pub(super) fn find(root: &Root, path: &BytesPath, protected: bool, parents: Parents) -> Result<Self, Fault> {
         let mut relative = root.relative(path)?.as_bytes().to_vec();
         if relative.is_empty() {
             return Err(not_a_file(path));
@@ -104,12 +110,15 @@ impl Place {
                 if let Some(stat) = &old {
                     check_regular(path, stat)?;
                 }
+                if !protected {
+                    root.refuse_protected(path, &folder, name)?;
+                }
                 return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, made });
             }
             let target = readlinkat(&folder, name).map_err(|errno| fault(path, errno))?;
             let target = target.as_encoded_bytes();
             if target.starts_with(b"/") {
-                return Err(Fault::Outside { path: path.clone() });
+                return Err(root.outside(path, target));
             }
             // The kernel resolves the joined text from the project's folder, so `..` in it means what it means in the link.
             relative = join(parent, target);
@@ -129,6 +138,16 @@ impl Place {
         let stat = fstat(&fd).map_err(failed)?;
         check_regular(&self.path, &stat)?;
         Ok((File::from(fd), stat))
+    }
+
+    /// Returns whether the last line end of the file is `\r\n`; a file that cannot be read, or has none near its end, has no say.
+    pub(super) fn ends_lines_with_returns(&self) -> bool {
+        let Ok((file, stat)) = self.open() else { return false };
+        let from = (stat.st_size as u64).saturating_sub(LAST_LINES);
+        let mut end = Vec::new();
+        let read = (&file).seek(SeekFrom::Start(from)).and_then(|_| (&file).take(LAST_LINES).read_to_end(&mut end));
+        let newline = end.iter().rposition(|byte| *byte == b'\n');
+        read.is_ok() && newline.is_some_and(|at| at > 0 && end[at - 1] == b'\r')
     }
 
     /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
@@ -271,6 +290,7 @@ fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFol
     for name in parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
         prefix = join(&prefix, name);
         here = match root.beneath().open(&prefix, flags, Links::Follow) {
+            Err(Errno::EXDEV) => return Err(root.fault(path, Errno::EXDEV)),
             Err(Errno::ENOENT) => {
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) => made.0.push((here, name.to_vec())),

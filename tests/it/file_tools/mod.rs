@@ -4,6 +4,7 @@ mod editing;
 mod globbing;
 mod listing;
 mod paths;
+mod protected;
 mod reading;
 mod searching;
 mod writing;
@@ -107,7 +108,7 @@ impl Project {
 
     #[track_caller]
     fn write(&self, path: &str, content: &str) -> Result<Written, Fault> {
-        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: false })) {
+        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: false, protected: false })) {
             Output::Written(written) => Ok(written),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -116,7 +117,7 @@ impl Project {
 
     #[track_caller]
     fn append(&self, path: &str, content: &str) -> Result<Written, Fault> {
-        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: true })) {
+        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: true, protected: false })) {
             Output::Written(written) => Ok(written),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -126,7 +127,7 @@ impl Project {
     #[track_caller]
     fn edits(&self, path: &str, edits: &[(&str, &str)], create_if_missing: bool) -> Result<Edited, Fault> {
         let edits = edits.iter().map(|(old, new)| Replacement { old_string: (*old).into(), new_string: (*new).into(), replace_all: false });
-        match self.call(Call::EditFile(EditFile { path: path.into(), edits: edits.collect(), create_if_missing })) {
+        match self.call(Call::EditFile(EditFile { path: path.into(), edits: edits.collect(), create_if_missing, protected: false })) {
             Output::Edited(edited) => Ok(edited),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -212,7 +213,7 @@ impl Project {
 }
 
 fn read(path: &str) -> ReadFile {
-    ReadFile { path: Some(path.into()), offset: 1, limit: 2000, max_bytes: 50_000, cursor: None, max_files: 5 }
+    ReadFile { path: Some(path.into()), offset: 1, limit: 2000, max_bytes: 50_000, cursor: None, max_files: 5, protected: false }
 }
 
 fn list(path: &str) -> ListDirectory {
@@ -233,5 +234,6 @@ fn grep(pattern: &str) -> Grep {
         output: GrepOutput::Content,
         max_results: 500,
         timeout_ms: 60_000,
+        protected: false,
     }
 }

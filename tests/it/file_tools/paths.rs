@@ -181,3 +181,26 @@ fn swapping_a_folder_for_a_link_never_leads_out() {
     });
     project.check_untouched();
 }
+
+#[test]
+fn an_absolute_link_into_the_project_is_called_what_it_is() {
+    let project = Project::new(&[("README.md", "text\n"), ("folder/x", "x")]);
+    let link = |target: &str, name: &str| symlink(target, project.path.join(name)).expect("linked");
+    link("/workspace/README.md", "readme");
+    link("/workspace/folder", "there");
+    link("readme", "twice");
+    link("../there", "folder/up");
+    for (path, target) in [
+        ("readme", "/workspace/README.md"),
+        ("twice", "/workspace/README.md"),
+        ("there/x", "/workspace/folder"),
+        ("folder/up/x", "/workspace/folder"),
+    ] {
+        for fault in faults(&project, path) {
+            assert_eq!(fault, Fault::AbsoluteLink { path: path.into(), target: target.into() });
+        }
+    }
+    let made = project.write("there/deep/new", "x");
+    assert!(matches!(made, Err(Fault::AbsoluteLink { .. })), "{made:?}");
+    assert_eq!(project.text("README.md"), "text\n");
+}

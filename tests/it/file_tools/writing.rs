@@ -78,3 +78,17 @@ fn what_the_model_gives_is_what_stands_there() {
     project.write("f", "").expect("writes nothing");
     assert_eq!(project.bytes("f"), b"");
 }
+
+#[test]
+fn what_is_appended_gets_the_line_ends_of_the_file() {
+    let project = Project::new(&[("returns", "a\r\nb\r\n"), ("newlines", "a\n"), ("mixed", "a\n"), ("one", "a")]);
+    for (name, text, expected) in [
+        ("returns", "c\nd\n", "a\r\nb\r\nc\r\nd\r\n"),
+        ("newlines", "b\n", "a\nb\n"),
+        ("mixed", "b\r\nc\n", "a\nb\r\nc\n"),
+        ("one", "\nb", "a\nb"),
+    ] {
+        let written = project.append(name, text).expect("appends");
+        assert_eq!((project.text(name).as_str(), written.bytes), (expected, expected.len() as u64));
+    }
+}

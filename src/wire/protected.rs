@@ -1,4 +1,4 @@
-use crate::wire::BytesPath;
+use super::BytesPath;
 
 /// A file that is protected by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,9 @@ const CREDENTIAL_SUFFIXES: [&str; 7] = ["json", "yaml", "yml", "toml", "ini", "c
 
 /// Returns why a path is protected, if it is.
 ///
-/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is `.env`. This only decides whether to
-/// ask; that a box cannot leave the project is the kernel's doing.
+/// Every part of the path is looked at, in lower case: on a file system that folds case `.ENV` is `.env`. Policy looks at the path as the
+/// model gave it, to ask or to deny; the guest looks at what a path led to, to refuse what nobody was asked about. That a box cannot leave
+/// the project is the kernel's doing.
 pub fn protected_name(path: &BytesPath) -> Option<Protected> {
     let text = path.to_text();
     let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
