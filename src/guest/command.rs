@@ -1,6 +1,7 @@
 //! One running command: its output under credit, its input, its limits, and its end.
 
 use std::collections::VecDeque;
+use std::fmt::Write;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -144,13 +145,15 @@ fn lost_supervisor() -> Fault {
 
 /// Runs a command to its end. The directory in the answer is for the caller to fill in.
 pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Result<CommandEnded, Fault> {
-    let count = Count::begin(session);
     let began = Instant::now();
     let Plan { order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
+    let count = Count::begin(session);
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
     let mut run = Run {
         session,
+        count,
+        timeout,
         order: &order,
         line,
         started,
@@ -174,7 +177,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let limit = match run.why {
         Some(Why::Cancelled) => None,
         Some(Why::Timeout) => Some(Limit::Time { ms: timeout.unwrap_or_default().as_millis() as u64 }),
-        None => count.limit(status),
+        None => run.count.limit(status),
     };
     Ok(CommandEnded {
         end,
@@ -202,6 +205,11 @@ impl<'session> Count<'session> {
         let number = session.n_started.fetch_add(1, Ordering::Relaxed) + 1;
         let alone_as = (n_running == 0 && session.n_background() == 0).then_some(number);
         Self { session, before: session.cgroup.counters(), alone_as }
+    }
+
+    /// Returns whether the box has refused a process since the command began.
+    fn refused_forks(&self) -> bool {
+        self.session.cgroup.counters().refused_forks > self.before.refused_forks
     }
 
     /// Returns the limit of the box that this command ran into.
@@ -276,6 +284,8 @@ enum Next {
 
 struct Run<'call> {
     session: &'call Session,
+    count: Count<'call>,
+    timeout: Option<Duration>,
     order: &'call Order,
     line: &'call mut Line,
     started: Started,
@@ -419,11 +429,24 @@ impl Run<'_> {
         match self.stopping {
             Stopping::No { .. } | Stopping::Asked { .. } => self.stop(Why::Timeout),
             Stopping::Killed { .. } => {
-                let reason = "processes of a command were still there 2 s after they were killed".to_owned();
-                return Err(self.session.end_box(reason));
+                return Err(self.session.end_box(self.not_emptied()));
             }
         }
         Ok(())
+    }
+
+    /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.
+    fn not_emptied(&self) -> String {
+        let mut reason = "processes of a command were still there 2 s after they were killed".to_owned();
+        if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
+            let _ = write!(reason, "; the command ran longer than its limit of {} s", timeout.as_secs_f64().ceil());
+        }
+        if self.count.refused_forks()
+            && let Some(limit) = self.session.cgroup.n_processes()
+        {
+            let _ = write!(reason, "; it ran into the limit of {limit} processes in the sandbox");
+        }
+        reason
     }
 
     /// Reads once from a source that may have something.

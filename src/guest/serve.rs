@@ -148,6 +148,12 @@ impl Serving<'_> {
                 return Err(Error::Closed("the process that starts commands was killed from inside the sandbox".to_owned()));
             }
             Next::Done(id, output) => {
+                // The box ends for a reason that waits to be told; a host that heard of the call first might not listen for it.
+                if matches!(output, Output::Fault(Fault::BoxEnded { .. }))
+                    && let Ok(reason) = self.reasons.try_recv()
+                {
+                    return Err(Error::Closed(reason));
+                }
                 self.calls.remove(&id);
                 self.send(ToHost::Done { id, output });
             }

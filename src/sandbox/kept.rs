@@ -45,6 +45,10 @@ struct Inner {
 /// What the model is told of a box that takes the place of another one.
 const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
 
+/// What the model is told where only its way into the box of `podbay up` was lost.
+const JOINED_ANEW: &str = "The sandbox is joined again, or a new one takes its place: files in /workspace are kept, running processes are gone, files \
+                           elsewhere may be";
+
 #[derive(Default)]
 struct State {
     running: Option<Running>,
@@ -113,10 +117,12 @@ impl Sandbox {
         let living = self.living(cancel).await?;
         if let Some(reason) = living.in_place_of {
             // What the model counts on may be gone, so it hears of that before anything else happens.
-            let problem = format!("{reason}. {ANEW}. This call was not carried out: repeat it if it is still what you want");
+            let problem = format!("{reason}. This call was not carried out: repeat it if it is still what you want");
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
         match living.link.call(call, on_chunk, cancel, deadline).await {
+            // The guest ends its box, and its answer came before its last word.
+            Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true).await),
             Ok(output) => Ok(output),
             Err(link::Error::Cancelled { .. }) => Ok(Output::Fault(Fault::Cancelled)),
             // The guest answers, and the box is well.
@@ -126,7 +132,7 @@ impl Sandbox {
                 | link::Error::TooManyCalls { .. }
                 | link::Error::CallEnded { .. }),
             ) => Ok(Output::Fault(Fault::Io { doing: "not carried out".to_owned(), problem: error.to_string() })),
-            Err(error) => Ok(self.lost(&living.link, living.n_box, &error).await),
+            Err(error) => Ok(self.lost(&living.link, living.n_box, error.to_string(), false).await),
         }
     }
 
@@ -150,9 +156,9 @@ impl Sandbox {
             if !state.told {
                 let reason = gone.link.ended().map_or_else(String::new, |reason| reason.to_string());
                 self.tell(&mut state, &reason);
-                in_place_of = Some(reason);
+                in_place_of = Some(format!("{reason}. {}", what_follows(&gone)));
             }
-            if gone.owned {
+            if must_go(&gone) {
                 self.inner.remove(&gone).await;
             }
             let now = Instant::now();
@@ -171,15 +177,29 @@ impl Sandbox {
     }
 
     /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
-    async fn lost(&self, link: &Link, n_box: u32, error: &link::Error) -> Output {
-        let reason = link.ended().map_or_else(|| error.to_string(), |reason| reason.to_string());
+    ///
+    /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for everybody.
+    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool) -> Output {
+        let reason = link.ended().map_or(error, |reason| reason.to_string());
         link.close();
         let mut state = self.inner.state.lock().await;
+        let mut follows = ANEW;
         // Other calls may have told it, and a new box may be there already.
-        if state.n_boxes == n_box && !state.told {
-            self.tell(&mut state, &reason);
+        if state.n_boxes == n_box {
+            if let Some(running) = &mut state.running {
+                let was_owned = running.owned;
+                running.owned |= given_up || must_go(running);
+                follows = what_follows(running);
+                if running.owned && !was_owned {
+                    // Nobody else ends it, and what is left in it must not go on until the next call.
+                    self.inner.remove(running).await;
+                }
+            }
+            if !state.told {
+                self.tell(&mut state, &reason);
+            }
         }
-        Output::Fault(Fault::BoxEnded { problem: format!("{reason}. {ANEW}") })
+        Output::Fault(Fault::BoxEnded { problem: format!("{reason}. {follows}") })
     }
 
     fn tell(&self, state: &mut State, reason: &str) {
@@ -199,8 +219,9 @@ impl Sandbox {
         let mut state = self.inner.state.lock().await;
         state.closed = true;
         if let Some(running) = state.running.take() {
+            let must_go = must_go(&running);
             running.link.close();
-            if running.owned {
+            if must_go {
                 self.inner.remove(&running).await;
             }
         }
@@ -222,6 +243,15 @@ impl Inner {
             (self.sink)(Kind::Warning { message }.into());
         }
     }
+}
+
+/// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest gave up.
+fn must_go(running: &Running) -> bool {
+    running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_)))
+}
+
+fn what_follows(lost: &Running) -> &'static str {
+    if must_go(lost) { ANEW } else { JOINED_ANEW }
 }
 
 /// Compares what was asked for with what the guest finds in force.

@@ -69,6 +69,45 @@ fn the_box_of_up_is_shared_until_down() {
 }
 
 #[test]
+fn a_shared_box_that_its_guest_gave_up_goes_for_everybody() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let container = env.container();
+    let attack = |command: &str| run(&mut env.here(&["call", "bash", &json!({ "command": command }).to_string()])).expect(1).text();
+    let text = attack("kill -9 -1; sleep 30");
+    assert!(text.contains("joined again"), "{text}");
+    assert_eq!(env.container(), container, "only the way in was lost");
+    let text = attack("kill -9 $(grep PPid /proc/$PPID/status | tr -dc 0-9); sleep 30");
+    assert!(text.contains("killed from inside") && text.contains("A new one takes its place"), "{text}");
+    assert!(!env.containers().contains(&container));
+    run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(0);
+    up(&env, &model, &[]);
+    assert_ne!(env.container(), container);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// Such a command is killed in time or it takes its box along; either way the limits are named and the next call is well.
+#[test]
+fn a_fork_bomb_in_a_shared_box_is_over_when_its_call_is() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let bomb = "python3 -c 'import os\nwhile True:\n try: os.fork()\n except OSError: pass'";
+    let arguments = json!({ "command": bomb, "timeout_seconds": 3 }).to_string();
+    let text = run(&mut env.here(&["call", "bash", &arguments])).expect(1).text();
+    assert!(text.contains("longer than") && text.contains("limit of 3 s"), "{text}");
+    if text.contains("the sandbox was ended") {
+        assert!(text.contains("limit of 512 processes") && text.contains("A new one takes its place"), "{text}");
+        assert!(env.containers().is_empty());
+    }
+    run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(0);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
 fn an_environment_that_nobody_uses_ends_by_itself() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
