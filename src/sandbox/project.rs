@@ -103,12 +103,12 @@ impl Project {
             let hint = "put a file `.git` in its place that holds one line, `gitdir: PATH`: git reads it the same way";
             return Err(refuse("its `.git` is a symbolic link, which cannot be protected".to_owned(), hint));
         }
+        fs::read_dir(&real)
+            .map_err(|error| refuse(format!("it cannot be read: {error}"), "run as the user it belongs to, or change its mode"))?;
         if facts.mode() & 0o500 != 0o500 {
             // Commands in the sandbox run as the owner, without any right to pass over a mode.
             return Err(refuse("its owner may not read or enter it".to_owned(), "change its mode: chmod u+rx DIR"));
         }
-        fs::read_dir(&real)
-            .map_err(|error| refuse(format!("it cannot be read: {error}"), "run as the user it belongs to, or change its mode"))?;
         Ok(Self { path: real, text, device: facts.dev(), inode: facts.ino(), uid: facts.uid(), gid: facts.gid() })
     }
 
