@@ -60,7 +60,7 @@ fn header(time: &str, id: &str, task: Option<&str>) -> Event {
             version: 1,
             session: id.parse().expect("an id"),
             podbay: "0.1.0".into(),
-            project: "/work/demo".into(),
+            project: "/home/demo".into(),
             mode: "auto".into(),
             task: task.map(str::to_owned),
         },
@@ -114,7 +114,7 @@ fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
     log.sync().expect("syncs");
     let text = fs::read_to_string(log.path()).expect("reads");
     assert_snapshot!(text, @r#"
-    {"type":"session_started","at":"2026-11-21T10:00:00Z","version":1,"session":"abcdefghjkmn","podbay":"0.1.0","project":"/work/demo","mode":"auto","task":"fix \u009b2J it"}
+    {"type":"session_started","at":"2026-11-21T10:00:00Z","version":1,"session":"abcdefghjkmn","podbay":"0.1.0","project":"/home/demo","mode":"auto","task":"fix \u009b2J it"}
     {"type":"user_message","at":"2026-11-21T10:00:01Z","text":"hello"}
     "#);
     assert!(log.path().ends_with("sessions/2026-11-21_abcdefghjkmn.jsonl"));
@@ -362,7 +362,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
     let records = session::read(log.path()).expect("reads");
     assert_snapshot!(session::show(&records), @r#"
     session abcdefghjkmn, 2026-11-21 10:00:00 UTC
-    project /work/demo, mode auto, podbay 0.1.0
+    project /home/demo, mode auto, podbay 0.1.0
 
     task:
     fix the test
@@ -454,7 +454,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
     let shown = session::show(&session::read(log.path()).expect("reads"));
     assert_snapshot!(shown, @r#"
     session abcdefghjkmn, 2026-11-21 10:00:00 UTC
-    project /work/demo, mode auto, podbay 0.1.0
+    project /home/demo, mode auto, podbay 0.1.0
 
     -> fly {"to":"moon"}
        invalid, 5 ms
