@@ -26,7 +26,7 @@ pub struct Options {
     pub lease: Seconds,
     /// How long a box may take to start.
     pub start_timeout: Seconds,
-    /// Between asking a command to end and killing it.
+    /// Between asking a command of `podbay sh` to end and killing it.
     pub grace: Seconds,
     /// How often within ten minutes a box that ended under us is made anew.
     pub restarts: u32,

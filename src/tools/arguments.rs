@@ -145,7 +145,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
                 command: filled("command", command)?,
                 working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),
                 timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most)?) * 1000,
-                grace_ms: 2000,
+                grace_ms: options.bash_grace.get() * 1000,
                 stream_bytes: options.bash_stream.bytes(),
                 tail_bytes: options.bash_tail.bytes(),
                 background,

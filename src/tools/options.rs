@@ -17,6 +17,8 @@ pub struct Options {
     pub bash_timeout: Seconds,
     /// The most time the model may ask for.
     pub bash_timeout_max: Seconds,
+    /// Between asking a command that ran too long to end and killing it.
+    pub bash_grace: Seconds,
     /// Most characters of a command's output that the model reads.
     pub bash_output: ByteSize,
     /// Output of a command that is sent while it runs; of what follows only the end is kept.
@@ -48,6 +50,7 @@ impl Default for Options {
             parallel: 8,
             bash_timeout: Seconds::new(120),
             bash_timeout_max: Seconds::new(600),
+            bash_grace: Seconds::new(2),
             bash_output: ByteSize::new(30_000),
             bash_stream: ByteSize::mib(8),
             bash_tail: ByteSize::mib(1),
