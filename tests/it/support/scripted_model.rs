@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 use serde_json::json;
@@ -255,6 +256,8 @@ impl ScriptedModel {
                     let listener = TcpListener::from_std(listener).expect("a listening socket");
                     let serve = async {
                         while let Ok((stream, _)) = listener.accept().await {
+                            // The end of an answer must not wait until the beginning was acknowledged.
+                            stream.set_nodelay(true).expect("a socket option");
                             let shared = Arc::clone(&shared);
                             // A client that hangs up is no concern of the script's.
                             tokio::spawn(async move { drop(serve(stream, &shared).await) });
@@ -315,6 +318,11 @@ impl Running {
     /// Returns every request as it came, headers included, also those for `/props`.
     pub(crate) fn raw_requests(&self) -> Vec<Vec<u8>> {
         self.seen(|seen| seen.raw.clone())
+    }
+
+    /// Returns how long each request for a completion but the first came after the last byte of the answer before it.
+    pub(crate) fn pauses(&self) -> Vec<Duration> {
+        self.seen(|seen| seen.times.windows(2).map(|pair| pair[1].received.saturating_duration_since(pair[0].answered)).collect())
     }
 
     /// Returns what was wrong with the conversations, and forgets it: a test that expects faults takes them.
@@ -385,8 +393,16 @@ struct Shared {
     seen: Mutex<Seen>,
 }
 
+/// When one request for a completion had come whole, and when its answer had gone.
+#[derive(Debug)]
+struct Times {
+    received: Instant,
+    answered: Instant,
+}
+
 #[derive(Debug, Default)]
 struct Seen {
+    times: Vec<Times>,
     raw: Vec<Vec<u8>>,
     bodies: Vec<Vec<u8>>,
     faults: Vec<String>,
@@ -434,7 +450,10 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
             continue;
         }
         let keep = if path.ends_with("/chat/completions") {
-            complete(&mut stream, shared, &body).await?
+            let received = Instant::now();
+            let keep = complete(&mut stream, shared, &body).await?;
+            lock(shared, |seen| seen.times.push(Times { received, answered: Instant::now() }));
+            keep
         } else {
             small(&mut stream, shared, &path, &body).await?
         };

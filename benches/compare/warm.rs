@@ -1,0 +1,103 @@
+//! A running sandbox with the whole pipeline in front of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use podbay::engine;
+use podbay::engine::Engine;
+use podbay::engine::Labels;
+use podbay::engine::Owner;
+use podbay::engine::Provision;
+use podbay::engine::Role;
+use podbay::event::Answer;
+use podbay::event::CallStatus;
+use podbay::event::Capability;
+use podbay::event::InstanceId;
+use podbay::event::ProgressSink;
+use podbay::event::Sink;
+use podbay::event::ToolCall;
+use podbay::policy;
+use podbay::policy::Mode;
+use podbay::policy::Policy;
+use podbay::sandbox;
+use podbay::sandbox::Project;
+use podbay::sandbox::Sandbox;
+use podbay::sandbox::Spec;
+use podbay::tools;
+use podbay::tools::Asker;
+use podbay::tools::Catalogue;
+use podbay::tools::Later;
+use podbay::tools::Pipeline;
+use podbay::tools::Services;
+use tokio_util::sync::CancellationToken;
+
+use super::Outcome;
+use super::place::Place;
+
+/// A running box with the whole pipeline in front of it.
+pub(super) struct Warm {
+    pub(super) sandbox: Sandbox,
+    pipeline: Pipeline,
+    pub(super) container: String,
+    /// Version of the control groups that the guest found.
+    pub(super) cgroup: u8,
+}
+
+impl Warm {
+    pub(super) async fn start(place: &Place, project: &Path) -> Outcome<Self> {
+        let cancel = CancellationToken::new();
+        let options = engine::Options::default();
+        let engine = Engine::connect(&options, &cancel).await?;
+        let progress: ProgressSink = Arc::new(|step| eprintln!("{}: {}", step.task, step.detail));
+        let locks = tempfile::tempdir()?;
+        let image = Provision::new(&engine, &options, locks.path(), &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
+        let project = Project::open(project, None, &place.state)?;
+        let box_options = sandbox::Options::default();
+        let spec = Spec::new(&project, &image, engine.facts(), &box_options, &sandbox::guest_volume_name())?;
+        let labels = Labels { instance: Some(InstanceId::random()), owner: Some(Owner::current()), ..Labels::new(Role::Workspace) };
+        let sink: Sink = Arc::new(|_event| {});
+        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, Arc::clone(&sink), &cancel).await?;
+        let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
+        let tool_options = tools::Options::default();
+        let pipeline = Pipeline::new(
+            Catalogue::new(&tool_options),
+            Policy::new(Mode::Auto, &policy::Options::default())?,
+            Arc::new(sandbox.clone()),
+            Arc::new(Nothing),
+            Arc::new(Nobody),
+            sink,
+            tool_options,
+        );
+        Ok(Self { sandbox, pipeline, container, cgroup: guest.cgroup })
+    }
+
+    /// Carries a call out and returns what a model would read.
+    pub(super) async fn call(&self, call: &ToolCall) -> Outcome<String> {
+        let finished = self.pipeline.run(call, &CancellationToken::new()).await?;
+        if finished.status == CallStatus::Ok { Ok(finished.text) } else { Err(format!("{}: {}", call.name, finished.text).into()) }
+    }
+}
+
+struct Nothing;
+
+impl Services for Nothing {
+    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+        Err(format!("there is no artifact {id}"))
+    }
+}
+
+struct Nobody;
+
+impl Asker for Nobody {
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        Box::pin(async { Answer::Deny })
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        false
+    }
+}
