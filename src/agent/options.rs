@@ -9,7 +9,7 @@ use crate::event::Seconds;
 pub struct Options {
     /// Requests to the model for one task.
     pub max_turns: u32,
-    /// Time for one task; 0 is no limit.
+    /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0 is no limit.
     pub timeout: Seconds,
     /// Tokens for one task, read and written, cached ones included; 0 is no limit.
     pub max_tokens: u64,

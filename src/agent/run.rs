@@ -84,10 +84,15 @@ impl Agent {
 
     /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.
     pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
+        self.run_since(Instant::now(), text, interrupt).await
+    }
+
+    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it.
+    pub async fn run_since(&mut self, begun: Instant, text: &str, interrupt: &Interrupt) -> Outcome {
         self.emit(Kind::UserMessage { text: text.to_owned() });
         self.prompt.push(&Message::user(text));
         let mut task = Task {
-            begun: Instant::now(),
+            begun,
             spent: Spent::default(),
             tool_calls: 0,
             n_succeeded: 0,

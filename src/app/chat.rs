@@ -34,7 +34,7 @@ impl Chat {
     pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
-        match Box::pin(sit_down(place, None, None, front, &mut session)).await {
+        match Box::pin(sit_down(place, None, None, front, front.interrupt.run(), &mut session)).await {
             Ok(seat) => Ok(Self { seat, begun, turns: 0, tool_calls: 0, usage: Usage::default(), last_response: String::new() }),
             Err((error, recorder)) => {
                 if let Some(recorder) = recorder {

@@ -40,6 +40,8 @@ pub enum Error {
     },
     #[error("the task is done, but the session's log lacks its end: {problem}")]
     LogLost { problem: String },
+    #[error("the time for the task, {seconds} s, was over before the model could begin")]
+    Late { seconds: u64 },
     #[error("interrupted")]
     Interrupted,
 }
@@ -69,8 +71,9 @@ impl Error {
                 exit_code::INTERRUPTED
             }
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
-            Self::Model(llm::Error::Cancelled) => exit_code::INTERRUPTED,
+            Self::Model(llm::Error::Cancelled) | Self::Inference(inference::Error::Cancelled { .. }) => exit_code::INTERRUPTED,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
+            Self::Late { .. } => exit_code::LIMIT,
             Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
         }
     }
@@ -85,6 +88,7 @@ impl Error {
             Self::Inference(_) => "inference",
             Self::Model(_) | Self::Agent(_) => "model",
             Self::Io { .. } => "io",
+            Self::Late { .. } => "limit",
             Self::Interrupted => "interrupted",
         }
     }
@@ -104,6 +108,9 @@ impl Error {
             Self::LogLost { .. } => Some(
                 "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
             ),
+            Self::Late { .. } => {
+                Some("give it more with --timeout, or have everything ready first, which takes what time it needs: podbay up".to_owned())
+            }
             Self::Io { .. } | Self::Interrupted => None,
         }
     }
@@ -128,7 +135,11 @@ impl Error {
     }
 
     pub fn status(&self) -> RunStatus {
-        if self.exit_code() == exit_code::INTERRUPTED { RunStatus::Interrupted } else { RunStatus::Failed }
+        match self.exit_code() {
+            exit_code::INTERRUPTED => RunStatus::Interrupted,
+            exit_code::LIMIT => RunStatus::Limit,
+            _ => RunStatus::Failed,
+        }
     }
 }
 

@@ -68,7 +68,8 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.config.llm.temperature = Some(0.0);
     place.config.llm.max_output_tokens = Some(80);
     let mut session = None;
-    let seat = Box::pin(sit_down(&place, Some(TASK), Some(&["list_directory", "read_file"]), front, &mut session)).await;
+    let tools = ["list_directory", "read_file"];
+    let seat = Box::pin(sit_down(&place, Some(TASK), Some(&tools), front, cancel, &mut session)).await;
     let mut seat = match seat {
         Ok(seat) => seat,
         Err((error, recorder)) => {

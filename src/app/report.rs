@@ -55,7 +55,7 @@ impl Report {
             model: None,
             turns: 0,
             tool_calls: 0,
-            limit: None,
+            limit: matches!(error, Error::Late { .. }).then_some(LimitKind::Time),
             usage: Usage::default(),
             changes: Changes::default(),
             review: None,

@@ -3,6 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
+use tokio_util::sync::CancellationToken;
+
 use super::Asker;
 use super::Error;
 use super::Interrupt;
@@ -18,6 +20,7 @@ use crate::agent::gather_context;
 use crate::agent::system_prompt;
 use crate::config::Config;
 use crate::event::Kind;
+use crate::event::LimitKind;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::llm::Probed;
@@ -75,7 +78,7 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
         return Report::failed(&error, None, elapsed());
     }
     let mut session = None;
-    let mut seat = match Box::pin(sit_down(place, Some(task), None, front, &mut session)).await {
+    let mut seat = match sit_down_in_time(place, task, front, begun, &mut session).await {
         Ok(seat) => seat,
         Err((error, recorder)) => {
             let report = Report::failed(&error, session, elapsed());
@@ -85,7 +88,7 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
             return report;
         }
     };
-    let outcome = seat.agent.run(task, &front.interrupt).await;
+    let outcome = seat.agent.run_since(begun, task, &front.interrupt).await;
     seat.close().await;
     let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
     if let Some(key) = &place.api_key {
@@ -99,16 +102,47 @@ pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
     report
 }
 
-/// Opens the project, starts box and model side by side, and prepares the conversation.
+/// Sits down within the time of the task, which runs from `begun`; what is under way when it is over is cancelled and cleaned up.
+async fn sit_down_in_time(
+    place: &Place,
+    task: &str,
+    front: &Front,
+    begun: Instant,
+    session: &mut Option<SessionId>,
+) -> Result<Seat, (Error, Option<Recorder>)> {
+    let cancel = front.interrupt.run().child_token();
+    let mut sitting = Box::pin(sit_down(place, Some(task), None, front, &cancel, session));
+    let seconds = place.config.agent.timeout.get();
+    if seconds == 0 {
+        return sitting.await;
+    }
+    let left = Duration::from_secs(seconds).saturating_sub(begun.elapsed());
+    if let Ok(seated) = tokio::time::timeout(left, &mut sitting).await {
+        return seated;
+    }
+    cancel.cancel();
+    match sitting.await {
+        // Whatever it stumbled over, the time was what made it stumble; a person who left in the meantime comes first.
+        Err((_, recorder)) if !front.interrupt.is_ended() => {
+            if let Some(recorder) = &recorder {
+                recorder.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+            }
+            Err((Error::Late { seconds }, recorder))
+        }
+        seated => seated,
+    }
+}
+
+/// Opens the project, starts box and model side by side, and prepares the conversation. `cancel` ends that, and only that.
 pub(super) async fn sit_down(
     place: &Place,
     task: Option<&str>,
     only: Option<&[&str]>,
     front: &Front,
+    cancel: &CancellationToken,
     session: &mut Option<SessionId>,
 ) -> Result<Seat, (Error, Option<Recorder>)> {
     let config = &place.config;
-    let cancel = front.interrupt.run();
     let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
     let project = open_project(&place.project, &place.state).map_err(|error| (error, None))?;
     let lock = Lock::take(&place.state.locks(), &project).map_err(|error| (Error::Sandbox(error), None))?;

@@ -186,7 +186,7 @@ pub(super) struct SessionFlags {
     /// Requests to the model for one task
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub(super) max_turns: Option<u32>,
-    /// Time for one task, such as 90s, 10m or 1h
+    /// Time for one task, such as 90s, 10m or 1h; with `run` that is all it does, from its start
     #[arg(long, value_name = "DURATION", help_heading = "Limits")]
     pub(super) timeout: Option<String>,
     /// Tokens for one task

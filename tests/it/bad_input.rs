@@ -270,3 +270,25 @@ fn what_is_no_engine_or_too_old_a_one_is_said() {
     engine_fails(&format!("tcp://{}", server(Some(http("400 Bad Request", "application/json", newest_only)))), "1.24");
     engine_fails(&format!("tcp://{}", server(None)), "did not answer within 1 s");
 }
+
+#[test]
+fn the_time_of_a_task_runs_from_the_start() {
+    let env = TestEnv::new();
+    // An engine that takes the connection and never says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = format!("tcp://{}", silent.local_addr().expect("bound"));
+    let make = || {
+        let mut command = env.here(&["run", "--output", "json", "--endpoint", NOWHERE, "--timeout", "1s", "look around"]);
+        command.env("DOCKER_HOST", &address);
+        command
+    };
+    let done = run(&mut make()).expect(3);
+    let result = done.json();
+    assert_eq!((&result["status"], &result["limit"], &result["exit_code"]), (&"limit".into(), &"time".into(), &3.into()));
+    assert_eq!(result["error"]["kind"], "limit");
+    assert!(done.stderr.contains("was over before the model could begin") && done.stderr.contains("hint: "), "{}", done.stderr);
+    let shown = run(&mut env.podbay(&["sessions", "show", "last"])).expect(0).text();
+    assert!(shown.contains("time"), "the log says why: {shown}");
+    // The project is free again.
+    run(&mut make()).expect(3);
+}

@@ -104,3 +104,13 @@ fn a_folder_that_cannot_be_written_can_be_read() {
     std::fs::set_permissions(env.project(), std::fs::Permissions::from_mode(0o755)).expect("ours");
     env.assert_no_container();
 }
+
+#[test]
+fn a_model_that_is_slow_to_say_what_it_is_uses_up_the_time_of_the_task() {
+    let Some(env) = TestBox::new() else { return };
+    let silent = endpoint(None);
+    let mut command = env.here(&["run", "--output", "json", "--endpoint", &silent, "--timeout", "3s", "look around"]);
+    let result = run(command.env("PODBAY_LLM_PROBE_TIMEOUT_S", "600")).expect(3).json();
+    assert_eq!((&result["status"], &result["limit"]), (&json!("limit"), &json!("time")));
+    env.assert_no_container();
+}
