@@ -6,6 +6,9 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::later::LaterFlags;
+use super::later::WITHOUT_TASK;
+
 /// Run a coding agent whose hands are in a sandbox
 ///
 /// The agent thinks outside, everything it does happens in a container: no network, no host file but the project, bounded processor,
@@ -88,12 +91,21 @@ pub(super) enum SetFlag {
 pub(super) enum ChangesFlag {
     /// Written in place
     Live,
+    /// Held back until they are accepted
+    #[value(hide = true)]
+    Review,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum NetworkFlag {
     /// Loopback only
     None,
+    /// Chosen hosts
+    #[value(hide = true)]
+    Allowlist,
+    /// All of it
+    #[value(hide = true)]
+    Open,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -201,12 +213,14 @@ pub(super) struct SessionFlags {
     /// End with code 4 if anything was denied
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
+    #[command(flatten)]
+    pub(super) later: LaterFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// What is to be done; `-` reads it from the standard input
-    #[arg(value_name = "TASK", required_unless_present = "prompt", conflicts_with = "prompt")]
+    #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK
     #[arg(long, short, value_name = "TASK")]
@@ -289,6 +303,8 @@ pub(super) enum ImagesCommand {
         #[command(flatten)]
         config: ConfigFlags,
     },
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
 }
 
 #[derive(Debug, Subcommand)]
@@ -311,6 +327,8 @@ pub(super) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
 }
 
 #[cfg(test)]

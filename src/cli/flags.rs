@@ -1,6 +1,5 @@
 use toml::Value;
 
-use super::args::ChangesFlag;
 use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
@@ -8,6 +7,7 @@ use super::args::PlaceFlags;
 use super::args::RuntimeFlag;
 use super::args::SessionFlags;
 use super::args::SetFlag;
+use super::later;
 use crate::app;
 use crate::config::Flag;
 
@@ -38,6 +38,7 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
 }
 
 pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    later::network(flags.network)?;
     model(&flags.model, overrides)?;
     if let Some(image) = flags.image.as_deref().filter(|image| !app::is_image_name(image)) {
         return Err(app::Error::usage(
@@ -56,12 +57,13 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
     set(overrides, "--cpus", "sandbox.cpus", flags.cpus);
     set(overrides, "--memory", "sandbox.memory", flags.memory.clone());
     set(overrides, "--pids", "sandbox.pids", flags.pids.map(i64::from));
-    set(overrides, "--network", "sandbox.network", flags.network.map(|NetworkFlag::None| "none"));
+    set(overrides, "--network", "sandbox.network", flags.network.map(|_: NetworkFlag| "none"));
     set(overrides, "--strict", "sandbox.strict", flags.strict.then_some(true));
     Ok(())
 }
 
 pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
+    later::session(flags)?;
     place(&flags.place, overrides)?;
     let tools = flags.tools.map(|tools| match tools {
         SetFlag::Small => "small",
@@ -76,8 +78,6 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     if flags.max_turns == Some(0) {
         return Err(app::Error::usage("--max-turns 0 leaves the model no turn", "give it at least one turn"));
     }
-    // There is only one place where changes can go so far.
-    let (Some(ChangesFlag::Live) | None) = flags.changes;
     Ok(())
 }
 

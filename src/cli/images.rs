@@ -5,6 +5,7 @@ use super::args::ConfigFlags;
 use super::args::ImagesCommand;
 use super::args::OutputFormat;
 use super::delivery::Delivery;
+use super::later;
 use super::run::listen;
 use super::setup::Setup;
 use crate::app;
@@ -16,6 +17,7 @@ use crate::event::ProgressSink;
 pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
     let config = match &command {
         ImagesCommand::Build { config, .. } | ImagesCommand::List { config } => config,
+        ImagesCommand::Other(words) => return Err(later::below("images", &["build", "list"], words)),
     };
     let setup = Setup::new(config, Vec::new())?;
     let interrupt = Interrupt::new();
@@ -41,6 +43,7 @@ pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
                 let _ = writeln!(out, "{:<24} {:<9} {size:>9}", image.name, image.state);
             }
         }
+        ImagesCommand::Other(_) => {}
     }
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))

@@ -12,6 +12,7 @@ mod failure;
 mod flags;
 mod front;
 mod images;
+mod later;
 mod raw;
 mod run;
 mod sessions;
@@ -94,6 +95,9 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
 async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
     let mut words = words.into_iter();
     let first = words.next().unwrap_or_default();
+    if let Some(error) = first.to_str().and_then(later::command) {
+        return Err(error);
+    }
     let folder = PathBuf::from(&first);
     if folder.is_dir() {
         let line = ["podbay".into(), "chat".into(), "-C".into(), first].into_iter().chain(words);

@@ -3,6 +3,7 @@ use std::io::Write;
 use super::args::ConfigFlags;
 use super::args::SessionsCommand;
 use super::delivery::Delivery;
+use super::later;
 use super::setup::Setup;
 use crate::app;
 use crate::app::exit_code;
@@ -23,6 +24,7 @@ pub(super) fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
             let shown = app::show_session(&setup.state, &id)?;
             let _ = write!(out, "{}", text::clean(&shown));
         }
+        SessionsCommand::Other(words) => return Err(later::below("sessions", &["list", "show"], &words)),
     }
     out.end()?;
     Ok(exit_code::DONE)

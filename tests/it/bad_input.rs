@@ -292,3 +292,52 @@ fn the_time_of_a_task_runs_from_the_start() {
     // The project is free again.
     run(&mut make()).expect(3);
 }
+
+#[test]
+fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
+    let env = TestEnv::new();
+    let flags: [&[&str]; 14] = [
+        &["--plan"],
+        &["--preset", "careful"],
+        &["--changes", "review"],
+        &["--apply"],
+        &["--network", "allowlist"],
+        &["--network=open"],
+        &["--allow-host", "example.org:443"],
+        &["--backend", "native"],
+        &["--max-cost", "1.5"],
+        &["--resume", "last"],
+        &["--continue"],
+        &["--record", "file"],
+        &["--replay", "file"],
+        &["--demo"],
+    ];
+    for words in flags {
+        let make = |format: &str| {
+            let mut command = env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]);
+            command.args(words);
+            command
+        };
+        fails(&make, 2, "this build does not have");
+        let done = run(env.here(&["chat"]).args(words)).expect(2);
+        assert!(done.stderr.contains(words[0].split('=').next().expect("a flag")), "{}", done.stderr);
+    }
+    for words in
+        ["init", "undo 2", "review diff --json", "plan", "batch file", "acp", "exec -- make", "test", "config trust", "sessions rm x"]
+    {
+        let words: Vec<&str> = words.split(' ').collect();
+        run(&mut env.podbay(&words)).expect(2).says(&["this build does not have `podbay ", "hint: "]);
+    }
+    // A session to go on with is a task.
+    run(&mut env.here(&["run", "--continue"])).expect(2).says(&["does not have --continue"]);
+    run(&mut env.podbay(&["sessions", "nosuch"])).expect(2).says(&["`podbay sessions nosuch` is no command"]);
+}
+
+#[test]
+fn what_a_flag_of_the_future_means_today_is_taken() {
+    let env = TestEnv::new();
+    let words = ["--backend", "docker", "--network", "none", "--changes", "live"];
+    let done =
+        run(env.here(&["run", "--endpoint", NOWHERE, "look around"]).args(words).env("DOCKER_HOST", "unix:///nonexistent")).expect(5);
+    assert!(done.stderr.contains("engine"), "{}", done.stderr);
+}

@@ -1,0 +1,177 @@
+//! Words of the command line that scripts may count on and that this build cannot do yet.
+//!
+//! All of them are taken, so that what is wrong is said in terms of what was meant: none is an unknown flag or a misspelt command. They are
+//! not in the help, which promises nothing; `docs/cli.md` lists them.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use clap::ValueEnum;
+
+use super::args::ChangesFlag;
+use super::args::NetworkFlag;
+use super::args::SessionFlags;
+use crate::app;
+use crate::ui::text;
+
+/// Where the sandbox is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BackendFlag {
+    /// In a container
+    Docker,
+    /// In namespaces of this machine
+    #[value(hide = true)]
+    Native,
+}
+
+/// Flags of `run` and `chat` whose features are still to come.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct LaterFlags {
+    /// Where the sandbox is made
+    #[arg(long, value_enum, help_heading = "Sandbox")]
+    pub(super) backend: Option<BackendFlag>,
+    /// Not yet: work out a plan without changing anything
+    #[arg(long, hide = true)]
+    plan: bool,
+    /// Not yet: use a named bundle of settings
+    #[arg(long, value_name = "NAME", hide = true)]
+    preset: Option<String>,
+    /// Not yet: accept what a reviewed run changed
+    #[arg(long, hide = true)]
+    apply: bool,
+    /// Not yet: let the sandbox reach a host
+    #[arg(long, value_name = "HOST[:PORT]", hide = true)]
+    allow_host: Vec<String>,
+    /// Not yet: cost of one task
+    #[arg(long, value_name = "USD", hide = true)]
+    max_cost: Option<f64>,
+    /// Not yet: go on with an earlier session
+    #[arg(long, value_name = "ID", hide = true)]
+    resume: Option<String>,
+    /// Not yet: go on with the last session
+    #[arg(long = "continue", hide = true)]
+    go_on: bool,
+    /// Not yet: keep what the model said
+    #[arg(long, value_name = "FILE", hide = true)]
+    record: Option<String>,
+    /// Not yet: take what the model said from a file
+    #[arg(long, value_name = "FILE", hide = true)]
+    replay: Option<String>,
+    /// Not yet: show what it looks like without a model
+    #[arg(long, hide = true)]
+    demo: bool,
+}
+
+const GO_ON: &str = "`podbay sessions show last` shows what was done; start a new run and say where it should go on";
+const NETWORK: &str =
+    "leave it out: the sandbox has no network; bring what the task needs along in the project or in an image (--image REF)";
+
+/// The flags by which `run` can do without a task.
+pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
+
+/// Commands that are still to come: the word, what it will do, and what to do instead.
+const COMMANDS: [(&str, &str, &str); 11] = [
+    ("init", "set up a project", "nothing has to be set up: podbay run \"…\" works in any folder"),
+    ("config", "show and change settings", "write them into ~/.config/podbay/config.toml; docs/configuration.md lists them all"),
+    ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
+    ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
+    ("test", "run a project's tests", "podbay sh -- CMD runs the test command in the sandbox"),
+    ("review", "hold changes back for a review", "changes are made in place: start from a clean state of git and look at `git diff`"),
+    ("undo", "take changes back", "changes are made in place: start from a clean state of git and use `git restore`"),
+    ("batch", "work on many tasks", "call `podbay run` once for each of them"),
+    ("acp", "serve editors", "podbay chat works in any terminal"),
+    ("memory", "keep notes between sessions", "write them into AGENTS.md, which the model is shown"),
+    ("debug", "look inside", "PODBAY_LOG=debug shows what happens"),
+];
+
+/// The same below commands that exist.
+const BELOW: [(&str, &str); 6] = [
+    ("sessions", "resume"),
+    ("sessions", "fork"),
+    ("sessions", "export"),
+    ("sessions", "rm"),
+    ("sessions", "rewind"),
+    ("images", "bundle"),
+];
+
+fn not_yet(what: &str, instead: &str) -> app::Error {
+    app::Error::usage(format!("this build does not have {what} yet"), instead)
+}
+
+/// Returns what to say of a command that is still to come.
+pub(super) fn command(word: &str) -> Option<app::Error> {
+    let (_, does, instead) = COMMANDS.iter().find(|(name, ..)| *name == word)?;
+    Some(not_yet(&format!("`podbay {word}`, which will {does},"), instead))
+}
+
+/// Returns what to say of a word below a command that is none of those it has.
+pub(super) fn below(command: &str, known: &[&str], words: &[OsString]) -> app::Error {
+    let word = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    if BELOW.contains(&(command, &word)) {
+        let instead = if command == "sessions" { GO_ON } else { "`docker save` and `docker load` carry images to other machines" };
+        return not_yet(&format!("`podbay {command} {word}`"), instead);
+    }
+    let known: Vec<String> = known.iter().map(|name| format!("podbay {command} {name}")).collect();
+    app::Error::usage(format!("`podbay {command} {}` is no command", text::line(&word)), format!("there are: {}", known.join(", ")))
+}
+
+/// Refuses what the sandbox cannot do yet.
+pub(super) fn network(flag: Option<NetworkFlag>) -> Result<(), app::Error> {
+    match flag {
+        None | Some(NetworkFlag::None) => Ok(()),
+        Some(NetworkFlag::Allowlist) => Err(not_yet("--network allowlist", NETWORK)),
+        Some(NetworkFlag::Open) => Err(not_yet("--network open", NETWORK)),
+    }
+}
+
+/// Refuses the flags of a session whose features are still to come.
+pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
+    let later = &flags.later;
+    let review = flags.changes == Some(ChangesFlag::Review);
+    let asked = [
+        (later.plan, "--plan", "--mode deny lets the model read and nothing else"),
+        (later.preset.is_some(), "--preset", "write the settings into a file and name it with --config FILE"),
+        (review, "--changes review", "changes are made in place: start from a clean state of git and look at `git diff` afterwards"),
+        (later.apply, "--apply", "leave it out: changes are made in place, so nothing waits to be applied"),
+        (!later.allow_host.is_empty(), "--allow-host", NETWORK),
+        (later.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
+        (
+            later.max_cost.is_some(),
+            "--max-cost",
+            "no prices are known to it; --max-tokens bounds what is used, and a model of one's own costs nothing",
+        ),
+        (later.resume.is_some(), "--resume", GO_ON),
+        (later.go_on, "--continue", GO_ON),
+        (
+            later.record.is_some(),
+            "--record",
+            "--output jsonl prints all that happens, and `podbay sessions show --json` what is kept of it",
+        ),
+        (
+            later.replay.is_some(),
+            "--replay",
+            "any program that answers like an OpenAI-compatible server can stand in for a model: --endpoint URL",
+        ),
+        (later.demo, "--demo", "podbay quickstart shows a real task"),
+    ];
+    match asked.into_iter().find(|(is_asked, ..)| *is_asked) {
+        Some((_, flag, instead)) => Err(not_yet(flag, instead)),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::cli::args::Arguments;
+
+    #[test]
+    fn no_command_that_exists_is_said_to_be_missing() {
+        let commands = Arguments::command();
+        for (name, ..) in COMMANDS {
+            assert!(commands.find_subcommand(name).is_none(), "{name} exists by now");
+        }
+    }
+}
