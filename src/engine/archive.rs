@@ -1,19 +1,71 @@
 //! How this machine reaches Debian's archive, which is how the builds of our images best reach it too.
 
+use std::collections::BTreeMap;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::Error;
+use super::Options;
 use super::program;
 use super::program::Program;
 
 const PUBLIC: &str = "http://deb.debian.org/debian";
 const PUBLIC_SECURITY: [&str; 2] = ["http://deb.debian.org/debian-security", "http://security.debian.org/debian-security"];
 
+/// The build arguments that a person chose, by settings or by variables of the same names as the arguments.
+///
+/// They decide what an image is made from (another mirror, a frozen archive), so they count in its hash. What is only found out about this
+/// machine does not: it says how the archive is reached, and finding it out takes longer than looking at an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chosen(BTreeMap<&'static str, String>);
+
+impl Chosen {
+    pub(super) fn new(options: &Options, env: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let mut chosen = BTreeMap::new();
+        let settings = [
+            ("DEBIAN_MIRROR", "engine.debian_mirror", &options.debian_mirror),
+            ("DEBIAN_SECURITY_MIRROR", "engine.debian_security_mirror", &options.debian_security_mirror),
+            ("APT_OPTIONS", "engine.apt_options", &options.apt_options),
+        ];
+        for (argument, key, setting) in settings {
+            let value = setting.clone().or_else(|| env(argument)).map(|value| value.trim().trim_end_matches('/').to_owned());
+            let Some(value) = value.filter(|value| !value.is_empty()) else { continue };
+            let is_mirror = argument != "APT_OPTIONS";
+            // It becomes part of a shell's line in the build.
+            let is_odd = |c: char| !c.is_ascii_graphic() || "\"'`$\\|&;<>()*?!#".contains(c);
+            if is_mirror && (!is_usable(&value) || value.contains(is_odd)) {
+                let problem = format!("`{value}` is no `http://` address of an archive that a build could reach");
+                return Err(Error::Setting { key, problem });
+            }
+            chosen.insert(argument, value);
+        }
+        Ok(Self(chosen))
+    }
+
+    pub(super) fn mirror(&self) -> Option<&str> {
+        self.0.get("DEBIAN_MIRROR").map(String::as_str)
+    }
+
+    /// Adds what was chosen to a hash; where nothing was, the hash stays as it is.
+    pub(super) fn hash_into(&self, hasher: &mut Sha256) {
+        for (name, value) in &self.0 {
+            hasher.update(name);
+            hasher.update(value.len().to_le_bytes());
+            hasher.update(value);
+        }
+    }
+}
+
 /// Returns the build arguments that every image of ours takes. What is not set on this machine is not set in them.
-pub(super) async fn build_args() -> HashMap<String, String> {
-    args(&apt_config().await, &sources(Path::new("/etc/apt")), |name| std::env::var(name).ok())
+pub(super) async fn build_args(chosen: &Chosen) -> HashMap<String, String> {
+    let mut args = args(&apt_config().await, &sources(Path::new("/etc/apt")), |name| std::env::var(name).ok());
+    args.extend(chosen.0.iter().map(|(&name, value)| (name.to_owned(), value.clone())));
+    args
 }
 
 fn args(config: &str, sources: &[String], env: impl Fn(&str) -> Option<String>) -> HashMap<String, String> {
@@ -104,6 +156,29 @@ mod tests {
         let env = |name: &str| env.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned());
         let expected: HashMap<_, _> = expected.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect();
         assert_eq!(args(config, &sources, env), expected);
+    }
+
+    #[test]
+    fn what_a_person_chooses_counts_and_what_is_found_out_does_not() {
+        let chosen = |mirror: Option<&str>, env: &[(&str, &str)]| {
+            let options = Options { debian_mirror: mirror.map(str::to_owned), ..Options::default() };
+            Chosen::new(&options, |name| env.iter().find(|pair| pair.0 == name).map(|pair| pair.1.to_owned()))
+        };
+        let hash = |chosen: &Chosen| {
+            let mut hasher = Sha256::new();
+            chosen.hash_into(&mut hasher);
+            hasher.finalize()
+        };
+        let none = chosen(None, &[("http_proxy", "http://p.example:1"), ("APT_OPTIONS", " ")]).expect("nothing chosen");
+        assert_eq!((&none, hash(&none)), (&Chosen::default(), Sha256::digest("")));
+        let set = chosen(Some("http://a.example/debian/"), &[("DEBIAN_MIRROR", "http://b.example/debian")]).expect("good");
+        assert_eq!(set.mirror(), Some("http://a.example/debian"), "a setting is stronger than the variable");
+        let from_env = chosen(None, &[("DEBIAN_MIRROR", "http://b.example/debian")]).expect("good");
+        assert_eq!(from_env.mirror(), Some("http://b.example/debian"));
+        assert!(hash(&set) != hash(&from_env) && hash(&set) != hash(&none));
+        for bad in ["mirror", "https://a.example/debian", "http://localhost/debian", "http://a.example/x|y", "http://a.example/$(id)"] {
+            assert!(matches!(chosen(Some(bad), &[]), Err(Error::Setting { key: "engine.debian_mirror", .. })), "{bad}");
+        }
     }
 
     #[test]

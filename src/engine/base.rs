@@ -8,6 +8,7 @@ use super::Engine;
 use super::Error;
 use super::Labels;
 use super::Role;
+use super::archive::Chosen;
 use super::program::Program;
 use super::program::Said;
 use super::recipes::BASE_SCRIPT;
@@ -34,6 +35,7 @@ pub(super) fn base_name(suite: &str) -> String {
 pub(super) async fn make(
     engine: &Engine,
     suite: &str,
+    chosen: &Chosen,
     allow_install: bool,
     progress: &ProgressSink,
     cancel: &CancellationToken,
@@ -42,14 +44,14 @@ pub(super) async fn make(
     if !nix::unistd::geteuid().is_root() {
         return Err(no_base("making one needs root".to_owned()));
     }
-    let (status, said) = match run(engine, suite, progress, cancel).await? {
+    let (status, said) = match run(engine, suite, chosen, progress, cancel).await? {
         (status, said) if status.code() == Some(TOOLS_MISSING) => {
             let packages: Vec<String> = said.last().rsplit(':').next().unwrap_or_default().split_whitespace().map(str::to_owned).collect();
             if !allow_install {
                 return Err(Error::MissingTools { suite: suite.to_owned(), packages });
             }
             install(&packages, progress, cancel).await?;
-            run(engine, suite, progress, cancel).await?
+            run(engine, suite, chosen, progress, cancel).await?
         }
         other => other,
     };
@@ -57,14 +59,22 @@ pub(super) async fn make(
 }
 
 /// Runs the script once; the image has its name only if the script says that all went well.
-async fn run(engine: &Engine, suite: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(ExitStatus, Said), Error> {
+async fn run(
+    engine: &Engine,
+    suite: &str,
+    chosen: &Chosen,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(ExitStatus, Said), Error> {
     let failed = |source| Error::Program { program: "make.sh", source };
     let folder = tempfile::Builder::new().prefix("podbay-").tempdir().map_err(failed)?;
     let script = folder.path().join("make.sh");
     std::fs::write(&script, BASE_SCRIPT).map_err(failed)?;
     let script = script.to_str().ok_or_else(|| failed(std::io::Error::other("the folder for temporary files is not UTF-8")))?;
     // By its interpreter: folders for temporary files are often mounted so that nothing in them can be run.
-    let mut program = Program::start(&["sh", script, suite]).map_err(failed)?;
+    let mirror = chosen.mirror().map(|mirror| format!("DEBIAN_MIRROR={mirror}"));
+    let words: Vec<&str> = ["env"].into_iter().chain(mirror.as_deref()).chain(["sh", script, suite]).collect();
+    let mut program = Program::start(&words).map_err(failed)?;
     let tar = ReaderStream::with_capacity(program.stdout(), 256 * 1024);
     let task = format!("making a base image of Debian {suite}");
     let said = program.said({
@@ -73,7 +83,7 @@ async fn run(engine: &Engine, suite: &str, progress: &ProgressSink, cancel: &Can
     });
     // Not under its name yet: an engine may take a tar that was cut short for a whole one.
     let unfinished = format!("{}:unfinished-{}", base_name(suite), InstanceId::random());
-    let labels = Labels { spec: Some(base_hash()), ..Labels::new(Role::Image) };
+    let labels = Labels { spec: Some(base_hash(chosen)), ..Labels::new(Role::Image) };
     let mut changes = vec!["CMD [\"bash\"]".to_owned()];
     changes.extend(labels.to_map().iter().map(|(name, value)| format!("LABEL {name}=\"{value}\"")));
     let imported = engine.import(&unfinished, tar, changes, WITHIN, cancel);

@@ -60,6 +60,8 @@ pub enum Error {
     NoBase { suite: String, problem: String },
     #[error("making a base image of Debian {suite} needs programs that are not on this machine: {}", packages.join(", "))]
     MissingTools { suite: String, packages: Vec<String> },
+    #[error("the setting `{key}` cannot be used: {problem}")]
+    Setting { key: &'static str, problem: String },
     #[error("running `{program}` failed")]
     Program {
         program: &'static str,
@@ -137,7 +139,7 @@ impl Error {
             Self::Lock { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
             Self::Program { .. } => "check that this machine can reach Debian's archive: `apt-get update`",
             Self::Build { .. } => "run `podbay images build --verbose` to see every step",
-            Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
+            Self::Setting { .. } | Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
         };
         Some(text.to_owned())
     }

@@ -17,10 +17,27 @@ pub struct Options {
     pub pull: bool,
     /// How long a registry may take to say anything; one that says nothing is taken for one that is not there.
     pub pull_timeout: Seconds,
+    /// `http://` address of the Debian archive that Podbay's own images are made from, such as a near mirror or a frozen archive; images made
+    /// from another one are built anew. Not set: `DEBIAN_MIRROR`, else what this machine's apt uses.
+    pub debian_mirror: Option<String>,
+    /// The same for Debian's security updates. Not set: `DEBIAN_SECURITY_MIRROR`, else what this machine's apt uses.
+    pub debian_security_mirror: Option<String>,
+    /// Options of apt in these builds; a frozen archive needs `-o Acquire::Check-Valid-Until=false`. Not set: `APT_OPTIONS`, else the ones
+    /// of this kind that this machine's apt has.
+    pub apt_options: Option<String>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { host: None, cert_path: None, timeout_s: 60, pull: true, pull_timeout: Seconds::new(15) }
+        Self {
+            host: None,
+            cert_path: None,
+            timeout_s: 60,
+            pull: true,
+            pull_timeout: Seconds::new(15),
+            debian_mirror: None,
+            debian_security_mirror: None,
+            apt_options: None,
+        }
     }
 }

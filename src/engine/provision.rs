@@ -12,6 +12,7 @@ use super::Labels;
 use super::Options;
 use super::Role;
 use super::archive;
+use super::archive::Chosen;
 use super::base;
 use super::recipes::Base;
 use super::recipes::RECIPES;
@@ -28,6 +29,7 @@ pub struct Provision {
     /// `None`: nothing is pulled.
     patience: Option<Duration>,
     locks: PathBuf,
+    options: Options,
     allow_install: bool,
     progress: ProgressSink,
 }
@@ -83,6 +85,7 @@ impl Provision {
             engine: engine.clone(),
             patience: options.pull.then(|| options.pull_timeout.duration()),
             locks: locks.into(),
+            options: options.clone(),
             allow_install: false,
             progress: progress.clone(),
         }
@@ -127,7 +130,7 @@ impl Provision {
             if let Base::Debian(suite) = recipe.base {
                 let name = base::base_name(suite);
                 if let Some(facts) = self.engine.image(&name, cancel).await? {
-                    let state = if is_current_base(&facts) { ImageState::Present } else { ImageState::Outdated };
+                    let state = if is_current_base(&facts, &self.chosen()?) { ImageState::Present } else { ImageState::Outdated };
                     listed.push(ListedImage { name, state, facts: Some(facts) });
                 }
             }
@@ -138,7 +141,8 @@ impl Provision {
     /// Compares an image with what it would be made from now.
     async fn look(&self, recipe: &Recipe, cancel: &CancellationToken) -> Result<(ImageState, Option<ImageFacts>), Error> {
         let Some(facts) = self.engine.image(recipe.image, cancel).await? else { return Ok((ImageState::Absent, None)) };
-        let Some(made) = Made::of(&facts).filter(|made| made.recipe == recipe.hash()) else {
+        let hash = recipe.hash(&self.chosen()?);
+        let Some(made) = Made::of(&facts).filter(|made| made.recipe == hash) else {
             return Ok((ImageState::Outdated, Some(facts)));
         };
         // A base that is gone is not missed: the image has all of it.
@@ -162,10 +166,11 @@ impl Provision {
             (ImageState::Present, Some(facts)) if !forced => return Ok(facts),
             (_, old) => old,
         };
-        let hash = recipe.hash();
+        let chosen = self.chosen()?;
+        let hash = recipe.hash(&chosen);
         let made = Made { recipe: &hash, base: &base, base_id: &base_id };
         let labels = Labels { spec: Some(made.to_string()), ..Labels::new(Role::Image) };
-        let mut args = archive::build_args().await;
+        let mut args = archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
         let build = BuildImage { tag: recipe.image, files: &recipe.context(), args: &args, labels: &labels, network: None };
         self.engine.build(&build, &self.progress, cancel).await?;
@@ -185,7 +190,8 @@ impl Provision {
         // That we made one says that no registry answered here; asking again would only cost its patience.
         let own = base::base_name(suite);
         let old = self.engine.image(&own, cancel).await?;
-        if let Some(facts) = old.as_ref().filter(|facts| is_current_base(facts)) {
+        let chosen = self.chosen()?;
+        if let Some(facts) = old.as_ref().filter(|facts| is_current_base(facts, &chosen)) {
             return Ok((own, facts.id.clone()));
         }
         let pulled = match self.patience {
@@ -198,10 +204,10 @@ impl Provision {
             Err(error) => {
                 tracing::info!(%error, "no registry gives the base image, so it is made from Debian's archive");
                 let _lock = self.lock(&own, cancel).await?;
-                if let Some(facts) = self.engine.image(&own, cancel).await?.filter(is_current_base) {
+                if let Some(facts) = self.engine.image(&own, cancel).await?.filter(|facts| is_current_base(facts, &chosen)) {
                     return Ok((own, facts.id));
                 }
-                base::make(&self.engine, suite, self.allow_install, &self.progress, cancel).await.map_err(|made| match made {
+                base::make(&self.engine, suite, &chosen, self.allow_install, &self.progress, cancel).await.map_err(|made| match made {
                     Error::NoBase { suite, problem } => Error::NoBase { suite, problem: format!("{error}; {problem}") },
                     other => other,
                 })?;
@@ -233,6 +239,11 @@ impl Provision {
         facts.ok_or_else(|| Error::NoImage { image: name.to_owned(), problem: "it was removed as soon as it was there".to_owned() })
     }
 
+    /// Returns what the person chose for builds; reading it costs nothing, so it is part of looking at an image.
+    fn chosen(&self) -> Result<Chosen, Error> {
+        Chosen::new(&self.options, |name| std::env::var(name).ok())
+    }
+
     async fn lock(&self, image: &str, cancel: &CancellationToken) -> Result<FileLock, Error> {
         let waiting = || {
             let task = format!("waiting for another Podbay that makes {image}");
@@ -253,8 +264,8 @@ fn ours(name: &str) -> &'static Recipe {
     Recipe::find(name).expect("a recipe stands on another of the table, which a test checks")
 }
 
-fn is_current_base(facts: &ImageFacts) -> bool {
-    facts.labels.as_ref().and_then(|labels| labels.spec.as_deref()) == Some(base_hash().as_str())
+fn is_current_base(facts: &ImageFacts, chosen: &Chosen) -> bool {
+    facts.labels.as_ref().and_then(|labels| labels.spec.as_deref()) == Some(base_hash(chosen).as_str())
 }
 
 #[cfg(test)]

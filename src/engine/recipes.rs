@@ -4,6 +4,8 @@ use bytes::Bytes;
 use sha2::Digest;
 use sha2::Sha256;
 
+use super::archive::Chosen;
+
 /// One image of ours and what it is made from.
 #[derive(Debug)]
 pub(super) struct Recipe {
@@ -70,10 +72,8 @@ impl Recipe {
         self.files.iter().map(|file| (file.name.to_owned(), Bytes::from_static(file.content), file.executable)).collect()
     }
 
-    /// Returns a hash of the files.
-    ///
-    /// The build's arguments are not in it: they only say how this machine reaches Debian's archive and leave nothing in the image.
-    pub(super) fn hash(&self) -> String {
+    /// Returns a hash of the files and of the build arguments that a person chose.
+    pub(super) fn hash(&self, chosen: &Chosen) -> String {
         let mut hasher = Sha256::new();
         for file in self.files {
             hasher.update(file.name);
@@ -81,13 +81,18 @@ impl Recipe {
             hasher.update(file.content.len().to_le_bytes());
             hasher.update(file.content);
         }
+        chosen.hash_into(&mut hasher);
         short(&hasher.finalize())
     }
 }
 
-/// Returns a hash of the script that makes bases.
-pub(super) fn base_hash() -> String {
-    short(&Sha256::digest(BASE_SCRIPT))
+/// Returns a hash of the script that makes bases and of the archive that was chosen for them.
+pub(super) fn base_hash(chosen: &Chosen) -> String {
+    let mut hasher = Sha256::new_with_prefix(BASE_SCRIPT);
+    if let Some(mirror) = chosen.mirror() {
+        hasher.update(mirror);
+    }
+    short(&hasher.finalize())
 }
 
 fn short(digest: &[u8]) -> String {

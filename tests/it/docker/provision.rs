@@ -42,3 +42,24 @@ async fn an_image_that_nobody_has_is_named_with_a_hint() {
     assert!(error.to_string().contains("podbay-test.invalid/nothing:1"), "{error}");
     assert!(error.hint().is_some());
 }
+
+#[tokio::test]
+async fn another_archive_makes_another_image() {
+    let Some(engine) = connect().await else { return };
+    let locks = tempfile::tempdir().expect("a folder");
+    let cancel = CancellationToken::new();
+    let state = async |mirror: Option<&str>| {
+        let options = engine::Options { debian_mirror: mirror.map(str::to_owned), ..engine::Options::default() };
+        let listed = Provision::new(&engine, &options, locks.path(), &progress()).list(&cancel).await?;
+        Ok::<_, Error>(listed.into_iter().find(|image| image.name == "podbay/workspace").expect("it is ours").state)
+    };
+    Provision::new(&engine, &engine::Options::default(), locks.path(), &progress())
+        .allow_install(true)
+        .ensure("podbay/workspace", &cancel)
+        .await
+        .expect("an image");
+    assert_eq!(state(None).await.expect("a list"), ImageState::Present);
+    assert_eq!(state(Some("http://archive.example/debian")).await.expect("a list"), ImageState::Outdated);
+    let error = state(Some("ftp://archive.example/debian")).await.expect_err("no build could load from there");
+    assert!(matches!(error, Error::Setting { key: "engine.debian_mirror", .. }), "{error}");
+}
