@@ -14,6 +14,7 @@ mod bounded;
 mod connect;
 mod container;
 mod error;
+mod events;
 mod image;
 mod label;
 mod lock;

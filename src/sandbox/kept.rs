@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
+use std::time::SystemTime;
 
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -16,10 +17,14 @@ use super::link;
 use super::link::Link;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::Sink;
 use crate::wire::Call;
+use crate::wire::CommandEnded;
+use crate::wire::End;
 use crate::wire::Fault;
+use crate::wire::Limit;
 use crate::wire::Output;
 use crate::wire::message::Facts;
 use crate::wire::message::Stream;
@@ -41,6 +46,13 @@ struct Inner {
     sink: Sink,
     state: Mutex<State>,
 }
+
+/// How long the engine may take to say that a box ran out of memory.
+const OOM_WORD: Duration = Duration::from_secs(1);
+
+/// The signal that nothing survives, and how a shell reports a command that died of it.
+const SIGKILL: i32 = 9;
+const KILLED: i32 = 128 + SIGKILL;
 
 /// What the model is told of a box that takes the place of another one.
 const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
@@ -120,9 +132,11 @@ impl Sandbox {
             let problem = format!("{reason}. This call was not carried out: repeat it if it is still what you want");
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
+        let since = SystemTime::now();
         match living.link.call(call, on_chunk, cancel, deadline).await {
             // The guest ends its box, and its answer came before its last word.
-            Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true).await),
+            Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true, since).await),
+            Ok(Output::Command(ended)) => Ok(Output::Command(self.explained(ended, since).await)),
             Ok(output) => Ok(output),
             Err(link::Error::Cancelled { .. }) => Ok(Output::Fault(Fault::Cancelled)),
             // The guest answers, and the box is well.
@@ -132,7 +146,11 @@ impl Sandbox {
                 | link::Error::TooManyCalls { .. }
                 | link::Error::CallEnded { .. }),
             ) => Ok(Output::Fault(Fault::Io { doing: "not carried out".to_owned(), problem: error.to_string() })),
-            Err(error) => Ok(self.lost(&living.link, living.n_box, error.to_string(), false).await),
+            Err(error) => {
+                // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
+                let given_up = matches!(error, link::Error::Unresponsive { .. });
+                Ok(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await)
+            }
         }
     }
 
@@ -179,10 +197,20 @@ impl Sandbox {
     /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
     ///
     /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for everybody.
-    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool) -> Output {
-        let reason = link.ended().map_or(error, |reason| reason.to_string());
+    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool, since: SystemTime) -> Output {
+        let ended = link.ended();
+        let died = matches!(ended, Some(link::Reason::EndOfStream | link::Reason::Broken(_)));
+        let mut reason = ended.map_or(error, |reason| reason.to_string());
         link.close();
         let mut state = self.inner.state.lock().await;
+        // Whoever dies of hunger has no last word; the engine saw it.
+        if died
+            && state.n_boxes == n_box
+            && let Some(running) = &state.running
+            && self.inner.engine.ran_out_of_memory(&running.id, since, OOM_WORD).await
+        {
+            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(self.inner.spec.memory()));
+        }
         let mut follows = ANEW;
         // Other calls may have told it, and a new box may be there already.
         if state.n_boxes == n_box {
@@ -200,6 +228,22 @@ impl Sandbox {
             }
         }
         Output::Fault(Fault::BoxEnded { problem: format!("{reason}. {follows}") })
+    }
+
+    /// Names the limit that killed a command where the guest cannot read the counters: then only the engine saw it.
+    async fn explained(&self, mut ended: CommandEnded, since: SystemTime) -> CommandEnded {
+        let killed = matches!(ended.end, End::Signaled { signal: SIGKILL } | End::Exited { code: KILLED });
+        if !killed || ended.limit.is_some() {
+            return ended;
+        }
+        let id = match &self.inner.state.lock().await.running {
+            Some(running) if running.facts.cgroup == 0 => running.id.clone(),
+            _ => return ended,
+        };
+        if self.inner.engine.ran_out_of_memory(&id, since, OOM_WORD).await {
+            ended.limit = Some(Limit::Memory { bytes: self.inner.spec.memory() });
+        }
+        ended
     }
 
     fn tell(&self, state: &mut State, reason: &str) {

@@ -1,7 +1,17 @@
 //! A command that meets a limit is told which one, and how large it is.
 
+use std::time::Duration;
+use std::time::SystemTime;
+
+use podbay::engine::ContainerId;
+use serde_json::json;
+
 use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::is_root;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 
 #[track_caller]
 fn check(flags: &[&str], command: &str, expected: &str) {
@@ -31,4 +41,54 @@ fn a_command_that_runs_out_of_time_is_told_the_limit() {
     let text = run(&mut env.here(&["call", "bash", arguments])).expect(1).text();
     assert!(text.starts_with("begun\n") && text.contains("longer than the limit of 1 s"), "{text}");
     env.assert_no_container();
+}
+
+#[test]
+fn a_box_that_dies_of_hunger_is_said_to_have() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("choosing whom the kernel kills for memory") {
+        return;
+    }
+    // Small ones, so that none of them is the first to be killed.
+    let hogs = "for n in 1 2 3 4 5 6 7 8; do python3 -c 'import time; x = bytearray(12 << 20); time.sleep(30)' & done; wait";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": format!("touch begun; while [ ! -e go ]; do sleep 0.1; done; {hogs}")}))
+        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .says("It went on.")
+        .start_blocking();
+    let started = start(env.task(&model, &["eat"]).args(["--memory", "64m"]));
+    env.wait_for("begun");
+    let container = env.container();
+    let first = docker(&["inspect", "--format", "{{.State.Pid}}", &container]).trim().to_owned();
+    for entry in std::fs::read_dir("/proc").expect("readable").flatten() {
+        let path = entry.path();
+        if std::fs::read_to_string(path.join("cgroup")).is_ok_and(|groups| groups.contains(&container)) {
+            let score = if entry.file_name().to_str() == Some(&first) { "1000" } else { "500" };
+            // A `sleep` may have ended meanwhile.
+            let _ = std::fs::write(path.join("oom_score_adj"), score);
+        }
+    }
+    env.write("go", "");
+    started.wait().expect(0);
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("out of memory, its limit is 64") && told.contains("A new one takes its place"), "{told}");
+    assert!(requests[2]["messages"].to_string().contains("42"));
+    env.assert_no_container();
+}
+
+#[tokio::test]
+async fn the_engine_knows_who_ran_out_of_memory() {
+    let Some(engine) = super::connect().await else { return };
+    let Some(_env) = TestBox::new() else { return };
+    let patience = Duration::from_secs(5);
+    let began = SystemTime::now();
+    let made = |program: &str| {
+        let arguments = ["run", "--detach", "--rm", "--memory", "32m", "--memory-swap", "32m", "--network", "none", "podbay/workspace"];
+        ContainerId(docker(&[&arguments[..], &["python3", "-c", program]].concat()).trim().to_owned())
+    };
+    let hungry = made("x = bytearray(200 << 20)");
+    assert!(engine.ran_out_of_memory(&hungry, began, patience).await);
+    let well = made("pass");
+    assert!(!engine.ran_out_of_memory(&well, began, patience).await);
 }

@@ -136,3 +136,24 @@ fn a_controller_that_is_killed_in_a_shared_box_leaves_no_process_there() {
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
+
+#[test]
+fn a_shared_box_that_answers_no_more_is_removed() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; sleep 60", "timeout_seconds": 1}))
+        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .says("It went on.")
+        .start_blocking();
+    up(&env, &model, &[]);
+    let shared = env.container();
+    let task = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    super::test_box::docker(&["pause", &shared]);
+    task.wait().expect(0);
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
+    assert!(requests[2]["messages"].to_string().contains("42"));
+    env.assert_no_container();
+}

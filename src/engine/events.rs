@@ -1,0 +1,35 @@
+use std::collections::HashMap;
+use std::time::Duration;
+use std::time::SystemTime;
+
+use bollard::query_parameters::EventsOptionsBuilder;
+use futures::StreamExt;
+
+use super::ContainerId;
+use super::Engine;
+
+impl Engine {
+    /// Returns whether the engine saw a container run out of memory since that moment. It waits for such a word no longer than `patience`,
+    /// and not at all once the container is gone.
+    ///
+    /// The engine learns of it beside the container's end, so its word may come a moment after that. What it does not answer is a no: this
+    /// is asked to explain an end, not to decide anything.
+    pub async fn ran_out_of_memory(&self, id: &ContainerId, since: SystemTime, patience: Duration) -> bool {
+        let stamp = |time: SystemTime| {
+            let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            format!("{}.{:09}", since_epoch.as_secs(), since_epoch.subsec_nanos())
+        };
+        let filters = HashMap::from([
+            ("container".to_owned(), vec![id.0.clone()]),
+            ("event".to_owned(), vec!["oom".to_owned(), "destroy".to_owned()]),
+        ]);
+        // Both ends are said: with only the first, the engine would go on for ever.
+        let options =
+            EventsOptionsBuilder::default().since(&stamp(since)).until(&stamp(SystemTime::now() + patience)).filters(&filters).build();
+        let mut events = std::pin::pin!(self.docker.events(Some(options)));
+        let first = async { events.next().await.and_then(Result::ok).and_then(|event| event.action) };
+        // A little more than that, for an engine whose clock is not ours.
+        let first = tokio::time::timeout(patience + Duration::from_millis(500), first).await;
+        matches!(first, Ok(Some(action)) if action == "oom")
+    }
+}
