@@ -8,10 +8,11 @@ use tokio_util::sync::CancellationToken;
 /// A second press within this time means the run, not its step.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run.
+/// A person's hand on the run: the first Ctrl-C ends the step under way, the second one the run, and that at once.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt {
     run: CancellationToken,
+    haste: CancellationToken,
     state: Arc<Mutex<State>>,
 }
 
@@ -33,7 +34,12 @@ impl Interrupt {
         state.pressed = Some(Instant::now());
         match &state.step {
             Some(step) if !step.is_cancelled() && !again => step.cancel(),
-            _ => self.run.cancel(),
+            step => {
+                if step.is_some() || self.run.is_cancelled() {
+                    self.haste.cancel();
+                }
+                self.run.cancel();
+            }
         }
     }
 
@@ -58,6 +64,11 @@ impl Interrupt {
         &self.run
     }
 
+    /// Returns the token that says that what is asked to end gets no more time for it.
+    pub fn haste(&self) -> &CancellationToken {
+        &self.haste
+    }
+
     /// Begins a step that a press can end by itself.
     pub fn step(&self) -> CancellationToken {
         let token = self.run.child_token();
@@ -80,10 +91,10 @@ mod tests {
         let interrupt = Interrupt::new();
         let step = interrupt.step();
         interrupt.press();
-        assert!(step.is_cancelled() && !interrupt.is_ended());
+        assert!(step.is_cancelled() && !interrupt.is_ended() && !interrupt.haste().is_cancelled());
         let next = interrupt.step();
         interrupt.press();
-        assert!(next.is_cancelled() && interrupt.is_ended());
+        assert!(next.is_cancelled() && interrupt.is_ended() && interrupt.haste().is_cancelled());
     }
 
     #[test]
@@ -92,6 +103,8 @@ mod tests {
         interrupt.step();
         interrupt.idle();
         interrupt.press();
-        assert!(interrupt.is_ended());
+        assert!(interrupt.is_ended() && !interrupt.haste().is_cancelled());
+        interrupt.press();
+        assert!(interrupt.haste().is_cancelled());
     }
 }

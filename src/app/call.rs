@@ -80,6 +80,7 @@ pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Optio
         Err(busy) => return Err(busy),
     };
     let (sandbox, started) = bench.sandbox(&spec, None, Arc::clone(&front.sink), cancel).await?;
+    sandbox.hurry_at(front.interrupt.haste());
     for message in started.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }

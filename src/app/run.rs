@@ -186,6 +186,7 @@ pub(super) async fn sit_down(
         Ok(made) => made,
         Err(error) => return Err(failed(error)),
     };
+    sandbox.hurry_at(front.interrupt.haste());
     let (found, prompt) = match found {
         Ok(found) => found,
         Err(error) => {

@@ -84,6 +84,7 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             bytes = typed.recv(), if open => Next::Typed(bytes),
             _ = resizes.recv(), if with_terminal => Next::Resized,
             () = interrupt.run().cancelled(), if n_stops == 0 => Next::Stopped,
+            () = interrupt.haste().cancelled(), if n_stops == 1 => Next::Stopped,
         };
         match next {
             // Raw, the one way past the sanitiser: the person asked for this command's own bytes.

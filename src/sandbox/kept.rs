@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::OnceLock;
 use std::time::Duration;
 use std::time::Instant;
 use std::time::SystemTime;
@@ -44,6 +45,7 @@ struct Inner {
     options: Options,
     labels: Labels,
     sink: Sink,
+    haste: OnceLock<CancellationToken>,
     state: Mutex<State>,
 }
 
@@ -108,6 +110,7 @@ impl Sandbox {
             options: options.clone(),
             labels,
             sink,
+            haste: OnceLock::new(),
             state: Mutex::new(State::default()),
         };
         let running = inner.make(cancel).await?;
@@ -116,6 +119,11 @@ impl Sandbox {
         let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned };
         inner.state.lock().await.running = Some(running);
         Ok((Self { inner: Arc::new(inner) }, started))
+    }
+
+    /// Names the token by which cancelled calls get no more time to end by themselves. The first one counts.
+    pub fn hurry_at(&self, haste: &CancellationToken) {
+        let _ = self.inner.haste.set(haste.clone());
     }
 
     /// Carries out one call. That the box ended is a fault the model can read; that none can be had any more is an error.
@@ -133,7 +141,7 @@ impl Sandbox {
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
         let since = SystemTime::now();
-        match living.link.call(call, on_chunk, cancel, deadline).await {
+        match living.link.call_with_haste(call, on_chunk, cancel, self.inner.haste.get_or_init(CancellationToken::new), deadline).await {
             // The guest ends its box, and its answer came before its last word.
             Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true, since).await),
             Ok(Output::Command(ended)) => Ok(Output::Command(self.explained(ended, since).await)),

@@ -74,13 +74,26 @@ impl Link {
     pub async fn call(
         &self,
         call: Call,
+        on_chunk: impl FnMut(Stream, &[u8]) + Send,
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Output, Error> {
+        self.call_with_haste(call, on_chunk, cancel, &CancellationToken::new(), deadline).await
+    }
+
+    /// Like [`Link::call`]; once cancelled, `haste` takes away the time that a command has to end by itself.
+    pub async fn call_with_haste(
+        &self,
+        call: Call,
         mut on_chunk: impl FnMut(Stream, &[u8]) + Send,
         cancel: &CancellationToken,
+        haste: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
         enum Next {
             Update(Option<CallUpdate>),
             Cancelled,
+            Haste,
             Time,
         }
 
@@ -90,10 +103,12 @@ impl Link {
         let mut ends_at = Instant::now() + deadline;
         let mut is_late = false;
         let mut is_cancelled = false;
+        let mut is_hasty = false;
         loop {
             let next = tokio::select! {
                 update = open.recv() => Next::Update(update),
                 () = cancel.cancelled(), if !is_cancelled => Next::Cancelled,
+                () = haste.cancelled(), if is_cancelled && !is_hasty => Next::Haste,
                 () = tokio::time::sleep_until(ends_at) => Next::Time,
             };
             match next {
@@ -104,6 +119,11 @@ impl Link {
                 Next::Cancelled => {
                     is_cancelled = true;
                     ends_at = ends_at.min(Instant::now() + bound);
+                    open.cancel();
+                }
+                Next::Haste => {
+                    is_hasty = true;
+                    ends_at = ends_at.min(Instant::now() + CANCELLED);
                     open.cancel();
                 }
                 Next::Time if is_cancelled => return Err(Error::Unresponsive { doing, after: bound }),

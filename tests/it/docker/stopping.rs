@@ -51,6 +51,24 @@ fn a_second_ctrl_c_ends_the_run() {
 }
 
 #[test]
+fn a_second_ctrl_c_does_not_wait_for_a_command_that_takes_its_time() {
+    let Some(env) = TestBox::new() else { return };
+    let command = "trap '' TERM INT; touch begun; while :; do sleep 1; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    for arguments in [&["run", "--model", "scripted", "--endpoint", &model.endpoint(), "wait"][..], &["sh", "--", "sh", "-c", command]] {
+        // Whoever waited for it would wait longer than this test does.
+        let run = start(env.here(arguments).env("PODBAY_SANDBOX_GRACE", "30m"));
+        env.wait_for("begun");
+        std::fs::remove_file(env.path("begun")).expect("there");
+        run.signal(Signal::SIGINT);
+        std::thread::sleep(Duration::from_millis(200));
+        run.signal(Signal::SIGINT);
+        run.wait().expect(130);
+        env.assert_no_container();
+    }
+}
+
+#[test]
 fn sigterm_ends_the_run_cleanly() {
     let Some(env) = TestBox::new() else { return };
     let sleep = marker();
