@@ -88,7 +88,7 @@ impl Bench {
         tokio::spawn(async move {
             let within = Duration::from_secs(30);
             let cancel = CancellationToken::new();
-            match tokio::time::timeout(within, engine.sweep(&sandbox::guest_volume_name(), false, &cancel)).await {
+            match tokio::time::timeout(within, engine.sweep(&sandbox::guest_volume_name(), None, &cancel)).await {
                 Ok(Ok(swept)) if !swept.removed.is_empty() => tracing::info!(removed = ?swept.removed, "removed leftovers"),
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => tracing::debug!(%error, "sweeping failed"),

@@ -18,6 +18,7 @@ mod run;
 mod services;
 mod sessions;
 mod shell;
+mod veil;
 
 pub use call::Called;
 pub use call::call;

@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::sync::Mutex;
 
 use super::Error;
+use super::veil::Veil;
 use crate::event::Event;
 use crate::event::Kind;
 use crate::event::Secret;
 use crate::event::SessionId;
 use crate::event::Sink;
-use crate::event::json_line;
 use crate::session::Log;
 use crate::session::Options;
 use crate::session::State;
@@ -18,7 +18,7 @@ pub(super) struct Recorder {
     log: Arc<Mutex<Log>>,
     watcher: Sink,
     warnings: Arc<Mutex<Vec<String>>>,
-    key: Option<Secret>,
+    veil: Arc<Veil>,
     session: SessionId,
 }
 
@@ -32,7 +32,7 @@ impl Recorder {
         }
         let session = log.session().clone();
         watcher(header);
-        Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), key: key.cloned(), session })
+        Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session })
     }
 
     pub(super) fn session(&self) -> &SessionId {
@@ -79,7 +79,9 @@ impl Recorder {
         if let Kind::Warning { message } = &event.kind {
             self.warnings.lock().expect("nothing panics while it holds this lock").push(message.clone());
         }
-        (self.watcher)(hidden(event, self.key.as_ref()));
+        for event in self.veil.pass(event) {
+            (self.watcher)(event);
+        }
         if let Err(error) = outcome {
             // The log is where this cannot go.
             self.show_warning(with_causes(&error));
@@ -95,18 +97,6 @@ impl Recorder {
     }
 }
 
-/// Blots out the key wherever it stands as a whole; a model may repeat what it was told. Pieces of a stream can hold half of it each.
-fn hidden(event: Event, key: Option<&Secret>) -> Event {
-    let Some(key) = key else { return event };
-    let Ok(line) = json_line(&event) else { return event };
-    let Ok(escaped) = json_line(key.expose()) else { return event };
-    let inner = Secret::new(&escaped[1..escaped.len() - 1]);
-    if !line.contains(inner.expose()) {
-        return event;
-    }
-    serde_json::from_str(&inner.hide_in(line)).unwrap_or(event)
-}
-
 /// Returns an error with its whole chain, as one line.
 pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -117,18 +107,4 @@ pub(super) fn with_causes(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_watches_does_not_see_a_key_that_is_repeated() {
-        let event = |text: &str| Event::now(Kind::UserMessage { text: text.to_owned() });
-        let key = Secret::new("sk-\"sesame");
-        let seen = hidden(event("it is sk-\"sesame, I think"), Some(&key));
-        assert_eq!(seen.kind, event("it is ***, I think").kind);
-        assert_eq!(hidden(event("nothing"), Some(&key)).kind, event("nothing").kind);
-    }
 }

@@ -11,7 +11,12 @@ impl Secret {
 
     /// Returns a text with the value blotted out. A secret of a few characters would blot out ordinary text and hides nothing worth it.
     pub fn hide_in(&self, text: String) -> String {
-        if self.0.len() >= 6 && text.contains(&self.0) { text.replace(&self.0, "***") } else { text }
+        if self.hides() && text.contains(&self.0) { text.replace(&self.0, "***") } else { text }
+    }
+
+    /// Returns whether it is long enough to be blotted out.
+    pub fn hides(&self) -> bool {
+        self.0.len() >= 6
     }
 
     /// Returns the value, for the one place that sends it.
