@@ -17,6 +17,8 @@ pub struct Options {
     pub pull: bool,
     /// How long a registry may take to say anything; one that says nothing is taken for one that is not there.
     pub pull_timeout: Seconds,
+    /// How old the guest program of another Podbay must be, at least, for `podbay gc` to remove it; one in use always stays.
+    pub keep_guest: Seconds,
     /// `http://` address of the Debian archive that Podbay's own images are made from, such as a near mirror or a frozen archive; images made
     /// from another one are built anew. Not set: `DEBIAN_MIRROR`, else what this machine's apt uses.
     pub debian_mirror: Option<String>,
@@ -35,6 +37,7 @@ impl Default for Options {
             timeout_s: 60,
             pull: true,
             pull_timeout: Seconds::new(15),
+            keep_guest: Seconds::minutes(60),
             debian_mirror: None,
             debian_security_mirror: None,
             apt_options: None,

@@ -1,7 +1,9 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use bollard::query_parameters::ListVolumesOptionsBuilder;
+use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::ContainerId;
@@ -16,7 +18,7 @@ use super::label::PREFIX;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
     Container { id: ContainerId, name: String, labels: Labels, running: bool },
-    Volume { name: String, labels: Labels },
+    Volume { name: String, labels: Labels, created: Option<Timestamp> },
 }
 
 /// What a sweep did.
@@ -57,14 +59,20 @@ impl Engine {
             .volumes
             .unwrap_or_default()
             .into_iter()
-            .filter_map(|volume| Some(Leftover::Volume { labels: Labels::from_map(&volume.labels)?, name: volume.name }))
+            .filter_map(|volume| {
+                Some(Leftover::Volume {
+                    labels: Labels::from_map(&volume.labels)?,
+                    name: volume.name,
+                    created: volume.created_at.and_then(|at| at.parse().ok()),
+                })
+            })
             .collect())
     }
 
-    /// Removes containers whose owner has ended, and with `thorough` the guest volumes of other builds.
+    /// Removes containers whose owner has ended, and where `others` says so the guest volumes of other builds that are older than that.
     ///
-    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither is a leftover.
-    pub async fn sweep(&self, guest_volume: &str, thorough: bool, cancel: &CancellationToken) -> Result<Swept, Error> {
+    /// A volume in use stays, as does one that another build may just be about to use: two builds side by side do not fight. Neither the model server nor the environment of `podbay up` belongs to a process, so neither is a leftover.
+    pub async fn sweep(&self, guest_volume: &str, others: Option<Duration>, cancel: &CancellationToken) -> Result<Swept, Error> {
         let mut swept = Swept::default();
         for leftover in self.containers(cancel).await? {
             let Leftover::Container { id, name, labels, .. } = leftover else { continue };
@@ -76,10 +84,10 @@ impl Engine {
                 }
             }
         }
-        if thorough {
+        if let Some(age) = others {
             for leftover in self.volumes(cancel).await? {
-                let Leftover::Volume { name, labels } = leftover else { continue };
-                if labels.role == Role::Guest && name != guest_volume {
+                let Leftover::Volume { name, labels, created } = leftover else { continue };
+                if labels.role == Role::Guest && name != guest_volume && is_older(created, age, Timestamp::now()) {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
                         Ok(false) => {}
@@ -92,6 +100,28 @@ impl Engine {
     }
 }
 
+/// Returns whether something was made longer ago than `age`. Where the engine does not say when, only its use can protect it.
+fn is_older(created: Option<Timestamp>, age: Duration, now: Timestamp) -> bool {
+    created.is_none_or(|created| Duration::try_from(now.duration_since(created)).unwrap_or_default() >= age)
+}
+
 fn ours() -> HashMap<String, Vec<String>> {
     HashMap::from([("label".to_owned(), vec![format!("{PREFIX}role")])])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_old_enough_is_swept() {
+        let hour = Duration::from_secs(3600);
+        let now: Timestamp = "2026-11-22T12:00:00Z".parse().expect("a time");
+        let check = |created: &str, age| is_older(created.parse().ok(), age, now);
+        assert!(check("2026-11-22T11:00:00Z", hour) && !check("2026-11-22T11:00:01Z", hour));
+        assert!(check("2026-11-22T12:00:00Z", Duration::ZERO));
+        // An engine whose clock is ahead.
+        assert!(!check("2026-11-22T12:30:00+00:00", hour));
+        assert!(check("nobody knows", hour));
+    }
 }

@@ -82,6 +82,8 @@ fn gc_removes_leftovers_and_the_guests_of_other_builds() {
     run(&mut env.podbay(&["gc"])).expect(0);
     assert_eq!(env.containers(), [kept]);
     living.end();
+    assert!(exists(&volume), "another build may be about to use it");
+    run(env.podbay(&["gc"]).env("PODBAY_ENGINE_KEEP_GUEST", "0")).expect(0);
     assert!(!exists(&volume) && exists(&own));
 }
 
