@@ -63,6 +63,8 @@ pub struct ContainerSpec {
     pub cpu_shares: u32,
     pub n_processes: u32,
     pub ulimits: Vec<Ulimit>,
+    /// Settings of the container's own part of the kernel, name and value.
+    pub sysctls: Vec<(&'static str, &'static str)>,
     /// Bytes of `/dev/shm`.
     pub shm: u64,
     pub oom_score_adj: i32,
@@ -253,6 +255,7 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         cpu_shares: Some(i64::from(spec.cpu_shares)),
         pids_limit: Some(i64::from(spec.n_processes)),
         ulimits: Some(spec.ulimits.iter().map(ulimit).collect()),
+        sysctls: Some(spec.sysctls.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()),
         shm_size: i64::try_from(spec.shm).ok(),
         oom_score_adj: Some(i64::from(spec.oom_score_adj)),
         log_config: Some(log_config(spec.log)),

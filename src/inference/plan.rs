@@ -111,6 +111,7 @@ impl Plan {
                 Ulimit { name: "nofile", limit: 1024 },
                 Ulimit { name: "memlock", limit: 65536 },
             ],
+            sysctls: Vec::new(),
             shm: 1 << 20,
             oom_score_adj: 200,
             seccomp: Some(SECCOMP.to_owned()),

@@ -35,8 +35,15 @@ pub const MASKED_PATHS: [&str; 14] = [
     "/etc/resolv.conf",
 ];
 
-/// Kernel files that cannot be written in a box: the engine's own list.
-pub const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+/// What cannot be written in a box, even by uid 0: the engine's own list, and two of ours, in which uid 0 could fill memory.
+pub const READONLY_PATHS: [&str; 7] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger", "/dev", "/sys/fs/cgroup"];
+
+/// What the kernel keeps of a command's shared memory, message queues and semaphores when the command has ended: the memory is charged to
+/// the box, and there is no process left to end for it. The first removes shared memory that nobody uses, the others bound the rest.
+const SYSCTLS: [(&str, &str); 3] = [("kernel.shm_rmid_forced", "1"), ("kernel.msgmni", "32"), ("kernel.sem", "250 32000 100 128")];
+
+/// Bytes of a box's memory for each file that a temporary file system of it may hold: even an empty one takes a kilobyte in the kernel.
+const PER_FILE: u64 = 16 << 10;
 
 /// The home folder in a box.
 pub(super) const HOME: &str = "/home/agent";
@@ -76,15 +83,22 @@ impl Spec {
         if !project.is_writable() {
             warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
         }
+        let files = memory / PER_FILE;
+        let shm = (memory / 32).min(64 << 20);
+        // Together at most half of the memory: these file systems are charged to it.
         let mut tmpfs = vec![
-            // Together with /dev/shm at most half of the memory: these file systems are charged to it.
-            ("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,size={},nr_inodes=200k,mode=1777", memory / 4)),
+            ("/tmp".to_owned(), format!("rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=1777", memory / 4)),
             (
                 HOME.to_owned(),
-                format!("rw,exec,nosuid,nodev,size={},nr_inodes=200k,mode=0700,uid={},gid={}", memory * 3 / 16, user.uid, user.gid),
+                format!("rw,exec,nosuid,nodev,size={},nr_inodes={files},mode=0700,uid={},gid={}", memory * 3 / 16, user.uid, user.gid),
             ),
             ("/run".to_owned(), "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755".to_owned()),
+            // The engine's own would take any number of empty files.
+            ("/dev/shm".to_owned(), format!("rw,noexec,nosuid,nodev,size={shm},nr_inodes={},mode=1777", files / 4)),
         ];
+        let n_volumes = image.volumes.len().max(1) as u64;
+        let for_volume =
+            format!("size={},nr_inodes={}", (memory / 32 / n_volumes).min(16 << 20), (files / 4 / n_volumes).clamp(16, 10_000));
         for volume in &image.volumes {
             let path = volume.trim_end_matches('/');
             if path == "/workspace" || path.starts_with("/workspace/") {
@@ -93,7 +107,7 @@ impl Spec {
             }
             // The engine would mount a writable folder of the host's disk, without any limit, even under a read-only root.
             if !path.is_empty() && !tmpfs.iter().any(|(covered, _)| covered == path) {
-                tmpfs.push((path.to_owned(), "rw,exec,nosuid,nodev,size=16m,nr_inodes=10k,mode=1777".to_owned()));
+                tmpfs.push((path.to_owned(), format!("rw,exec,nosuid,nodev,{for_volume},mode=1777")));
             }
         }
         let mut readonly_paths: Vec<String> = READONLY_PATHS.iter().map(|&path| path.to_owned()).collect();
@@ -126,7 +140,9 @@ impl Spec {
                 Ulimit { name: "fsize", limit: options.file_size.bytes() },
                 Ulimit { name: "memlock", limit: 65536 },
             ],
-            shm: (memory / 32).min(64 << 20),
+            // In a rootless engine only a recent kernel lets these be set, and an engine that cannot set one does not start the box.
+            sysctls: if engine.rootless { Vec::new() } else { SYSCTLS.to_vec() },
+            shm,
             oom_score_adj: 500,
             seccomp: Some(SECCOMP.to_owned()),
             masked_paths: MASKED_PATHS.iter().map(|&path| path.to_owned()).collect(),

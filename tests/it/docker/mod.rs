@@ -3,6 +3,7 @@
 mod bad_days;
 mod call;
 mod disk_full;
+mod full;
 mod inference;
 mod killed;
 mod leftovers;

@@ -29,7 +29,8 @@ fn a_second_controller_is_refused_and_told_who_is_there() {
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
 }
 
-fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
+/// Starts the box that others may join.
+pub(super) fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
     let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
     run(command.arg(model.endpoint()).args(arguments)).expect(0);
 }
