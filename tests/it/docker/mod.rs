@@ -2,6 +2,7 @@
 
 mod bad_days;
 mod call;
+mod closed;
 mod disk_full;
 mod full;
 mod inference;
@@ -16,6 +17,7 @@ mod sh;
 mod stopping;
 mod task;
 mod test_box;
+mod writable;
 
 use std::io;
 use std::io::Write;
