@@ -35,14 +35,14 @@ pub enum Content {
 }
 
 impl VolumeFile {
-    /// Makes a program of root's that others can run and not read.
+    /// Makes a program of root's that all can run and nobody can read: uid 0 of a container has no right to pass over a mode.
     pub fn program(path: &str, content: Vec<u8>) -> Self {
-        Self { path: path.to_owned(), mode: 0o711, uid: 0, gid: 0, content: Content::Bytes(content.into()) }
+        Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Bytes(content.into()) }
     }
 
     /// Makes another name for a file that comes before it.
     pub fn link(path: &str, to: &str) -> Self {
-        Self { path: path.to_owned(), mode: 0o711, uid: 0, gid: 0, content: Content::Link(to.to_owned()) }
+        Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Link(to.to_owned()) }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read by a filter. Set-id bits are denied
 //! on files because a set-id file in the project would still work on the host. They are allowed in `mkdir`: a set-group-id folder is
 //! common in teams and gives nobody a right.
+//! Limits of other processes cannot be set: a small one on the guest would end the box.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -112,6 +113,10 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 fn refused() -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules = REFUSED.iter().map(|&call| (call, Vec::new())).collect();
+    // One's own limits go by pid 0; the guest's must not be what makes it fail.
+    let others = SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, 0)?;
+    let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0)?;
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![others, sets])?]);
     let mut add = |call: i64, conditions: &[(u8, u64)]| -> Result<(), seccompiler::BackendError> {
         let conditions = conditions.iter().map(|&(argument, bits)| has_bits(argument, bits)).collect::<Result<_, _>>()?;
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);

@@ -26,7 +26,7 @@ pub fn guest_volume_name() -> String {
 
 /// Brings this very program into the volume that boxes run it from.
 ///
-/// The file belongs to root with mode 0711: commands of another uid can run it and never read it, and the kernel therefore keeps the
+/// The file belongs to root with mode 0111: commands can run it and never read it, whatever their uid, and the kernel therefore keeps the
 /// running guest's memory and pipes from them.
 pub(super) async fn fill(engine: &Engine, spec: &Spec, cancel: &CancellationToken) -> Result<(), Error> {
     if !guest::is_static() {

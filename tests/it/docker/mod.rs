@@ -5,6 +5,7 @@ mod call;
 mod closed;
 mod disk_full;
 mod full;
+mod hidden;
 mod inference;
 mod killed;
 mod leftovers;
