@@ -306,7 +306,8 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         }
         End::Signaled { signal } => {
             if command.limit.is_none() {
-                notes.push(format!("killed by signal {signal}"));
+                let why = if signal == libc::SIGXFSZ { ": a file came to be as large as the sandbox allows" } else { "" };
+                notes.push(format!("killed by signal {signal}{why}"));
             }
             false
         }
@@ -363,6 +364,8 @@ mod tests {
         check(&ended(End::Exited { code: 2 }, None), "no\n", "no\n[exit code 2]", false);
         let timed_out = ended(End::Signaled { signal: 15 }, Some(Limit::Time { ms: 120_000 }));
         check(&timed_out, "", "(no output)\n[killed: it ran longer than the limit of 120 s]", false);
+        let large = ended(End::Signaled { signal: libc::SIGXFSZ }, None);
+        check(&large, "", "(no output)\n[killed by signal 25: a file came to be as large as the sandbox allows]", false);
         let hog = ended(End::Signaled { signal: 9 }, Some(Limit::Memory { bytes: 2 << 30 }));
         check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2048.0 MiB]", false);
     }

@@ -92,3 +92,56 @@ async fn the_engine_knows_who_ran_out_of_memory() {
     let well = made("pass");
     assert!(!engine.ran_out_of_memory(&well, began, patience).await);
 }
+
+#[test]
+fn a_file_over_the_limit_ends_the_command() {
+    let Some(env) = TestBox::new() else { return };
+    let call = |tool: &str, arguments: &serde_json::Value, code: i32| {
+        let mut command = env.here(&["call", tool, &arguments.to_string()]);
+        run(command.env("PODBAY_SANDBOX_FILE_SIZE", "64KiB")).expect(code).text()
+    };
+    let bash = |command: &str, code| call("bash", &serde_json::json!({ "command": command }), code);
+    assert_eq!(bash("head -c 65536 /dev/zero > fits && stat -c %s fits", 0), "65536\n");
+    let text = bash("exec head -c 65537 /dev/zero > large", 1);
+    assert!(text.contains("a file came to be as large as the sandbox allows"), "{text}");
+    assert_eq!(std::fs::metadata(env.path("large")).expect("as far as it got").len(), 65536);
+    // No other way makes a larger one, and the limit cannot be lifted.
+    let script = "truncate -s 1M sparse; fallocate -l 1M reserved; sh -c 'echo x >> large'; ulimit -f unlimited; \
+                  python3 -c 'import resource as r; r.setrlimit(r.RLIMIT_FSIZE, (1 << 30, 1 << 30))'; \
+                  dd if=/dev/zero of=far bs=1 count=1 seek=1M; cp --sparse=always /usr/bin/bash copy; ulimit -f";
+    let text = bash(script, 0);
+    assert!(text.ends_with("\n64\n"), "{text}");
+    for entry in std::fs::read_dir(env.project()).expect("a folder").flatten() {
+        assert!(entry.metadata().expect("a file").len() <= 65536, "{}", entry.path().display());
+    }
+    // The guest has the same limit, and lives on.
+    let content = |n: usize| serde_json::json!({"path": "written", "content": "x".repeat(n)});
+    call("write_file", &content(65536), 0);
+    let text = call("write_file", &content(65537), 1);
+    assert!(text.contains("File too large") && !text.contains("sandbox was ended"), "{text}");
+    assert_eq!(env.read("written").len(), 65536, "what was there is kept");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_crash_leaves_no_core_file() {
+    let Some(env) = TestBox::new() else { return };
+    let crash = "sh -c 'kill -SEGV $$'; sh -c 'kill -ABRT $$'; sh -c 'kill -QUIT $$'";
+    let script = format!(
+        "mkdir here; cd here; ulimit -c unlimited; ulimit -c 1; {crash}; cd /tmp; {crash}; ulimit -Hc; find /tmp /workspace -type f"
+    );
+    let done = run(&mut env.here(&["sh", "--", "bash", "-c", &script])).expect(0);
+    assert_eq!(done.text(), "0\n", "{}", done.stderr);
+    let crashed = ["Segmentation fault", "Aborted", "Quit"].map(|words| done.stderr.matches(words).count());
+    assert_eq!(crashed, [2, 2, 2], "{}", done.stderr);
+    env.assert_no_container();
+
+    // Where the machine writes such files into the folder of the crash, they would have come.
+    let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").expect("readable");
+    if !pattern.starts_with(['|', '/', '@']) {
+        let script = "cd /tmp; ulimit -c unlimited; sh -c 'kill -SEGV $$'; find . -type f | wc -l";
+        let arguments =
+            ["run", "--rm", "--network", "none", "--ulimit", "core=-1", "--entrypoint", "bash", "podbay/workspace", "-c", script];
+        assert_eq!(docker(&arguments), "1\n");
+    }
+}

@@ -14,6 +14,7 @@ mod lost;
 mod mounts;
 mod provision;
 mod second;
+mod setuid;
 mod sh;
 mod stopping;
 mod task;

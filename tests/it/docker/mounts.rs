@@ -1,11 +1,16 @@
 //! What the box sees of the project and of its image, and what it cannot get at.
 
 use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::TestEnv;
+use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 
 #[test]
 fn git_cannot_be_written_or_moved_and_the_rest_can() {
@@ -35,10 +40,10 @@ fn git_cannot_be_written_or_moved_and_the_rest_can() {
 }
 
 /// An image made for one test.
-struct Image(String);
+pub(super) struct Image(pub(super) String);
 
 impl Image {
-    fn new(env: &TestBox, lines: &str) -> Self {
+    pub(super) fn new(env: &TestBox, lines: &str) -> Self {
         let name = format!("podbay-test:{}", env.key());
         let folder = env.beside("image");
         std::fs::create_dir(&folder).expect("made");
@@ -94,4 +99,82 @@ fn a_link_in_the_project_leads_nowhere_outside() {
     assert!(!format!("{link}{up}").contains("host secret") && up.contains("outside"), "{link}{up}");
     let text = run(&mut env.here(&["sh", "--", "sh", "-c", "cat link up/canary 2>&1; ls ../workspace"])).expect(0).text();
     assert!(!text.contains("host secret"), "{text}");
+}
+
+/// Another file system in a folder of the project.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn over(path: PathBuf) -> Self {
+        let done = Command::new("mount").args(["-t", "tmpfs", "none"]).arg(&path).status();
+        assert!(done.expect("the `mount` command").success(), "{}", path.display());
+        std::fs::write(path.join("secret"), "of another disk\n").expect("written");
+        Self(path)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_mount_inside_the_project_stays_out() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a mount in the project") {
+        return;
+    }
+    env.write("disk/beneath", "of the project\n");
+    env.write("later/beneath", "of the project\n");
+    let mounted = Mounted::over(env.path("disk"));
+    let script = "touch begun; while ! test -e go; do sleep 0.05; done; cat disk/* later/*; echo x > disk/made && ls disk later";
+    let begun = start(&mut env.here(&["sh", "--", "sh", "-c", script]));
+    env.wait_for("begun");
+    // One that comes while the box runs does not come in either.
+    let later = Mounted::over(env.path("later"));
+    env.write("go", "");
+    let text = begun.wait().expect(0).text();
+    assert_eq!(text, "of the project\nof the project\ndisk:\nbeneath\nmade\n\nlater:\nbeneath\n");
+    assert_eq!(env.read("disk/secret"), "of another disk\n");
+    assert!(!env.path("disk/made").exists(), "what was written is beneath");
+    drop((mounted, later));
+    assert_eq!(env.read("disk/made"), "x\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn odd_names_of_projects_are_mounted_as_they_are() {
+    let Some(env) = TestBox::new() else { return };
+    let names = [
+        "a:b",
+        "a:b:ro",
+        "two words",
+        " ends ",
+        "ünïcödé",
+        "new\nline",
+        "tab\tand\\back",
+        "x,source=etc",
+        "$(touch made) `x`",
+        "-C",
+        "\"quoted\" 'twice'",
+        "%s",
+        "...",
+        "*",
+        "~",
+    ];
+    let parent = env.beside("odd");
+    std::fs::create_dir(&parent).expect("made");
+    for name in names {
+        let project = parent.join(name);
+        std::fs::create_dir(&project).expect("made");
+        std::fs::write(project.join("name"), name).expect("written");
+        TestEnv::give(&project);
+        let mut command = env.podbay(&["sh", "-C"]);
+        let done = run(command.arg(&project).args(["--", "sh", "-c", "cat name; echo here > answer; ls -a"])).expect(0);
+        assert_eq!(done.text(), format!("{name}.\n..\nanswer\nname\n"), "{name:?}: {}", done.stderr);
+        assert_eq!(std::fs::read_to_string(project.join("answer")).expect("written"), "here\n", "{name:?}");
+    }
+    // Nothing else was made on the way.
+    assert_eq!(std::fs::read_dir(&parent).expect("a folder").count(), names.len());
 }
