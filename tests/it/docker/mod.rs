@@ -17,6 +17,7 @@ mod second;
 mod setuid;
 mod sh;
 mod stopping;
+mod syscalls;
 mod task;
 mod test_box;
 mod writable;
