@@ -6,6 +6,8 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::completions::CompletionsArgs;
+use super::completions::ManArgs;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 
@@ -14,18 +16,13 @@ use super::later::WITHOUT_TASK;
 /// The agent thinks outside, everything it does happens in a container: no network, no host file but the project, bounded processor,
 /// memory, processes and time. Without a command it opens a chat in the current folder.
 #[derive(Debug, Parser)]
-#[command(name = "podbay", version, max_term_width = 100, args_conflicts_with_subcommands = true, after_help = EXIT_CODES)]
+#[command(name = "podbay", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     pub(super) command: Option<Command>,
     #[command(flatten)]
     pub(super) chat: SessionFlags,
 }
-
-const EXIT_CODES: &str = "\
-Exit codes: 0 done, 1 failed, 2 wrong usage or configuration, 3 a limit was reached, 4 blocked by a denial, 5 no sandbox, 6 no model, 70 a bug in Podbay, 130 interrupted, 143 terminated.
-
-Start with: podbay quickstart";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -55,6 +52,11 @@ pub(super) enum Command {
     Sessions(SessionsCommand),
     /// Remove what killed runs left behind
     Gc(ConfigFlags),
+    /// Print what a shell needs to complete commands and flags
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder
+    #[command(hide = true)]
+    Man(ManArgs),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
@@ -62,6 +64,7 @@ pub(super) enum Command {
 /// How results are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum OutputFormat {
+    /// For people
     #[default]
     Text,
     /// One object at the end
@@ -82,8 +85,11 @@ pub(super) enum ModeFlag {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SetFlag {
+    /// Six tools, for small context windows
     Small,
+    /// What most work needs
     Standard,
+    /// All of them
     Full,
 }
 
@@ -110,10 +116,15 @@ pub(super) enum NetworkFlag {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum RuntimeFlag {
+    /// Python with pip and the usual test tools
     Python,
+    /// Node.js with npm
     Node,
+    /// Go
     Go,
+    /// A JDK with Maven
     Java,
+    /// Rust with Cargo
     Rust,
 }
 
@@ -184,10 +195,10 @@ pub(super) struct SessionFlags {
     #[command(flatten)]
     pub(super) place: PlaceFlags,
     /// What is allowed without asking
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "Permissions")]
     pub(super) mode: Option<ModeFlag>,
     /// Which tools the model is told of
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, help_heading = "Model")]
     pub(super) tools: Option<SetFlag>,
     /// How results are printed
     #[arg(long, value_enum, default_value_t)]
@@ -333,12 +344,10 @@ pub(super) enum SessionsCommand {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
+    use crate::cli::help;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Arguments::command().debug_assert();
+        help::command().debug_assert();
     }
 }

@@ -6,13 +6,16 @@
 mod args;
 mod call;
 mod chat;
+mod completions;
 mod delivery;
 mod environment;
 mod failure;
 mod flags;
 mod front;
+mod help;
 mod images;
 mod later;
+mod manual;
 mod raw;
 mod run;
 mod sessions;
@@ -28,8 +31,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::CommandFactory;
-use clap::Parser;
 use futures::FutureExt;
 
 use self::args::Arguments;
@@ -42,7 +43,7 @@ use crate::ui;
 /// Runs the command line and returns its exit code.
 pub fn main() -> ExitCode {
     app::install_crypto();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match help::parse(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => return ExitCode::from(misused(&error)),
     };
@@ -87,6 +88,8 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Sessions(command)) => sessions::sessions(command),
         Some(Command::Gc(flags)) => images::gc(flags).await,
+        Some(Command::Completions(args)) => completions::completions(&args),
+        Some(Command::Man(args)) => completions::man(&args),
         Some(Command::Other(words)) => other(words).await,
     }
 }
@@ -101,7 +104,7 @@ async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
     let folder = PathBuf::from(&first);
     if folder.is_dir() {
         let line = ["podbay".into(), "chat".into(), "-C".into(), first].into_iter().chain(words);
-        return match Arguments::try_parse_from(line) {
+        return match help::parse(line) {
             Ok(Arguments { command: Some(Command::Chat(flags)), .. }) => chat::chat(flags).await,
             Ok(_) => Ok(exit_code::USAGE),
             Err(error) => Ok(misused(&error)),
@@ -123,7 +126,7 @@ fn misused(error: &clap::Error) -> u8 {
     // Words that are no text are part of what is wrong; they must not end this too.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
-    let usage = app::Error::usage(first_line(error), format!("see `{} --help`", Arguments::command().get_name()));
+    let usage = app::Error::usage(first_line(error), "see `podbay --help`");
     let report = Report::failed(&usage, None, 0);
     if wants("json") {
         let _ = ui::json::result(&mut io::stdout(), &report);

@@ -2,10 +2,12 @@
 //! The whole path, without an engine and (in `docker/`) with one.
 mod agent;
 mod bad_input;
+mod completions;
 mod config;
 mod docker;
 mod docs;
 mod file_tools;
+mod help;
 mod inference;
 mod layers;
 mod link;

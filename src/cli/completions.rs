@@ -1,0 +1,136 @@
+use std::fs;
+use std::io;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use super::delivery::deliver;
+use super::help;
+use crate::app;
+use crate::app::exit_code;
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Folder to write the pages into
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub(super) fn completions(args: &CompletionsArgs) -> Result<u8, app::Error> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut visible(&help::command()), "podbay", &mut script);
+    deliver(&String::from_utf8_lossy(&script))?;
+    Ok(exit_code::DONE)
+}
+
+/// Writes `podbay.1`, `podbay-run.1` and so on, and says where.
+pub(super) fn man(args: &ManArgs) -> Result<u8, app::Error> {
+    let failed = |source| app::Error::Io { doing: format!("write the manual pages into {}", args.folder.display()), source };
+    fs::create_dir_all(&args.folder).map_err(failed)?;
+    let mut command = visible(&help::command());
+    command.build();
+    let mut n_pages = 0;
+    pages(&command, "", &args.folder, &mut n_pages).map_err(failed)?;
+    deliver(&format!("{n_pages} pages in {}\n", args.folder.display()))?;
+    Ok(exit_code::DONE)
+}
+
+fn pages(command: &Command, path: &str, folder: &Path, n_pages: &mut usize) -> io::Result<()> {
+    let name = format!("podbay {path}").trim_end().replace(' ', "-");
+    fs::write(folder.join(format!("{name}.1")), page(command, &name, path)?)?;
+    *n_pages += 1;
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        let word = below.get_name();
+        pages(below, &if path.is_empty() { word.to_owned() } else { format!("{path} {word}") }, folder, n_pages)?;
+    }
+    Ok(())
+}
+
+/// Returns one page as `man` reads it.
+fn page(command: &Command, name: &str, path: &str) -> io::Result<Vec<u8>> {
+    // A date would make every build another one.
+    let man = Man::new(command.clone().display_name(name))
+        .title(name.to_uppercase())
+        .date("")
+        .source(concat!("podbay ", env!("CARGO_PKG_VERSION")))
+        .manual("Podbay");
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    if command.has_subcommands() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    man.render_options_section(&mut page)?;
+    let Some(manual) = help::page(path) else { return Ok(page) };
+    writeln!(page, ".SH EXAMPLES")?;
+    for (wish, line) in manual.examples {
+        writeln!(page, ".PP\n{}\n.PP\n.RS 4\n.nf\n{}\n.fi\n.RE", roff(wish), roff(line))?;
+    }
+    if let Some(codes) = help::codes(manual) {
+        writeln!(page, ".SH \"EXIT STATUS\"")?;
+        for (code, meaning) in codes {
+            writeln!(page, ".TP\n\\fB{}\\fR\n{}", roff(code), roff(meaning))?;
+        }
+    }
+    if !path.is_empty() {
+        writeln!(page, ".SH \"SEE ALSO\"\n\\fBpodbay\\fR(1)")?;
+    }
+    Ok(page)
+}
+
+/// Returns text that `man` shows as it is.
+fn roff(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
+}
+
+/// Returns the command line without what is hidden: no shell should offer what `--help` does not.
+fn visible(command: &Command) -> Command {
+    let mut shown = Command::new(command.get_name().to_owned())
+        .args(command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned())
+        .subcommands(command.get_subcommands().filter(|below| !below.is_hide_set()).map(visible));
+    if let Some(about) = command.get_about() {
+        shown = shown.about(about.clone());
+    }
+    if let Some(about) = command.get_long_about() {
+        shown = shown.long_about(about.clone());
+    }
+    if let Some(version) = command.get_version() {
+        shown = shown.version(version.to_owned());
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hidden_is_offered() {
+        let shown = visible(&help::command());
+        assert!(shown.find_subcommand("run").is_some() && shown.find_subcommand("man").is_none());
+        let run = shown.find_subcommand("run").expect("it is there");
+        assert!(run.get_arguments().any(|argument| argument.get_long() == Some("endpoint")));
+        assert!(!run.get_arguments().any(|argument| argument.get_long() == Some("api-key")));
+    }
+
+    #[test]
+    fn text_keeps_its_letters_in_a_manual_page() {
+        assert_eq!(roff("a-b \\ 'c'"), "a\\-b \\e \\(aqc\\(aq");
+        assert_eq!(roff(".hidden"), "\\&.hidden");
+    }
+}

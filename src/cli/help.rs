@@ -1,0 +1,173 @@
+use std::ffi::OsString;
+
+use clap::Command;
+use clap::CommandFactory;
+use clap::FromArgMatches;
+
+use super::args::Arguments;
+use super::manual::ALL_CODES;
+use super::manual::Codes;
+use super::manual::PAGES;
+use super::manual::Page;
+
+/// Returns the command line with the manual's pages in its help.
+pub(super) fn command() -> Command {
+    let mut command = explain(Arguments::command(), "");
+    command = command.after_help("Start with: podbay quickstart\n`podbay --help` says more, `podbay COMMAND --help` most.");
+    command
+}
+
+/// Reads a command line.
+pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
+    let mut matches = command().try_get_matches_from(words)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+}
+
+/// Returns the page of a command.
+pub(super) fn page(path: &str) -> Option<&'static Page> {
+    PAGES.iter().find(|page| page.command == path)
+}
+
+/// Puts the pages into a command and those below it.
+fn explain(mut command: Command, path: &str) -> Command {
+    if let Some(page) = page(path) {
+        let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
+        command = command.long_about(format!("{summary}\n\n{}", page.text)).after_long_help(after(page));
+    }
+    let names: Vec<String> = command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
+    for name in names {
+        let below = if path.is_empty() { name.clone() } else { format!("{path} {name}") };
+        command = command.mut_subcommand(name, |command| explain(command, &below));
+    }
+    command
+}
+
+/// Returns what stands below the flags.
+fn after(page: &Page) -> String {
+    let mut text = "Examples:".to_owned();
+    for (wish, line) in page.examples {
+        text.push_str(&format!("\n  {wish}\n    {line}\n"));
+    }
+    if let Some(codes) = codes(page) {
+        text.push_str("\nExit codes:");
+        let width = codes.iter().map(|(code, _)| code.len()).max().unwrap_or(0);
+        for (code, meaning) in codes {
+            text.push_str(&format!("\n  {code:<width$}  {meaning}"));
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// Returns the codes that the page spells out.
+pub(super) fn codes(page: &Page) -> Option<&'static [(&'static str, &'static str)]> {
+    match page.codes {
+        Codes::Shared => None,
+        Codes::All => Some(&ALL_CODES),
+        Codes::Own(codes) => Some(codes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::exit_code;
+
+    /// Calls `look` with every command that a person sees, and its words.
+    fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {
+        look(path, command);
+        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+            let name = below.get_name();
+            each(below, &if path.is_empty() { name.to_owned() } else { format!("{path} {name}") }, look);
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_page_and_every_page_a_command() {
+        let mut without = PAGES.iter().map(|page| page.command).collect::<Vec<_>>();
+        each(&command(), "", &mut |path, command| {
+            let page = page(path).unwrap_or_else(|| panic!("`podbay {path}` has no page in src/cli/manual.rs"));
+            assert!((2..=4).contains(&page.examples.len()), "`podbay {path}` has {} examples", page.examples.len());
+            assert!(command.get_about().is_some(), "`podbay {path}` has no summary");
+            without.retain(|known| *known != path);
+        });
+        assert_eq!(without, Vec::<&str>::new(), "pages of commands that do not exist");
+    }
+
+    #[test]
+    fn every_flag_and_every_value_of_one_has_a_help_text() {
+        each(&command(), "", &mut |path, command| {
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                let name = argument.get_id();
+                assert!(argument.get_help().is_some(), "podbay {path}: `{name}` has no help text");
+                for value in argument.get_possible_values() {
+                    let is_plain = ["true", "false"].contains(&value.get_name()) || *name == "shell";
+                    assert!(is_plain || value.get_help().is_some(), "podbay {path}: `{name}`: `{}` has no help text", value.get_name());
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_parses() {
+        for page in PAGES {
+            for (wish, line) in page.examples {
+                assert!(wish.ends_with(':') && line.len() <= 96, "{line}");
+                let (words, _) = ours(line).unwrap_or_else(|| panic!("no podbay in `{line}`"));
+                let parsed = parse(words.iter().map(OsString::from));
+                assert!(parsed.is_ok(), "{line}: {}", parsed.err().map(|error| error.to_string()).unwrap_or_default());
+                let words = words.join(" ");
+                assert!(words.starts_with(format!("podbay {}", page.command).trim_end()), "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_codes_that_are_shown_are_those_that_are_used() {
+        let used = [
+            exit_code::DONE,
+            exit_code::FAILED,
+            exit_code::USAGE,
+            exit_code::LIMIT,
+            exit_code::BLOCKED,
+            exit_code::NO_BOX,
+            exit_code::NO_MODEL,
+            exit_code::BUG,
+            exit_code::INTERRUPTED,
+            exit_code::TERMINATED,
+        ];
+        assert_eq!(ALL_CODES.map(|(code, _)| code.to_owned()), used.map(|code| code.to_string()));
+    }
+
+    #[test]
+    fn words_are_taken_as_a_shell_takes_them() {
+        let words = |line: &str| ours(line).map(|(words, rest)| (words.join("|"), rest.to_owned()));
+        assert_eq!(words("podbay run \"a b\" 'c d'"), Some(("podbay|run|a b|c d".to_owned(), String::new())));
+        assert_eq!(words("git diff | podbay run -"), Some(("podbay|run|-".to_owned(), String::new())));
+        assert_eq!(words("podbay gc >x && y"), Some(("podbay|gc".to_owned(), ">x && y".to_owned())));
+        assert_eq!(words("ls"), None);
+    }
+
+    /// Returns the words of the part of a line that calls Podbay, and what follows it.
+    fn ours(line: &str) -> Option<(Vec<String>, &str)> {
+        let from = line.find("podbay").filter(|&at| at == 0 || line[..at].ends_with("| "))?;
+        let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+        for (at, letter) in line[from..].char_indices() {
+            match (quote, letter) {
+                (Some(open), _) if letter == open => quote = None,
+                (None, '"' | '\'') => {
+                    quote = Some(letter);
+                    word.get_or_insert_default();
+                }
+                (None, ' ') => words.extend(word.take()),
+                (None, '|' | '>' | '&' | ';') => {
+                    words.extend(word.take());
+                    return Some((words, &line[from + at..]));
+                }
+                _ => word.get_or_insert_default().push(letter),
+            }
+        }
+        words.extend(word);
+        assert_eq!(quote, None, "an open quote in {line}");
+        Some((words, ""))
+    }
+}

@@ -1,0 +1,229 @@
+//! What `--help` and the manual pages say beyond a line for each flag: a page for each command.
+//!
+//! A test parses every example with the real command line, so none can outlive the flag it shows.
+
+/// What one command's page adds to its summary and its flags.
+pub(super) struct Page {
+    /// Its words behind `podbay`; empty for the page of the whole program.
+    pub(super) command: &'static str,
+    /// What it does, in paragraphs divided by empty lines.
+    pub(super) text: &'static str,
+    /// What somebody wants, and the line that does it.
+    pub(super) examples: &'static [(&'static str, &'static str)],
+    pub(super) codes: Codes,
+}
+
+/// The exit codes that a page shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Codes {
+    /// Those that every command shares; only the first page and `run` spell them out.
+    Shared,
+    All,
+    /// A few of its own.
+    Own(&'static [(&'static str, &'static str)]),
+}
+
+/// The codes that scripts depend on; `app::exit_code` has the numbers.
+pub(super) const ALL_CODES: [(&str, &str); 10] = [
+    ("0", "done"),
+    ("1", "it was tried and failed"),
+    ("2", "wrong usage or configuration"),
+    ("3", "a limit was reached: turns, time or tokens"),
+    ("4", "blocked: the last call that changes something was denied"),
+    ("5", "no sandbox could be had"),
+    ("6", "no model could be had"),
+    ("70", "a bug in Podbay"),
+    ("130", "interrupted (Ctrl-C)"),
+    ("143", "terminated (SIGTERM)"),
+];
+
+pub(super) const PAGES: &[Page] = &[
+    Page {
+        command: "",
+        text: "The agent thinks outside, everything it does happens in a container: no network, no host file but the project, bounded \
+               processor, memory, processes and time. Without a command it opens a chat in the current folder, or in the folder that is \
+               named.\n\n\
+               Settings come from files, from variables that begin with PODBAY_, and from flags, each stronger than the ones before. \
+               Results go to the standard output, all else to the error stream.",
+        examples: &[
+            ("Set everything up and see it work:", "podbay quickstart"),
+            ("Talk to the agent in the current folder:", "podbay"),
+            ("Let it work on one task alone:", "podbay run \"make the tests pass\""),
+            ("Look around in the sandbox yourself:", "podbay sh"),
+        ],
+        codes: Codes::All,
+    },
+    Page {
+        command: "quickstart",
+        text: "Builds or pulls the images that are missing, loads a small model, starts its server, and lets the model work on a copy of \
+               an example, in the sandbox. What is there already is used again, so a second time takes seconds.\n\n\
+               The small model proves that everything works; it writes no good code. Where no registry answers, the base images are made \
+               from Debian's archive; as root this command may install debootstrap for it, and says so.",
+        examples: &[
+            ("Set everything up:", "podbay quickstart"),
+            ("The same with a model of your own:", "podbay quickstart --model ~/models/coder.gguf"),
+            ("Without a model server of ours:", "podbay quickstart --endpoint http://127.0.0.1:8080/v1"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "run",
+        text: "Works on a task until the model says that it is done, a limit is reached, or something is in the way. Nobody is asked: what \
+               the mode does not allow is denied, and the model is told so. The model's answer goes to the standard output.\n\n\
+               The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. The first Ctrl-C stops \
+               what runs and ends in order, the second ends at once.\n\n\
+               With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
+               usage and the error. With --output jsonl each event is printed as it happens, and that object last.",
+        examples: &[
+            ("Work in the current folder:", "podbay run \"make the tests pass\""),
+            ("Use a server that runs already:", "podbay run --endpoint http://127.0.0.1:8080/v1 --model coder \"explain total.sh\""),
+            ("Review a change, without changing anything:", "git diff | podbay run --mode deny -"),
+            ("In a script, within bounds:", "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json"),
+        ],
+        codes: Codes::All,
+    },
+    Page {
+        command: "chat",
+        text: "Opens a conversation in the project. The agent reads freely and asks before it changes anything; --mode says otherwise. \
+               What runs is stopped by Ctrl-C; twice, or /quit, leaves. /help lists what can be typed.",
+        examples: &[
+            ("Talk in the current folder:", "podbay chat"),
+            ("In another one, with its own tool chain:", "podbay chat -C ~/src/shop --runtime node"),
+            (
+                "Never ask about the tests, never touch the migrations:",
+                "podbay chat --allow 'bash(cargo test)' --deny 'write_file(migrations/**)'",
+            ),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "call",
+        text: "Starts a sandbox, carries out one tool call in it just as if a model had asked for it, with the same checks and \
+               permissions, and prints what the model would have read.",
+        examples: &[
+            ("Read a file as a model would:", "podbay call read_file '{\"path\":\"README.md\"}'"),
+            ("Run a command:", "podbay call bash '{\"command\":\"make test\"}'"),
+            ("See what is refused:", "podbay call --mode deny write_file '{\"path\":\"a\",\"content\":\"b\"}'"),
+        ],
+        codes: Codes::Own(&[
+            ("0", "done"),
+            ("1", "the call failed or is not valid"),
+            ("4", "it was denied"),
+            ("5", "no sandbox could be had"),
+        ]),
+    },
+    Page {
+        command: "sh",
+        text: "Opens a shell in the project's sandbox, under the same limits as the agent's commands, or runs the command behind `--` \
+               there. With a terminal the command gets one of its own; without one, plain pipes. Its output passes unchanged. Where \
+               `podbay up` has been called, the shell joins that sandbox.",
+        examples: &[
+            ("Open a shell:", "podbay sh"),
+            ("Run one command:", "podbay sh -- make test"),
+            ("See what an image brings along:", "podbay sh --image debian:13 -- cat /etc/os-release"),
+        ],
+        codes: Codes::Own(&[("0 to 255", "the command's own"), ("125", "Podbay itself failed, and says why")]),
+    },
+    Page {
+        command: "up",
+        text: "Starts the sandbox and, where no endpoint is named, the model server. Later commands in this project join them instead of \
+               starting their own. The sandbox ends when nobody has used it for `sandbox.lease` (30 minutes); `podbay down` ends both.",
+        examples: &[
+            ("Keep the sandbox of this project:", "podbay up"),
+            ("With more room:", "podbay up --cpus 4 --memory 8GiB"),
+            ("With another model:", "podbay up --model ~/models/coder.gguf"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "down",
+        text: "Ends the project's sandbox and the model server, and removes what runs that were killed left behind.",
+        examples: &[("End what runs here:", "podbay down"), ("For another project:", "podbay down -C ~/src/shop")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "status",
+        text: "Shows the engine, the project's sandbox and the model server or endpoint.",
+        examples: &[("For people:", "podbay status"), ("For scripts:", "podbay status --json | jq -r .engine")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "logs",
+        text: "Shows what the model server has printed: how it loaded the model, and each request. The sandbox keeps no log; what its \
+               commands print is in the session.",
+        examples: &[("The last hundred lines:", "podbay logs"), ("Go on as more comes:", "podbay logs --follow --lines 20")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "images",
+        text: "Podbay's own images are built on this machine, from files that the program carries, on a Debian that is pulled or, where no \
+               registry answers, made from Debian's archive.",
+        examples: &[("What is here:", "podbay images list"), ("Build all that a set-up needs:", "podbay images build")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "images build",
+        text: "Builds the images that are named, or those that every set-up needs. They are built by themselves when they are needed; \
+               this is for doing it beforehand, and for having Debian's updates: a new build asks the archive again.",
+        examples: &[
+            ("Build what every set-up needs:", "podbay images build"),
+            ("Build the tool chain of a project:", "podbay images build podbay/python"),
+            ("Where no registry answers, as root:", "podbay images build --install"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "images list",
+        text: "Lists every image that Podbay can build, whether it is here, and whether it is what this version would build.",
+        examples: &[("List them:", "podbay images list"), ("Only what is missing:", "podbay images list | grep absent")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions",
+        text: "Each run and each chat keeps a log of its events on disk, readable by you alone.",
+        examples: &[("What there is:", "podbay sessions list"), ("What happened last:", "podbay sessions show")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions list",
+        text: "Lists the sessions of all projects, newest first: id, time, folder and first words.",
+        examples: &[("The last twenty:", "podbay sessions list"), ("All, for a script:", "podbay sessions list --json -n 100000")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions show",
+        text: "Shows a session event by event: what was asked, each call with its result, what was denied, and how it ended.",
+        examples: &[
+            ("The last one:", "podbay sessions show"),
+            ("One of the list, as its records are:", "podbay sessions show --json 4k2m"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "gc",
+        text: "Removes containers whose Podbay has ended without cleaning up, and volumes of other versions. Nothing that a running \
+               Podbay uses is touched, and nothing that Podbay did not make. Every start does this too; there is seldom a need to.",
+        examples: &[("Remove leftovers:", "podbay gc"), ("Say what is looked at:", "podbay gc --verbose")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "completions",
+        text: "Prints a script for the shell that is named. Put it where that shell looks for completions, and open a new one. \
+               `podbay man DIR` writes the manual pages.",
+        examples: &[
+            ("bash:", "podbay completions bash >~/.local/share/bash-completion/completions/podbay"),
+            ("zsh, with that folder in $fpath:", "podbay completions zsh >~/.zfunc/_podbay"),
+            ("fish:", "podbay completions fish >~/.config/fish/completions/podbay.fish"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "man",
+        text: "Writes a page in section 1 for every command into the folder, which is made if it is not there.",
+        examples: &[
+            ("For yourself:", "podbay man ~/.local/share/man/man1"),
+            ("Read one right away:", "podbay man pages && man ./pages/podbay-run.1"),
+        ],
+        codes: Codes::Shared,
+    },
+];

@@ -1,0 +1,75 @@
+use std::fs;
+use std::process::Command;
+
+use crate::support::test_env::TestEnv;
+use crate::support::test_env::run;
+
+#[test]
+fn bash_loads_the_script_and_completes_with_it() {
+    let env = TestEnv::new();
+    let script = run(&mut env.podbay(&["completions", "bash"])).expect(0).stdout;
+    let file = env.beside("podbay.bash");
+    fs::write(&file, script).expect("written");
+    let bash = |line: &str| {
+        let mut command = Command::new("bash");
+        env.surround(&mut command);
+        command.args(["--norc", "-euc", line, "bash"]).arg(&file);
+        run(&mut command).expect(0).text()
+    };
+    bash("bash -n \"$1\"");
+    assert!(bash("source \"$1\"; complete -p podbay").contains("-F _podbay podbay"));
+    // What bash itself does when Tab is pressed behind these words.
+    let complete = |words: &str| {
+        let line = format!(
+            "source \"$1\"; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             _podbay podbay \"${{COMP_WORDS[COMP_CWORD]}}\" \"${{COMP_WORDS[COMP_CWORD - 1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        bash(&line).trim().to_owned()
+    };
+    assert_eq!(complete("podbay quick"), "quickstart");
+    assert_eq!(complete("podbay images bui"), "build");
+    assert_eq!(complete("podbay run --max-tu"), "--max-turns");
+    assert_eq!(complete("podbay run --output json"), "json jsonl");
+    // Nothing that the help hides.
+    assert_eq!(complete("podbay run --api-key"), "--api-key-env");
+}
+
+#[test]
+fn every_shell_gets_a_script_of_its_own() {
+    let env = TestEnv::new();
+    let marks = [("zsh", "#compdef podbay"), ("fish", "complete -c podbay"), ("elvish", "edit:completion"), ("powershell", "Register-Arg")];
+    for (shell, mark) in marks {
+        let script = run(&mut env.podbay(&["completions", shell])).expect(0).text();
+        assert!(script.contains(mark) && script.contains("quickstart"), "{shell}: {script}");
+    }
+    run(&mut env.podbay(&["completions", "cmd"])).expect(2).says(&["cmd", "bash", "fish", "zsh"]);
+}
+
+#[test]
+fn every_command_has_a_manual_page_with_its_flags_and_examples() {
+    let env = TestEnv::new();
+    let folder = env.beside("share/man/man1");
+    let words = ["man", folder.to_str().expect("UTF-8")];
+    let said = run(&mut env.podbay(&words)).expect(0).text();
+    let mut names: Vec<String> =
+        fs::read_dir(&folder).expect("made").flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    assert!(said.starts_with(&format!("{} pages in ", names.len())), "{said}");
+    for name in ["podbay.1", "podbay-run.1", "podbay-images-build.1", "podbay-sessions-show.1"] {
+        assert!(names.iter().any(|there| there == name), "{name}: {names:?}");
+    }
+    let page = fs::read_to_string(folder.join("podbay-run.1")).expect("a page");
+    for words in [".TH PODBAY-RUN 1", "\\-\\-endpoint", ".SH EXAMPLES", ".SH \"EXIT STATUS\"", "a limit was reached", ".SH LIMITS"] {
+        assert!(page.contains(words), "`{words}` is missing:\n{page}");
+    }
+    assert!(!page.contains("\\-\\-api\\-key\\fR") && !names.iter().any(|name| name == "podbay-man.1"), "hidden things are shown");
+    // The same again, so that two builds of a release are the same.
+    let first = fs::read(folder.join("podbay.1")).expect("a page");
+    run(&mut env.podbay(&words)).expect(0);
+    assert_eq!(fs::read(folder.join("podbay.1")).expect("a page"), first);
+
+    let file = env.beside("file");
+    fs::write(&file, "").expect("written");
+    let below = file.join("man1");
+    run(&mut env.podbay(&["man", below.to_str().expect("UTF-8")])).expect(1).says(&["manual pages", "man1", "caused by"]);
+}
