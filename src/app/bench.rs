@@ -35,8 +35,13 @@ pub(super) struct Bench {
 
 /// Opens a project folder and refuses what must not be one.
 pub(super) fn open_project(path: &Path, state: &State) -> Result<Project, Error> {
+    open_project_at(path, state.root())
+}
+
+/// Like [`open_project`], where the state folder need not be there.
+pub(super) fn open_project_at(path: &Path, state: &Path) -> Result<Project, Error> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    Project::open(path, home.as_deref(), state.root()).map_err(Error::Sandbox)
+    Project::open(path, home.as_deref(), state).map_err(Error::Sandbox)
 }
 
 impl Bench {

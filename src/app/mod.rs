@@ -10,6 +10,7 @@ mod environment;
 mod error;
 mod gc;
 mod images;
+mod init;
 mod model;
 mod quickstart;
 mod record;
@@ -35,6 +36,8 @@ pub use error::exit_code;
 pub use gc::gc;
 pub use images::build_images;
 pub use images::list_images;
+pub use init::Initialised;
+pub use init::init;
 pub use quickstart::Quickstart;
 pub use quickstart::quickstart;
 pub use report::Report;
@@ -51,12 +54,20 @@ pub use shell::ShellInput;
 pub use shell::ShellUpdate;
 pub use shell::shell;
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use crate::event::Event;
 use crate::event::Kind;
 
 /// Makes a warning that a front end wants shown like any other.
 pub fn warning(message: impl Into<String>) -> Event {
     Kind::Warning { message: message.into() }.into()
+}
+
+/// Returns where the state folder is, or will be; makes nothing.
+pub fn find_state(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
+    State::find(var).map_err(Error::Session)
 }
 
 pub use crate::agent::Interrupt;

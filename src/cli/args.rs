@@ -50,6 +50,8 @@ pub(super) enum Command {
     /// List or show sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Prepare a project folder: settings to fill in, and a `.env` for compose
+    Init(InitArgs),
     /// Remove what killed runs left behind
     Gc(ConfigFlags),
     /// Print what a shell needs to complete commands and flags
@@ -294,6 +296,13 @@ pub(super) struct LogsArgs {
     pub(super) lines: u32,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InitArgs {
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    pub(super) path: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

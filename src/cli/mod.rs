@@ -14,6 +14,7 @@ mod flags;
 mod front;
 mod help;
 mod images;
+mod init;
 mod later;
 mod manual;
 mod raw;
@@ -87,6 +88,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Logs(args)) => environment::logs(args).await,
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Sessions(command)) => sessions::sessions(command),
+        Some(Command::Init(args)) => init::init(&args),
         Some(Command::Gc(flags)) => images::gc(flags).await,
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),

@@ -56,39 +56,44 @@ impl Setup {
 
     /// Returns where the command works; without a folder that is the current one.
     pub(super) fn place(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
-        let project = match folder {
-            Some(folder) => folder.to_owned(),
-            None => std::env::current_dir().map_err(|source| app::Error::Io { doing: "find the current folder".to_owned(), source })?,
-        };
+        let project = self::folder(folder)?;
         // Only that it exists is looked at: what a project says about its own treatment is not believed.
         let exists = std::fs::symlink_metadata(project.join(config::PROJECT_FILE)).is_ok();
         if let Some(note) = config::project_note(exists) {
             super::say(&format!("note: {note}\n"));
         }
-        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: self.api_key()? })
+        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: api_key(&self.config)? })
     }
+}
 
-    /// Reads the endpoint's key from the place that the settings name.
-    fn api_key(&self) -> Result<Option<Secret>, app::Error> {
-        if let Some(name) = &self.config.llm.api_key_env {
-            let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-            let value = value.ok_or_else(|| {
-                app::Error::usage(
-                    format!("the environment variable {name}, which should hold the API key, is not set"),
-                    format!("export {name}=…, or name another one with --api-key-env"),
-                )
-            })?;
-            return Ok(Some(Secret::new(value.trim())));
-        }
-        let Some(path) = &self.config.llm.api_key_file else { return Ok(None) };
-        let path = PathBuf::from(path);
-        let failed = |source| app::Error::Io { doing: format!("read the API key from {}", path.display()), source };
-        let facts = std::fs::metadata(&path).map_err(failed)?;
-        if facts.mode() & 0o077 != 0 {
-            let problem = format!("others can read the file of the API key, {} (mode {:o})", path.display(), facts.mode() & 0o777);
-            return Err(app::Error::usage(problem, format!("chmod 600 {}", path.display())));
-        }
-        let key = std::fs::read_to_string(&path).map_err(failed)?;
-        Ok(Some(Secret::new(key.trim())))
+/// Returns the folder that was named, else the current one.
+pub(super) fn folder(named: Option<&Path>) -> Result<PathBuf, app::Error> {
+    match named {
+        Some(folder) => Ok(folder.to_owned()),
+        None => std::env::current_dir().map_err(|source| app::Error::Io { doing: "find the current folder".to_owned(), source }),
     }
+}
+
+/// Reads the endpoint's key from the place that the settings name.
+pub(super) fn api_key(config: &Config) -> Result<Option<Secret>, app::Error> {
+    if let Some(name) = &config.llm.api_key_env {
+        let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let value = value.ok_or_else(|| {
+            app::Error::usage(
+                format!("the environment variable {name}, which should hold the API key, is not set"),
+                format!("export {name}=…, or name another one with --api-key-env"),
+            )
+        })?;
+        return Ok(Some(Secret::new(value.trim())));
+    }
+    let Some(path) = &config.llm.api_key_file else { return Ok(None) };
+    let path = PathBuf::from(path);
+    let failed = |source| app::Error::Io { doing: format!("read the API key from {}", path.display()), source };
+    let facts = std::fs::metadata(&path).map_err(failed)?;
+    if facts.mode() & 0o077 != 0 {
+        let problem = format!("others can read the file of the API key, {} (mode {:o})", path.display(), facts.mode() & 0o777);
+        return Err(app::Error::usage(problem, format!("chmod 600 {}", path.display())));
+    }
+    let key = std::fs::read_to_string(&path).map_err(failed)?;
+    Ok(Some(Secret::new(key.trim())))
 }

@@ -15,6 +15,7 @@ mod reference;
 mod schema;
 mod secret;
 mod sources;
+mod template;
 mod variable;
 
 pub use error::Error;
@@ -31,3 +32,4 @@ pub use sources::Flag;
 pub use sources::PROJECT_FILE;
 pub use sources::Sources;
 pub use sources::project_note;
+pub use template::template;

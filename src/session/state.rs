@@ -26,6 +26,11 @@ impl State {
     /// `PODBAY_HOME`, else `$XDG_STATE_HOME/podbay`, else `~/.local/state/podbay`. `HOME` is only ever read from the environment: a
     /// static binary must not ask the system's user database.
     pub fn from_env(var: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
+        Self::open(&Self::find(var)?)
+    }
+
+    /// Finds the folder by the environment and leaves it as it is; it may not be there.
+    pub fn find(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Error> {
         let var = |name: &str| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = if let Some(home) = var("PODBAY_HOME") {
             home
@@ -34,7 +39,7 @@ impl State {
         } else {
             var("HOME").ok_or(Error::NoHome)?.join(".local/state/podbay")
         };
-        Self::open(&root)
+        std::path::absolute(&root).map_err(Error::io("find", &root))
     }
 
     /// Opens the folder, making it and its parts where they are missing.

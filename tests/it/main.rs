@@ -9,6 +9,7 @@ mod docs;
 mod file_tools;
 mod help;
 mod inference;
+mod init;
 mod layers;
 mod link;
 mod llm;

@@ -1,0 +1,29 @@
+use super::args::InitArgs;
+use super::delivery::deliver;
+use crate::app;
+use crate::app::Initialised;
+use crate::app::exit_code;
+use crate::ui::text;
+
+pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
+    let state = app::find_state(|name| std::env::var_os(name))?;
+    let done = app::init(&super::setup::folder(args.path.as_deref())?, &state)?;
+    deliver(&words(&done))?;
+    for note in &done.notes {
+        super::say(&format!("note: {}\n", text::line(note)));
+    }
+    Ok(exit_code::DONE)
+}
+
+fn words(done: &Initialised) -> String {
+    let mut out: String = done.made.iter().map(|name| format!("made {name}\n")).collect();
+    out.extend(done.kept.iter().map(|name| format!("left {name} as it was\n")));
+    if !done.to_add.is_empty() {
+        out.push_str("for compose, add to .env:\n");
+        out.extend(done.to_add.iter().map(|line| format!("{line}\n")));
+    }
+    if done.made.is_empty() && done.to_add.is_empty() {
+        out.push_str("nothing to do\n");
+    }
+    out
+}
