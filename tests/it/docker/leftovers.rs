@@ -108,7 +108,7 @@ fn controllers_that_start_at_once_share_one_guest() {
 }
 
 /// Copies the program under another build id; returns the copy and the name of its guest's volume.
-fn another_build(env: &TestBox) -> (PathBuf, String) {
+pub(super) fn another_build(env: &TestBox) -> (PathBuf, String) {
     let mut program = std::fs::read(env!("CARGO_BIN_EXE_podbay")).expect("read");
     let at = build_id(&program);
     program[at] ^= 0xff;

@@ -1,5 +1,6 @@
 //! What only a real engine can show.
 
+mod archive;
 mod bad_days;
 mod call;
 mod closed;
@@ -7,6 +8,7 @@ mod disk_full;
 mod full;
 mod hidden;
 mod inference;
+mod inspect;
 mod killed;
 mod leftovers;
 mod limits;

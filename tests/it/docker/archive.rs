@@ -1,0 +1,99 @@
+//! What is asked of the engine, seen on the way to it.
+
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::inspect::check_filler;
+use super::inspect::inspect;
+use super::leftovers::another_build;
+use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
+use super::test_box::docker;
+use crate::support::EngineProxy;
+use crate::support::ScriptedModel;
+use crate::support::test_env::run;
+
+/// Unpacking an archive is the engine's own work, on the host's side of a container; there have been holes in it.
+#[test]
+fn the_archive_interface_is_used_on_fillers_alone() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    // A build whose guest no engine has yet.
+    let (program, volume) = another_build(&env);
+    let asked: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let proxy = EngineProxy::start(env.beside("engine"), {
+        let asked = Arc::clone(&asked);
+        move |request| {
+            if let Some((id, "archive")) = request.of_container() {
+                asked.lock().expect("unshared").push(inspect(id));
+            }
+        }
+    });
+    let podbay = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        env.surround(&mut command);
+        command.arg(arguments[0]).arg("-C").arg(env.project()).args(&arguments[1..]).env("DOCKER_HOST", proxy.address());
+        command
+    };
+    // All ways to a box, with commands and files in each.
+    let write = r#"{"path":"a.txt","content":"one\n"}"#;
+    run(&mut podbay(&["call", "write_file", write])).expect(0);
+    assert_eq!(run(&mut podbay(&["call", "bash", r#"{"command":"cat a.txt"}"#])).expect(0).text(), "one\n");
+    assert_eq!(run(&mut podbay(&["sh", "--", "cat", "a.txt"])).expect(0).text(), "one\n");
+    let model = ScriptedModel::new()
+        .calls("read_file", json!({"path": "a.txt"}))
+        .calls("bash", json!({"command": "seq 3000 > b.txt"}))
+        .says("Done.")
+        .start_blocking();
+    run(&mut podbay(&["run", "--model", "scripted", "--endpoint", &model.endpoint(), "look"])).expect(0);
+    run(&mut podbay(&["up", "--model", "scripted", "--endpoint", &model.endpoint()])).expect(0);
+    run(&mut podbay(&["call", "read_file", r#"{"path":"b.txt"}"#])).expect(0);
+    run(&mut podbay(&["down"])).expect(0);
+    docker(&["volume", "rm", &volume]);
+
+    let asked = asked.lock().expect("unshared");
+    assert_eq!(asked.len(), 1, "the guest was brought in once: {asked:#?}");
+    check_filler(&asked[0], &volume);
+    let filler = asked[0]["Id"].as_str().expect("an id");
+    let seen = proxy.seen();
+    let of_filler: Vec<String> = seen
+        .iter()
+        .filter_map(|request| Some((request, request.path.strip_prefix("/containers/")?)))
+        .filter(|(_, rest)| rest.starts_with(filler))
+        .map(|(request, rest)| format!("{} {}", request.method, rest[filler.len()..].split('?').next().unwrap_or_default()))
+        .collect();
+    assert_eq!(of_filler, ["PUT /archive", "DELETE "], "filled and removed, and never started");
+    // Nor does anything else that reads or writes a container's files by the engine's hand.
+    for request in &seen {
+        let what = request.of_container().map_or("", |(_, what)| what);
+        assert!(!["copy", "export", "changes"].contains(&what) && !request.path.starts_with("/commit"), "{request:?}");
+    }
+    let n_started = seen.iter().filter(|request| request.of_container().is_some_and(|(_, what)| what == "start")).count();
+    assert_eq!(n_started, 5, "the boxes were started under the same eyes: {seen:#?}");
+    env.assert_no_container();
+}
+
+/// Where the folder was taken away after it was looked at, the engine must not make another in its place, as root.
+#[test]
+fn a_project_that_goes_away_meanwhile_is_an_error_and_not_made_anew() {
+    let Some(env) = TestBox::new() else { return };
+    let (project, elsewhere) = (env.project(), env.beside("elsewhere"));
+    let proxy = EngineProxy::start(env.beside("engine"), {
+        let (project, elsewhere) = (project.clone(), elsewhere.clone());
+        move |request| {
+            if request.path.starts_with("/containers/create?name=podbay-workspace") {
+                std::fs::rename(&project, &elsewhere).expect("moved");
+            }
+        }
+    });
+    let mut command = env.here(&["call", "write_file", r#"{"path":"a.txt","content":"x"}"#]);
+    run(command.env("DOCKER_HOST", proxy.address())).expect(5).says(&["error:", "hint:"]);
+    assert!(!project.exists(), "it was made anew");
+    assert_eq!(std::fs::read_dir(&elsewhere).expect("a folder").count(), 0);
+    std::fs::rename(&elsewhere, &project).expect("moved back");
+    env.assert_no_container();
+}

@@ -1,0 +1,203 @@
+//! Every setting of every container of ours, as the engine says it has them.
+
+use nix::sys::signal::Signal;
+use podbay::sandbox::MASKED_PATHS;
+use podbay::sandbox::READONLY_PATHS;
+use podbay::sandbox::SECCOMP;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::second::up;
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::owner;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+const GIB: u64 = 1 << 30;
+
+/// Returns what the engine says of a container.
+pub(super) fn inspect(container: &str) -> Value {
+    let text = docker(&["inspect", "--type", "container", container]);
+    let mut all: Vec<Value> = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    all.remove(0)
+}
+
+/// Compares all settings of a container with those that every one of ours has, and `more`. What the engine leaves empty is not there; whatever
+/// else it has is a failure.
+#[track_caller]
+pub(super) fn check_settings(container: &Value, more: Value) {
+    let mut expected = json!({
+        "CapDrop": ["ALL"],
+        "CgroupnsMode": "private",
+        "IpcMode": "private",
+        "MaskedPaths": MASKED_PATHS,
+        "NetworkMode": "none",
+        "ReadonlyPaths": READONLY_PATHS,
+        "ReadonlyRootfs": true,
+        "RestartPolicy": {"Name": "no"},
+        "SecurityOpt": ["no-new-privileges:true", format!("seccomp={SECCOMP}")],
+    });
+    let Value::Object(more) = more else { panic!("{more}") };
+    expected.as_object_mut().expect("an object").extend(more);
+    let mut found = without_empty(container["HostConfig"].clone()).expect("settings");
+    // Which program runs containers is the engine's own affair; zeros of limits count, though they are empty.
+    let map = found.as_object_mut().expect("an object");
+    map.remove("Runtime");
+    map.insert("Ulimits".to_owned(), container["HostConfig"]["Ulimits"].clone());
+    assert_eq!(sorted(&found), sorted(&expected));
+}
+
+/// Returns nothing for what says nothing: zero, false, no text, no list.
+fn without_empty(value: Value) -> Option<Value> {
+    match value {
+        Value::Null | Value::Bool(false) => None,
+        Value::Number(number) if number.as_f64() == Some(0.0) => None,
+        Value::String(text) if text.is_empty() => None,
+        Value::Array(list) => {
+            let list: Vec<Value> = list.into_iter().filter_map(without_empty).collect();
+            (!list.is_empty()).then_some(Value::Array(list))
+        }
+        Value::Object(map) => {
+            let map: Map<String, Value> = map.into_iter().filter_map(|(key, value)| Some((key, without_empty(value)?))).collect();
+            (!map.is_empty()).then_some(Value::Object(map))
+        }
+        value => Some(value),
+    }
+}
+
+/// Objects keep their order here, and that of the engine's is none.
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut pairs: Vec<_> = map.iter().collect();
+            pairs.sort_by_key(|(key, _)| key.as_str());
+            pairs.into_iter().map(|(key, value)| (key.clone(), sorted(value))).collect::<Map<_, _>>().into()
+        }
+        Value::Array(list) => list.iter().map(sorted).collect(),
+        value => value.clone(),
+    }
+}
+
+/// What the person's limits and a box's tasks add; the numbers are those of the page.
+fn of_a_box(more: Value) -> Value {
+    let n_cpus: u64 = docker(&["info", "--format", "{{.NCPU}}"]).trim().parse().expect("a number");
+    let mut settings = json!({
+        "CpuShares": 512,
+        "LogConfig": {"Type": "none"},
+        "Memory": 2 * GIB,
+        "MemorySwap": 2 * GIB,
+        "NanoCpus": n_cpus.min(2) * 1_000_000_000,
+        "OomScoreAdj": 500,
+        "PidsLimit": 512,
+        "ShmSize": 64 << 20,
+        "Sysctls": {"kernel.shm_rmid_forced": "1", "kernel.msgmni": "32", "kernel.sem": "250 32000 100 128"},
+        "Ulimits": [
+            {"Name": "core", "Hard": 0, "Soft": 0},
+            {"Name": "nofile", "Hard": 4096, "Soft": 4096},
+            {"Name": "fsize", "Hard": 4 * GIB, "Soft": 4 * GIB},
+            {"Name": "memlock", "Hard": 65536, "Soft": 65536},
+        ],
+    });
+    let Value::Object(more) = more else { panic!("{more}") };
+    settings.as_object_mut().expect("an object").extend(more);
+    settings
+}
+
+/// Checks a container that has the project.
+#[track_caller]
+fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached: bool) {
+    let (uid, gid) = owner();
+    let guest = container["Mounts"].as_array().expect("a list").iter().find(|mount| mount["Type"] == "volume").expect("the guest's volume");
+    let volume = guest["Name"].as_str().expect("a name");
+    assert!(volume.starts_with("podbay-guest-"), "{volume}");
+    let readonly = [&READONLY_PATHS[..], &["/workspace/.git"]].concat();
+    check_settings(
+        container,
+        of_a_box(json!({
+            "AutoRemove": true,
+            "Mounts": [
+                {
+                    "Type": "bind", "Source": env.project(), "Target": "/workspace",
+                    "BindOptions": {"Propagation": "rprivate", "NonRecursive": true},
+                },
+                {"Type": "volume", "Source": volume, "Target": "/run/podbay/bin", "ReadOnly": true, "VolumeOptions": {"NoCopy": true}},
+            ],
+            "ReadonlyPaths": readonly,
+            "Tmpfs": {
+                "/tmp": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=1777", GIB / 2),
+                "/home/agent": format!("rw,exec,nosuid,nodev,size={},nr_inodes=131072,mode=0700,uid={uid},gid={gid}", GIB * 3 / 8),
+                "/run": "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=0755",
+                "/dev/shm": format!("rw,noexec,nosuid,nodev,size={},nr_inodes=32768,mode=1777", 64 << 20),
+            },
+        })),
+    );
+    // What came of it: two mounts, one to write on, and no way in by a port or a name.
+    let mounted = |mount: &Value| (mount["Destination"].as_str().expect("text").to_owned(), mount["RW"].as_bool().expect("yes or no"));
+    let mut mounts: Vec<_> = container["Mounts"].as_array().expect("a list").iter().map(mounted).collect();
+    mounts.sort();
+    assert_eq!(mounts, [("/run/podbay/bin".to_owned(), false), ("/workspace".to_owned(), true)]);
+    assert_eq!(without_empty(container["NetworkSettings"]["Ports"].clone()), None);
+    let networks = container["NetworkSettings"]["Networks"].as_object().expect("an object");
+    assert_eq!(networks.keys().collect::<Vec<_>>(), ["none"]);
+
+    let config = &container["Config"];
+    assert_eq!(config["User"], format!("{uid}:{gid}"));
+    assert_eq!(config["WorkingDir"], "/");
+    assert_eq!(config["Entrypoint"], json!(entrypoint));
+    assert_eq!(config["Healthcheck"], json!({"Test": ["NONE"]}));
+    assert_eq!((&config["Hostname"], &config["StopSignal"]), (&json!("workspace"), &json!("SIGTERM")));
+    for key in ["AttachStdin", "AttachStdout", "AttachStderr", "OpenStdin", "StdinOnce"] {
+        assert_eq!(config[key], is_attached, "{key}");
+    }
+    for key in ["Tty", "Cmd", "Volumes", "ExposedPorts", "OnBuild"] {
+        assert_eq!(without_empty(config[key].clone()), None, "{key}");
+    }
+    let environment = [
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME=/home/agent",
+        "LANG=C.UTF-8",
+        "TERM=dumb",
+        "LD_PRELOAD=",
+        "LD_LIBRARY_PATH=",
+        "LD_AUDIT=",
+        "BASH_ENV=",
+        "ENV=",
+        "PROMPT_COMMAND=",
+        "GLIBC_TUNABLES=",
+    ];
+    assert_eq!(config["Env"], json!(environment));
+}
+
+/// Checks the container that the guest's volume is filled through, which is seen on its way only.
+#[track_caller]
+pub(super) fn check_filler(container: &Value, volume: &str) {
+    assert_eq!(container["State"]["Status"], "created");
+    assert!(container["State"]["StartedAt"].as_str().is_some_and(|at| at.starts_with("0001-01-01")), "{}", container["State"]);
+    assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "filler");
+    assert_eq!(container["Config"]["Entrypoint"], json!(["/never-started"]));
+    let mounts = json!([{"Type": "volume", "Source": volume, "Target": "/fill", "VolumeOptions": {"NoCopy": true}}]);
+    check_settings(container, of_a_box(json!({ "Mounts": mounts })));
+}
+
+#[test]
+fn inspect_shows_every_setting_of_the_box() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".git/HEAD", "ref: refs/heads/main\n");
+    let begun = start(&mut env.here(&["sh", "--", "sleep", "60"]));
+    let container = inspect(&env.container());
+    check_box(&env, &container, &["/run/podbay/bin/podbay", "guest", "serve"], true);
+    assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "workspace");
+    begun.signal(Signal::SIGTERM);
+    begun.wait().expect(143);
+    env.assert_no_container();
+
+    up(&env, &ScriptedModel::new().start_blocking(), &[]);
+    let container = inspect(&env.container());
+    check_box(&env, &container, &["/run/podbay/bin/podbay", "guest", "init", "--lease", "1800"], false);
+    assert_eq!(container["Config"]["Labels"]["dev.podbay.role"], "environment");
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
