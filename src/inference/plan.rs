@@ -109,6 +109,8 @@ impl Plan {
             ulimits: vec![
                 Ulimit { name: "core", limit: 0 },
                 Ulimit { name: "nofile", limit: 1024 },
+                // The folder of its socket is on the host's disk, and a socket has no size.
+                Ulimit { name: "fsize", limit: 0 },
                 Ulimit { name: "memlock", limit: 65536 },
             ],
             sysctls: Vec::new(),

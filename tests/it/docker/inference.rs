@@ -18,11 +18,14 @@ use super::connect;
 use super::progress;
 
 /// Where models stay between runs of the tests, so that one is loaded once.
-fn models() -> PathBuf {
+pub(super) fn models() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("inference")
 }
 
-async fn complete(serving: &Serving) -> Value {
+/// A model that computes takes all cores: tests that have one take turns.
+pub(super) static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+pub(super) async fn complete(serving: &Serving) -> Value {
     let settings = serving.endpoint.settings(Duration::from_secs(5), None);
     let client = http::client(&settings).expect("a client");
     let schema = json!({"type": "object", "properties": {"colour": {"enum": ["red", "blue"]}}, "required": ["colour"], "additionalProperties": false});
@@ -33,7 +36,7 @@ async fn complete(serving: &Serving) -> Value {
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "strict": true, "schema": schema}},
     });
     let request = client.post(serving.endpoint.api("/chat/completions")).bearer_auth(serving.key.expose()).json(&body);
-    let response = tokio::time::timeout(Duration::from_mins(1), request.send()).await.expect("in time").expect("an answer");
+    let response = tokio::time::timeout(Duration::from_mins(3), request.send()).await.expect("in time").expect("an answer");
     assert!(response.status().is_success(), "{}", response.status());
     let answer: Value = response.json().await.expect("JSON");
     serde_json::from_str(answer["choices"][0]["message"]["content"].as_str().expect("text")).expect("JSON that fits the schema")
@@ -42,6 +45,7 @@ async fn complete(serving: &Serving) -> Value {
 #[tokio::test]
 async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     let Some(engine) = connect().await else { return };
+    let _turn = TURN.lock().await;
     let (cancel, progress) = (CancellationToken::new(), progress());
     let paths = Paths::new(models());
     let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);

@@ -13,6 +13,7 @@ mod killed;
 mod leftovers;
 mod limits;
 mod lost;
+mod model_server;
 mod mounts;
 mod provision;
 mod second;
