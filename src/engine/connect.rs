@@ -55,7 +55,7 @@ impl Engine {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
         let timeout = Duration::from_secs(options.timeout_s.max(1));
         let docker = match &address {
-            Address::Socket(path) => open_socket(path, &address, timeout)?,
+            Address::Socket(path) => open_socket(path, &address, timeout).await?,
             Address::Tcp { host, port, certificates } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await?,
         };
         // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
@@ -105,12 +105,13 @@ impl Engine {
     }
 }
 
-fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {
+async fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {
     let text = path
         .to_str()
         .ok_or_else(|| Error::BadAddress { address: address.to_string(), problem: "the socket's path is not UTF-8".to_owned() })?;
-    // A plain connect says why it fails; the HTTP client would only say that it did.
-    match std::os::unix::net::UnixStream::connect(path) {
+    // A plain connect says why it fails; the HTTP client would only say that it did. It never waits: where an engine that is stopped has
+    // a full queue, an ordinary one would, for ever.
+    match tokio::net::UnixStream::connect(path).await {
         Ok(_) => {}
         Err(source) => return Err(unreachable(address, source)),
     }

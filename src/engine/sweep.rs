@@ -21,6 +21,29 @@ pub enum Leftover {
     Volume { name: String, labels: Labels, created: Option<Timestamp> },
 }
 
+impl Leftover {
+    /// Returns whether nobody will come back for it: a container whose owner has ended, a guest volume that is not `guest_volume` and older than
+    /// `age`.
+    ///
+    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither is.
+    pub fn is_orphan(&self, guest_volume: &str, age: Duration) -> bool {
+        match self {
+            Self::Container { labels, .. } => {
+                matches!(labels.role, Role::Workspace | Role::Filler) && labels.owner.as_ref().is_none_or(super::Owner::is_gone)
+            }
+            Self::Volume { name, labels, created } => {
+                labels.role == Role::Guest && name != guest_volume && is_older(*created, age, Timestamp::now())
+            }
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Container { name, .. } | Self::Volume { name, .. } => name,
+        }
+    }
+}
+
 /// What a sweep did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
@@ -71,13 +94,13 @@ impl Engine {
 
     /// Removes containers whose owner has ended, and where `others` says so the guest volumes of other builds that are older than that.
     ///
-    /// A volume in use stays, as does one that another build may just be about to use: two builds side by side do not fight. Neither the model server nor the environment of `podbay up` belongs to a process, so neither is a leftover.
+    /// A volume in use stays, as does one that another build may just be about to use: two builds side by side do not fight.
     pub async fn sweep(&self, guest_volume: &str, others: Option<Duration>, cancel: &CancellationToken) -> Result<Swept, Error> {
         let mut swept = Swept::default();
         for leftover in self.containers(cancel).await? {
-            let Leftover::Container { id, name, labels, .. } = leftover else { continue };
-            let by_owner = matches!(labels.role, Role::Workspace | Role::Filler);
-            if by_owner && labels.owner.as_ref().is_none_or(super::Owner::is_gone) {
+            let is_orphan = leftover.is_orphan(guest_volume, Duration::ZERO);
+            let Leftover::Container { id, name, .. } = leftover else { continue };
+            if is_orphan {
                 match self.remove(&id).await {
                     Ok(()) => swept.removed.push(name),
                     Err(error) => swept.failed.push((name, error.to_string())),
@@ -86,8 +109,9 @@ impl Engine {
         }
         if let Some(age) = others {
             for leftover in self.volumes(cancel).await? {
-                let Leftover::Volume { name, labels, created } = leftover else { continue };
-                if labels.role == Role::Guest && name != guest_volume && is_older(created, age, Timestamp::now()) {
+                let is_orphan = leftover.is_orphan(guest_volume, age);
+                let Leftover::Volume { name, .. } = leftover else { continue };
+                if is_orphan {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
                         Ok(false) => {}

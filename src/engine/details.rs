@@ -1,0 +1,66 @@
+use tokio_util::sync::CancellationToken;
+
+use super::Engine;
+use super::Error;
+use super::bounded::bounded;
+
+/// What an engine says of itself beyond what a run needs: who made it, what it consists of, what it can enforce.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Such as `Docker Desktop 4.44.3 (202357)`; often empty.
+    pub platform: String,
+    pub components: Vec<Component>,
+    pub operating_system: String,
+    pub kernel: String,
+    /// `cgroupfs`, `systemd` or `none`.
+    pub cgroup_driver: String,
+    /// Security options as the engine writes them, such as `name=seccomp,profile=default`.
+    pub security: Vec<String>,
+    pub limits: Limits,
+    /// The engine's clock, in RFC 3339.
+    pub time: String,
+}
+
+/// One program that an engine consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Component {
+    /// Such as `Engine`, `containerd` or `runc`.
+    pub name: String,
+    pub version: String,
+    /// The commit or the package it was built from.
+    pub build: String,
+}
+
+/// Which limits are enforced; `None` where the engine does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    pub memory: Option<bool>,
+    pub swap: Option<bool>,
+    pub cpu: Option<bool>,
+    pub pids: Option<bool>,
+}
+
+impl Engine {
+    /// Asks the engine for more about itself.
+    pub async fn details(&self, cancel: &CancellationToken) -> Result<Details, Error> {
+        let doing = || "describe itself".to_owned();
+        let version = bounded(doing, cancel, self.timeout, self.docker.version());
+        let info = bounded(doing, cancel, self.timeout, self.docker.info());
+        let (version, info) = tokio::try_join!(version, info)?;
+        let component = |component: bollard::models::SystemVersionComponents| Component {
+            build: component.details.as_ref().and_then(|details| details.get("GitCommit")).cloned().unwrap_or_default(),
+            name: component.name,
+            version: component.version,
+        };
+        Ok(Details {
+            platform: version.platform.map(|platform| platform.name).unwrap_or_default(),
+            components: version.components.unwrap_or_default().into_iter().map(component).collect(),
+            operating_system: info.operating_system.unwrap_or_default(),
+            kernel: info.kernel_version.unwrap_or_default(),
+            cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()).unwrap_or_default(),
+            security: info.security_options.unwrap_or_default(),
+            limits: Limits { memory: info.memory_limit, swap: info.swap_limit, cpu: info.cpu_cfs_quota, pids: info.pids_limit },
+            time: info.system_time.unwrap_or_default(),
+        })
+    }
+}
