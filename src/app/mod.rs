@@ -6,6 +6,7 @@
 mod bench;
 mod call;
 mod chat;
+pub mod doctor;
 mod environment;
 mod error;
 mod gc;

@@ -50,6 +50,8 @@ pub(super) enum Command {
     /// List or show sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Check everything that a run needs, each with its remedy
+    Doctor(DoctorArgs),
     /// Prepare a project folder: settings to fill in, and a `.env` for compose
     Init(InitArgs),
     /// Remove what killed runs left behind
@@ -296,6 +298,27 @@ pub(super) struct LogsArgs {
     pub(super) lines: u32,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Try the model too: a chat, a stream, tool calls; starts our own model server if no endpoint is set
+    #[arg(long)]
+    pub(super) model: bool,
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    pub(super) path: Option<PathBuf>,
+    /// Check this OpenAI-compatible server instead of one of our own
+    #[arg(long, value_name = "URL", alias = "base-url")]
+    pub(super) endpoint: Option<String>,
+    /// Environment variable that holds the endpoint's key
+    #[arg(long, value_name = "VAR")]
+    pub(super) api_key_env: Option<String>,
+    #[command(flatten)]
+    pub(super) config: ConfigFlags,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ mod call;
 mod chat;
 mod completions;
 mod delivery;
+mod doctor;
 mod environment;
 mod failure;
 mod flags;
@@ -88,6 +89,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Logs(args)) => environment::logs(args).await,
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Sessions(command)) => sessions::sessions(command),
+        Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,
         Some(Command::Init(args)) => init::init(&args),
         Some(Command::Gc(flags)) => images::gc(flags).await,
         Some(Command::Completions(args)) => completions::completions(&args),

@@ -55,8 +55,8 @@ mod tests {
     fn a_line_without_its_mark_is_the_default() {
         let text = template::<Config>();
         assert!(toml::from_str::<Config>(&text).is_ok(), "it reads as it is");
-        let is_set = |line: &str| line.strip_prefix('#').filter(|line| !line.starts_with(' ') && !line.ends_with(" ="));
-        let all: String = text.lines().map(|line| format!("{}\n", is_set(line).unwrap_or(line))).collect();
+        let is_set = |line: &&str| !line.starts_with(' ') && !line.ends_with(" =");
+        let all: String = text.lines().map(|line| format!("{}\n", line.strip_prefix('#').filter(is_set).unwrap_or(line))).collect();
         let read: Config = toml::from_str(&all).expect("every line is a setting");
         let json = |config: &Config| serde_json::to_value(config).expect("settings have a JSON form");
         assert_eq!(json(&read), json(&Config::default()));

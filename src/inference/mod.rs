@@ -36,6 +36,7 @@ pub use model::resolve;
 pub use options::DEFAULT_IMAGE;
 pub use options::Options;
 pub use paths::Paths;
+pub use plan::measure;
 pub use server::ModelServer;
 pub use server::ServerState;
 pub use server::Serving;

@@ -131,6 +131,11 @@ impl Plan {
     }
 }
 
+/// Returns the tokens of context and the bytes of memory that a server of this model takes on a machine of so many bytes (0: unknown).
+pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
+    size(model, machine, options)
+}
+
 /// Returns the tokens of context and the bytes of memory.
 fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
     // Where a head does not tell, a guess that is too high costs nothing but the limit's tightness.

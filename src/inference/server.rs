@@ -172,6 +172,12 @@ impl ModelServer {
         }))
     }
 
+    /// Returns where a running server is asked, and with which key; `None` if none runs or its key is gone.
+    pub async fn way_in(&self, cancel: &CancellationToken) -> Result<Option<(Endpoint, Secret)>, Error> {
+        let state = self.container(cancel).await?.filter(|state| state.running && !state.paused);
+        Ok(state.and_then(|state| Some((self.endpoint(&state), self.key()?))))
+    }
+
     /// Passes the server's log on: its last lines, and with `follow` what comes until `cancel` fires. Returns whether there is a server.
     pub async fn logs(&self, lines: u32, follow: bool, mut write: impl FnMut(&[u8]), cancel: &CancellationToken) -> Result<bool, Error> {
         let Some(state) = self.container(cancel).await? else { return Ok(false) };

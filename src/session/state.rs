@@ -12,8 +12,6 @@ use crate::event::SessionId;
 
 use super::Error;
 
-const FOLDERS: [&str; 5] = ["sessions", "artifacts", "locks", "models", "run"];
-
 /// The folder outside of every project where Podbay keeps what must last; all of it is the owner's alone.
 #[derive(Clone, Debug)]
 pub struct State {
@@ -21,6 +19,9 @@ pub struct State {
 }
 
 impl State {
+    /// Its parts, each a folder of the same owner.
+    pub const FOLDERS: [&str; 5] = ["sessions", "artifacts", "locks", "models", "run"];
+
     /// Finds the folder by the environment and opens it.
     ///
     /// `PODBAY_HOME`, else `$XDG_STATE_HOME/podbay`, else `~/.local/state/podbay`. `HOME` is only ever read from the environment: a
@@ -49,7 +50,7 @@ impl State {
     pub fn open(root: &Path) -> Result<Self, Error> {
         let root = std::path::absolute(root).map_err(Error::io("find", root))?;
         own(&root)?;
-        for name in FOLDERS {
+        for name in Self::FOLDERS {
             own(&root.join(name))?;
         }
         Ok(Self { root })

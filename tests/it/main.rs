@@ -6,6 +6,7 @@ mod completions;
 mod config;
 mod docker;
 mod docs;
+mod doctor;
 mod file_tools;
 mod help;
 mod inference;

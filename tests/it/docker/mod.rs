@@ -5,6 +5,7 @@ mod bad_days;
 mod call;
 mod closed;
 mod disk_full;
+mod doctor;
 mod full;
 mod hidden;
 mod inference;

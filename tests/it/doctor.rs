@@ -1,0 +1,322 @@
+//! `podbay doctor` where no engine is needed: each broken thing is one line with its remedy, and the exit code is 1.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use nix::sys::socket;
+use nix::sys::socket::AddressFamily;
+use nix::sys::socket::Backlog;
+use nix::sys::socket::SockFlag;
+use nix::sys::socket::SockType;
+use nix::sys::socket::UnixAddr;
+use nix::sys::stat::Mode;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::ScriptedModel;
+use crate::support::TestEnv;
+use crate::support::test_env::is_root;
+use crate::support::test_env::owner;
+use crate::support::test_env::run;
+
+/// An engine that is not there, so that every test of this file knows how that line looks.
+const NO_ENGINE: &str = "unix:///nonexistent/docker.sock";
+
+fn doctor(env: &TestEnv, arguments: &[&str]) -> Command {
+    let mut command = env.podbay(&["doctor", "--json"]);
+    command.args(arguments).env("DOCKER_HOST", NO_ENGINE);
+    command
+}
+
+/// Runs it and checks the shape of what it prints.
+#[track_caller]
+pub(crate) fn diagnosis(command: &mut Command, code: i32) -> Value {
+    let done = run(command).expect(code);
+    assert_eq!(done.text().lines().count(), 1, "one object: {}", done.text());
+    let found = done.json();
+    let keys = |value: &Value| value.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&found), ["status", "checks"]);
+    let mut worst = "ok";
+    for check in found["checks"].as_array().expect("a list") {
+        assert_eq!(keys(check), ["group", "name", "status", "detail", "remedy"], "{check}");
+        let status = check["status"].as_str().expect("a word");
+        let is_fine = status == "ok";
+        assert_eq!(check["remedy"].is_null(), is_fine, "{check}");
+        assert!(["ok", "warn", "fail"].contains(&status) && !check["detail"].as_str().expect("text").is_empty(), "{check}");
+        worst = if status == "fail" || worst == "fail" {
+            "fail"
+        } else if is_fine {
+            worst
+        } else {
+            status
+        };
+    }
+    assert_eq!(found["status"], worst);
+    assert_eq!(code == 1, worst == "fail");
+    found
+}
+
+/// Checks that there is a line of this status with these words in its detail or remedy.
+#[track_caller]
+pub(crate) fn line(found: &Value, group: &str, name: &str, status: &str, words: &[&str]) {
+    let checks = found["checks"].as_array().expect("a list");
+    let lines: Vec<&Value> = checks.iter().filter(|check| check["group"] == group && check["name"] == name).collect();
+    let says = |check: &&&Value| {
+        let all = format!("{} {}", check["detail"].as_str().expect("text"), check["remedy"].as_str().unwrap_or_default());
+        check["status"] == status && words.iter().all(|word| all.contains(word))
+    };
+    assert!(lines.iter().any(|check| says(&check)), "no line {group}/{name} is `{status}` and says {words:?}: {lines:#?}");
+}
+
+#[test]
+fn without_an_engine_everything_else_is_still_looked_at() {
+    let env = TestEnv::new();
+    let found = diagnosis(&mut doctor(&env, &[]), 1);
+    line(&found, "engine", "connection", "fail", &["no such socket", "is Docker installed"]);
+    line(&found, "settings", "files", "ok", &["none"]);
+    line(&found, "state", "folder", "ok", &["not there yet"]);
+    line(&found, "model", "file", "warn", &["smollm2-135m", "podbay quickstart"]);
+    line(&found, "host", "terminal", "ok", &["standard input is none"]);
+    line(&found, "host", "clock", "ok", &["UTC"]);
+    // Looking changes nothing.
+    assert!(!env.state().exists());
+    assert_eq!(fs::read_dir(env.home()).expect("a folder").count(), 0);
+
+    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE)).expect(1).text();
+    assert!(text.contains("engine\n  FAIL  connection  no container engine answers"), "{text}");
+    assert!(text.contains("-> is Docker installed") && text.ends_with("one check failed; 1 warned\n"), "{text}");
+    assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
+}
+
+#[test]
+fn an_engine_that_says_nothing_is_given_up() {
+    let env = TestEnv::new();
+    let path = env.beside("silent.sock");
+    // Its queue takes connections, and nobody reads them.
+    let listener = UnixListener::bind(&path).expect("a socket");
+    let mut command = doctor(&env, &[]);
+    command.env("DOCKER_HOST", format!("unix://{}", path.display())).env("PODBAY_ENGINE_TIMEOUT_S", "1");
+    let found = diagnosis(&mut command, 1);
+    line(&found, "engine", "connection", "fail", &["did not answer within 1 s", "hangs or is overloaded"]);
+    drop(listener);
+}
+
+#[test]
+fn an_engine_that_takes_no_connection_any_more_is_given_up() {
+    let env = TestEnv::new();
+    let path = env.beside("full.sock");
+    // Stopped, its queue fills: the next plain connect would wait for ever.
+    let listener = socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None).expect("a socket");
+    socket::bind(std::os::fd::AsRawFd::as_raw_fd(&listener), &UnixAddr::new(&path).expect("an address")).expect("bound");
+    socket::listen(&listener, Backlog::new(0).expect("a length")).expect("listening");
+    let queued = UnixStream::connect(&path).expect("one fits");
+    let mut command = doctor(&env, &[]);
+    command.env("DOCKER_HOST", format!("unix://{}", path.display())).env("PODBAY_ENGINE_TIMEOUT_S", "1");
+    let found = diagnosis(&mut command, 1);
+    line(&found, "engine", "connection", "fail", &["no container engine answers at"]);
+    drop((queued, listener));
+}
+
+#[test]
+fn an_engine_that_lets_nobody_in_names_the_group() {
+    let env = TestEnv::new();
+    let path = env.beside("closed.sock");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("ours");
+    let mut command = doctor(&env, &[]);
+    command.env("DOCKER_HOST", format!("unix://{}", path.display()));
+    if nix::unistd::geteuid().is_root() {
+        // Root passes over modes.
+        command.uid(owner().0).gid(owner().1);
+    }
+    let found = diagnosis(&mut command, 1);
+    line(&found, "engine", "connection", "fail", &["does not let this user in", "group `docker`"]);
+    drop(listener);
+}
+
+#[test]
+fn a_state_folder_that_is_no_good_fails_with_its_reason() {
+    let env = TestEnv::new();
+    fs::write(env.state(), "a file").expect("written");
+    line(&diagnosis(&mut doctor(&env, &[]), 1), "state", "folder", "fail", &["is no folder", "PODBAY_HOME"]);
+    fs::remove_file(env.state()).expect("removed");
+
+    fs::create_dir(env.state()).expect("made");
+    TestEnv::give(&env.state());
+    fs::set_permissions(env.state(), fs::Permissions::from_mode(0o500)).expect("ours");
+    let mut command = doctor(&env, &[]);
+    if nix::unistd::geteuid().is_root() {
+        command.uid(owner().0).gid(owner().1);
+    }
+    line(&diagnosis(&mut command, 1), "state", "writing", "fail", &["cannot make a file", "ermission denied", "PODBAY_HOME"]);
+
+    let mut command = doctor(&env, &[]);
+    command.env_remove("PODBAY_HOME").env_remove("HOME");
+    line(&diagnosis(&mut command, 1), "state", "folder", "fail", &["none of PODBAY_HOME", "set PODBAY_HOME"]);
+
+    if is_root("a state folder of another user") {
+        line(&diagnosis(&mut doctor(&env, &[]), 1), "state", "folder", "fail", &["belongs to uid", "and you are uid 0", "chown"]);
+    }
+}
+
+#[test]
+fn settings_are_judged_by_their_lines() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".config/podbay");
+    fs::create_dir_all(&folder).expect("made");
+    let file = folder.join("config.toml");
+    fs::write(&file, "[sandbox]\nmemroy = \"1GiB\"\n\"\\u001b[31mx\" = 1\n").expect("written");
+    let found = diagnosis(&mut doctor(&env, &[]), 1);
+    line(&found, "settings", "files", "ok", &["config.toml"]);
+    line(&found, "settings", "unknown key", "warn", &["config.toml:2", "did you mean `sandbox.memory`?"]);
+    let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE)).expect(1).text();
+    assert!(text.contains("config.toml:3") && !text.contains('\u{1b}'), "{text}");
+
+    fs::write(&file, "[sandbox]\nmemory = \n").expect("written");
+    let found = diagnosis(&mut doctor(&env, &[]), 1);
+    line(&found, "settings", "files", "fail", &["config.toml`: line 2", "no run starts like this"]);
+    fs::write(&file, "[sandbox]\nmemory = \"lots\"\n").expect("written");
+    let found = diagnosis(&mut doctor(&env, &[]), 1);
+    line(&found, "settings", "files", "fail", &["config.toml:2", "`lots` is no size"]);
+    fs::remove_file(&file).expect("removed");
+
+    line(&diagnosis(&mut doctor(&env, &["--config", "absent.toml"]), 1), "settings", "files", "fail", &["absent.toml", "does not exist"]);
+    // Nobody writes into it: reading it would wait for ever.
+    let pipe = env.beside("pipe.toml");
+    nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
+    let found = diagnosis(&mut doctor(&env, &["--config", pipe.to_str().expect("UTF-8")]), 1);
+    line(&found, "settings", "files", "fail", &["no answer within", "a pipe"]);
+}
+
+#[test]
+fn the_project_and_its_own_settings_are_looked_at() {
+    let env = TestEnv::new();
+    env.write(".podbay/config.toml", "[sandbox]\nnetwork = \"open\"\n");
+    let project = env.project();
+    let project = project.to_str().expect("UTF-8");
+    let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
+    line(&found, "settings", "project", "ok", &[project]);
+    line(&found, "settings", "project's own", "ok", &["is not read"]);
+    let home = env.home();
+    let found = diagnosis(&mut doctor(&env, &["-C", home.to_str().expect("UTF-8")]), 1);
+    line(&found, "settings", "project", "fail", &["it is your home folder", "name a project folder"]);
+    // Where none was named, a home folder is a good place to ask from.
+    let found = diagnosis(doctor(&env, &[]).current_dir(home), 1);
+    line(&found, "settings", "project", "ok", &["none: "]);
+}
+
+#[test]
+fn an_endpoint_is_asked_and_its_key_never_shown() {
+    let env = TestEnv::new();
+    let nowhere = "http://127.0.0.1:9/v1";
+    line(
+        &diagnosis(&mut doctor(&env, &["--endpoint", nowhere]), 1),
+        "model",
+        "endpoint",
+        "fail",
+        &["127.0.0.1:9", "is the model server running?"],
+    );
+    line(&diagnosis(&mut doctor(&env, &["--endpoint", "nonsense"]), 1), "model", "endpoint", "fail", &["nonsense"]);
+
+    let model = ScriptedModel::new().key("sk-right-sesame").start_blocking();
+    let address = model.endpoint();
+    let asked = ["--endpoint", &address, "--api-key-env", "MY_KEY"];
+    let found = diagnosis(doctor(&env, &asked).env("MY_KEY", "sk-right-sesame"), 1);
+    line(&found, "model", "endpoint", "ok", &["scripted", "32768 tokens", "tools native"]);
+    line(&found, "settings", "key", "ok", &["environment variable MY_KEY"]);
+    assert!(!found.to_string().contains("sesame"), "{found}");
+
+    let found = diagnosis(doctor(&env, &asked).env("MY_KEY", "sk-wrong-sesame"), 1);
+    line(&found, "model", "endpoint", "fail", &["refused the key"]);
+    assert!(!found.to_string().contains("sesame"), "{found}");
+    line(&diagnosis(&mut doctor(&env, &asked), 1), "settings", "key", "fail", &["MY_KEY", "is not set"]);
+
+    // Reserved for documents: nobody is there, and nobody is asked, because the key may not travel.
+    let found = diagnosis(doctor(&env, &["--endpoint", "http://192.0.2.7/v1", "--api-key-env", "MY_KEY"]).env("MY_KEY", "sk-sesame"), 1);
+    line(&found, "model", "endpoint", "fail", &["plain HTTP"]);
+    line(&found, "model", "encryption", "warn", &["192.0.2.7", "https"]);
+}
+
+#[test]
+fn a_model_s_file_that_is_cut_short_fails() {
+    let env = TestEnv::new();
+    let file = env.beside("short.gguf");
+    fs::write(&file, b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0").expect("written");
+    let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", &file), 1);
+    line(&found, "model", "file", "fail", &["truncated", "load it again"]);
+    let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", env.beside("absent.gguf")), 1);
+    line(&found, "model", "file", "fail", &["no such file"]);
+    let found = diagnosis(doctor(&env, &[]).env("PODBAY_INFERENCE_MODEL", "gpt-9"), 1);
+    line(&found, "model", "file", "fail", &["gpt-9", "smollm2-135m"]);
+}
+
+/// A script in which the model does all that it is asked.
+fn able() -> ScriptedModel {
+    let call = json!({"path": "README.md"});
+    ScriptedModel::new()
+        .says("Ready.")
+        .says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20")
+        .calls("read_file", call.clone())
+        .says(&json!({"tool": "read_file", "arguments": call}).to_string())
+}
+
+#[test]
+fn a_model_is_tried_one_thing_after_the_other() {
+    let env = TestEnv::new();
+    let model = able().start_blocking();
+    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+    line(&found, "trial", "connectivity", "ok", &["scripted"]);
+    line(&found, "trial", "chat", "ok", &["\"Ready.\"", "ms)"]);
+    line(&found, "trial", "streaming", "ok", &["3 pieces, the first after"]);
+    line(&found, "trial", "native tools", "ok", &["it called read_file"]);
+    line(&found, "trial", "constrained tools", "ok", &["it called read_file"]);
+    line(&found, "trial", "mode of a run", "ok", &["native"]);
+    let requests = model.requests();
+    assert_eq!(requests.len(), 4);
+    assert!(requests[2]["tools"].is_array() && requests[3]["response_format"].is_object(), "{requests:#?}");
+
+    // Without tools in its template the other way is the one that counts.
+    let model = able().without_tools().start_blocking();
+    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+    line(&found, "trial", "native tools", "ok", &["not this way: it answered without a call"]);
+    line(&found, "trial", "mode of a run", "ok", &["constrained: the model's chat template has no tools"]);
+}
+
+#[test]
+fn a_model_that_cannot_do_it_is_told_of() {
+    let env = TestEnv::new();
+    let tried = |model: ScriptedModel, code| {
+        let model = model.start_blocking();
+        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), code);
+        drop(model.take_faults());
+        found
+    };
+    let talker = ScriptedModel::new().says("Ready.").says("One piece.").says("I cannot.").says("{\"answer\": \"no\"}");
+    let found = tried(talker, 1);
+    line(&found, "trial", "streaming", "warn", &["in one piece", "proxy"]);
+    line(&found, "trial", "native tools", "warn", &["without a call", "llm.tool_mode = \"constrained\""]);
+    line(&found, "trial", "constrained tools", "ok", &["not this way"]);
+
+    let found = tried(ScriptedModel::new().status(500, "{\"error\":{\"message\":\"out of memory\"}}"), 1);
+    line(&found, "trial", "chat", "fail", &["out of memory"]);
+    let trials = found["checks"].as_array().expect("a list").iter().filter(|check| check["group"] == "trial").count();
+    assert_eq!(trials, 2, "the rest would only fail the same way: {found:#}");
+    line(&tried(ScriptedModel::new().html(), 1), "trial", "chat", "fail", &["web page"]);
+
+    let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", "http://127.0.0.1:9/v1"]), 1);
+    line(&found, "trial", "connectivity", "fail", &["127.0.0.1:9"]);
+    let found = diagnosis(&mut doctor(&env, &["--model"]), 1);
+    line(&found, "trial", "connectivity", "fail", &["needs a container engine"]);
+    assert!(!env.state().exists());
+}
+
+#[test]
+fn a_key_on_the_command_line_and_a_name_behind_model_are_wrong_usage() {
+    let env = TestEnv::new();
+    run(&mut env.podbay(&["doctor", "--model", "qwen"])).expect(2);
+    run(&mut env.podbay(&["doctor", "--api-key", "sk-sesame"])).expect(2);
+}
