@@ -3,6 +3,7 @@ use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::fcntl::AtFlags;
 use nix::fcntl::OFlag;
 use nix::fcntl::OpenHow;
@@ -49,17 +50,7 @@ impl Beneath {
         let flags = flags | OFlag::O_CLOEXEC;
         // With O_PATH the kernel accepts few other flags.
         let flags = if flags.contains(OFlag::O_PATH) { flags } else { flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY };
-        if !self.has_openat2 {
-            return step(self.fd.as_fd(), path, flags);
-        }
-        for _ in 0..ATTEMPTS {
-            match openat2(&self.fd, path, how(flags, links)) {
-                // The kernel says so when something on the way was renamed under its feet and it cannot vouch for "..".
-                Err(Errno::EAGAIN | Errno::EINTR) => {}
-                other => return other,
-            }
-        }
-        Err(Errno::EAGAIN)
+        if self.has_openat2 { resolve(&self.fd, path, how(flags, links)) } else { step(self.fd.as_fd(), path, flags) }
     }
 
     /// Opens a folder as a place of its own.
@@ -67,6 +58,23 @@ impl Beneath {
         let fd = self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?;
         Ok(Self { fd, has_openat2: self.has_openat2 })
     }
+}
+
+/// Opens a folder anywhere in the box by its absolute path, through no link of the kernel's own making: `/proc/self` is the guest here.
+pub(crate) fn open_anywhere(path: &[u8]) -> Result<OwnedFd, Errno> {
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
+    resolve(AT_FDCWD, path, how)
+}
+
+fn resolve(base: impl AsFd, path: &[u8], how: OpenHow) -> Result<OwnedFd, Errno> {
+    for _ in 0..ATTEMPTS {
+        match openat2(&base, path, how) {
+            // The kernel says so when something on the way was renamed under its feet and it cannot vouch for "..".
+            Err(Errno::EAGAIN | Errno::EINTR) => {}
+            other => return other,
+        }
+    }
+    Err(Errno::EAGAIN)
 }
 
 impl AsFd for Beneath {

@@ -8,30 +8,18 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use nix::errno::Errno;
-use nix::fcntl::AT_FDCWD;
-use nix::fcntl::OFlag;
-use nix::fcntl::OpenHow;
-use nix::fcntl::ResolveFlag;
-use nix::fcntl::open;
-use nix::fcntl::openat2;
-use nix::sys::stat::Mode;
-
+use super::beneath::open_anywhere;
+use super::root::MOUNT;
+use super::root::Root;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
-
-/// What the project's folder is called in a box; accepted under this name wherever it really is.
-const WORKSPACE: &[u8] = b"/workspace";
 
 /// Longest path that a command may leave behind; the kernel takes no longer ones.
 const MAX_PATH: usize = 4096;
 
-/// The kernel asks to try again when something on the path is renamed meanwhile; a command could keep that up for ever.
-const MAX_TRIES: usize = 32;
-
 #[derive(Debug)]
 pub(super) struct Directories {
-    root: OwnedFd,
+    root: Root,
     root_path: PathBuf,
     current: Mutex<PathBuf>,
 }
@@ -46,17 +34,16 @@ pub(super) struct Directory {
 
 impl Directories {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        let fd = open(root, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(Self { root: fd, root_path: root.to_owned(), current: Mutex::new(root.to_owned()) })
+        Ok(Self { root: Root::open(root)?, root_path: root.to_owned(), current: Mutex::new(root.to_owned()) })
     }
 
     /// Opens a folder that a call names; the kernel keeps it below the workspace.
     pub(super) fn resolve(&self, path: &BytesPath) -> Result<Directory, Fault> {
-        let inner = self.relative(path.as_bytes()).ok_or_else(|| Fault::Outside { path: path.clone() })?;
-        let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        match open_folder(&self.root, inner, resolve) {
+        let known = self.as_known(path);
+        match self.root.open_place(known.as_ref().unwrap_or(path)) {
             Ok(fd) => Ok(Directory { fd, note: None }),
-            Err(errno) => Err(fault(path, errno)),
+            Err(Fault::Outside { .. }) => Err(Fault::Outside { path: path.clone() }),
+            Err(fault) => Err(fault),
         }
     }
 
@@ -64,7 +51,7 @@ impl Directories {
     pub(super) fn open_current(&self) -> Result<Directory, Fault> {
         let path = self.lock().clone();
         // Absolute, because commands may well work in /tmp; no magic links, because /proc/self is the guest here.
-        match open_folder(AT_FDCWD, path.as_os_str().as_bytes(), ResolveFlag::RESOLVE_NO_MAGICLINKS) {
+        match open_anywhere(path.as_os_str().as_bytes()) {
             Ok(fd) => Ok(Directory { fd, note: None }),
             Err(errno) => {
                 let gone = BytesPath::from(path);
@@ -79,7 +66,7 @@ impl Directories {
 
     /// Opens the workspace itself.
     pub(super) fn open_root(&self) -> Result<OwnedFd, Fault> {
-        self.root.try_clone().map_err(|error| Fault::Io { doing: "open the workspace".to_owned(), problem: error.to_string() })
+        self.root.open_place(&BytesPath::from_bytes(Vec::new()))
     }
 
     /// Notes where a command left off, as it says itself. That is only believed as far as the next command goes.
@@ -102,42 +89,10 @@ impl Directories {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns what the path is below the workspace. This only rewrites the name; that it stays below is the kernel's decision.
-    fn relative<'path>(&self, path: &'path [u8]) -> Option<&'path [u8]> {
-        if !path.starts_with(b"/") {
-            return Some(if path.is_empty() { b"." } else { path });
-        }
-        [self.root_path.as_os_str().as_bytes(), WORKSPACE].into_iter().find_map(|root| match path.strip_prefix(root)? {
-            [] => Some(&b"."[..]),
-            [b'/', ..] => {
-                let start = path[root.len()..].iter().position(|&byte| byte != b'/');
-                Some(start.map_or(&b"."[..], |start| &path[root.len() + start..]))
-            }
-            _ => None,
-        })
-    }
-}
-
-fn open_folder(base: impl std::os::fd::AsFd, path: &[u8], resolve: ResolveFlag) -> Result<OwnedFd, Errno> {
-    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC).resolve(resolve);
-    for _ in 0..MAX_TRIES {
-        match openat2(&base, path, how) {
-            Err(Errno::EAGAIN) => {}
-            result => return result,
-        }
-    }
-    Err(Errno::EAGAIN)
-}
-
-fn fault(path: &BytesPath, errno: Errno) -> Fault {
-    let path = path.clone();
-    match errno {
-        Errno::EXDEV | Errno::ELOOP => Fault::Outside { path },
-        Errno::ENOENT => Fault::NotFound { path, similar: Vec::new(), beside: Vec::new() },
-        Errno::ENOTDIR => Fault::NotDirectory { path },
-        Errno::EACCES | Errno::EPERM => Fault::PermissionDenied { path },
-        Errno::EAGAIN => Fault::Changed { path },
-        other => Fault::Io { doing: format!("open the directory {path}"), problem: other.desc().to_owned() },
+    /// Returns a path by the name that the model knows the workspace by, where it gives the real one.
+    fn as_known(&self, path: &BytesPath) -> Option<BytesPath> {
+        let rest = path.as_bytes().strip_prefix(self.root_path.as_os_str().as_bytes())?;
+        (rest.is_empty() || rest.starts_with(b"/")).then(|| BytesPath::from_bytes([MOUNT.as_bytes(), rest].concat()))
     }
 }
 
@@ -168,14 +123,43 @@ mod tests {
         let folder = Folder::new("below");
         std::os::unix::fs::symlink("/etc", folder.0.join("out")).expect("link");
         std::os::unix::fs::symlink("deep", folder.0.join("src/in")).expect("link");
+        std::os::unix::fs::symlink("/workspace/src", folder.0.join("far")).expect("link");
+        std::os::unix::fs::symlink("../far", folder.0.join("src/farther")).expect("link");
+        std::os::unix::fs::symlink("/workspace/round", folder.0.join("round")).expect("link");
+        std::os::unix::fs::symlink("/workspace/../etc", folder.0.join("sly")).expect("link");
         fs::write(folder.0.join("file"), "").expect("file");
         let directories = Directories::open(&folder.0).expect("opens");
-        for good in ["", ".", "src", "src/in", "src/../src", "/workspace", "/workspace/", "/workspace//src"] {
+        for good in [
+            "",
+            ".",
+            "src",
+            "src/in",
+            "src/../src",
+            "/workspace",
+            "/workspace/",
+            "/workspace//src",
+            "far",
+            "/workspace/far/deep",
+            "src/farther/in",
+        ] {
             directories.resolve(&good.into()).expect(good);
         }
         let inside = BytesPath::from(folder.0.join("src"));
         assert!(directories.resolve(&inside).is_ok());
-        for bad in ["..", "src/../..", "out", "/etc", "/workspacefoo", "/", "/workspace/../etc", "/proc/self/cwd"] {
+        for bad in [
+            "round",
+            "/workspace/round/x",
+            "sly",
+            "far/../..",
+            "..",
+            "src/../..",
+            "out",
+            "/etc",
+            "/workspacefoo",
+            "/",
+            "/workspace/../etc",
+            "/proc/self/cwd",
+        ] {
             let fault = directories.resolve(&bad.into()).expect_err(bad);
             assert!(matches!(fault, Fault::Outside { .. }), "{bad}: {fault}");
         }

@@ -83,6 +83,26 @@ impl Root {
         self.beneath.open(relative.as_bytes(), OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow).map_err(|errno| self.fault(path, errno))
     }
 
+    /// Opens a folder for a command to start in, which needs no permission to read its names.
+    ///
+    /// A link with an absolute target inside the project is followed here: a command may stand anywhere, so nothing is lost if somebody
+    /// swaps it meanwhile, and the kernel judges its target like any other path.
+    pub(crate) fn open_place(&self, path: &BytesPath) -> Result<OwnedFd, Fault> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY;
+        let mut way = path.clone();
+        for _ in 0..MAX_LINKS {
+            let relative = self.relative(&way)?;
+            match self.beneath.open(relative.as_bytes(), flags, Links::Follow) {
+                Err(Errno::EXDEV) => match self.past_absolute_link(&way) {
+                    Some(next) => way = next,
+                    None => return Err(Fault::Outside { path: path.clone() }),
+                },
+                other => return other.map_err(|errno| self.fault(path, errno)),
+            }
+        }
+        Err(Fault::Outside { path: path.clone() })
+    }
+
     /// Opens a folder as a place that a walk cannot leave.
     pub(crate) fn descend(&self, path: &BytesPath) -> Result<Beneath, Fault> {
         let relative = self.relative(path)?;
@@ -125,7 +145,7 @@ impl Root {
                 Fault::NotFound { path: path.clone(), similar, beside }
             }
             Errno::EXDEV => match self.absolute_link(path) {
-                Some(target) => self.outside(path, &target),
+                Some((target, _)) => self.outside(path, &target),
                 None => fault(path, errno),
             },
             other => fault(path, other),
@@ -142,8 +162,14 @@ impl Root {
         }
     }
 
-    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link it was. Only used for words.
-    fn absolute_link(&self, path: &BytesPath) -> Option<Vec<u8>> {
+    /// Returns a path that goes on from the target of the absolute link that made the kernel refuse this one, if such a link it was.
+    fn past_absolute_link(&self, path: &BytesPath) -> Option<BytesPath> {
+        let (target, rest) = self.absolute_link(path)?;
+        Some(BytesPath::from_bytes([target, rest].concat()))
+    }
+
+    /// Returns the absolute target of the link that made the kernel refuse a path, if such a link it was, and what of the path follows it.
+    fn absolute_link(&self, path: &BytesPath) -> Option<(Vec<u8>, Vec<u8>)> {
         let mut way = self.relative(path).ok()?.as_bytes().to_vec();
         for _ in 0..MAX_LINKS {
             let ends = way.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
@@ -153,9 +179,9 @@ impl Root {
             let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow).ok()?;
             let target = readlinkat(&folder, name).ok()?.into_encoded_bytes();
             if target.starts_with(b"/") {
-                return Some(target);
+                return Some((target, way[end..].to_vec()));
             }
-            way = join(parent, &target);
+            way = [join(parent, &target), way[end..].to_vec()].concat();
         }
         None
     }
