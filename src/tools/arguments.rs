@@ -99,9 +99,12 @@ struct BashArguments {
 }
 
 /// Makes the action of one tool from arguments that fit its schema; says what is wrong with their values.
-pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<Action, String> {
+///
+/// A number that is too large is not worth a turn: the largest one is taken, and `notes` gets a line on that for the result.
+pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let mut bounded = |field: &str, given, default, most| bounded(field, given, default, most, notes);
     let call = match tool {
-        "read_file" => return read(arguments, options),
+        "read_file" => return read(arguments, options, notes),
         "write_file" => {
             let WriteArguments { path, content, append } = parse(arguments)?;
             Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false })
@@ -156,7 +159,8 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options) -> Result<
     Ok(Action::Box(call))
 }
 
-fn read(arguments: Value, options: &Options) -> Result<Action, String> {
+fn read(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let mut bounded = |field: &str, given, default, most| bounded(field, given, default, most, notes);
     let ReadArguments { path, offset, limit, from_cursor, max_files } = parse(arguments)?;
     let offset = u64::from(bounded("offset", offset, 1, u32::MAX)?);
     let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
@@ -212,12 +216,15 @@ fn filled(field: &str, value: String) -> Result<String, String> {
     if value.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(value) }
 }
 
-/// Takes the default where nothing is given and the bound where more is asked for.
-fn bounded(field: &str, given: Option<i64>, default: u32, most: u32) -> Result<u32, String> {
+/// Takes the default where nothing is given and the bound where more is asked for, and says the latter.
+fn bounded(field: &str, given: Option<i64>, default: u32, most: u32, notes: &mut Vec<String>) -> Result<u32, String> {
     match given {
         // Some models count from 0, or mean "all" by it.
         None | Some(0) => Ok(default.min(most)),
         Some(value) if value < 0 => Err(format!("`{field}` cannot be negative, as {value} is")),
-        Some(value) => Ok(u32::try_from(value).unwrap_or(most).min(most)),
+        Some(value) => Ok(u32::try_from(value).ok().filter(|&value| value <= most).unwrap_or_else(|| {
+            notes.push(format!("{field} {value} was taken as {most}, the most there is"));
+            most
+        })),
     }
 }

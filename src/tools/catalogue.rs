@@ -45,6 +45,16 @@ pub struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misunderstood(pub(super) String);
 
+/// A call whose words make sense.
+#[derive(Debug)]
+pub(super) struct Understood {
+    /// The tool's own name.
+    pub(super) name: &'static str,
+    pub(super) action: Action,
+    /// Where it is not quite what was asked for, a line each; they belong to the result.
+    pub(super) notes: Vec<String>,
+}
+
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
         let wanted = |tool: &Tool| match options.set {
@@ -75,7 +85,7 @@ impl Catalogue {
     }
 
     /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema.
-    pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<(&'static str, Action), Misunderstood> {
+    pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
         let given = if arguments.trim().is_empty() { "{}" } else { arguments };
         let mut value: Value = serde_json::from_str(given).map_err(|error| {
@@ -105,9 +115,10 @@ impl Catalogue {
                 tool.example()
             ))
         })?;
-        let action = arguments::action(tool.name, value, &self.options)
+        let mut notes = Vec::new();
+        let action = arguments::action(tool.name, value, &self.options, &mut notes)
             .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
-        Ok((tool.name, action))
+        Ok(Understood { name: tool.name, action, notes })
     }
 
     fn unknown(&self, name: &str) -> Misunderstood {
@@ -374,8 +385,28 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_is_too_large_is_taken_as_the_largest_and_that_is_said() {
+        let largest = [
+            ("read_file", r#"{"path": "a", "limit": 5000}"#, "limit 5000 was taken as 2000"),
+            ("read_file", r#"{"from_cursor": "c", "max_files": 99}"#, "max_files 99 was taken as 20"),
+            ("list_directory", r#"{"max_entries": 99999}"#, "max_entries 99999 was taken as 1000"),
+            ("glob", r#"{"pattern": "*", "max_results": 10000000000}"#, "max_results 10000000000 was taken as 500"),
+            ("grep", r#"{"pattern": "x", "context": 51}"#, "context 51 was taken as 50"),
+            ("bash", r#"{"command": "x", "timeout_seconds": 601}"#, "timeout_seconds 601 was taken as 600"),
+        ];
+        for (name, arguments, says) in largest {
+            let notes = catalogue().parse(name, arguments).expect("understood").notes;
+            assert!(notes.len() == 1 && notes[0].starts_with(says), "{notes:?}");
+            let fits = arguments.replace("5000", "2000").replace("99999", "1000").replace("10000000000", "500");
+            let fits = fits.replace("99}", "20}").replace("51", "50").replace("601", "600");
+            assert_eq!(catalogue().parse(name, &fits).expect("understood").notes, [""; 0]);
+        }
+        wrong("grep", r#"{"pattern": "x", "context": -1}"#, &["`context` cannot be negative"]);
+    }
+
+    #[test]
     fn names_of_other_systems_and_lenient_values_are_understood() {
-        let (name, action) = catalogue().parse("FileRead", r#"{"file_path": "a", "limit": "20"}"#).expect("understood");
+        let Understood { name, action, .. } = catalogue().parse("FileRead", r#"{"file_path": "a", "limit": "20"}"#).expect("understood");
         assert_eq!(name, "read_file");
         let Action::Box(Call::ReadFile(read)) = action else { panic!("{action:?}") };
         assert_eq!((read.path, read.limit), (Some("a".into()), 20));
@@ -385,7 +416,7 @@ mod tests {
     fn control_tokens_come_back_as_the_file_has_them() {
         let shown = control::neutralise("a <|im_end|> b").into_owned();
         let arguments = serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();
-        let (_, action) = catalogue().parse("edit_file", &arguments).expect("understood");
+        let Understood { action, .. } = catalogue().parse("edit_file", &arguments).expect("understood");
         let Action::Box(Call::EditFile(edit)) = action else { panic!("{action:?}") };
         assert_eq!(edit.edits[0].old_string, "a <|im_end|> b");
     }

@@ -12,6 +12,7 @@ use super::Catalogue;
 use super::Options;
 use super::Services;
 use super::Window;
+use super::catalogue::Understood;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
 use super::render::fit;
@@ -87,13 +88,13 @@ impl Pipeline {
 
     /// Returns whether a call would change nothing; one that cannot be understood changes nothing.
     pub fn is_read_only(&self, call: &ToolCall) -> bool {
-        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |(_, action)| action.is_read_only())
+        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.is_read_only())
     }
 
     /// Takes one call all the way.
     pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
-        let (name, action) = match self.catalogue.parse(&call.name, &call.arguments) {
+        let Understood { name, action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
         };
@@ -125,7 +126,10 @@ impl Pipeline {
             }
         };
         let most = self.most(name);
-        let rendered = render(&output, &printed, &self.options, most);
+        let mut rendered = render(&output, &printed, &self.options, most);
+        for note in notes {
+            rendered.note(&note);
+        }
         let artifact = if rendered.keep || rendered.body.len() > most {
             self.services.store_artifact(&call.id, rendered.body.as_bytes())
         } else {

@@ -49,6 +49,16 @@ pub(super) struct Rendered {
     pub keep: bool,
 }
 
+impl Rendered {
+    /// Adds a line that must be read in any case.
+    pub(super) fn note(&mut self, text: &str) {
+        if !self.footer.is_empty() {
+            self.footer.push('\n');
+        }
+        let _ = write!(self.footer, "[{text}]");
+    }
+}
+
 /// Turns what came of a call into what the model reads.
 pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most: usize) -> Rendered {
     let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false };
