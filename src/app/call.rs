@@ -33,6 +33,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let cancel = front.interrupt.run();
     let policy = Policy::new(place.mode, &place.config.policy).map_err(Error::Rule)?;
     let catalogue = Catalogue::new(&place.config.tools);
+    let is_bash = catalogue.find(tool).is_some_and(|tool| tool.name == "bash");
     let project = open_project(&place.project, &place.state)?;
     let bench = Bench::open(&place.config, &place.state, project, cancel).await?;
     bench.sweep_aside();
@@ -62,7 +63,19 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
         CallStatus::Denied => exit_code::BLOCKED,
         CallStatus::Cancelled => exit_code::INTERRUPTED,
     };
-    Ok(Called { text: finished.text, exit_code })
+    let mut text = finished.text;
+    if is_bash && finished.status == CallStatus::Ok && wants_background(arguments) {
+        // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that is over.
+        text.push_str("\n[a single call has no background: what it left running has ended with it; `podbay sh` stays as long as you do]");
+    }
+    Ok(Called { text, exit_code })
+}
+
+/// Returns whether the arguments ask for a command that goes on after the call, in whichever form a tool takes that.
+fn wants_background(arguments: &str) -> bool {
+    let arguments: serde_json::Value = serde_json::from_str(arguments).unwrap_or_default();
+    let wish = &arguments["background"];
+    wish.as_bool().unwrap_or_else(|| wish.as_str().is_some_and(|text| text.eq_ignore_ascii_case("true")))
 }
 
 /// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own under the project's lock.

@@ -119,7 +119,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             (
                 End::Running { pid: started.pid },
                 0,
-                format!("its output goes to {shown}; it ends with the sandbox or by `kill {}`", started.pid),
+                format!("its output goes to {shown}; it ends with this session or by `kill {}`", started.pid),
             )
         }
         Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),

@@ -7,6 +7,8 @@ use serde_json::json;
 
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
+use crate::support::guest::is_running;
+use crate::support::guest::marker;
 use crate::support::scripted_model::Running;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
@@ -157,4 +159,17 @@ fn a_shared_box_that_answers_no_more_is_removed() {
     assert!(told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
     assert!(requests[2]["messages"].to_string().contains("42"));
     env.assert_no_container();
+}
+
+#[test]
+fn a_single_call_leaves_nothing_in_the_background_and_says_so() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let sleep = marker();
+    let arguments = json!({"command": format!("sleep {sleep}"), "background": true}).to_string();
+    let text = run(&mut env.here(&["call", "bash", &arguments])).expect(0).text();
+    assert!(text.contains("a single call has no background"), "{text}");
+    assert!(within(Duration::from_secs(5), || !is_running(&sleep)));
+    run(&mut env.here(&["down"])).expect(0);
 }
