@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::event::ByteSize;
 use crate::event::Seconds;
 
 /// How far one task may go: the section `[agent]`.
@@ -19,8 +20,16 @@ pub struct Options {
     pub last_answer: Seconds,
     /// Whether the model is shown the project's files at the start.
     pub show_files: bool,
+    /// Most of them; they never take more than 5 % of the model's window.
+    pub show_entries: u32,
+    /// Levels of folders they are shown from.
+    pub show_depth: u32,
     /// Whether the project's instructions (`PODBAY.md`, `AGENTS.md` and the like) are read.
     pub read_instructions: bool,
+    /// Most lines of them; they never take more than 10 % of the model's window.
+    pub instruction_lines: u32,
+    /// Most bytes of them.
+    pub instruction_bytes: ByteSize,
     /// How often in a row an answer that cannot be understood, or an empty one, is asked for again.
     pub misunderstandings: u32,
     /// Ends a run with code 4 if anything was denied, not only its last change.
@@ -36,7 +45,11 @@ impl Default for Options {
             wrap_up_percent: 85,
             last_answer: Seconds::new(60),
             show_files: true,
+            show_entries: 200,
+            show_depth: 4,
             read_instructions: true,
+            instruction_lines: 200,
+            instruction_bytes: ByteSize::kib(25),
             misunderstandings: 3,
             deny_is_failure: false,
         }

@@ -15,8 +15,6 @@ use crate::wire::ReadFile;
 
 /// Files that hold the project's instructions; the first one found is read.
 const INSTRUCTIONS: [&str; 5] = ["PODBAY.md", "AGENTS.md", "ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
-const MOST_ENTRIES: usize = 200;
-const MOST_DEPTH: usize = 4;
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Returns what every model is told first. Nothing in it ever changes during a session: the server keeps it in its cache.
@@ -46,12 +44,12 @@ pub async fn gather_context(
     let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
     let mut text = String::new();
     if options.read_instructions
-        && let Some((name, instructions)) = instructions(workspace, characters / 10, cancel).await?
+        && let Some((name, instructions)) = instructions(workspace, options, characters / 10, cancel).await?
     {
         let _ = write!(text, "The project's own instructions ({name}):\n{instructions}\n");
     }
     if options.show_files
-        && let Some(files) = files(workspace, characters / 20, cancel).await?
+        && let Some(files) = files(workspace, options, characters / 20, cancel).await?
     {
         if !text.is_empty() {
             text.push('\n');
@@ -61,7 +59,12 @@ pub async fn gather_context(
     Ok((!text.is_empty()).then_some(text))
 }
 
-async fn files(workspace: &dyn Workspace, most: usize, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
+async fn files(
+    workspace: &dyn Workspace,
+    options: &Options,
+    most: usize,
+    cancel: &CancellationToken,
+) -> Result<Option<String>, sandbox::Error> {
     let call =
         Call::ListDirectory(ListDirectory { path: ".".into(), recursive: true, show_hidden: false, show_size: false, max_entries: 2000 });
     let Output::Listing(listing) = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await? else { return Ok(None) };
@@ -70,7 +73,7 @@ async fn files(workspace: &dyn Workspace, most: usize, cancel: &CancellationToke
     let mut n_entries = 0;
     for entry in &listing.entries {
         let depth = entry.path.as_path().components().count();
-        if depth > MOST_DEPTH || n_entries == MOST_ENTRIES || text.len() + entry.path.as_bytes().len() > most {
+        if depth > options.show_depth as usize || n_entries == options.show_entries || text.len() + entry.path.as_bytes().len() > most {
             left_out = true;
             continue;
         }
@@ -86,6 +89,7 @@ async fn files(workspace: &dyn Workspace, most: usize, cancel: &CancellationToke
 
 async fn instructions(
     workspace: &dyn Workspace,
+    options: &Options,
     most: usize,
     cancel: &CancellationToken,
 ) -> Result<Option<(&'static str, String)>, sandbox::Error> {
@@ -93,8 +97,8 @@ async fn instructions(
         let call = Call::ReadFile(ReadFile {
             path: Some(BytesPath::from_text(name)),
             offset: 1,
-            limit: 200,
-            max_bytes: 25 * 1024,
+            limit: u64::from(options.instruction_lines),
+            max_bytes: options.instruction_bytes.bytes(),
             cursor: None,
             max_files: 1,
             protected: false,

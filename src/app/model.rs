@@ -14,9 +14,6 @@ use crate::llm::Endpoint;
 use crate::llm::Options;
 use crate::llm::Probed;
 
-/// How long a server of our own may take to say what it serves, once it answers at all.
-const OWN_PROBE: Duration = Duration::from_secs(30);
-
 /// A model that answers.
 pub(super) struct Found {
     pub(super) client: Client,
@@ -49,7 +46,7 @@ pub(super) async fn connect(
     let note = model.note.clone();
     let serving =
         ModelServer::new(&bench.engine, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
-    let (client, probed) = probe(serving.endpoint, Some(serving.key), options, OWN_PROBE, cancel).await?;
+    let (client, probed) = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await?;
     Ok(Found { client, probed, is_own: true, note })
 }
 

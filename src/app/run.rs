@@ -38,9 +38,6 @@ use crate::tools::Pipeline;
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
 
-/// How long the model may read the fixed beginning ahead of time.
-const WARM_UP: Duration = Duration::from_secs(120);
-
 /// Where and how a use case runs.
 #[derive(Clone)]
 pub struct Place {
@@ -173,8 +170,10 @@ pub(super) async fn sit_down(
     let find_model = async {
         let found = model::connect(&bench, place.api_key.clone(), &progress, cancel).await?;
         let prompt = first_prompt(&catalogue, &found.probed);
+        let warm_up = config.inference.warm_up.duration();
         if found.is_own
-            && let Err(error) = found.client.warm(&prompt, cancel, WARM_UP).await
+            && !warm_up.is_zero()
+            && let Err(error) = found.client.warm(&prompt, cancel, warm_up).await
         {
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");

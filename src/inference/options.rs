@@ -31,6 +31,10 @@ pub struct Options {
     pub sleep_idle: Seconds,
     /// How long loading a model may take.
     pub start_timeout: Seconds,
+    /// How long the server may take to say what it serves, once it answers at all.
+    pub probe_timeout: Seconds,
+    /// How long the model may read the fixed beginning of the conversation ahead of the first task; 0: not at all.
+    pub warm_up: Seconds,
     /// How long a download may stand still before it is tried again.
     pub download_timeout: Seconds,
     /// How often a download is tried again that does not get on.
@@ -52,6 +56,8 @@ impl Default for Options {
             port: 7474,
             sleep_idle: Seconds::minutes(15),
             start_timeout: Seconds::minutes(5),
+            probe_timeout: Seconds::new(30),
+            warm_up: Seconds::minutes(2),
             download_timeout: Seconds::new(60),
             download_retries: 5,
             proxy: None,

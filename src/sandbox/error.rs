@@ -4,6 +4,7 @@ use thiserror::Error;
 
 use super::link;
 use crate::engine;
+use crate::event::Seconds;
 
 /// What can keep a session from having its box.
 #[derive(Debug, Error)]
@@ -38,8 +39,8 @@ pub enum Error {
     Link(#[source] link::Error),
     #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
     OtherFiles { path: PathBuf },
-    #[error("the sandbox ended {count} times within ten minutes; last because {reason}")]
-    KeepsEnding { count: u32, reason: String },
+    #[error("the sandbox ended {count} times within {within}; last because {reason}")]
+    KeepsEnding { count: u32, within: Seconds, reason: String },
     #[error("cancelled while the sandbox started")]
     Cancelled,
 }

@@ -30,9 +30,6 @@ use crate::wire::Output;
 use crate::wire::message::Facts;
 use crate::wire::message::Stream;
 
-/// Ends of a box are counted over this time.
-const WINDOW: Duration = Duration::from_secs(600);
-
 /// The box of a session. When it ends under us it is made anew for the next call, a few times; the call that was under way says so.
 #[derive(Clone)]
 pub struct Sandbox {
@@ -188,11 +185,16 @@ impl Sandbox {
                 self.inner.remove(&gone).await;
             }
             let now = Instant::now();
-            state.ends.retain(|&end| now.duration_since(end) < WINDOW);
+            let window = self.inner.options.restart_window.duration();
+            state.ends.retain(|&end| now.duration_since(end) < window);
             state.ends.push_back(now);
         }
         if state.ends.len() > self.inner.options.restarts as usize {
-            return Err(Error::KeepsEnding { count: state.ends.len() as u32, reason: state.last_reason.clone() });
+            return Err(Error::KeepsEnding {
+                count: state.ends.len() as u32,
+                within: self.inner.options.restart_window,
+                reason: state.last_reason.clone(),
+            });
         }
         let running = self.inner.make(cancel).await?;
         let link = running.link.clone();

@@ -28,8 +28,10 @@ pub struct Options {
     pub start_timeout: Seconds,
     /// Between asking a command of `podbay sh` to end and killing it.
     pub grace: Seconds,
-    /// How often within ten minutes a box that ended under us is made anew.
+    /// How often within `restart_window` a box that ended under us is made anew.
     pub restarts: u32,
+    /// The time over which they are counted.
+    pub restart_window: Seconds,
     /// Refuses whatever would only be warned about, such as a project that belongs to root.
     pub strict: bool,
 }
@@ -55,6 +57,7 @@ impl Default for Options {
             start_timeout: Seconds::new(30),
             grace: Seconds::new(2),
             restarts: 3,
+            restart_window: Seconds::minutes(10),
             strict: false,
         }
     }

@@ -18,8 +18,6 @@ use crate::wire::WriteFile;
 
 /// How a path names an artifact instead of a file.
 const ARTIFACT: &str = "artifact:";
-/// The most results a search returns, whatever is asked for.
-const MOST_RESULTS: u32 = 500;
 
 #[derive(Deserialize)]
 struct ReadArguments {
@@ -123,7 +121,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
         }
         "glob" => {
             let GlobArguments { pattern, path, exclude, max_results } = parse(arguments)?;
-            let max_results = bounded("max_results", max_results, options.search_results, MOST_RESULTS)?;
+            let max_results = bounded("max_results", max_results, options.search_results, options.search_results_max)?;
             Call::Glob(Glob { pattern: filled("pattern", pattern)?, path: folder(path.as_deref()), exclude, max_results })
         }
         "grep" => {
@@ -135,7 +133,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
                 context: bounded("context", context, 0, 50)?,
                 case_insensitive,
                 output: output_mode.unwrap_or(GrepOutput::Content),
-                max_results: bounded("max_results", max_results, options.search_results, MOST_RESULTS)?,
+                max_results: bounded("max_results", max_results, options.search_results, options.search_results_max)?,
                 timeout_ms: options.search_timeout.get() * 1000,
                 protected: false,
             })

@@ -29,8 +29,10 @@ pub struct Options {
     pub read_lines: u64,
     /// Most bytes that `read_file` returns.
     pub read_bytes: ByteSize,
-    /// Results of `grep` and `glob` when the model does not say; 500 are the most.
+    /// Results of `grep` and `glob` when the model does not say.
     pub search_results: u32,
+    /// The most results it may ask for.
+    pub search_results_max: u32,
     /// How long `grep` searches.
     pub search_timeout: Seconds,
     /// Entries that `list_directory` returns when the model does not say.
@@ -57,6 +59,7 @@ impl Default for Options {
             read_lines: 2000,
             read_bytes: ByteSize::kib(50),
             search_results: 250,
+            search_results_max: 500,
             search_timeout: Seconds::new(120),
             list_entries: 1000,
             result_percent: 15,

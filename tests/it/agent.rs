@@ -8,6 +8,7 @@ use std::time::Duration;
 use podbay::agent;
 use podbay::agent::Failure;
 use podbay::event::Answer;
+use podbay::event::ByteSize;
 use podbay::event::CallStatus;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
@@ -430,4 +431,23 @@ async fn long_output_is_kept_and_read_back_in_pages() {
     assert!(results[1].starts_with("10000\t10000\n10001\t10001\n") && results[1].contains("offset 10002"), "{}", results[1]);
     assert!(results[2].contains("nonsense") && results[3].contains("letters, digits"), "{results:?}");
     assert_eq!(desk.reached(), ["bash"], "artifacts are the host's");
+}
+
+#[tokio::test]
+async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
+    let guest = TestGuest::start().await;
+    std::fs::create_dir_all(guest.path("one/two")).expect("made");
+    std::fs::write(guest.path("one/two/deep.txt"), "").expect("written");
+    std::fs::write(guest.path("AGENTS.md"), "first\nsecond\nthird\n").expect("written");
+    let told = async |options: agent::Options| {
+        let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
+        context.expect("there is something to tell")
+    };
+    let all = told(agent::Options::default()).await;
+    assert!(all.contains("third") && all.contains("one/two/deep.txt") && !all.contains("(and more)"), "{all}");
+    let flat = told(agent::Options { show_depth: 1, instruction_lines: 2, ..agent::Options::default() }).await;
+    assert!(flat.contains("second") && !flat.contains("third"), "{flat}");
+    assert!(flat.contains("one/\n") && !flat.contains("one/two") && flat.contains("(and more)"), "{flat}");
+    let few = told(agent::Options { show_entries: 1, instruction_bytes: ByteSize::new(6), ..agent::Options::default() }).await;
+    assert!(!few.contains("second") && few.lines().filter(|line| line.starts_with("one")).count() <= 1, "{few}");
 }

@@ -49,7 +49,7 @@ fn a_box_that_keeps_ending_is_given_up() {
     }
     let result = started.wait().expect(5).json();
     assert_eq!((&result["status"], &result["error"]["kind"]), (&json!("failed"), &json!("sandbox")));
-    assert!(result["error"].to_string().contains("ended 2 times within ten minutes"), "{}", result["error"]);
+    assert!(result["error"].to_string().contains("ended 2 times within 10m"), "{}", result["error"]);
     assert!(!env.path("begun3").exists());
     env.assert_no_container();
 }
