@@ -82,7 +82,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Quickstart(args)) => run::quickstart(args).await,
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
-        Some(Command::Sh(args)) => sh::sh(args).await,
+        Some(Command::Sh(args)) => Box::pin(sh::sh(args)).await,
         Some(Command::Up(flags)) => Box::pin(environment::up(flags)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
         Some(Command::Status(args)) => environment::status(args).await,
