@@ -1,6 +1,7 @@
 use serde::Serialize;
 use thiserror::Error;
 
+use super::bundle;
 use crate::agent;
 use crate::config;
 use crate::engine;
@@ -26,6 +27,12 @@ pub enum Error {
     Engine(#[source] engine::Error),
     #[error("the sandbox could not be had")]
     Sandbox(#[source] sandbox::Error),
+    #[error("the bundle cannot be used")]
+    Bundle(
+        #[from]
+        #[source]
+        bundle::Error,
+    ),
     #[error("the model server could not be had")]
     Inference(#[source] inference::Error),
     #[error("the model could not be had")]
@@ -65,6 +72,7 @@ impl Error {
         match self {
             Self::Usage { .. } | Self::Config(_) | Self::Rule(_) | Self::Engine(engine::Error::Setting { .. }) => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
+            Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
             Self::Inference(error) if error.is_usage() => exit_code::USAGE,
             Self::Model(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(sandbox::Error::Cancelled) | Self::Engine(engine::Error::Cancelled { .. }) | Self::Interrupted => {
@@ -74,7 +82,7 @@ impl Error {
             Self::Model(llm::Error::Cancelled) | Self::Inference(inference::Error::Cancelled { .. }) => exit_code::INTERRUPTED,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
             Self::Late { .. } => exit_code::LIMIT,
-            Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
+            Self::Bundle(_) | Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
         }
     }
 
@@ -85,6 +93,7 @@ impl Error {
             Self::Session(_) | Self::LogLost { .. } => "session",
             Self::Engine(_) => "engine",
             Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
+            Self::Bundle(_) => "bundle",
             Self::Inference(_) => "inference",
             Self::Model(_) | Self::Agent(_) => "model",
             Self::Io { .. } => "io",
@@ -102,6 +111,7 @@ impl Error {
             Self::Session(error) => error.hint(),
             Self::Engine(error) => error.hint(),
             Self::Sandbox(error) => error.hint(),
+            Self::Bundle(error) => Some(error.hint().to_owned()),
             Self::Inference(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::Agent(failure) => failure.hint(),

@@ -4,6 +4,7 @@
 //! given, so every front end shares it. Start with [`run`], then [`Bench`], which holds what a session needs.
 
 mod bench;
+pub mod bundle;
 mod call;
 mod chat;
 pub mod doctor;

@@ -6,6 +6,7 @@ use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
 
+use super::bundle::BundleCommand;
 use super::completions::CompletionsArgs;
 use super::completions::ManArgs;
 use super::later::LaterFlags;
@@ -44,7 +45,7 @@ pub(super) enum Command {
     Status(StatusArgs),
     /// Show what the model server prints
     Logs(LogsArgs),
-    /// Build or list Podbay's own images
+    /// Build or list Podbay's own images, or take them elsewhere
     #[command(subcommand)]
     Images(ImagesCommand),
     /// List or show sessions
@@ -346,6 +347,9 @@ pub(super) enum ImagesCommand {
         #[command(flatten)]
         config: ConfigFlags,
     },
+    /// Take images and models to a machine without a network
+    #[command(subcommand)]
+    Bundle(BundleCommand),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }

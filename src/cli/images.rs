@@ -5,6 +5,7 @@ use super::args::ConfigFlags;
 use super::args::ImagesCommand;
 use super::args::OutputFormat;
 use super::delivery::Delivery;
+use super::front::Terminal;
 use super::later;
 use super::run::listen;
 use super::setup::Setup;
@@ -15,38 +16,51 @@ use crate::event::Kind;
 use crate::event::ProgressSink;
 
 pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
-    let config = match &command {
-        ImagesCommand::Build { config, .. } | ImagesCommand::List { config } => config,
-        ImagesCommand::Other(words) => return Err(later::below("images", &["build", "list"], words)),
-    };
+    match command {
+        ImagesCommand::Build { names, install, config } => build(&names, install, &config).await,
+        ImagesCommand::List { config } => list(&config).await,
+        ImagesCommand::Other(words) => Err(later::below("images", &["build", "list", "bundle"], &words)),
+        ImagesCommand::Bundle(command) => super::bundle::bundle(command).await,
+    }
+}
+
+async fn build(names: &[String], install: bool, config: &ConfigFlags) -> Result<u8, app::Error> {
     let setup = Setup::new(config, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let sink = terminal.sink();
-    let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let built = app::build_images(&setup.config, &setup.state, names, install, &progress(&terminal), interrupt.run()).await?;
+    terminal.finish();
     let mut out = Delivery::default();
-    match command {
-        ImagesCommand::Build { names, install, .. } => {
-            let built = app::build_images(&setup.config, &setup.state, &names, install, &progress, interrupt.run()).await?;
-            terminal.finish();
-            for (name, id) in built {
-                let _ = writeln!(out, "{name} {id}");
-            }
-        }
-        ImagesCommand::List { .. } => {
-            let listed = app::list_images(&setup.config, &setup.state, &progress, interrupt.run()).await?;
-            terminal.finish();
-            for image in listed {
-                let size = image.size_mib.map_or_else(String::new, |mib| format!("{mib} MiB"));
-                let _ = writeln!(out, "{:<24} {:<9} {size:>9}", image.name, image.state);
-            }
-        }
-        ImagesCommand::Other(_) => {}
+    for (name, id) in built {
+        let _ = writeln!(out, "{name} {id}");
     }
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))
+}
+
+async fn list(config: &ConfigFlags) -> Result<u8, app::Error> {
+    let setup = Setup::new(config, Vec::new())?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let listed = app::list_images(&setup.config, &setup.state, &progress(&terminal), interrupt.run()).await?;
+    terminal.finish();
+    let mut out = Delivery::default();
+    for image in listed {
+        let size = image.size_mib.map_or_else(String::new, |mib| format!("{mib} MiB"));
+        let _ = writeln!(out, "{:<24} {:<9} {size:>9}", image.name, image.state);
+    }
+    out.end()?;
+    Ok(signals.exit_code(exit_code::DONE))
+}
+
+/// Returns where slow steps report to.
+pub(super) fn progress(terminal: &Terminal) -> ProgressSink {
+    let sink = terminal.sink();
+    Arc::new(move |step| sink(Kind::Progress(step).into()))
 }
 
 pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {

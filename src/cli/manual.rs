@@ -179,6 +179,38 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "images bundle",
+        text: "A bundle is one file with images and models in it, and nothing else: no key, no setting, no session. It is made where there \
+               is a network and loaded where there is none.",
+        examples: &[("Here:", "podbay images bundle save podbay.tar"), ("There:", "podbay images bundle load podbay.tar")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "images bundle save",
+        text: "Builds, pulls or loads what is missing, and puts it into one file. Without --image these are the workspace and the model \
+               server, without --model the model that the settings name. Every part's size and SHA-256 stand in the file's first entry. \
+               While it is written it is called FILE.part.",
+        examples: &[
+            ("What every set-up needs:", "podbay images bundle save podbay.tar"),
+            ("With a better model:", "podbay images bundle save podbay.tar --model ~/models/coder.gguf"),
+            ("One tool chain and no model:", "podbay images bundle save python.tar --image podbay/python --no-model"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "images bundle load",
+        text: "Reads the whole file and compares it with what its first entry says; only then the engine gets the images, and the models \
+               get their names. What is cut short, damaged or not what `save` writes is refused, and nothing of it stays. An image or a \
+               model that is here under the same name with other contents is only replaced with --force.\n\n\
+               The hashes show damage, not who made the file: load bundles of people you trust.",
+        examples: &[
+            ("Load it:", "podbay images bundle load podbay.tar"),
+            ("See what is in it first:", "podbay images bundle load --check podbay.tar"),
+            ("Replace what an older one has brought:", "podbay images bundle load --force podbay.tar"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "sessions",
         text: "Each run and each chat keeps a log of its events on disk, readable by you alone.",
         examples: &[("What there is:", "podbay sessions list"), ("What happened last:", "podbay sessions show")],

@@ -4,6 +4,7 @@
 //! depend on. Nothing is decided here about boxes, models or permissions. Start with [`main`].
 
 mod args;
+mod bundle;
 mod call;
 mod chat;
 mod completions;

@@ -26,6 +26,7 @@ mod recipes;
 mod stream;
 mod sweep;
 mod tcp;
+mod transfer;
 mod volume;
 
 pub use connect::Engine;
@@ -54,5 +55,7 @@ pub use provision::Provision;
 pub use stream::Attached;
 pub use sweep::Leftover;
 pub use sweep::Swept;
+pub use transfer::SavedImages;
+pub use transfer::with_tag;
 pub use volume::Content;
 pub use volume::VolumeFile;

@@ -2,6 +2,7 @@
 
 mod archive;
 mod bad_days;
+mod bundle;
 mod call;
 mod closed;
 mod disk_full;

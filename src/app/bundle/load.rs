@@ -1,0 +1,359 @@
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use tempfile::NamedTempFile;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::Bundled;
+use super::Error;
+use super::archive::Archive;
+use super::archive::Problem;
+use super::file;
+use super::file::Meter;
+use super::file::Watched;
+use super::file::failed;
+use super::manifest::Image;
+use super::manifest::Manifest;
+use super::manifest::Model;
+use super::save::stopped;
+use crate::app;
+use crate::config::Config;
+use crate::engine::Engine;
+use crate::event::ProgressSink;
+use crate::inference;
+use crate::inference::Paths;
+use crate::session::State;
+
+/// Bytes of one piece on its way to the engine.
+const PIECE: usize = 256 << 10;
+
+/// What is to be loaded, and how.
+#[derive(Clone, Debug)]
+pub struct LoadBundle {
+    pub file: PathBuf,
+    /// Replaces images and models of the same names.
+    pub force: bool,
+    /// Only checks it.
+    pub check: bool,
+}
+
+/// A bundle of which every byte was read and compared.
+struct Verified {
+    archive: Archive,
+    begin: u64,
+    manifest: Manifest,
+    /// Models whose files are written, under names that nobody looks for.
+    models: Vec<(Model, NamedTempFile)>,
+}
+
+/// Loads a bundle: all of it, or nothing.
+///
+/// Every byte is compared with the manifest before the engine or the folder of models gets to see any of it. Then come the images, then
+/// the models get their names.
+pub async fn load_bundle(
+    config: &Config,
+    state: &State,
+    request: &LoadBundle,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Bundled, app::Error> {
+    let path = request.file.clone();
+    let (_, manifest, _) = file::open(&path)?;
+    let here = std::env::consts::ARCH;
+    if manifest.architecture != here {
+        return Err(Error::Architecture { path, found: shown(&manifest.architecture), here }.into());
+    }
+    let folder = Paths::new(state.root()).models();
+    check_known(&manifest, &path)?;
+    let mut notes = Vec::new();
+    if manifest.podbay != env!("CARGO_PKG_VERSION") {
+        let text = format!(
+            "podbay {} made this bundle; `podbay images list` says which images this version would build anew",
+            shown(&manifest.podbay)
+        );
+        notes.push(text);
+    }
+    // What is here is asked before gigabytes are read.
+    let engine = if request.check { None } else { Some(Engine::connect(&config.engine, cancel).await.map_err(app::Error::Engine)?) };
+    let mut wanted = Vec::new();
+    if let Some(engine) = &engine {
+        wanted = missing(engine, &manifest, request.force, cancel).await?;
+        check_room(engine, &manifest, &folder)?;
+    }
+    let work = {
+        let (request, folder, progress, cancel) = (request.clone(), folder.clone(), progress.clone(), cancel.clone());
+        move || verify(&request, &manifest, &folder, &progress, &cancel)
+    };
+    let verified = tokio::task::spawn_blocking(work).await.expect("reading a file does not panic")?;
+    let mut bundled = Bundled { size: fs::metadata(&path).map_err(failed("look at", &path))?.len(), notes, ..Bundled::default() };
+    bundled.images = verified.manifest.images.iter().map(|image| (image.name.clone(), id(image))).collect();
+    bundled.models = verified.manifest.models.iter().map(|model| (model.name.clone(), folder.join(&model.file))).collect();
+    let Some(engine) = engine else { return Ok(bundled) };
+    if !wanted.is_empty() {
+        load_images(&engine, &path, &verified, progress, cancel).await?;
+        confirm(&engine, &wanted, cancel).await?;
+    }
+    for (model, temporary) in verified.models {
+        let to = folder.join(&model.file);
+        temporary.persist(&to).map_err(|error| failed("write", &to)(error.error))?;
+    }
+    Ok(bundled)
+}
+
+fn id(image: &Image) -> String {
+    format!("sha256:{}", image.config)
+}
+
+fn shown(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(40).collect()
+}
+
+/// Compares the models with what Podbay knows of those that have a name.
+fn check_known(manifest: &Manifest, path: &Path) -> Result<(), Error> {
+    for model in &manifest.models {
+        let known = inference::catalogue().iter().find(|entry| entry.file.eq_ignore_ascii_case(&model.file));
+        if known.is_some_and(|known| known.size != model.size || known.sha256 != model.sha256) {
+            let problem = format!("`{}` is not the model that Podbay knows by that name: its hash is another", model.file);
+            return Err(Error::Refused { path: path.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// Returns the images that are not here; a name that means another image is not taken from it unasked.
+async fn missing(engine: &Engine, manifest: &Manifest, force: bool, cancel: &CancellationToken) -> Result<Vec<Image>, app::Error> {
+    let (mut missing, mut taken) = (Vec::new(), Vec::new());
+    for image in &manifest.images {
+        match engine.image(&image.name, cancel).await.map_err(app::Error::Engine)? {
+            Some(facts) if facts.id == id(image) => continue,
+            Some(_) if !force => taken.push(image.name.clone()),
+            _ => {}
+        }
+        missing.push(image.clone());
+    }
+    if taken.is_empty() { Ok(missing) } else { Err(Error::Taken { what: taken }.into()) }
+}
+
+/// Checks the disks: the engine unpacks the archive beside what it makes of it.
+fn check_room(engine: &Engine, manifest: &Manifest, folder: &Path) -> Result<(), Error> {
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
+    file::check_space(folder, manifest.models.iter().map(|model| model.size).sum())?;
+    let facts = engine.facts();
+    // Its folder is only ours to look at where it is on this machine.
+    if facts.local && !facts.desktop && facts.root.is_dir() {
+        file::check_space(&facts.root, manifest.archive.size.saturating_mul(2))?;
+    }
+    Ok(())
+}
+
+/// Reads the whole file once and compares all of it; models are written on the way.
+fn verify(
+    request: &LoadBundle,
+    expected: &Manifest,
+    folder: &Path,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Verified, app::Error> {
+    let path = &request.file;
+    let (mut file, manifest, begin) = file::open(path)?;
+    let changed = || Error::Damaged { path: path.clone(), problem: "it was changed while it was read".to_owned() };
+    if manifest != *expected {
+        return Err(changed().into());
+    }
+    let read = |source| stopped(failed("read", path)(source).into(), cancel);
+    let wrong =
+        |name: &str| Error::Damaged { path: path.clone(), problem: format!("`{name}` does not have the hash that the manifest gives") };
+    let mut at = begin;
+    let mut models = Vec::new();
+    let mut archive = None;
+    for (index, (name, size, sha256)) in manifest.entries().into_iter().enumerate() {
+        file::go_to(&mut file, at, &name, size, path)?;
+        let meter = Meter::new(format!("checking {name}"), Some(size), progress);
+        let mut reader = Watched::new(io::BufReader::with_capacity(1 << 20, &mut file).take(size), meter, cancel);
+        if index == 0 {
+            let found = Archive::inspect(&mut reader);
+            // Where the hash is wrong, whatever else is wrong comes from there.
+            let rest = io::copy(&mut reader, &mut io::sink()).map_err(read);
+            if cancel.is_cancelled() {
+                return Err(app::Error::Interrupted);
+            }
+            rest?;
+            if reader.end() != (size, sha256.to_owned()) {
+                return Err(wrong(&name).into());
+            }
+            archive = Some(found);
+        } else {
+            let model = &manifest.models[index - 1];
+            let target = keep(request, model, folder, cancel)?;
+            let mut target = match target {
+                Some(to) => Target::File(to),
+                None => Target::Nowhere,
+            };
+            io::copy(&mut reader, &mut target).map_err(|source| stopped(failed("write", folder)(source).into(), cancel))?;
+            if reader.end() != (size, sha256.to_owned()) {
+                return Err(wrong(&name).into());
+            }
+            if let Target::File(to) = target {
+                to.as_file().sync_all().map_err(failed("write", folder))?;
+                models.push((model.clone(), to));
+            }
+        }
+        at += file::span(size);
+    }
+    let archive = match archive.transpose() {
+        Ok(Some(archive)) => archive.images().map(|images| (archive, images)),
+        Ok(None) => return Err(changed().into()),
+        Err(problem) => Err(problem),
+    };
+    let (archive, images) = archive.map_err(|problem| match problem {
+        // The disk gave every byte, and they are those that were meant: it is the archive that is no archive.
+        Problem::Read(source) => Error::Refused { path: path.clone(), problem: format!("its archive of images cannot be read: {source}") },
+        Problem::Odd(problem) => Error::Refused { path: path.clone(), problem },
+    })?;
+    let mut listed = manifest.images.clone();
+    listed.sort();
+    if images != listed {
+        let names: Vec<String> = images.iter().map(|image| shown(&image.name)).collect();
+        let problem = format!("its archive has other images than its manifest says: {}", names.join(", "));
+        return Err(Error::Refused { path: path.clone(), problem }.into());
+    }
+    Ok(Verified { archive, begin, manifest, models })
+}
+
+/// Returns where a model's bytes go; `None` where they are here already, or nothing is to be kept.
+fn keep(request: &LoadBundle, model: &Model, folder: &Path, cancel: &CancellationToken) -> Result<Option<NamedTempFile>, app::Error> {
+    if request.check {
+        return Ok(None);
+    }
+    let to = folder.join(&model.file);
+    if let Ok(there) = fs::symlink_metadata(&to) {
+        if there.is_file() && there.len() == model.size && hash(&to, cancel)? == model.sha256 {
+            return Ok(None);
+        }
+        if !request.force {
+            return Err(Error::Taken { what: vec![to.display().to_string()] }.into());
+        }
+    }
+    let made = tempfile::Builder::new().prefix(".bundle-").permissions(fs::Permissions::from_mode(0o644)).tempfile_in(folder);
+    Ok(Some(made.map_err(failed("write", folder))?))
+}
+
+fn hash(path: &Path, cancel: &CancellationToken) -> Result<String, app::Error> {
+    let file = File::open(path).map_err(failed("open", path))?;
+    let silent: ProgressSink = std::sync::Arc::new(|_| {});
+    let mut reader = Watched::new(file, Meter::new("", None, &silent), cancel);
+    io::copy(&mut reader, &mut io::sink()).map_err(|source| stopped(failed("read", path)(source).into(), cancel))?;
+    Ok(reader.end().1)
+}
+
+/// Where a model's bytes go.
+enum Target {
+    File(NamedTempFile),
+    Nowhere,
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::File(file) => file.write(bytes),
+            Self::Nowhere => Ok(bytes.len()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(),
+            Self::Nowhere => Ok(()),
+        }
+    }
+}
+
+/// Sends the archive to the engine, written anew. The file is compared once more on the way: should somebody have changed it since, the
+/// archive breaks off before its end, and the engine takes nothing of it.
+async fn load_images(
+    engine: &Engine,
+    path: &Path,
+    verified: &Verified,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(), app::Error> {
+    let (send, mut receive) = mpsc::channel::<io::Result<Bytes>>(4);
+    let part = verified.manifest.archive.clone();
+    let mut file = File::open(path).map_err(failed("open", path))?;
+    file::go_to(&mut file, verified.begin, super::manifest::IMAGES, part.size, path)?;
+    let meter = Meter::new("loading the images", Some(part.size), progress);
+    let mut reader = Watched::new(io::BufReader::with_capacity(1 << 20, file).take(part.size), meter, cancel);
+    let archive = verified.archive.clone();
+    let feeding = tokio::task::spawn_blocking(move || {
+        let mut pieces = Pieces { send: send.clone(), piece: Vec::with_capacity(PIECE) };
+        let outcome = archive.rewrite(&mut reader, &mut pieces).and_then(|()| {
+            let changed = || io::Error::other("the bundle was changed while it was read");
+            if reader.end() == (part.size, part.sha256) { Ok(()) } else { Err(changed()) }
+        });
+        // The last piece has the end of the archive in it, so it goes only when all was right.
+        let outcome = outcome.and_then(|()| pieces.send_piece());
+        if let Err(error) = outcome {
+            // An engine that has gone away says so itself.
+            let _ = send.blocking_send(Err(error));
+        }
+    });
+    let stream = futures::stream::poll_fn(move |context| receive.poll_recv(context));
+    let loaded = engine.load_images(stream, None, cancel).await;
+    if let Err(error) = feeding.await {
+        tracing::warn!(%error, "reading the bundle ended early");
+    }
+    loaded.map_err(app::Error::Engine)
+}
+
+/// What is written goes to the engine in pieces; the last one waits for [`Pieces::send_piece`].
+struct Pieces {
+    send: mpsc::Sender<io::Result<Bytes>>,
+    piece: Vec<u8>,
+}
+
+impl Pieces {
+    fn send_piece(&mut self) -> io::Result<()> {
+        let piece = std::mem::replace(&mut self.piece, Vec::with_capacity(PIECE));
+        self.send.blocking_send(Ok(piece.into())).map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.piece.len() >= PIECE {
+            self.send_piece()?;
+        }
+        let n = bytes.len().min(PIECE - self.piece.len());
+        self.piece.extend_from_slice(&bytes[..n]);
+        Ok(n)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Checks that the names mean now what the manifest says.
+async fn confirm(engine: &Engine, wanted: &[Image], cancel: &CancellationToken) -> Result<(), app::Error> {
+    for image in wanted {
+        let found = engine.image(&image.name, cancel).await.map_err(app::Error::Engine)?;
+        // Engines that keep images in containerd count ids otherwise; there only the name can be looked for.
+        let counts_alike = !engine.facts().storage.contains("overlayfs");
+        let problem = match found {
+            None => format!("`{}` is not there", image.name),
+            Some(facts) if counts_alike && facts.id != id(image) => format!("`{}` is {}", image.name, facts.id),
+            Some(_) => continue,
+        };
+        return Err(Error::NotLoaded { problem }.into());
+    }
+    Ok(())
+}
