@@ -4,8 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::path::PathBuf;
 
+use clap::Arg;
 use clap::Args;
 use clap::Command;
+use clap::builder::Resettable;
+use clap::builder::Str;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
@@ -101,7 +104,7 @@ fn roff(text: &str) -> String {
 /// Returns the command line without what is hidden: no shell should offer what `--help` does not.
 fn visible(command: &Command) -> Command {
     let mut shown = Command::new(command.get_name().to_owned())
-        .args(command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned())
+        .args(command.get_arguments().filter(|argument| !argument.is_hide_set()).map(alone))
         .subcommands(command.get_subcommands().filter(|below| !below.is_hide_set()).map(visible));
     if let Some(about) = command.get_about() {
         shown = shown.about(about.clone());
@@ -111,6 +114,30 @@ fn visible(command: &Command) -> Command {
     }
     if let Some(version) = command.get_version() {
         shown = shown.version(version.to_owned());
+    }
+    shown
+}
+
+/// Returns what is shown of a flag, without its rules: those may name others that are hidden.
+fn alone(argument: &Arg) -> Arg {
+    let mut shown = Arg::new(argument.get_id().clone())
+        .action(argument.get_action().clone())
+        .value_parser(argument.get_value_parser().clone())
+        .value_hint(argument.get_value_hint())
+        .required(argument.is_required_set())
+        .last(argument.is_last_set())
+        .index(argument.get_index())
+        .short(argument.get_short())
+        .long(Resettable::from(argument.get_long().map(|name| Str::from(name.to_owned()))))
+        .help(Resettable::from(argument.get_help().cloned()))
+        .long_help(Resettable::from(argument.get_long_help().cloned()))
+        .help_heading(Resettable::from(argument.get_help_heading().map(|name| Str::from(name.to_owned()))))
+        .default_values(argument.get_default_values().iter().cloned());
+    if let Some(names) = argument.get_value_names() {
+        shown = shown.value_names(names.iter().cloned());
+    }
+    if let Some(n) = argument.get_num_args() {
+        shown = shown.num_args(n);
     }
     shown
 }
