@@ -49,3 +49,7 @@ audit:
 # Does what CI does
 ci:
     bash .ci/run
+
+# Makes what is handed to others, in dist/: builds twice and compares
+dist:
+    bash scripts/dist.sh

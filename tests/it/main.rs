@@ -4,6 +4,7 @@ mod agent;
 mod bad_input;
 mod completions;
 mod config;
+mod dist;
 mod docker;
 mod docs;
 mod doctor;
