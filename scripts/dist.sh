@@ -75,7 +75,7 @@ bill() {
     if [ "$("$tools/bin/cargo-cyclonedx" cyclonedx --version 2>/dev/null | tr -dc '0-9.')" != "$cyclonedx_version" ]; then
         cargo install --locked --quiet --debug --root "$tools" "cargo-cyclonedx@$cyclonedx_version"
     fi
-    "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$tuple" --override-filename podbay.cdx >&2
+    "$tools/bin/cargo-cyclonedx" cyclonedx --format json --target "$tuple" --spec-version 1.5 --override-filename podbay.cdx >&2
     # It names crates by their path on this machine, and itself by a random number.
     sed -e "s|$PWD|.|g" -e '/"serialNumber"/d' podbay.cdx.json >"$to"
     rm -f podbay.cdx.json

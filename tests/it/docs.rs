@@ -85,7 +85,7 @@ fn every_example_of_the_protocol_page_reads_back() {
 #[test]
 fn links_between_pages_lead_somewhere() {
     let mut pages = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    for folder in ["docs", "docs/decisions"] {
+    for folder in ["docs", "docs/decisions", "docs/guides"] {
         let entries = fs::read_dir(root().join(folder)).expect("a folder");
         pages.extend(entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "md")));
     }
