@@ -75,7 +75,9 @@ mod tests {
     /// Calls `look` with every command that a person sees, and its words.
     fn each(command: &Command, path: &str, look: &mut impl FnMut(&str, &Command)) {
         look(path, command);
-        for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        // Of what is hidden, only that is looked at which has a page all the same.
+        let is_shown = |below: &&Command| below.get_name() != "help" && (!below.is_hide_set() || page(below.get_name()).is_some());
+        for below in command.get_subcommands().filter(is_shown) {
             let name = below.get_name();
             each(below, &if path.is_empty() { name.to_owned() } else { format!("{path} {name}") }, look);
         }
