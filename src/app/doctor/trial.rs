@@ -18,9 +18,11 @@ use crate::app::Error;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::Provision;
+use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::event::ToolMode;
+use crate::event::Unit;
 use crate::inference;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
@@ -68,17 +70,27 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
         }
     };
     let mut checks = vec![Check::ok(GROUP, "connectivity", format!("{} ({})", serves(&probed), took(begun)))];
+    let step = |what: &str, finished: bool| {
+        let task = "trying the model".to_owned();
+        (source.progress)(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: what.to_owned(), finished });
+    };
+    step("a chat", false);
     let asked = chat(&client, cancel).await;
     let goes_on = asked.remedy.is_none();
     checks.push(asked);
     if !goes_on {
+        step("", true);
         // The rest would only fail the same way.
         return checks;
     }
+    step("a stream", false);
     checks.push(stream(&client, cancel).await);
     let mode = probed.tools;
+    step("native tools", false);
     checks.push(call(&client, ToolMode::Native, mode, cancel).await);
+    step("constrained tools", false);
     checks.push(call(&client, ToolMode::Constrained, mode, cancel).await);
+    step("", true);
     checks.push(Check::ok(GROUP, "mode of a run", format!("{}: {}", mode_word(mode), probed.reason)));
     checks
 }
@@ -162,8 +174,7 @@ async fn chat(client: &Client, cancel: &CancellationToken) -> Check {
         }
         Ok(answer) => {
             let text = if answer.reply.text.trim().is_empty() { &answer.reply.thinking } else { &answer.reply.text };
-            let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(60).collect();
-            Check::ok(GROUP, "chat", format!("it said \"{words}\" ({})", seconds(answer.took)))
+            Check::ok(GROUP, "chat", format!("it said \"{}\" ({})", short(text), seconds(answer.took)))
         }
     }
 }
@@ -210,9 +221,9 @@ fn judge_call(way: ToolMode, mode: ToolMode, outcome: &Result<Answer, llm::Error
     let problem = match outcome {
         Ok(answer) => match answer.reply.calls.first() {
             Some(call) if call.name == TOOL && serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok() => {
-                return Check::ok(GROUP, name, format!("it called {} {} ({})", call.name, call.arguments, seconds(answer.took)));
+                return Check::ok(GROUP, name, format!("it called {} {} ({})", call.name, short(&call.arguments), seconds(answer.took)));
             }
-            Some(call) => format!("it called {} with {}, which is not what it was told of", call.name, call.arguments),
+            Some(call) => format!("it called {} with {}, which is not what it was told of", short(&call.name), short(&call.arguments)),
             None => format!("it answered without a call ({})", seconds(answer.took)),
         },
         Err(error) => chain(error),
@@ -225,6 +236,15 @@ fn judge_call(way: ToolMode, mode: ToolMode, outcome: &Result<Answer, llm::Error
     match outcome {
         Ok(_) => Check::warn(GROUP, name, problem, remedy),
         Err(_) => Check::fail(GROUP, name, problem, remedy),
+    }
+}
+
+/// Returns the first words of a model's text, on one line.
+fn short(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
     }
 }
 
