@@ -70,8 +70,7 @@ const NETWORK: &str =
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
-const COMMANDS: [(&str, &str, &str); 11] = [
-    ("init", "set up a project", "nothing has to be set up: podbay run \"…\" works in any folder"),
+const COMMANDS: [(&str, &str, &str); 10] = [
     ("config", "show and change settings", "write them into ~/.config/podbay/config.toml; docs/configuration.md lists them all"),
     ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
     ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
@@ -85,13 +84,12 @@ const COMMANDS: [(&str, &str, &str); 11] = [
 ];
 
 /// The same below commands that exist.
-const BELOW: [(&str, &str); 6] = [
+const BELOW: [(&str, &str); 5] = [
     ("sessions", "resume"),
     ("sessions", "fork"),
     ("sessions", "export"),
     ("sessions", "rm"),
     ("sessions", "rewind"),
-    ("images", "bundle"),
 ];
 
 fn not_yet(what: &str, instead: &str) -> app::Error {

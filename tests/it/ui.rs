@@ -323,11 +323,16 @@ impl Person {
         ui::ask(question, &self.keyboard, &mut self.screen.clone(), Paint::NONE, &self.cancel).await
     }
 
-    /// Types each piece when so many milliseconds have passed since the question.
+    /// Types each piece when so many milliseconds have passed since the question was on the screen.
     async fn answers(&mut self, question: &Question, keys: &[(u64, &'static str)]) -> Option<Answer> {
         let mut hands = self.hands.try_clone().expect("clones");
         let keys = keys.to_vec();
+        let screen = self.screen.clone();
         let typist = std::thread::spawn(move || {
+            // A loaded machine takes its time to draw a huge one.
+            while !screen.text().contains("Allow it?") {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             let mut now = 0;
             for (at, keys) in keys {
                 std::thread::sleep(Duration::from_millis(at - now));

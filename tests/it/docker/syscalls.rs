@@ -133,8 +133,12 @@ fn calls() -> String {
     let mut all: Vec<Value> = Vec::new();
     let mut add =
         |name: &str, numbers: &[i64]| all.push([vec![json!(name)], numbers.iter().map(|&number| json!(number)).collect()].concat().into());
-    refused().iter().for_each(|(name, numbers)| add(name, numbers));
-    allowed().iter().for_each(|(name, numbers, _)| add(name, numbers));
+    for (name, numbers) in refused() {
+        add(name, &numbers);
+    }
+    for (name, numbers, _) in allowed() {
+        add(name, &numbers);
+    }
     add("openat2", &[libc::SYS_openat2, MINUS_ONE, 0, 0, 0]);
     add("clone3", &[libc::SYS_clone3, 0, 0]);
     add("landlock", &[libc::SYS_landlock_create_ruleset, 0, 0, 1]);
