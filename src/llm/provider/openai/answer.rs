@@ -1,108 +1,20 @@
-//! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
-
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::event::ToolMode;
 use crate::event::Usage;
 use crate::llm::error::Error;
-use crate::llm::format::constrained;
-use crate::llm::options::Options;
-use crate::llm::probe::Server;
-use crate::llm::prompt::Prompt;
 use crate::llm::provider::assemble::Assembler;
-use crate::llm::provider::assemble::Reading;
 use crate::llm::provider::calls::Piece;
 use crate::llm::provider::failure::Failure;
 use crate::llm::sse::Event;
 use crate::llm::stream::Finish;
-use crate::llm::stream::Request;
 use crate::llm::stream::Timings;
 use crate::llm::stream::Update;
 
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
-/// What an answer gets of the window where nobody says, and at most.
-const MAX_AUTO_OUTPUT: u64 = 16_384;
-
-/// What is known of the server when a request is written.
-#[derive(Clone, Debug)]
-pub(in crate::llm) struct Manner {
-    pub(in crate::llm) server: Server,
-    pub(in crate::llm) model: Option<String>,
-    pub(in crate::llm) context: Option<u64>,
-}
-
-/// Returns how the answer to a request is to be read.
-pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
-    match prompt.mode() {
-        _ if request.schema.is_some() => Reading::Schema,
-        ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
-        ToolMode::Constrained | ToolMode::Text => Reading::Json { with_calls: !request.no_tools },
-    }
-}
-
-/// Returns the body of a request: the conversation's own bytes first, everything that may change behind them.
-pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<u8> {
-    let mut body = prompt.head();
-    body.push(']');
-    let mut put = |key: &str, value: &str| {
-        for part in [",\"", key, "\":", value] {
-            body.push_str(part);
-        }
-    };
-    if let Some(model) = &manner.model {
-        put("model", &Value::from(model.as_str()).to_string());
-    }
-    put("stream", if stream { "true" } else { "false" });
-    if stream {
-        put("stream_options", "{\"include_usage\":true}");
-    }
-    if let Some(limit) = max_tokens(request, options, manner) {
-        put("max_tokens", &limit.to_string());
-    }
-    for (key, value) in [("temperature", request.temperature.or(options.temperature)), ("top_p", options.top_p)] {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            put(key, &json!(value).to_string());
-        }
-    }
-    let native_tools = prompt.mode() == ToolMode::Native && !prompt.tools().is_empty();
-    if let Some(schema) = &request.schema {
-        put("response_format", &constrained::wrap("reply", schema));
-    } else if prompt.mode() == ToolMode::Constrained {
-        put("response_format", &constrained::response_format(if request.no_tools { &[] } else { prompt.tools() }));
-    }
-    if native_tools && (request.no_tools || request.schema.is_some()) {
-        put("tool_choice", "\"none\"");
-    }
-    if manner.server == Server::LlamaCpp {
-        if let Some(top_k) = options.top_k {
-            put("top_k", &top_k.to_string());
-        }
-        if let Some(min_p) = options.min_p.filter(|value| value.is_finite()) {
-            put("min_p", &json!(min_p).to_string());
-        }
-        put("cache_prompt", "true");
-        if stream {
-            put("return_progress", "true");
-        }
-        if let Some(slot) = request.slot {
-            put("id_slot", &slot.to_string());
-        }
-    }
-    body.push('}');
-    body.into_bytes()
-}
-
-fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
-    match (request.max_tokens, options.max_output_tokens) {
-        (Some(limit), _) => Some(limit),
-        (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
-        (None, None) => manner.context.map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
-    }
-}
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
@@ -357,76 +269,8 @@ fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) 
 mod tests {
     use super::*;
     use crate::event::ToolCall;
-    use crate::llm::message::Message;
-    use crate::llm::message::ToolSpec;
+    use crate::llm::provider::assemble::Reading;
     use crate::llm::stream::Reply;
-
-    fn tools() -> Vec<ToolSpec> {
-        vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
-    }
-
-    fn llama() -> Manner {
-        Manner { server: Server::LlamaCpp, model: Some("m\"".into()), context: Some(8192) }
-    }
-
-    #[track_caller]
-    fn written(mode: ToolMode, request: &Request, options: &Options, manner: &Manner) -> Value {
-        let mut prompt = Prompt::new("", &tools(), mode);
-        prompt.push(&Message::user("Hi"));
-        let body = body(&prompt, request, options, manner, true);
-        assert!(body.starts_with(prompt.head().as_bytes()));
-        let mut value: Value = serde_json::from_slice(&body).expect("a body is JSON");
-        let object = value.as_object_mut().expect("an object");
-        object.remove("messages");
-        object.remove("tools");
-        value
-    }
-
-    #[test]
-    fn llama_server_is_asked_for_its_extras_and_others_are_not() {
-        let options = Options { temperature: Some(0.5), top_k: Some(40), min_p: Some(0.25), ..Options::default() };
-        assert_eq!(
-            written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
-            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "cache_prompt": true, "return_progress": true, "id_slot": 0})
-        );
-        let other = Manner { server: Server::Other, model: None, context: None };
-        let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
-        assert_eq!(
-            written(ToolMode::Native, &request, &options, &other),
-            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "tool_choice": "none"})
-        );
-    }
-
-    #[test]
-    fn the_schema_is_asked_for_in_constrained_mode_only() {
-        let format = |mode, request: &Request| {
-            written(mode, request, &Options::default(), &llama())["response_format"]["json_schema"]["schema"].clone()
-        };
-        assert_eq!(format(ToolMode::Native, &Request::default()), Value::Null);
-        assert_eq!(format(ToolMode::Text, &Request::default()), Value::Null);
-        assert_eq!(format(ToolMode::Constrained, &Request::default())["anyOf"].as_array().map(Vec::len), Some(2));
-        assert_eq!(format(ToolMode::Constrained, &Request { no_tools: true, ..Request::default() })["required"], json!(["answer"]));
-        assert_eq!(
-            format(ToolMode::Native, &Request { schema: Some(json!({"type": "null"})), ..Request::default() }),
-            json!({"type": "null"})
-        );
-    }
-
-    #[test]
-    fn output_is_limited_by_what_was_asked_or_a_quarter_of_the_window() {
-        let limit = |asked, option, context| {
-            let options = Options { max_output_tokens: option, ..Options::default() };
-            max_tokens(&Request { max_tokens: asked, ..Request::default() }, &options, &Manner { context, ..llama() })
-        };
-        assert_eq!(
-            [limit(Some(7), Some(9), None), limit(None, Some(9), None), limit(None, Some(-1), Some(8192))],
-            [Some(7), Some(9), None]
-        );
-        assert_eq!(
-            [limit(None, None, Some(8192)), limit(None, None, Some(1 << 20)), limit(None, None, None)],
-            [Some(2048), Some(16_384), None]
-        );
-    }
 
     fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
         let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading), Vec::new());

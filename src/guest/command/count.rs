@@ -1,0 +1,50 @@
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::atomic::Ordering;
+
+use crate::guest::cgroup::Counters;
+use crate::guest::session::Session;
+use crate::wire::Limit;
+
+/// The counters of the box before a command, and whether it runs alone.
+pub(super) struct Count<'session> {
+    session: &'session Session,
+    before: Counters,
+    /// The number of this command; `None` where others were running.
+    alone_as: Option<usize>,
+}
+
+impl<'session> Count<'session> {
+    pub(super) fn begin(session: &'session Session) -> Self {
+        let n_running = session.n_running.fetch_add(1, Ordering::Relaxed);
+        let number = session.n_started.fetch_add(1, Ordering::Relaxed) + 1;
+        let alone_as = (n_running == 0 && session.n_background() == 0).then_some(number);
+        Self { session, before: session.cgroup.counters(), alone_as }
+    }
+
+    /// Returns whether the box has refused a process since the command began.
+    pub(super) fn refused_forks(&self) -> bool {
+        self.session.cgroup.counters().refused_forks > self.before.refused_forks
+    }
+
+    /// Returns the limit of the box that this command ran into.
+    ///
+    /// The counters are the whole box's. A command that died of KILL is taken for the one that was meant; otherwise it must have been
+    /// the only one.
+    pub(super) fn limit(&self, status: ExitStatus) -> Option<Limit> {
+        let after = self.session.cgroup.counters();
+        let alone = self.alone_as == Some(self.session.n_started.load(Ordering::Relaxed));
+        let killed = status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL);
+        if after.oom_kills > self.before.oom_kills && (killed || alone) {
+            return Some(Limit::Memory { bytes: self.session.cgroup.memory_bytes().unwrap_or(0) });
+        }
+        let refused = after.refused_forks > self.before.refused_forks && (alone || !status.success());
+        refused.then(|| Limit::Processes { count: self.session.cgroup.n_processes().unwrap_or(0) })
+    }
+}
+
+impl Drop for Count<'_> {
+    fn drop(&mut self) {
+        self.session.n_running.fetch_sub(1, Ordering::Relaxed);
+    }
+}

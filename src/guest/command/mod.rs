@@ -1,0 +1,327 @@
+//! One running command: its output under credit, its input, its limits, and its end.
+
+mod count;
+mod input;
+mod output;
+mod start;
+
+use std::collections::VecDeque;
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use tokio::time::Instant;
+
+use self::count::Count;
+use self::input::Feed;
+pub(super) use self::input::Input;
+use self::input::Piece;
+use self::input::sink;
+use self::start::Started;
+use self::start::lost_supervisor;
+use self::start::not_started;
+pub(super) use self::start::start;
+use crate::guest::child::Stdio;
+use crate::guest::host::Line;
+use crate::guest::host::Word;
+use crate::guest::order::Order;
+use crate::guest::order::Report;
+use crate::guest::order::Stop;
+use crate::guest::pty;
+use crate::guest::ring::Ring;
+use crate::guest::session::Session;
+use crate::guest::stdio::Pipe;
+use crate::guest::unix::kill;
+use crate::wire::CommandEnded;
+use crate::wire::End;
+use crate::wire::Fault;
+use crate::wire::Limit;
+use crate::wire::message::CHUNK;
+use crate::wire::message::Stream;
+
+/// How long after KILL something may still be there before the box ends.
+const KILLED: Duration = Duration::from_secs(2);
+
+/// How long a cancelled call waits for a host that takes none of what is left.
+const UNWANTED: Duration = Duration::from_secs(1);
+
+/// Most bytes of a tail, whatever is asked for.
+const MAX_TAIL: u64 = 4 * 1024 * 1024;
+
+/// What to run, and how.
+pub(super) struct Plan {
+    pub(super) order: Order,
+    pub(super) stdio: Stdio,
+    /// What it prints, each with the stream it goes out on.
+    pub(super) sources: Vec<(Pipe, Stream)>,
+    pub(super) input: Input,
+    pub(super) timeout: Option<Duration>,
+    pub(super) grace: Duration,
+    pub(super) stream_bytes: u64,
+    pub(super) tail_bytes: u64,
+}
+
+/// Runs a command to its end. The directory in the answer is for the caller to fill in.
+pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Result<CommandEnded, Fault> {
+    let began = Instant::now();
+    let Plan { order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
+    let count = Count::begin(session);
+    let mut started = start(session, &order, stdio).await?;
+    let note = started.note.take();
+    let mut run = Run {
+        session,
+        count,
+        timeout,
+        order: &order,
+        line,
+        started,
+        sources: sources.into_iter().map(Source::from).collect(),
+        input: Feed { input, pending: VecDeque::new(), at: 0, ended: false },
+        stopping: Stopping::No { timeout_at: timeout.map(|timeout| began + timeout) },
+        why: None,
+        grace,
+        ended: None,
+        to_stream: stream_bytes,
+        tail: Ring::new(tail_bytes.min(MAX_TAIL) as usize),
+        output_bytes: 0,
+        buffer: vec![0; CHUNK],
+    };
+    let (status, n_survivors) = run.until_end().await?;
+    let end = match (run.why, status.code(), status.signal()) {
+        (Some(Why::Cancelled), ..) => End::Cancelled,
+        (_, Some(code), _) => End::Exited { code },
+        (_, None, signal) => End::Signaled { signal: signal.unwrap_or(libc::SIGKILL) },
+    };
+    let limit = match run.why {
+        Some(Why::Cancelled) => None,
+        Some(Why::Timeout) => Some(Limit::Time { ms: timeout.unwrap_or_default().as_millis() as u64 }),
+        None => run.count.limit(status),
+    };
+    Ok(CommandEnded {
+        end,
+        limit,
+        working_directory: None,
+        output_bytes: run.output_bytes,
+        omitted_bytes: run.tail.n_dropped(),
+        n_survivors,
+        duration_ms: began.elapsed().as_millis() as u64,
+        note,
+    })
+}
+
+struct Source {
+    pipe: Pipe,
+    stream: Stream,
+    is_open: bool,
+}
+
+impl From<(Pipe, Stream)> for Source {
+    fn from((pipe, stream): (Pipe, Stream)) -> Self {
+        Self { pipe, stream, is_open: true }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Why {
+    Cancelled,
+    Timeout,
+}
+
+#[derive(Clone, Copy)]
+enum Stopping {
+    No { timeout_at: Option<Instant> },
+    Asked { kill_at: Instant },
+    Killed { gone_at: Instant },
+}
+
+enum Next {
+    Word(Word),
+    Readable(usize),
+    Writable,
+    Report(Option<Report>),
+    Time,
+}
+
+struct Run<'call> {
+    session: &'call Session,
+    count: Count<'call>,
+    timeout: Option<Duration>,
+    order: &'call Order,
+    line: &'call mut Line,
+    started: Started,
+    sources: Vec<Source>,
+    input: Feed,
+    stopping: Stopping,
+    why: Option<Why>,
+    grace: Duration,
+    ended: Option<Over>,
+    /// How much more is sent as it comes.
+    to_stream: u64,
+    tail: Ring,
+    output_bytes: u64,
+    buffer: Vec<u8>,
+}
+
+/// All processes have ended; what they wrote may still be on its way.
+struct Over {
+    status: ExitStatus,
+    n_survivors: u32,
+    /// When a cancelled call stops to wait for credit.
+    until: Option<Instant>,
+    n_read: u64,
+}
+
+impl Run<'_> {
+    async fn until_end(&mut self) -> Result<(ExitStatus, u32), Fault> {
+        loop {
+            if let Some(over) = &self.ended
+                && self.sources.iter().all(|source| !source.is_open)
+                && self.tail.len() == 0
+            {
+                return Ok((over.status, over.n_survivors));
+            }
+            let next = self.next().await;
+            self.handle(next)?;
+        }
+    }
+
+    async fn next(&mut self) -> Next {
+        let may_read = self.ended.is_none() && (self.to_stream == 0 || self.line.room() > 0);
+        let source = |at: usize| self.sources.get(at).filter(|source| may_read && source.is_open);
+        let (first, second) = (source(0), source(1));
+        let sink = if self.input.pending.is_empty() || self.ended.is_some() { None } else { sink(&self.input.input, &self.sources) };
+        let time = self.next_time();
+        tokio::select! {
+            word = self.line.next() => Next::Word(word),
+            report = self.started.control.next(), if self.ended.is_none() => Next::Report(report),
+            () = readable(first), if first.is_some() => Next::Readable(0),
+            () = readable(second), if second.is_some() => Next::Readable(1),
+            () = writable(sink), if sink.is_some() => Next::Writable,
+            () = tokio::time::sleep_until(time.unwrap_or_else(Instant::now)), if time.is_some() => Next::Time,
+        }
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        match (&self.ended, self.stopping) {
+            (Some(over), _) => over.until,
+            (None, Stopping::No { timeout_at }) => timeout_at,
+            (None, Stopping::Asked { kill_at }) => Some(kill_at),
+            (None, Stopping::Killed { gone_at }) => Some(gone_at),
+        }
+    }
+
+    fn handle(&mut self, next: Next) -> Result<(), Fault> {
+        match next {
+            Next::Word(word) => self.heard(word),
+            Next::Readable(at) => self.read(at),
+            Next::Writable => self.input.write(&self.sources, self.line),
+            Next::Report(Some(Report::Ended { status, n_survivors })) => {
+                let until = matches!(self.why, Some(Why::Cancelled)).then(|| Instant::now() + UNWANTED);
+                let status = ExitStatus::from_raw(status);
+                self.ended = Some(Over { status, n_survivors: n_survivors as u32, until, n_read: 0 });
+                self.finish();
+            }
+            Next::Report(Some(Report::Failed { stage, errno })) => {
+                return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
+            }
+            Next::Report(Some(Report::Started { .. })) => {}
+            Next::Report(None) => return Err(lost_supervisor()),
+            Next::Time => return self.time_is_up(),
+        }
+        Ok(())
+    }
+
+    fn heard(&mut self, word: Word) {
+        match word {
+            Word::Credit(bytes) => {
+                self.line.add_room(bytes);
+                if self.ended.is_some() {
+                    self.finish();
+                }
+            }
+            Word::Input(data) if data.is_empty() => {
+                self.input.ended = true;
+                self.input.write(&self.sources, self.line);
+            }
+            Word::Input(data) => {
+                self.input.pending.push_back(Piece { data, is_from_host: true });
+                self.input.write(&self.sources, self.line);
+            }
+            Word::Resize { rows, columns } => {
+                if let (Input::Terminal, Some(source)) = (&self.input.input, self.sources.first()) {
+                    // A terminal that is gone needs no size.
+                    let _ = pty::resize(source.pipe.file(), rows, columns);
+                }
+            }
+            Word::Cancel => match &mut self.ended {
+                Some(over) => over.until = over.until.or(Some(Instant::now() + UNWANTED)),
+                None => self.stop(Why::Cancelled),
+            },
+        }
+    }
+
+    /// Asks the command to end; asked again, does not wait for that.
+    fn stop(&mut self, why: Why) {
+        self.why = self.why.or(Some(why));
+        match self.stopping {
+            Stopping::No { .. } if !self.grace.is_zero() => {
+                self.started.control.order(Stop::Term);
+                self.stopping = Stopping::Asked { kill_at: Instant::now() + self.grace };
+            }
+            Stopping::No { .. } | Stopping::Asked { .. } => {
+                self.started.control.order(Stop::Kill);
+                // A command can stop its supervisor, which is of the same user; that must not save it.
+                kill(self.started.supervisor, libc::SIGCONT);
+                self.stopping = Stopping::Killed { gone_at: Instant::now() + KILLED };
+            }
+            Stopping::Killed { .. } => {}
+        }
+    }
+
+    fn time_is_up(&mut self) -> Result<(), Fault> {
+        if self.ended.is_some() {
+            for source in &mut self.sources {
+                source.is_open = false;
+            }
+            self.tail.clear();
+            return Ok(());
+        }
+        match self.stopping {
+            Stopping::No { .. } | Stopping::Asked { .. } => self.stop(Why::Timeout),
+            Stopping::Killed { .. } => {
+                return Err(self.session.end_box(self.not_emptied()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.
+    fn not_emptied(&self) -> String {
+        let mut reason = "processes of a command were still there 2 s after they were killed".to_owned();
+        if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
+            let _ = write!(reason, "; the command ran longer than its limit of {} s", timeout.as_secs_f64().ceil());
+        }
+        if self.count.refused_forks()
+            && let Some(limit) = self.session.cgroup.n_processes()
+        {
+            let _ = write!(reason, "; it ran into the limit of {limit} processes in the sandbox");
+        }
+        reason
+    }
+}
+
+async fn readable(source: Option<&Source>) {
+    match source {
+        Some(source) => source.pipe.readable().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn writable(sink: Option<&Pipe>) {
+    match sink {
+        Some(sink) => sink.writable().await,
+        None => std::future::pending().await,
+    }
+}

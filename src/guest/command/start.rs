@@ -1,0 +1,89 @@
+use std::time::Duration;
+
+use nix::errno::Errno;
+
+use crate::guest::child::Stdio;
+use crate::guest::order::Order;
+use crate::guest::order::Report;
+use crate::guest::order::Stage;
+use crate::guest::process::Control;
+use crate::guest::session::Session;
+use crate::wire::Fault;
+
+/// How long a command may take to be started; it is under a millisecond unless a process of ours was stopped.
+const START: Duration = Duration::from_secs(10);
+
+/// A command that was started.
+pub(in crate::guest) struct Started {
+    pub(in crate::guest) control: Control,
+    pub(in crate::guest) supervisor: i32,
+    pub(in crate::guest) pid: i32,
+    /// What had to be done for it.
+    pub(in crate::guest) note: Option<String>,
+}
+
+/// Starts a command and waits until it is executed.
+///
+/// Where background commands hold all processes of the box, nothing could ever end them, because `kill` is a process too. So they are
+/// ended, and the command gets its second try.
+pub(in crate::guest) async fn start(session: &Session, order: &Order, stdio: Stdio) -> Result<Started, Fault> {
+    match try_start(session, order, &stdio).await {
+        Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
+            let n_ended = session.end_background().await;
+            let mut started = try_start(session, order, &stdio).await.map_err(|failure| failure.fault)?;
+            started.note = Some(format!("the sandbox had no free process left; {n_ended} background command(s) were ended"));
+            Ok(started)
+        }
+        result => result.map_err(|failure| failure.fault),
+    }
+}
+
+/// Why a command does not run.
+struct Failure {
+    stage: Stage,
+    errno: Errno,
+    fault: Fault,
+}
+
+async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<Started, Failure> {
+    let failure = |fault| Failure { stage: Stage::Order, errno: Errno::UnknownErrno, fault };
+    let control = session.spawner.start(order, stdio).await.map_err(|error| {
+        failure(Fault::NotStarted { problem: format!("the guest cannot reach the process that starts commands: {error}") })
+    })?;
+    match tokio::time::timeout(START, control.next()).await {
+        Ok(Some(Report::Started { supervisor, pid })) => Ok(Started { control, supervisor, pid, note: None }),
+        Ok(Some(Report::Failed { stage, errno })) => {
+            let errno = Errno::from_raw(errno);
+            Err(Failure { stage, errno, fault: not_started(session, order, stage, errno) })
+        }
+        Ok(Some(Report::Ended { .. }) | None) => Err(failure(lost_supervisor())),
+        Err(_elapsed) => Err(failure(session.end_box("the process that starts commands does not answer any more".to_owned()))),
+    }
+}
+
+pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {
+    let name =
+        String::from_utf8_lossy(if order.program.is_empty() { order.argv.first().map_or(&[][..], Vec::as_slice) } else { &order.program });
+    let problem = match (stage, errno) {
+        // Kept apart from other failures: shells have exit codes of their own for these two.
+        (Stage::Execute, Errno::ENOENT) => return Fault::NotFound { path: name.as_ref().into(), similar: Vec::new(), beside: Vec::new() },
+        (Stage::Execute, Errno::EACCES) => return Fault::PermissionDenied { path: name.as_ref().into() },
+        (Stage::Fork, Errno::EAGAIN) => {
+            let limit = session.cgroup.n_processes().map_or(String::new(), |limit| format!(" (limit {limit})"));
+            format!("the sandbox has no free process{limit}; end background processes first")
+        }
+        (Stage::Fork | Stage::Order, errno) => errno.desc().to_owned(),
+        (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
+        (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
+        (Stage::Execute, Errno::E2BIG) => "its arguments are too long".to_owned(),
+        (Stage::Execute, errno) => format!("`{name}`: {}", errno.desc()),
+    };
+    Fault::NotStarted { problem }
+}
+
+pub(super) fn lost_supervisor() -> Fault {
+    Fault::Io {
+        doing: "run the command".to_owned(),
+        problem: "its supervisor was killed from inside the sandbox; all it had started was ended".to_owned(),
+    }
+}

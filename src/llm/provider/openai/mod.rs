@@ -1,0 +1,10 @@
+//! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
+
+mod answer;
+mod request;
+
+pub(in crate::llm) use answer::Parser;
+pub(in crate::llm) use answer::whole;
+pub(in crate::llm) use request::Manner;
+pub(in crate::llm) use request::body;
+pub(in crate::llm) use request::reading;
