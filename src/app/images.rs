@@ -9,7 +9,10 @@ use crate::engine::Provision;
 use crate::event::ProgressSink;
 use crate::session::State;
 
-/// Builds Podbay's own images, the named ones or those that every set-up needs; returns their names and ids.
+/// The controller's own image, which compose runs it from.
+const CONTROLLER: &str = "podbay/podbay";
+
+/// Builds Podbay's own images, the named ones or those that compose.yaml names; returns their names and ids.
 pub async fn build_images(
     config: &Config,
     state: &State,
@@ -20,7 +23,7 @@ pub async fn build_images(
 ) -> Result<Vec<(String, String)>, Error> {
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
     let provision = Provision::new(&engine, &config.engine, state.locks(), progress).allow_install(install);
-    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned()];
+    let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];
     let names = if names.is_empty() { &needed[..] } else { names };
     let mut built = Vec::new();
     for name in names {

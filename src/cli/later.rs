@@ -84,13 +84,8 @@ const COMMANDS: [(&str, &str, &str); 10] = [
 ];
 
 /// The same below commands that exist.
-const BELOW: [(&str, &str); 5] = [
-    ("sessions", "resume"),
-    ("sessions", "fork"),
-    ("sessions", "export"),
-    ("sessions", "rm"),
-    ("sessions", "rewind"),
-];
+const BELOW: [(&str, &str); 5] =
+    [("sessions", "resume"), ("sessions", "fork"), ("sessions", "export"), ("sessions", "rm"), ("sessions", "rewind")];
 
 fn not_yet(what: &str, instead: &str) -> app::Error {
     app::Error::usage(format!("this build does not have {what} yet"), instead)

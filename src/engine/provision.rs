@@ -141,7 +141,7 @@ impl Provision {
     /// Compares an image with what it would be made from now.
     async fn look(&self, recipe: &Recipe, cancel: &CancellationToken) -> Result<(ImageState, Option<ImageFacts>), Error> {
         let Some(facts) = self.engine.image(recipe.image, cancel).await? else { return Ok((ImageState::Absent, None)) };
-        let hash = recipe.hash(&self.chosen()?);
+        let hash = recipe.hash(&self.chosen()?)?;
         let Some(made) = Made::of(&facts).filter(|made| made.recipe == hash) else {
             return Ok((ImageState::Outdated, Some(facts)));
         };
@@ -167,12 +167,12 @@ impl Provision {
             (_, old) => old,
         };
         let chosen = self.chosen()?;
-        let hash = recipe.hash(&chosen);
+        let hash = recipe.hash(&chosen)?;
         let made = Made { recipe: &hash, base: &base, base_id: &base_id };
         let labels = Labels { spec: Some(made.to_string()), ..Labels::new(Role::Image) };
         let mut args = archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
-        let build = BuildImage { tag: recipe.image, files: &recipe.context(), args: &args, labels: &labels, network: None };
+        let build = BuildImage { tag: recipe.image, files: &recipe.context()?, args: &args, labels: &labels, network: None };
         self.engine.build(&build, &self.progress, cancel).await?;
         let facts = self.found(recipe.image, cancel).await?;
         if let Some(old) = old.filter(|old| old.id != facts.id) {

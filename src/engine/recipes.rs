@@ -4,6 +4,7 @@ use bytes::Bytes;
 use sha2::Digest;
 use sha2::Sha256;
 
+use super::Error;
 use super::archive::Chosen;
 
 /// One image of ours and what it is made from.
@@ -13,6 +14,8 @@ pub(super) struct Recipe {
     pub(super) image: &'static str,
     pub(super) base: Base,
     files: &'static [File],
+    /// Whether this very program goes into it.
+    program: bool,
 }
 
 /// What an image of ours stands on.
@@ -43,7 +46,7 @@ macro_rules! dockerfile {
 }
 
 /// An image that others stand on comes before them.
-pub(super) const RECIPES: [Recipe; 7] = [
+pub(super) const RECIPES: [Recipe; 8] = [
     Recipe {
         image: "podbay/workspace",
         base: Base::Debian("trixie"),
@@ -51,13 +54,15 @@ pub(super) const RECIPES: [Recipe; 7] = [
             dockerfile!("workspace"),
             File { name: "apt-install", content: include_bytes!("../../images/workspace/apt-install"), executable: true },
         ],
+        program: false,
     },
-    Recipe { image: "podbay/llama-server", base: Base::Debian("forky"), files: &[dockerfile!("llama-server")] },
-    Recipe { image: "podbay/python", base: WORKSPACE, files: &[dockerfile!("python")] },
-    Recipe { image: "podbay/node", base: WORKSPACE, files: &[dockerfile!("node")] },
-    Recipe { image: "podbay/go", base: WORKSPACE, files: &[dockerfile!("go")] },
-    Recipe { image: "podbay/java", base: WORKSPACE, files: &[dockerfile!("java")] },
-    Recipe { image: "podbay/rust", base: WORKSPACE, files: &[dockerfile!("rust")] },
+    Recipe { image: "podbay/llama-server", base: Base::Debian("forky"), files: &[dockerfile!("llama-server")], program: false },
+    Recipe { image: "podbay/podbay", base: Base::Debian("trixie"), files: &[dockerfile!("podbay")], program: true },
+    Recipe { image: "podbay/python", base: WORKSPACE, files: &[dockerfile!("python")], program: false },
+    Recipe { image: "podbay/node", base: WORKSPACE, files: &[dockerfile!("node")], program: false },
+    Recipe { image: "podbay/go", base: WORKSPACE, files: &[dockerfile!("go")], program: false },
+    Recipe { image: "podbay/java", base: WORKSPACE, files: &[dockerfile!("java")], program: false },
+    Recipe { image: "podbay/rust", base: WORKSPACE, files: &[dockerfile!("rust")], program: false },
 ];
 
 impl Recipe {
@@ -68,21 +73,23 @@ impl Recipe {
     }
 
     /// Returns path, bytes and mode of every file of the build's folder.
-    pub(super) fn context(&self) -> Vec<(String, Bytes, bool)> {
-        self.files.iter().map(|file| (file.name.to_owned(), Bytes::from_static(file.content), file.executable)).collect()
+    pub(super) fn context(&self) -> Result<Vec<(String, Bytes, bool)>, Error> {
+        let carried = self.files.iter().map(|file| (file.name.to_owned(), Bytes::from_static(file.content), file.executable));
+        let own = if self.program { Some(("podbay".to_owned(), program()?, true)) } else { None };
+        Ok(carried.chain(own).collect())
     }
 
     /// Returns a hash of the files and of the build arguments that a person chose.
-    pub(super) fn hash(&self, chosen: &Chosen) -> String {
+    pub(super) fn hash(&self, chosen: &Chosen) -> Result<String, Error> {
         let mut hasher = Sha256::new();
-        for file in self.files {
-            hasher.update(file.name);
-            hasher.update([0, u8::from(file.executable)]);
-            hasher.update(file.content.len().to_le_bytes());
-            hasher.update(file.content);
+        for (name, content, executable) in self.context()? {
+            hasher.update(name);
+            hasher.update([0, u8::from(executable)]);
+            hasher.update(content.len().to_le_bytes());
+            hasher.update(content);
         }
         chosen.hash_into(&mut hasher);
-        short(&hasher.finalize())
+        Ok(short(&hasher.finalize()))
     }
 }
 
@@ -93,6 +100,11 @@ pub(super) fn base_hash(chosen: &Chosen) -> String {
         hasher.update(mirror);
     }
     short(&hasher.finalize())
+}
+
+/// Reads the program that runs; its path may lead to a newer build by now.
+fn program() -> Result<Bytes, Error> {
+    std::fs::read("/proc/self/exe").map(Bytes::from).map_err(|source| Error::Program { program: "podbay", source })
 }
 
 fn short(digest: &[u8]) -> String {
@@ -124,8 +136,8 @@ mod tests {
         let mut carried = BTreeSet::from([("base/make.sh".to_owned(), BASE_SCRIPT.to_vec(), true)]);
         for recipe in &RECIPES {
             let folder = recipe.image.strip_prefix("podbay/").expect("our prefix");
-            for (name, content, executable) in recipe.context() {
-                carried.insert((format!("{folder}/{name}"), content.to_vec(), executable));
+            for file in recipe.files {
+                carried.insert((format!("{folder}/{}", file.name), file.content.to_vec(), file.executable));
             }
         }
         let names = |set: &BTreeSet<(String, Vec<u8>, bool)>| set.iter().map(|file| file.0.clone()).collect::<Vec<_>>();
