@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::unistd::AccessFlags;
+
 use super::cgroup::Cgroup;
 use crate::wire::BytesPath;
 use crate::wire::message::Facts;
@@ -26,6 +28,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
     names.sort_unstable();
     names.truncate(MAX_NAMES);
     names.shrink_to_fit();
+    let folder = fs::metadata(workspace);
     Facts {
         uid: nix::unistd::geteuid().as_raw(),
         gid: nix::unistd::getegid().as_raw(),
@@ -33,7 +36,9 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
         memory_bytes: cgroup.memory_bytes(),
         n_processes: cgroup.n_processes(),
         millicores: cgroup.millicores(),
-        workspace: fs::metadata(workspace).map_or((0, 0), |metadata| (metadata.dev(), metadata.ino())),
+        workspace: folder.as_ref().map_or((0, 0), |folder| (folder.dev(), folder.ino())),
+        workspace_owner: folder.as_ref().map_or((0, 0), |folder| (folder.uid(), folder.gid())),
+        workspace_writable: nix::unistd::access(workspace, AccessFlags::W_OK).is_ok(),
         workspace_names: names,
     }
 }

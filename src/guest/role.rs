@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | `serve` | PID 1 of a one-shot box, or started by the engine beside `init` | at the end of its input |
 //! | `init` | PID 1 of `podbay up` | without controllers for the time of the lease |
+//! | `listen` | PID 1 of a box that compose keeps | at a TERM from outside |
+//! | `prepare` | nobody's box: fills the volumes that such a box stands on | when it is done |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
 //!
 //! The order matters: nobody may look into this process before it holds anything; signals are blocked before there is a thread that
@@ -26,6 +28,8 @@ use tokio::io::unix::AsyncFd;
 use super::build::build_id;
 use super::build::is_static;
 use super::init;
+use super::listen;
+use super::prepare;
 use super::process::Spawner;
 use super::serve::serve;
 use super::session::Setup;
@@ -52,7 +56,16 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 enum Role {
     Serve { workspace: PathBuf },
     Init { lease: Duration },
+    Listen { socket: PathBuf, workspace: PathBuf },
+    Prepare(Vec<Step>),
     Spawner,
+}
+
+/// One thing to prepare.
+enum Step {
+    Install { folder: PathBuf },
+    Open { folder: PathBuf },
+    Key { file: PathBuf },
 }
 
 /// Runs the guest; `arguments` are those after `podbay guest`.
@@ -76,7 +89,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
-    const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | spawner";
+    const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
+                         prepare [--install DIR] [--open DIR]… [--key FILE] | spawner";
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
     match (role.to_str(), options.as_slice()) {
@@ -86,6 +100,21 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
         (Some("init"), [name, seconds]) if name == "--lease" => {
             let seconds = seconds.to_str().and_then(|text| text.parse().ok()).ok_or(USAGE)?;
             Ok(Role::Init { lease: Duration::from_secs(seconds) })
+        }
+        (Some("listen"), [name, socket]) if name == "--socket" => {
+            Ok(Role::Listen { socket: PathBuf::from(socket), workspace: PathBuf::from("/workspace") })
+        }
+        (Some("listen"), [name, socket, at, folder]) if name == "--socket" && at == "--workspace" => {
+            Ok(Role::Listen { socket: PathBuf::from(socket), workspace: PathBuf::from(folder) })
+        }
+        (Some("prepare"), steps @ [_, ..]) => {
+            let step = |pair: &[OsString]| match pair {
+                [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
+                [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
+                [name, file] if name == "--key" => Some(Step::Key { file: PathBuf::from(file) }),
+                _ => None,
+            };
+            steps.chunks(2).map(step).collect::<Option<Vec<_>>>().map(Role::Prepare).ok_or_else(|| USAGE.to_owned())
         }
         (Some("spawner"), []) => Ok(Role::Spawner),
         _ => Err(USAGE.to_owned()),
@@ -99,28 +128,39 @@ fn run(role: Role) -> io::Result<()> {
     keep_memory_small();
     match role {
         Role::Init { lease } => init::run(lease),
+        Role::Listen { socket, workspace } => listen::run(socket, workspace, environment),
+        Role::Prepare(steps) => steps.iter().try_for_each(|step| match step {
+            Step::Install { folder } => prepare::install(folder),
+            Step::Open { folder } => prepare::open(folder),
+            Step::Key { file } => prepare::key(file),
+        }),
         Role::Spawner => {
             let socket = io::stdin().as_fd().try_clone_to_owned()?;
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
-        Role::Serve { workspace } => run_serve(workspace, environment),
+        Role::Serve { workspace } => {
+            let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
+            run_serve(workspace, environment, input, output)
+        }
     }
 }
 
-fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>) -> io::Result<()> {
+/// Serves one controller; this process must have one thread yet.
+pub(super) fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
     let (ours, theirs) = spawner::pair()?;
     let spawner_pid = match fork_single_threaded()? {
         Fork::Parent(pid) => pid,
         Fork::Child => {
-            drop(ours);
+            // They would stay open in it when the serving process is gone.
+            drop((ours, input, output));
             let ended = spawner::detach_stdio().and_then(|()| spawner::run(theirs));
             exit_now(i32::from(ended.is_err()))
         }
     };
     drop(theirs);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(serve_stdio(workspace, environment, ours));
+    let result = runtime.block_on(serve_stream(workspace, environment, ours, input, output));
     drop(runtime);
     if std::process::id() != 1 {
         wait_for_spawner(spawner_pid);
@@ -128,9 +168,9 @@ fn run_serve(workspace: PathBuf, environment: Vec<Vec<u8>>) -> io::Result<()> {
     result
 }
 
-async fn serve_stdio(workspace: PathBuf, environment: Vec<Vec<u8>>, spawner: OwnedFd) -> io::Result<()> {
-    let input = Pipe::new(io::stdin().as_fd().try_clone_to_owned()?)?;
-    let output = Pipe::new(io::stdout().as_fd().try_clone_to_owned()?)?;
+async fn serve_stream(workspace: PathBuf, environment: Vec<Vec<u8>>, spawner: OwnedFd, input: OwnedFd, output: OwnedFd) -> io::Result<()> {
+    let input = Pipe::new(input)?;
+    let output = Pipe::new(output)?;
     let setup = Setup { workspace, scratch: PathBuf::from("/tmp"), environment, spawner: Spawner::new(spawner)?, build: build_id() };
     let signals = watch(init::signals()?)?;
     tokio::select! {

@@ -115,6 +115,9 @@ pub struct Facts {
     pub millicores: Option<u64>,
     /// Device and inode of `/workspace`.
     pub workspace: (u64, u64),
+    /// Its user and group, and whether the guest's own may write in it.
+    pub workspace_owner: (u32, u32),
+    pub workspace_writable: bool,
     /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
     pub workspace_names: Vec<BytesPath>,
 }

@@ -1,0 +1,261 @@
+//! PID 1 of a box that somebody else keeps, such as compose: controllers come by a socket in a folder that both sides have.
+//!
+//! Each controller gets a serving process of its own, forked from here, as each has one beside `init` in the box of `podbay up`. Only
+//! peers from outside are let in: the kernel has no number in this box for a process beyond it, while a command's number stays with
+//! its socket even when the command has ended.
+//!
+//! Commands are of the same user and can reach the serving processes and, where nothing else keeps them, the socket's name. So what
+//! they stop is woken, what they kill costs its controller alone, and a name that is not ours any more is made anew.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nix::poll::PollFd;
+use nix::poll::PollFlags;
+use nix::poll::PollTimeout;
+use nix::poll::poll;
+use nix::sys::signalfd::SignalFd;
+use nix::sys::socket::getsockopt;
+use nix::sys::socket::sockopt::PeerCredentials;
+
+use super::family::children;
+use super::family::kill_trees;
+use super::family::own_children;
+use super::family::stat;
+use super::init::signals;
+use super::init::told_to_end;
+use super::mounts::git_problem;
+use super::role::run_serve;
+use super::serve;
+use super::unix::Fork;
+use super::unix::Reaped;
+use super::unix::exit_now;
+use super::unix::fork_single_threaded;
+use super::unix::kill;
+use super::unix::reap;
+use crate::wire::frame;
+use crate::wire::message::ToHost;
+
+/// How often it looks around.
+const TICK: Duration = Duration::from_secs(1);
+
+/// Controllers at once; more are turned away.
+const MAX_SERVING: usize = 16;
+
+/// How a serving process says that something in the box is out of its hands.
+const GIVEN_UP: i32 = 3;
+
+/// How long a controller that is turned away may take to read why.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Serves whoever comes from outside, until a TERM from there.
+pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>) -> io::Result<()> {
+    if std::process::id() != 1 {
+        return Err(io::Error::other("only the first process of a sandbox can tell who comes from outside"));
+    }
+    let mut door = Door::open(socket)?;
+    let signals = signals()?;
+    let mut serving = HashSet::new();
+    let place = Place { workspace, environment };
+    loop {
+        wait(&signals, &door.listener);
+        if told_to_end(&signals) {
+            door.close();
+            return Ok(());
+        }
+        while let Reaped::Ended(ended) = reap() {
+            let is_ours = serving.remove(&ended.pid);
+            if is_ours && libc::WIFEXITED(ended.status) && libc::WEXITSTATUS(ended.status) == GIVEN_UP {
+                door.close();
+                return Err(io::Error::other("something in this sandbox cannot be ended, so all of it ends"));
+            }
+        }
+        let orphans = || own_children().into_iter().filter(|pid| !serving.contains(pid)).collect::<Vec<_>>();
+        if !orphans().is_empty() {
+            kill_trees(orphans);
+        }
+        wake(&serving);
+        door.keep();
+        while let Some(connection) = door.accept() {
+            if serving.len() >= MAX_SERVING {
+                turn_away(connection, &format!("{MAX_SERVING} controllers are at work in this sandbox already"));
+                continue;
+            }
+            match fork_single_threaded()? {
+                Fork::Parent(pid) => {
+                    serving.insert(pid);
+                }
+                Fork::Child => {
+                    drop((door, signals));
+                    exit_now(place.serve(connection))
+                }
+            }
+        }
+    }
+}
+
+fn wait(signals: &SignalFd, listener: &UnixListener) {
+    let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
+    let _ = poll(&mut fds, PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX));
+}
+
+/// Wakes serving processes, and the spawners below them, that a command has stopped.
+fn wake(serving: &HashSet<i32>) {
+    let below = serving.iter().flat_map(|&pid| children(pid));
+    for pid in serving.iter().copied().chain(below).filter(|&pid| stat(pid).is_some_and(|stat| stat.state == b'T')) {
+        kill(pid, libc::SIGCONT);
+    }
+}
+
+/// What every serving process is given.
+struct Place {
+    workspace: PathBuf,
+    environment: Vec<Vec<u8>>,
+}
+
+impl Place {
+    /// Serves one controller and returns the exit code.
+    fn serve(self, connection: UnixStream) -> i32 {
+        if let Some(problem) = git_problem(&self.workspace) {
+            turn_away(connection, &problem);
+            return 0;
+        }
+        let input = OwnedFd::from(connection);
+        let Ok(output) = input.try_clone() else { return 1 };
+        match run_serve(self.workspace, self.environment, input, output) {
+            Ok(()) => 0,
+            Err(error) => match error.get_ref().and_then(|error| error.downcast_ref::<serve::Error>()) {
+                Some(serve::Error::Closed(_)) => GIVEN_UP,
+                _ => 1,
+            },
+        }
+    }
+}
+
+/// Tells a controller why it is not served.
+fn turn_away(mut connection: UnixStream, reason: &str) {
+    let Ok(bytes) = frame::encode(&ToHost::Closing { reason: reason.to_owned() }) else { return };
+    let length = u32::try_from(bytes.len()).unwrap_or(0).to_be_bytes();
+    // Whoever does not listen is not told.
+    let _ = connection.set_write_timeout(Some(LAST_WORDS));
+    let _ = connection.write_all(&[&length[..], &bytes].concat());
+}
+
+/// The socket under its name.
+struct Door {
+    path: PathBuf,
+    listener: UnixListener,
+    /// Device and inode of the name when it was ours.
+    identity: (u64, u64),
+}
+
+impl Door {
+    fn open(path: PathBuf) -> io::Result<Self> {
+        let (listener, identity) = bind(&path).map_err(|error| {
+            let problem = format!("listen at {}: {error}; its folder must belong to uid {}", path.display(), nix::unistd::geteuid());
+            io::Error::new(error.kind(), problem)
+        })?;
+        Ok(Self { path, listener, identity })
+    }
+
+    /// Makes the name anew where a command has removed, replaced or closed it.
+    fn keep(&mut self) {
+        let facts = fs::symlink_metadata(&self.path);
+        let is_ours = facts.is_ok_and(|facts| (facts.dev(), facts.ino()) == self.identity && facts.mode() & 0o777 == 0o600);
+        // Where that does not work now, it may at the next look; whoever works here goes on.
+        if !is_ours && let Ok((listener, identity)) = bind(&self.path) {
+            (self.listener, self.identity) = (listener, identity);
+        }
+    }
+
+    /// Returns the next peer from outside; whoever comes from this box is turned away without a word.
+    fn accept(&self) -> Option<UnixStream> {
+        loop {
+            match self.listener.accept() {
+                Ok((connection, _)) if is_from_outside(&connection) => return Some(connection),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(_) => return None,
+            }
+        }
+    }
+
+    fn close(&self) {
+        // The next start removes it too.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn is_from_outside(connection: &UnixStream) -> bool {
+    // A process that this box has no number for is outside of it.
+    getsockopt(connection, PeerCredentials).is_ok_and(|peer| peer.pid() == 0)
+}
+
+fn bind(path: &Path) -> io::Result<(UnixListener, (u64, u64))> {
+    // What stands there is of an earlier start, or a command's. Even a folder must not block the name.
+    match fs::remove_file(path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(_) => fs::remove_dir_all(path)?,
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    listener.set_nonblocking(true)?;
+    let facts = fs::symlink_metadata(path)?;
+    Ok((listener, (facts.dev(), facts.ino())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_whose_name_was_taken_away_gets_it_back() {
+        let folder = tempfile_folder("door");
+        let path = folder.join("s.sock");
+        fs::write(&path, "left behind").expect("written");
+        let mut door = Door::open(path.clone()).expect("a door");
+        let first = door.identity;
+        door.keep();
+        assert_eq!(door.identity, first);
+        fs::remove_file(&path).expect("removed");
+        std::os::unix::fs::symlink("/elsewhere", &path).expect("linked");
+        door.keep();
+        assert!(UnixStream::connect(&path).is_ok());
+        fs::remove_file(&path).expect("removed");
+        fs::create_dir_all(path.join("sub")).expect("made");
+        door.keep();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("closed");
+        door.keep();
+        assert_eq!(fs::symlink_metadata(&path).expect("there").mode() & 0o777, 0o600);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn a_peer_of_the_same_box_is_turned_away_even_when_it_has_ended() {
+        let folder = tempfile_folder("peer");
+        let path = folder.join("s.sock");
+        let door = Door::open(path.clone()).expect("a door");
+        let _waiting = UnixStream::connect(&path).expect("connects");
+        assert!(door.accept().is_none());
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    fn tempfile_folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("podbay-listen-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        folder
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether the project's `.git` is protected in a box that somebody else has put together.
+//!
+//! Whoever can write it makes the person's next git command run a program. A controller with an engine mounts it read-only itself; here the
+//! mounts were made from a file of the person's, so that the guest looks before it serves.
+
+use std::fs;
+use std::path::Path;
+
+/// One line of `/proc/self/mountinfo`, as far as it matters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Mounted {
+    device: String,
+    /// Which folder or file of the file system stands there.
+    root: String,
+    at: String,
+    read_only: bool,
+}
+
+/// Returns why nobody may work here: a `.git` that commands could write, or one that is not the project's own.
+pub(super) fn git_problem(workspace: &Path) -> Option<String> {
+    let git = workspace.join(".git");
+    // What is not there cannot be protected; whoever makes one meets this at the next connection.
+    fs::symlink_metadata(&git).ok()?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    judge(&mounts, &workspace.to_string_lossy(), &git.to_string_lossy())
+}
+
+fn judge(mounts: &str, workspace: &str, git: &str) -> Option<String> {
+    let mounts: Vec<Mounted> = mounts.lines().filter_map(parse).collect();
+    // The last one on a place is the one that is seen.
+    let at = |path: &str| mounts.iter().rfind(|mounted| mounted.at == path);
+    let (Some(project), Some(protected)) = (at(workspace), at(git).filter(|mounted| mounted.read_only)) else {
+        return Some(format!(
+            "{git} could be written here, and git would run what is put into it on your machine; mount it read-only: \
+             leave PODBAY_GIT unset and run `docker compose up -d --force-recreate workspace`"
+        ));
+    };
+    let own = format!("{}/.git", project.root.trim_end_matches('/'));
+    let is_own = protected.device == project.device && protected.root == own;
+    (!is_own).then(|| {
+        format!("{git} leads to another place than the project's own `.git`, so it is a link; put a file with `gitdir: PATH` there instead")
+    })
+}
+
+fn parse(line: &str) -> Option<Mounted> {
+    let mut fields = line.split(' ');
+    let device = fields.nth(2)?.to_owned();
+    let (root, at, options) = (fields.next()?, fields.next()?, fields.next()?);
+    Some(Mounted { device, root: plain(root), at: plain(at), read_only: options.split(',').any(|option| option == "ro") })
+}
+
+/// Undoes the kernel's `\040` for a space and its kin.
+fn plain(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let digits = tail.get(..3).filter(|digits| first == b'\\' && digits.iter().all(|digit| (b'0'..=b'7').contains(digit)));
+        if let Some(digits) = digits {
+            bytes.push(digits.iter().fold(0_u8, |value, digit| value.wrapping_mul(8).wrapping_add(digit - b'0')));
+            rest = &tail[3..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(mounts: &str, problem: Option<&str>) {
+        let found = judge(mounts, "/workspace", "/workspace/.git");
+        match problem {
+            None => assert_eq!(found, None),
+            Some(words) => assert!(found.as_ref().is_some_and(|found| found.contains(words)), "{found:?}"),
+        }
+    }
+
+    #[test]
+    fn only_the_projects_own_git_read_only_will_do() {
+        let project = "9 1 8:1 /home/me/my\\040app /workspace rw,relatime - ext4 /dev/sda1 rw\n";
+        let git = |device: &str, root: &str, options: &str| {
+            format!("{project}10 9 {device} {root} /workspace/.git {options},relatime - ext4 /dev/sda1 rw\n")
+        };
+        check(&git("8:1", "/home/me/my\\040app/.git", "ro"), None);
+        check(&git("8:1", "/home/me/my\\040app/.git", "rw"), Some("could be written"));
+        check(project, Some("could be written"));
+        check("", Some("could be written"));
+        check(&git("8:1", "/home/me/.ssh", "ro"), Some("another place"));
+        check(&git("8:2", "/home/me/my\\040app/.git", "ro"), Some("another place"));
+        // A project that is a file system of its own.
+        check("9 1 8:1 / /workspace rw - ext4 x rw\n10 9 8:1 /.git /workspace/.git ro - ext4 x rw\n", None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What has to be in place before a box that compose keeps can start: done once, by uid 0 without any capability, on volumes alone.
+//!
+//! A fresh volume belongs to root. Root needs no capability to write what is its own, so nothing here changes an owner: the program stays
+//! root's, as it must, and folders that others shall use are opened to all who can reach them, like `/tmp`.
+
+use std::fs;
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Name of the program in its folder.
+const PROGRAM: &str = "podbay";
+
+/// Random bytes of a key.
+const KEY_BYTES: usize = 32;
+
+/// Puts this very program into a folder: nobody but its owner can read it, everybody can run it, and its name appears when it is whole.
+pub(super) fn install(folder: &Path) -> io::Result<()> {
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("put the program into {}: {error}", folder.display()));
+    let part = folder.join(format!("{PROGRAM}.new"));
+    let copy = || {
+        match fs::remove_file(&part) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // The path may have been replaced meanwhile; the link leads to the file that runs.
+        let mut from = File::open("/proc/self/exe")?;
+        let mut to = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part)?;
+        io::copy(&mut from, &mut to)?;
+        to.set_permissions(fs::Permissions::from_mode(0o711))?;
+        to.sync_all()?;
+        fs::rename(&part, folder.join(PROGRAM))
+    };
+    copy().map_err(failed)
+}
+
+/// Lets everybody who can reach a folder make things in it, and nobody remove another's.
+pub(super) fn open(folder: &Path) -> io::Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))
+        .map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display())))
+}
+
+/// Writes a key that nobody else can read, unless there is one.
+pub(super) fn key(file: &Path) -> io::Result<()> {
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("write the key {}: {error}", file.display()));
+    if fs::symlink_metadata(file).is_ok_and(|facts| facts.is_file() && facts.len() > 0) {
+        return Ok(());
+    }
+    let write = || {
+        let mut bytes = [0; KEY_BYTES];
+        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+        let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut out =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(file)?;
+        writeln!(out, "{text}")?;
+        out.sync_all()
+    };
+    write().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn the_program_can_be_run_and_a_key_stays_the_same() {
+        let folder = std::env::temp_dir().join(format!("podbay-prepare-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        open(&folder).expect("opened");
+        assert_eq!(fs::metadata(&folder).expect("there").mode() & 0o7777, 0o1777);
+        for _ in 0..2 {
+            install(&folder).expect("installed");
+        }
+        let program = fs::metadata(folder.join("podbay")).expect("there");
+        let own = fs::metadata("/proc/self/exe").expect("there");
+        assert_eq!((program.mode() & 0o7777, program.len()), (0o711, own.len()));
+        let file = folder.join("key");
+        key(&file).expect("made");
+        let first = fs::read_to_string(&file).expect("readable");
+        assert!(first.trim().len() == 64 && fs::metadata(&file).expect("there").mode() & 0o777 == 0o600);
+        key(&file).expect("kept");
+        assert_eq!(fs::read_to_string(&file).expect("readable"), first);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+}
