@@ -58,6 +58,7 @@ impl Warm {
         let sink: Sink = Arc::new(|_event| {});
         let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, Arc::clone(&sink), &cancel).await?;
         let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
+        let container = container.ok_or("a sandbox of ours has a container")?;
         let tool_options = tools::Options::default();
         let pipeline = Pipeline::new(
             Catalogue::new(&tool_options),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
+use super::Place;
 use super::record::Recorder;
 use crate::config::Config;
 use crate::engine::Engine;
@@ -19,18 +20,57 @@ use crate::event::ProgressSink;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::sandbox;
+use crate::sandbox::Backend;
 use crate::sandbox::Lock;
 use crate::sandbox::Project;
 use crate::sandbox::Sandbox;
+use crate::sandbox::Socket;
 use crate::sandbox::Spec;
 use crate::session::State;
 
-/// What every use of a project stands on: the folder, the settings, the engine.
+/// What every use of a project stands on: what is worked on, the settings, the engine.
 pub(super) struct Bench {
     pub(super) config: Config,
     pub(super) state: State,
-    pub(super) project: Project,
-    pub(super) engine: Engine,
+    ground: Ground,
+    /// `None`: the box is somebody else's, and no engine is contacted.
+    engine: Option<Engine>,
+}
+
+/// What is worked on.
+#[derive(Clone, Debug)]
+pub(super) enum Ground {
+    /// A folder, of which we make the box.
+    Project(Project),
+    /// What the box behind a socket has as its project.
+    Socket(Socket),
+}
+
+impl Ground {
+    /// Opens what the settings and the person name, and refuses what must not be worked on. Contacts nobody yet.
+    pub(super) fn open(place: &Place) -> Result<Self, Error> {
+        match place.config.sandbox.check_backend().map_err(Error::Sandbox)? {
+            Backend::Attach => Socket::open(&place.config.sandbox).map(Self::Socket).map_err(Error::Sandbox),
+            Backend::Docker | Backend::Native => open_project(&place.project, &place.state).map(Self::Project),
+        }
+    }
+
+    /// Takes it for this process. Whoever only joins a box that is shared needs no lock.
+    pub(super) fn lock(&self, state: &State) -> Result<Lock, Error> {
+        match self {
+            Self::Project(project) => Lock::take(&state.locks(), project),
+            Self::Socket(socket) => Lock::take_socket(&state.locks(), socket),
+        }
+        .map_err(Error::Sandbox)
+    }
+
+    /// Returns what a session calls it.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Project(project) => project.text().to_owned(),
+            Self::Socket(socket) => socket.path().display().to_string(),
+        }
+    }
 }
 
 /// Opens a project folder and refuses what must not be one.
@@ -45,9 +85,31 @@ pub(super) fn open_project_at(path: &Path, state: &Path) -> Result<Project, Erro
 }
 
 impl Bench {
-    pub(super) async fn open(config: &Config, state: &State, project: Project, cancel: &CancellationToken) -> Result<Self, Error> {
-        let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
-        Ok(Self { config: config.clone(), state: state.clone(), project, engine })
+    pub(super) async fn open(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
+        let engine = match &ground {
+            Ground::Project(_) => Some(Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?),
+            Ground::Socket(_) => None,
+        };
+        Ok(Self { config: config.clone(), state: state.clone(), ground, engine })
+    }
+
+    pub(super) fn engine(&self) -> Result<&Engine, Error> {
+        self.engine.as_ref().ok_or_else(|| Error::not_attached("what needs a container engine"))
+    }
+
+    pub(super) fn project(&self) -> Result<&Project, Error> {
+        match &self.ground {
+            Ground::Project(project) => Ok(project),
+            Ground::Socket(_) => Err(Error::not_attached("what needs the project's folder")),
+        }
+    }
+
+    /// Returns the socket of a box that somebody else keeps.
+    pub(super) fn socket(&self) -> Option<&Socket> {
+        match &self.ground {
+            Ground::Project(_) => None,
+            Ground::Socket(socket) => Some(socket),
+        }
     }
 
     /// Makes sure the image is there and puts the box together from it.
@@ -57,17 +119,32 @@ impl Bench {
             let problem = format!("`{name}` is not the name of an image");
             return Err(Error::Sandbox(sandbox::Error::Setting { key: "sandbox.image", problem }));
         }
-        let image = self.provision(progress).ensure(name, cancel).await.map_err(Error::Engine)?;
-        Spec::new(&self.project, &image, self.engine.facts(), &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)
+        let image = self.provision(progress)?.ensure(name, cancel).await.map_err(Error::Engine)?;
+        Spec::new(self.project()?, &image, self.engine()?.facts(), &self.config.sandbox, &sandbox::guest_volume_name())
+            .map_err(Error::Sandbox)
     }
 
-    pub(super) fn provision(&self, progress: &ProgressSink) -> Provision {
-        Provision::new(&self.engine, &self.config.engine, self.state.locks(), progress)
+    pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {
+        Ok(Provision::new(self.engine()?, &self.config.engine, self.state.locks(), progress))
     }
 
-    /// Takes the project for this process. Whoever only joins the box of `podbay up` needs no lock.
     pub(super) fn lock(&self) -> Result<Lock, Error> {
-        Lock::take(&self.state.locks(), &self.project).map_err(Error::Sandbox)
+        self.ground.lock(&self.state)
+    }
+
+    /// Gets the session's box: a new one, that of `podbay up`, or the one that is attached to.
+    pub(super) async fn start(
+        &self,
+        progress: &ProgressSink,
+        session: Option<&SessionId>,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Sandbox, sandbox::Started), Error> {
+        if let Some(socket) = self.socket() {
+            return Sandbox::attach(socket, &self.config.sandbox, sink, cancel).await.map_err(Error::Sandbox);
+        }
+        let spec = self.spec(progress, cancel).await?;
+        self.sandbox(&spec, session, sink, cancel).await
     }
 
     /// Starts the session's box, or joins that of `podbay up`.
@@ -84,12 +161,12 @@ impl Bench {
             session: session.cloned(),
             ..Labels::new(Role::Workspace)
         };
-        Sandbox::start(&self.engine, spec, &self.config.sandbox, labels, sink, cancel).await.map_err(Error::Sandbox)
+        Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, sink, cancel).await.map_err(Error::Sandbox)
     }
 
     /// Removes what controllers that were killed left behind. It must not delay anybody, and its failure is nobody's.
     pub(super) fn sweep_aside(&self) {
-        let engine = self.engine.clone();
+        let Some(engine) = self.engine.clone() else { return };
         tokio::spawn(async move {
             let within = Duration::from_secs(30);
             let cancel = CancellationToken::new();

@@ -5,11 +5,12 @@ use super::Error;
 use super::Front;
 use super::Place;
 use super::bench::Bench;
-use super::bench::open_project;
+use super::bench::Ground;
 use super::exit_code;
 use crate::event::CallStatus;
 use crate::event::Kind;
 use crate::event::ProgressSink;
+use crate::event::Sink;
 use crate::event::ToolCall;
 use crate::policy::Policy;
 use crate::sandbox::Lock;
@@ -34,8 +35,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let policy = Policy::new(place.mode, &place.config.policy).map_err(Error::Rule)?;
     let catalogue = Catalogue::new(&place.config.tools);
     let is_bash = catalogue.find(tool).is_some_and(|tool| tool.name == "bash");
-    let project = open_project(&place.project, &place.state)?;
-    let bench = Bench::open(&place.config, &place.state, project, cancel).await?;
+    let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
     let pipeline = Pipeline::new(
@@ -83,16 +83,28 @@ pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Optio
     let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
-    let spec = bench.spec(&progress, cancel).await?;
-    let lock = match bench.lock() {
-        Ok(lock) => Some(lock),
-        Err(busy) if is_up(bench, &spec, front).await => {
-            tracing::debug!(%busy, "joining the environment beside it");
-            None
-        }
-        Err(busy) => return Err(busy),
+    let (sandbox, started, lock) = if bench.socket().is_some() {
+        // A box that somebody else keeps is shared like that of `podbay up`.
+        let lock = match bench.lock() {
+            Ok(lock) => Some(lock),
+            Err(Error::Sandbox(crate::sandbox::Error::BusySocket { .. })) => None,
+            Err(error) => return Err(error),
+        };
+        let (sandbox, started) = bench.start(&progress, None, sink_of(front), cancel).await?;
+        (sandbox, started, lock)
+    } else {
+        let spec = bench.spec(&progress, cancel).await?;
+        let lock = match bench.lock() {
+            Ok(lock) => Some(lock),
+            Err(busy) if is_up(bench, &spec, front).await => {
+                tracing::debug!(%busy, "joining the environment beside it");
+                None
+            }
+            Err(busy) => return Err(busy),
+        };
+        let (sandbox, started) = bench.sandbox(&spec, None, sink_of(front), cancel).await?;
+        (sandbox, started, lock)
     };
-    let (sandbox, started) = bench.sandbox(&spec, None, Arc::clone(&front.sink), cancel).await?;
     sandbox.hurry_at(front.interrupt.haste());
     for message in started.warnings {
         (front.sink)(Kind::Warning { message }.into());
@@ -100,8 +112,13 @@ pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Optio
     Ok((sandbox, lock))
 }
 
+fn sink_of(front: &Front) -> Sink {
+    Arc::clone(&front.sink)
+}
+
 async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
-    let state = crate::sandbox::Environment::state(&bench.engine, &bench.project, front.interrupt.run()).await;
+    let (Ok(engine), Ok(project)) = (bench.engine(), bench.project()) else { return false };
+    let state = crate::sandbox::Environment::state(engine, project, front.interrupt.run()).await;
     matches!(state, Ok(Some(state)) if state.is_made_from(spec))
 }
 

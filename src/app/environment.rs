@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
@@ -5,14 +7,21 @@ use super::Error;
 use super::Front;
 use super::Place;
 use super::bench::Bench;
-use super::bench::open_project;
+use super::bench::Ground;
 use super::model;
 use crate::engine::FileLock;
 use crate::event::Kind;
 use crate::event::ProgressSink;
+use crate::event::Seconds;
 use crate::inference;
 use crate::llm::Endpoint;
+use crate::sandbox;
 use crate::sandbox::Environment;
+use crate::sandbox::Sandbox;
+use crate::sandbox::Socket;
+
+/// How long a sandbox that somebody else keeps may take to say what it is like.
+const ANSWER: Seconds = Seconds::new(2);
 
 /// What runs for a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,6 +32,8 @@ pub struct Status {
     pub model_server: Option<Running>,
     /// The endpoint that is used instead of a model server of ours.
     pub endpoint: Option<String>,
+    /// The socket of a sandbox that somebody else keeps; then no engine is contacted.
+    pub socket: Option<String>,
 }
 
 /// One container that is up.
@@ -38,16 +49,16 @@ pub struct Running {
 /// Starts the environment and, where the model is ours, the model server. Returns what is up then.
 pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
-    let bench = open(place, cancel).await?;
+    let bench = open(place, "`podbay up`", cancel).await?;
     bench.sweep_aside();
-    let sink = std::sync::Arc::clone(&front.sink);
-    let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let sink = Arc::clone(&front.sink);
+    let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     // Of two that come at once the second finds what the first has made.
     let folder = place.state.locks();
-    let lock = FileLock::wait(&folder, &format!("up-{}", bench.project.key()), || {}, cancel).await.map_err(Error::Engine)?;
+    let lock = FileLock::wait(&folder, &format!("up-{}", bench.project()?.key()), || {}, cancel).await.map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
-        Environment::up(&bench.engine, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
+        Environment::up(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
         Ok::<_, Error>(spec)
     };
     let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
@@ -67,12 +78,12 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
 /// Ends the environment of the project and the model server; returns the names of what was ended.
 pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     let cancel = front.interrupt.run();
-    let bench = open(place, cancel).await?;
+    let bench = open(place, "`podbay down`", cancel).await?;
     let mut ended = Vec::new();
-    if Environment::down(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)? {
+    if Environment::down(bench.engine()?, bench.project()?, cancel).await.map_err(Error::Sandbox)? {
         ended.push("environment".to_owned());
     }
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(&bench));
+    let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
     if server.stop(cancel).await.map_err(Error::Inference)? {
         ended.push("model server".to_owned());
     }
@@ -81,35 +92,42 @@ pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
 
 pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
-    let bench = open(place, cancel).await?;
+    let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     look(place, &bench, cancel).await
 }
 
 /// Passes on what the model server prints.
 pub async fn logs(place: &Place, follow: bool, lines: u32, write: impl FnMut(&[u8]), front: &Front) -> Result<(), Error> {
     let cancel = front.interrupt.run();
-    let bench = open(place, cancel).await?;
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(&bench));
+    let bench = open(place, "`podbay logs`", cancel).await?;
+    let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
     if server.logs(lines, follow, write, cancel).await.map_err(Error::Inference)? {
         return Ok(());
     }
     Err(Error::usage("no model server of ours is up", "start it with `podbay up`; another endpoint's log is kept by its own machine"))
 }
 
-async fn open(place: &Place, cancel: &CancellationToken) -> Result<Bench, Error> {
-    let project = open_project(&place.project, &place.state)?;
-    Bench::open(&place.config, &place.state, project, cancel).await
+/// Opens the project for a command that needs an engine.
+async fn open(place: &Place, what: &str, cancel: &CancellationToken) -> Result<Bench, Error> {
+    match Ground::open(place)? {
+        Ground::Socket(_) => Err(Error::not_attached(what)),
+        project @ Ground::Project(_) => Bench::open(&place.config, &place.state, project, cancel).await,
+    }
 }
 
 async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Result<Status, Error> {
-    let facts = bench.engine.facts();
-    let environment = Environment::state(&bench.engine, &bench.project, cancel).await.map_err(Error::Sandbox)?;
-    let server = inference::ModelServer::new(&bench.engine, &place.config.inference, &model::paths(bench));
+    if let Some(socket) = bench.socket() {
+        return look_at(place, socket, cancel).await;
+    }
+    let (engine, project) = (bench.engine()?, bench.project()?);
+    let facts = engine.facts();
+    let environment = Environment::state(engine, project, cancel).await.map_err(Error::Sandbox)?;
+    let server = inference::ModelServer::new(engine, &place.config.inference, &model::paths(bench));
     let server = server.state(cancel).await.map_err(Error::Inference)?;
     Ok(Status {
         engine: format!("{} at {}", facts.version, facts.address),
         environment: environment.map(|state| Running {
-            detail: bench.project.text().to_owned(),
+            detail: project.text().to_owned(),
             name: state.name,
             id: state.id,
             since: state.started_at,
@@ -124,12 +142,38 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
                 inference::Health::NoAnswer(why) => format!("does not answer: {why}"),
             },
         }),
-        // What is no address is shown as what is wrong with it: it may hold a key.
-        endpoint: place
-            .config
-            .llm
-            .endpoint
-            .as_deref()
-            .map(|text| Endpoint::parse(text).map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string())),
+        endpoint: endpoint(place),
+        socket: None,
     })
+}
+
+/// Asks a sandbox that somebody else keeps what it is like.
+async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> Result<Status, Error> {
+    let options = sandbox::Options { start_timeout: ANSWER, ..place.config.sandbox.clone() };
+    let environment = match Sandbox::attach(socket, &options, Arc::new(|_| {}), cancel).await {
+        Ok((sandbox, started)) => {
+            sandbox.close().await;
+            let facts = started.facts;
+            let limit =
+                |limit: Option<u64>, unit: &str| limit.map_or_else(|| format!("no limit of {unit}"), |limit| format!("{limit} {unit}"));
+            let memory = limit(facts.memory_bytes.map(|bytes| bytes >> 20), "MiB");
+            let detail = format!("uid {}, {memory}, {}", facts.uid, limit(facts.n_processes, "processes"));
+            Some(Running { name: socket.path().display().to_string(), id: String::new(), since: String::new(), detail })
+        }
+        Err(sandbox::Error::NotAttached { .. }) => None,
+        Err(error) => return Err(Error::Sandbox(error)),
+    };
+    Ok(Status {
+        engine: "none (attached)".to_owned(),
+        environment,
+        model_server: None,
+        endpoint: endpoint(place),
+        socket: Some(socket.path().display().to_string()),
+    })
+}
+
+/// Returns the endpoint that is named. What is no address is shown as what is wrong with it: it may hold a key.
+fn endpoint(place: &Place) -> Option<String> {
+    let text = place.config.llm.endpoint.as_deref()?;
+    Some(Endpoint::parse(text).map_or_else(|error| error.to_string(), |endpoint| endpoint.to_string()))
 }

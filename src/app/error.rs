@@ -67,6 +67,14 @@ impl Error {
         Self::Usage { problem: problem.into(), hint: Some(hint.into()) }
     }
 
+    /// Refuses what a box that somebody else keeps cannot have.
+    pub fn not_attached(what: &str) -> Self {
+        Self::usage(
+            format!("{what} is not offered with `sandbox.backend = attach`: the sandbox was put together by somebody else"),
+            "compose.yaml and `.env` say what it is like; `docker compose up -d` starts it, `docker compose down` ends it",
+        )
+    }
+
     /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant, never from the text.
     pub fn exit_code(&self) -> u8 {
         match self {

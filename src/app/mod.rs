@@ -72,6 +72,11 @@ pub fn find_state(var: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf, Err
     State::find(var).map_err(Error::Session)
 }
 
+/// Returns whether the settings name a sandbox that somebody else keeps.
+pub fn is_attached(config: &crate::config::Config) -> bool {
+    config.sandbox.backend == crate::sandbox::Backend::Attach
+}
+
 pub use crate::agent::Interrupt;
 pub use crate::llm::http::install_crypto;
 pub use crate::policy::Mode;

@@ -1,4 +1,5 @@
 use std::time::Duration;
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
@@ -9,10 +10,14 @@ use crate::event::Secret;
 use crate::inference;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::llm;
 use crate::llm::Client;
 use crate::llm::Endpoint;
 use crate::llm::Options;
 use crate::llm::Probed;
+
+/// Between two looks for a server that is being started.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// A model that answers.
 pub(super) struct Found {
@@ -34,24 +39,56 @@ pub(super) async fn connect(
     let options = &bench.config.llm;
     if let Some(endpoint) = &options.endpoint {
         let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
-        let (client, probed) = probe(endpoint, key, options, options.probe_timeout(), cancel).await?;
+        let (client, probed) = match bench.socket() {
+            None => probe(endpoint, key, options, options.probe_timeout(), cancel).await?,
+            // Box and model server come up together; a server that is being started is worth waiting for.
+            Some(_) => wait_for(bench, &endpoint, key.as_ref(), cancel).await?,
+        };
         return Ok(Found { client, probed, is_own: false, note: None });
     }
+    check(bench)?;
     let server = &bench.config.inference;
     let paths = paths(bench);
-    let provision = bench.provision(progress);
+    let provision = bench.provision(progress)?;
     let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::Engine) };
     let model = async { inference::resolve(server, &paths, progress, cancel).await.map_err(Error::Inference) };
     let (image, model) = tokio::try_join!(image, model)?;
     let note = model.note.clone();
     let serving =
-        ModelServer::new(&bench.engine, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+        ModelServer::new(bench.engine()?, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
     let (client, probed) = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await?;
     Ok(Found { client, probed, is_own: true, note })
 }
 
 pub(super) fn paths(bench: &Bench) -> Paths {
     Paths::new(bench.state.root())
+}
+
+/// Refuses a sandbox that somebody else keeps where no model is named: no server can be started then.
+pub(super) fn check(bench: &Bench) -> Result<(), Error> {
+    if bench.socket().is_some() && bench.config.llm.endpoint.is_none() {
+        return Err(Error::usage(
+            "no model is named, and with `sandbox.backend = attach` no model server is started",
+            "name one with --endpoint or `llm.endpoint`",
+        ));
+    }
+    Ok(())
+}
+
+/// Probes an endpoint, again and again while nothing listens there, for as long as a box may take to start.
+async fn wait_for(bench: &Bench, endpoint: &Endpoint, key: Option<&Secret>, cancel: &CancellationToken) -> Result<(Client, Probed), Error> {
+    let options = &bench.config.llm;
+    let until = Instant::now() + bench.config.sandbox.start_timeout.duration();
+    loop {
+        match probe(endpoint.clone(), key.cloned(), options, options.probe_timeout(), cancel).await {
+            Err(Error::Model(llm::Error::Unreachable { .. })) if Instant::now() < until => {}
+            other => return other,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = cancel.cancelled() => return Err(Error::Interrupted),
+        }
+    }
 }
 
 async fn probe(

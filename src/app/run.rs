@@ -10,7 +10,7 @@ use super::Error;
 use super::Interrupt;
 use super::Report;
 use super::bench::Bench;
-use super::bench::open_project;
+use super::bench::Ground;
 use super::bench::progress_of;
 use super::model;
 use super::record::Recorder;
@@ -37,6 +37,10 @@ use crate::tools::Pipeline;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
+
+/// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the whole list.
+const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, and review, masked secrets, plan mode and an \
+                               allow-list for the network are not offered here";
 
 /// Where and how a use case runs.
 #[derive(Clone)]
@@ -141,13 +145,13 @@ pub(super) async fn sit_down(
 ) -> Result<Seat, (Error, Option<Recorder>)> {
     let config = &place.config;
     let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
-    let project = open_project(&place.project, &place.state).map_err(|error| (error, None))?;
-    let lock = Lock::take(&place.state.locks(), &project).map_err(|error| (Error::Sandbox(error), None))?;
+    let ground = Ground::open(place).map_err(|error| (error, None))?;
+    let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
     let header = Kind::SessionStarted {
         version: LOG_VERSION,
         session: SessionId::random(),
         podbay: env!("CARGO_PKG_VERSION").to_owned(),
-        project: project.text().to_owned(),
+        project: ground.text(),
         mode: place.mode.as_str().to_owned(),
         task: task.map(ToOwned::to_owned),
     };
@@ -156,13 +160,11 @@ pub(super) async fn sit_down(
     *session = Some(recorder.session().clone());
     let failed = |error| (error, Some(recorder.clone()));
     let progress = progress_of(&recorder);
-    let bench = Bench::open(config, &place.state, project, cancel).await.map_err(failed)?;
+    let bench = Bench::open(config, &place.state, ground, cancel).await.map_err(failed)?;
+    model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
     // Neither needs the other, and each takes its time.
-    let make_box = async {
-        let spec = bench.spec(&progress, cancel).await?;
-        bench.sandbox(&spec, Some(recorder.session()), recorder.sink(), cancel).await
-    };
+    let make_box = bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel);
     let mut catalogue = Catalogue::new(&config.tools);
     if let Some(only) = only {
         catalogue = catalogue.only(only);
@@ -197,7 +199,13 @@ pub(super) async fn sit_down(
     for warning in started.warnings.into_iter().chain(note) {
         recorder.warn(warning);
     }
-    let image = config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned());
+    let image = match bench.socket() {
+        None => config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned()),
+        Some(socket) => {
+            recorder.warn(NOT_WITH_ATTACH);
+            socket.path().display().to_string()
+        }
+    };
     recorder.emit(Kind::BoxStarted { image, duration_ms: u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX) });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),

@@ -2,7 +2,7 @@ use super::Error;
 use super::Front;
 use super::Place;
 use super::bench::Bench;
-use super::bench::open_project;
+use super::bench::Ground;
 use super::call::take;
 use crate::policy::Action;
 use crate::policy::Approved;
@@ -66,8 +66,7 @@ pub async fn shell(
     front: &Front,
 ) -> Result<Shell, Error> {
     let cancel = front.interrupt.run();
-    let project = open_project(&place.project, &place.state)?;
-    let bench = Bench::open(&place.config, &place.state, project, cancel).await?;
+    let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
     // The person's own hand on their own box is its approval.

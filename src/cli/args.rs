@@ -133,6 +133,15 @@ pub(super) enum RuntimeFlag {
     Rust,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BackendFlag {
+    /// Containers of a Docker engine
+    Docker,
+    /// Not yet: namespaces of this machine
+    #[value(hide = true)]
+    Native,
+}
+
 /// Settings files.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ConfigFlags {
@@ -168,6 +177,9 @@ pub(super) struct PlaceFlags {
     /// Network of the sandbox
     #[arg(long, value_enum, help_heading = "Sandbox")]
     pub(super) network: Option<NetworkFlag>,
+    /// What sandboxes are made of
+    #[arg(long, value_enum, help_heading = "Sandbox")]
+    pub(super) backend: Option<BackendFlag>,
     /// Refuse whatever would only be warned about
     #[arg(long, help_heading = "Sandbox")]
     pub(super) strict: bool,

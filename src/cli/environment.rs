@@ -90,12 +90,20 @@ pub(super) async fn logs(args: LogsArgs) -> Result<u8, app::Error> {
 fn print(status: &Status) -> Result<(), app::Error> {
     let mut out = format!("engine:       {}\n", text::line(&status.engine));
     match &status.environment {
+        Some(up) if status.socket.is_some() => {
+            out.push_str(&format!("sandbox:      answers at {} ({})\n", text::line(&up.name), text::line(&up.detail)));
+        }
+        None if status.socket.is_some() => {
+            let socket = status.socket.as_deref().unwrap_or_default();
+            out.push_str(&format!("sandbox:      nobody answers at {} (docker compose up -d starts it)\n", text::line(socket)));
+        }
         Some(up) => out.push_str(&format!("environment:  up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
         None => out.push_str("environment:  not up (podbay up starts it)\n"),
     }
     match (&status.endpoint, &status.model_server) {
         (Some(endpoint), _) => out.push_str(&format!("model:        {}\n", text::line(endpoint))),
         (None, Some(up)) => out.push_str(&format!("model server: up since {} ({})\n", text::line(&up.since), text::line(&up.detail))),
+        (None, None) if status.socket.is_some() => out.push_str("model:        none is named (--endpoint or llm.endpoint)\n"),
         (None, None) => out.push_str("model server: not up\n"),
     }
     deliver(&out)

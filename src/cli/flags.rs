@@ -1,5 +1,6 @@
 use toml::Value;
 
+use super::args::BackendFlag;
 use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
@@ -58,8 +59,23 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
     set(overrides, "--memory", "sandbox.memory", flags.memory.clone());
     set(overrides, "--pids", "sandbox.pids", flags.pids.map(i64::from));
     set(overrides, "--network", "sandbox.network", flags.network.map(|_: NetworkFlag| "none"));
+    let backend = flags.backend.map(|backend| match backend {
+        BackendFlag::Docker => "docker",
+        BackendFlag::Native => "native",
+    });
+    set(overrides, "--backend", "sandbox.backend", backend);
     set(overrides, "--strict", "sandbox.strict", flags.strict.then_some(true));
     Ok(())
+}
+
+/// Refuses flags that say what a sandbox is to be like where it runs already and is somebody else's.
+pub(super) fn check_attached(overrides: &Overrides) -> Result<(), app::Error> {
+    const MAKING: [&str; 4] = ["sandbox.image", "sandbox.cpus", "sandbox.memory", "sandbox.pids"];
+    match overrides.iter().find(|flag| MAKING.contains(&flag.key.as_str())) {
+        Some(flag) if flag.key == "sandbox.image" => Err(app::Error::not_attached("another image (--image, --runtime)")),
+        Some(flag) => Err(app::Error::not_attached(&format!("a limit of one's own ({})", flag.name))),
+        None => Ok(()),
+    }
 }
 
 pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {

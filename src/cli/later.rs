@@ -6,30 +6,17 @@
 use std::ffi::OsString;
 
 use clap::Args;
-use clap::ValueEnum;
 
+use super::args::BackendFlag;
 use super::args::ChangesFlag;
 use super::args::NetworkFlag;
 use super::args::SessionFlags;
 use crate::app;
 use crate::ui::text;
 
-/// Where the sandbox is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum BackendFlag {
-    /// In a container
-    Docker,
-    /// In namespaces of this machine
-    #[value(hide = true)]
-    Native,
-}
-
 /// Flags of `run` and `chat` whose features are still to come.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct LaterFlags {
-    /// Where the sandbox is made
-    #[arg(long, value_enum, help_heading = "Sandbox")]
-    pub(super) backend: Option<BackendFlag>,
     /// Not yet: work out a plan without changing anything
     #[arg(long, hide = true)]
     plan: bool,
@@ -127,7 +114,7 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
         (review, "--changes review", "changes are made in place: start from a clean state of git and look at `git diff` afterwards"),
         (later.apply, "--apply", "leave it out: changes are made in place, so nothing waits to be applied"),
         (!later.allow_host.is_empty(), "--allow-host", NETWORK),
-        (later.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
+        (flags.place.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
         (
             later.max_cost.is_some(),
             "--max-cost",

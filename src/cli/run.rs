@@ -67,6 +67,9 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(args.output);
     setup.show_warnings(&terminal);
+    if app::is_attached(&setup.config) {
+        return Err(app::Error::not_attached("`podbay quickstart`"));
+    }
     // The folder is chosen by quickstart itself.
     let place = setup.place(Some(std::path::Path::new("/nonexistent")), app::Mode::Auto)?;
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;

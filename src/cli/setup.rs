@@ -32,6 +32,9 @@ impl Setup {
         sources.file.clone_from(&flags.config);
         sources.flags = overrides;
         let loaded = Config::load(&sources).map_err(app::Error::Config)?;
+        if app::is_attached(&loaded.config) {
+            super::flags::check_attached(&sources.flags)?;
+        }
         let state = State::from_env(|name| std::env::var_os(name)).map_err(app::Error::Session)?;
         super::trace(flags.verbose);
         Ok(Self { config: loaded.config, state, warnings: loaded.warnings })
@@ -56,10 +59,14 @@ impl Setup {
 
     /// Returns where the command works; without a folder that is the current one.
     pub(super) fn place(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
+        let is_attached = app::is_attached(&self.config);
+        if is_attached && folder.is_some() {
+            return Err(app::Error::not_attached("a project folder (-C)"));
+        }
         let project = self::folder(folder)?;
         // Only that it exists is looked at: what a project says about its own treatment is not believed.
         let exists = std::fs::symlink_metadata(project.join(config::PROJECT_FILE)).is_ok();
-        if let Some(note) = config::project_note(exists) {
+        if let Some(note) = config::project_note(exists && !is_attached) {
             super::say(&format!("note: {note}\n"));
         }
         Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: api_key(&self.config)? })

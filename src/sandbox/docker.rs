@@ -27,7 +27,8 @@ const MOST_FILLS: u32 = 3;
 
 /// One container with a guest that answers.
 pub(super) struct Running {
-    pub(super) id: ContainerId,
+    /// `None`: a box that somebody else keeps.
+    pub(super) id: Option<ContainerId>,
     pub(super) link: Link,
     pub(super) facts: Facts,
     /// Whether removing the container is ours to do.
@@ -92,7 +93,7 @@ pub(super) async fn greet(
 ) -> Result<Running, Error> {
     let diagnostics = stream.diagnostics();
     match Link::connect(stream, &guest::build_id(), within, cancel).await {
-        Ok((link, facts)) => Ok(Running { id, link, facts, owned }),
+        Ok((link, facts)) => Ok(Running { id: Some(id), link, facts, owned }),
         Err(error) => {
             let said = diagnostics();
             let said = said.trim();

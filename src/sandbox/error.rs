@@ -13,6 +13,16 @@ pub enum Error {
     Project { path: PathBuf, problem: String, hint: Option<String> },
     #[error("another Podbay is at work in `{}`: process {pid}, since {since}", path.display())]
     Busy { path: PathBuf, pid: u32, since: String },
+    #[error("another Podbay is at work in the sandbox at `{}`, since {since}", socket.display())]
+    BusySocket { socket: PathBuf, since: String },
+    #[error("nobody answers at the sandbox's socket `{}`: {problem}", socket.display())]
+    NotAttached { socket: PathBuf, problem: String },
+    #[error("cannot work in the sandbox at `{}`", socket.display())]
+    Attach {
+        socket: PathBuf,
+        #[source]
+        source: link::Error,
+    },
     #[error("the lock file `{}` cannot be used", path.display())]
     Lock {
         path: PathBuf,
@@ -59,6 +69,15 @@ impl Error {
         match self {
             Self::Project { hint, .. } => hint.clone(),
             Self::Busy { pid, .. } => Some(format!("wait for it or end it (`kill {pid}`); `podbay sh` and `podbay call` can join the sandbox of `podbay up`")),
+            Self::BusySocket { .. } => {
+                Some("wait for it or end it (`docker ps` shows it); `podbay sh` and `podbay call` work beside it".to_owned())
+            }
+            Self::NotAttached { .. } => {
+                Some("start it: `docker compose up -d`; `docker compose ps` shows whether the workspace is up".to_owned())
+            }
+            Self::Attach { source: link::Error::Build { .. } | link::Error::Protocol { .. }, .. } => {
+                Some("it was started by another version of Podbay: `docker compose up -d --force-recreate workspace`".to_owned())
+            }
             Self::Lock { .. } => Some("check that the state folder is yours and on a local disk; PODBAY_HOME names another".to_owned()),
             Self::Image { .. } => Some("choose another image with --image or `sandbox.image`".to_owned()),
             Self::NoImage { .. } => Some("check the name with `docker images`, or run `podbay images build` for Podbay's own".to_owned()),
@@ -69,7 +88,7 @@ impl Error {
             }
             Self::KeepsEnding { .. } => Some("a command may be ending it; more memory (`--memory`) or processes (`--pids`) may help".to_owned()),
             Self::Engine { source, .. } => source.hint(),
-            Self::Setting { .. } | Self::Link(_) | Self::Cancelled => None,
+            Self::Setting { .. } | Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,
         }
     }
 

@@ -10,12 +10,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Options;
+use super::Socket;
 use super::Spec;
+use super::attach;
 use super::docker;
 use super::docker::Running;
 use super::environment;
 use super::link;
 use super::link::Link;
+use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::ByteSize;
@@ -37,10 +40,8 @@ pub struct Sandbox {
 }
 
 struct Inner {
-    engine: Engine,
-    spec: Spec,
+    way: Way,
     options: Options,
-    labels: Labels,
     sink: Sink,
     haste: OnceLock<CancellationToken>,
     state: Mutex<State>,
@@ -52,6 +53,21 @@ const OOM_WORD: Duration = Duration::from_secs(1);
 /// The signal that nothing survives, and how a shell reports a command that died of it.
 const SIGKILL: i32 = 9;
 const KILLED: i32 = 128 + SIGKILL;
+
+/// How a box is had.
+enum Way {
+    /// Made by an engine, or joined there.
+    Engine(Box<Made>),
+    /// It is there, and somebody else keeps it.
+    Attached(Socket),
+}
+
+/// What a box is made with.
+struct Made {
+    engine: Engine,
+    spec: Spec,
+    labels: Labels,
+}
 
 /// What the model is told of a box that takes the place of another one.
 const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
@@ -100,19 +116,23 @@ impl Sandbox {
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
+        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels }));
+        Self::begin(way, options, sink, cancel).await
+    }
+
+    /// Joins a box that somebody else keeps. When its end of the line is lost it is joined again.
+    pub async fn attach(socket: &Socket, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
+        Self::begin(Way::Attached(socket.clone()), options, sink, cancel).await
+    }
+
+    async fn begin(way: Way, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
         let begun = Instant::now();
-        let inner = Inner {
-            engine: engine.clone(),
-            spec: spec.clone(),
-            options: options.clone(),
-            labels,
-            sink,
-            haste: OnceLock::new(),
-            state: Mutex::new(State::default()),
-        };
+        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), state: Mutex::new(State::default()) };
         let running = inner.make(cancel).await?;
-        let mut warnings = spec.warnings.clone();
-        warnings.extend(not_enforced(spec, &running.facts));
+        let warnings = match &inner.way {
+            Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
+            Way::Attached(_) => attach::warnings(&running.facts),
+        };
         let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned };
         inner.state.lock().await.running = Some(running);
         Ok((Self { inner: Arc::new(inner) }, started))
@@ -217,16 +237,17 @@ impl Sandbox {
         if died
             && state.n_boxes == n_box
             && let Some(running) = &state.running
-            && self.inner.engine.ran_out_of_memory(&running.id, since, OOM_WORD).await
+            && let Some(bytes) = self.inner.hunger(running.id.as_ref(), since).await
         {
-            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(self.inner.spec.memory()));
+            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(bytes));
         }
         let mut follows = ANEW;
         // Other calls may have told it, and a new box may be there already.
         if state.n_boxes == n_box {
             if let Some(running) = &mut state.running {
                 let was_owned = running.owned;
-                running.owned |= given_up || must_go(running);
+                // One that somebody else keeps ends itself, and whoever keeps it starts it anew.
+                running.owned |= running.id.is_some() && (given_up || must_go(running));
                 follows = what_follows(running);
                 if running.owned && !was_owned {
                     // Nobody else ends it, and what is left in it must not go on until the next call.
@@ -250,8 +271,8 @@ impl Sandbox {
             Some(running) if running.facts.cgroup == 0 => running.id.clone(),
             _ => return ended,
         };
-        if self.inner.engine.ran_out_of_memory(&id, since, OOM_WORD).await {
-            ended.limit = Some(Limit::Memory { bytes: self.inner.spec.memory() });
+        if let Some(bytes) = self.inner.hunger(id.as_ref(), since).await {
+            ended.limit = Some(Limit::Memory { bytes });
         }
         ended
     }
@@ -262,10 +283,10 @@ impl Sandbox {
         (self.inner.sink)(Kind::BoxLost { reason: reason.to_owned() }.into());
     }
 
-    /// Returns the container's id and what the guest said of its box.
-    pub async fn describe(&self) -> Option<(String, Facts)> {
+    /// Returns the container's id, where it is ours to name, and what the guest said of its box.
+    pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
-        state.running.as_ref().map(|running| (running.id.0.clone(), running.facts.clone()))
+        state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
     }
 
     /// Ends the box and waits until it is removed.
@@ -285,15 +306,29 @@ impl Sandbox {
 impl Inner {
     async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let within = self.options.start_timeout.duration();
-        if let Some(joined) = environment::join(&self.engine, &self.spec, within, cancel).await? {
+        let Made { engine, spec, labels } = match &self.way {
+            Way::Engine(made) => made.as_ref(),
+            Way::Attached(socket) => {
+                let (link, facts) = socket.connect(within, cancel).await?;
+                return Ok(Running { id: None, link, facts, owned: false });
+            }
+        };
+        if let Some(joined) = environment::join(engine, spec, within, cancel).await? {
             return Ok(joined);
         }
-        docker::start(&self.engine, &self.spec, &self.labels, within, cancel).await
+        docker::start(engine, spec, labels, within, cancel).await
+    }
+
+    /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where there is no engine nobody saw it.
+    async fn hunger(&self, id: Option<&ContainerId>, since: SystemTime) -> Option<u64> {
+        let (Way::Engine(made), Some(id)) = (&self.way, id) else { return None };
+        made.engine.ran_out_of_memory(id, since, OOM_WORD).await.then(|| made.spec.memory())
     }
 
     async fn remove(&self, running: &Running) {
-        if let Err(error) = self.engine.remove(&running.id).await {
-            let message = format!("the sandbox {} could not be removed: {error}; `podbay gc` tries again", running.id.short());
+        let (Way::Engine(made), Some(id)) = (&self.way, &running.id) else { return };
+        if let Err(error) = made.engine.remove(id).await {
+            let message = format!("the sandbox {} could not be removed: {error}; `podbay gc` tries again", id.short());
             (self.sink)(Kind::Warning { message }.into());
         }
     }
@@ -301,7 +336,7 @@ impl Inner {
 
 /// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest gave up.
 fn must_go(running: &Running) -> bool {
-    running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_)))
+    running.id.is_some() && (running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_))))
 }
 
 fn what_follows(lost: &Running) -> &'static str {

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::Error;
 use super::Project;
+use super::Socket;
 
 /// Says that one live controller is at work in a project; it ends with the process, however that ends.
 ///
@@ -23,7 +24,16 @@ pub struct Lock {
 impl Lock {
     /// Takes the lock of a project, or says who has it.
     pub fn take(folder: &Path, project: &Project) -> Result<Self, Error> {
-        let path = folder.join(format!("{}.lock", project.key()));
+        Self::take_named(folder, &project.key(), |pid, since| Error::Busy { path: project.path().to_owned(), pid, since })
+    }
+
+    /// Takes the lock of a sandbox that somebody else keeps. Who has it may be in another container, where its number means nothing.
+    pub fn take_socket(folder: &Path, socket: &Socket) -> Result<Self, Error> {
+        Self::take_named(folder, &socket.key(), |_, since| Error::BusySocket { socket: socket.path().to_owned(), since })
+    }
+
+    fn take_named(folder: &Path, key: &str, busy: impl FnOnce(u32, String) -> Error) -> Result<Self, Error> {
+        let path = folder.join(format!("{key}.lock"));
         let failed = |source| Error::Lock { path: path.clone(), source };
         fs::create_dir_all(folder).map_err(failed)?;
         let mut file = OpenOptions::new()
@@ -41,7 +51,7 @@ impl Lock {
                 let mut text = String::new();
                 file.read_to_string(&mut text).map_err(failed)?;
                 let (pid, since) = text.trim().split_once(' ').unwrap_or((text.trim(), "an unknown time"));
-                return Err(Error::Busy { path: project.path().to_owned(), pid: pid.parse().unwrap_or(0), since: since.to_owned() });
+                return Err(busy(pid.parse().unwrap_or(0), since.to_owned()));
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }

@@ -4,6 +4,7 @@
 //! container is made, and to `policy` what may be asked of it. Start with [`Sandbox`], then [`Spec`]; `docs/security.md` gives
 //! the reason of every setting.
 
+mod attach;
 mod docker;
 mod environment;
 mod error;
@@ -17,6 +18,7 @@ mod project;
 mod spec;
 mod user;
 
+pub use attach::Socket;
 pub use docker::DEFAULT_IMAGE;
 pub use environment::Environment;
 pub use environment::EnvironmentState;
@@ -26,6 +28,7 @@ pub use image_name::is_image_name;
 pub use kept::Sandbox;
 pub use kept::Started;
 pub use lock::Lock;
+pub use options::Backend;
 pub use options::Options;
 pub use project::Project;
 pub use spec::MASKED_PATHS;

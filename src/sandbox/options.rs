@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Error;
 use crate::event::ByteSize;
 use crate::event::Seconds;
 
@@ -8,6 +9,10 @@ use crate::event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
+    /// What boxes are made of: `docker`, or `attach` to one that somebody else keeps, such as compose. `native` is to come.
+    pub backend: Backend,
+    /// Socket of the box to attach to, as an absolute path; only for the backend `attach`.
+    pub socket: Option<String>,
     /// Image that boxes are made from; any image works. Default: Podbay's own workspace image.
     pub image: Option<String>,
     /// Processor cores a box may use; fractions are allowed.
@@ -36,6 +41,31 @@ pub struct Options {
     pub strict: bool,
 }
 
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backend {
+    /// Containers of a Docker engine.
+    #[default]
+    Docker,
+    /// A box that runs already, reached by `sandbox.socket`; no engine is contacted.
+    Attach,
+    /// Namespaces of our own, without an engine; not built yet.
+    Native,
+}
+
+impl Options {
+    /// Refuses a backend that does not exist yet.
+    pub fn check_backend(&self) -> Result<Backend, Error> {
+        match self.backend {
+            Backend::Native => Err(Error::Setting {
+                key: "sandbox.backend",
+                problem: "the native backend is not built yet; `docker` is the one that makes sandboxes".to_owned(),
+            }),
+            backend => Ok(backend),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Network {
@@ -46,6 +76,8 @@ pub enum Network {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            backend: Backend::Docker,
+            socket: None,
             image: None,
             cpus: 2.0,
             memory: ByteSize::gib(2),
