@@ -62,6 +62,9 @@ pub(super) enum Command {
     /// Write the manual pages into a folder
     #[command(hide = true)]
     Man(ManArgs),
+    /// Become the model server, in a container that compose has made
+    #[command(hide = true)]
+    ServeModel(ServeModelArgs),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
 }
@@ -266,6 +269,19 @@ pub(super) struct QuickstartArgs {
     pub(super) model: ModelFlags,
     #[command(flatten)]
     pub(super) config: ConfigFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ServeModelArgs {
+    /// State folder that the models are in
+    #[arg(long, value_name = "DIR")]
+    pub(super) home: PathBuf,
+    /// Socket to listen on
+    #[arg(long, value_name = "PATH")]
+    pub(super) socket: PathBuf,
+    /// File that holds the key
+    #[arg(long, value_name = "FILE")]
+    pub(super) api_key_file: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod later;
 mod manual;
 mod raw;
 mod run;
+mod serve_model;
 mod sessions;
 mod setup;
 mod sh;
@@ -95,6 +96,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Gc(flags)) => images::gc(flags).await,
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),
+        Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
         Some(Command::Other(words)) => other(words).await,
     }
 }

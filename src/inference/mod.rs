@@ -7,6 +7,7 @@
 //! server has no network, no capability and nothing of the host but its model, its key and the folder of its socket.
 
 mod catalogue;
+mod command;
 mod download;
 mod error;
 mod file;
@@ -23,6 +24,7 @@ mod wheel;
 pub use catalogue::Entry;
 pub use catalogue::Source;
 pub use catalogue::catalogue;
+pub use command::command;
 pub use download::Download;
 pub use download::Patience;
 pub use error::Error;

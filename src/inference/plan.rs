@@ -81,13 +81,7 @@ impl Plan {
             argv.push(PORT.to_string());
             Network::Published { host_port: options.port, port: PORT }
         };
-        argv.extend(["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", "2"].map(str::to_owned));
-        argv.extend(["--api-key-file".to_owned(), format!("{KEY_FOLDER}/{KEY}")]);
-        argv.extend(["-c".to_owned(), context.to_string(), "-t".to_owned(), n_threads.to_string()]);
-        argv.extend(["--cache-ram".to_owned(), PROMPT_CACHE.to_string()]);
-        if options.sleep_idle.get() > 0 {
-            argv.extend(["--sleep-idle-seconds".to_owned(), options.sleep_idle.get().to_string()]);
-        }
+        argv.extend(manner(options, context, n_threads, &format!("{KEY_FOLDER}/{KEY}")));
         let container = ContainerSpec {
             name: host.name.clone(),
             // By its id: a tag may mean another image by the time it is used.
@@ -136,8 +130,20 @@ pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u
     size(model, machine, options)
 }
 
+/// Returns the part of the command line that says how the server works, wherever it listens and whatever it serves.
+pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str) -> Vec<String> {
+    let mut argv = ["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", "2"].map(str::to_owned).to_vec();
+    argv.extend(["--api-key-file", key].map(str::to_owned));
+    argv.extend(["-c".to_owned(), context.to_string(), "-t".to_owned(), n_threads.to_string()]);
+    argv.extend(["--cache-ram".to_owned(), PROMPT_CACHE.to_string()]);
+    if options.sleep_idle.get() > 0 {
+        argv.extend(["--sleep-idle-seconds".to_owned(), options.sleep_idle.get().to_string()]);
+    }
+    argv
+}
+
 /// Returns the tokens of context and the bytes of memory.
-fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
+pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u64, u64), Error> {
     // Where a head does not tell, a guess that is too high costs nothing but the limit's tightness.
     let per_token = model.bytes_per_token.unwrap_or(256 << 10);
     let needed =

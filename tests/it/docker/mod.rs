@@ -5,6 +5,7 @@ mod bad_days;
 mod bundle;
 mod call;
 mod closed;
+mod compose;
 mod disk_full;
 mod doctor;
 mod full;

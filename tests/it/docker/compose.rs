@@ -1,0 +1,466 @@
+//! compose.yaml as people use it: with docker-compose 1.29 or compose v2, whichever is there.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use podbay::event::ProgressSink;
+use podbay::inference;
+use podbay::sandbox::SECCOMP;
+use serde_json::Value;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::scripted_model::Running;
+use crate::support::test_env::Done;
+use crate::support::test_env::Started;
+use crate::support::test_env::owner;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+/// A project of compose's with names of its own; gone with all its volumes when it is dropped.
+struct Compose {
+    env: TestBox,
+    name: String,
+    /// Where models are looked for, and the one that is served.
+    models: PathBuf,
+    model: String,
+    overrides: PathBuf,
+}
+
+impl Compose {
+    /// `None`, and a printed line, where the person left these tests out.
+    fn new() -> Option<Self> {
+        static BUILT: OnceLock<()> = OnceLock::new();
+        static NAMES: AtomicU32 = AtomicU32::new(0);
+        let env = TestBox::new()?;
+        BUILT.get_or_init(|| {
+            run(&mut env.podbay(&["images", "build", "--install", "podbay/podbay"])).expect(0);
+        });
+        std::fs::create_dir(env.path(".git")).expect("made");
+        crate::support::TestEnv::give(&env.path(".git"));
+        let name = format!("podbaytest{}x{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
+        let (models, overrides) = (env.beside("models"), env.beside("override.json"));
+        std::fs::create_dir(&models).expect("made");
+        // The model is brought along: what a test does must not hang on a hub.
+        let made = json!({"services": {"models": {"command": ["--version"]}}});
+        std::fs::write(&overrides, made.to_string()).expect("written");
+        Some(Self { env, name, models, model: "absent.gguf".to_owned(), overrides })
+    }
+
+    /// Lets the controller use a scripted model, which listens on this machine's loopback.
+    fn scripted(self, model: &Running) -> Self {
+        let podbay = json!({
+            "network_mode": "host",
+            "environment": {"PODBAY_LLM_ENDPOINT": model.endpoint(), "PODBAY_LLM_API_KEY_FILE": "", "PODBAY_LLM_MODEL": "scripted"},
+        });
+        let made = json!({"services": {"models": {"command": ["--version"]}, "podbay": podbay}});
+        std::fs::write(&self.overrides, made.to_string()).expect("written");
+        self
+    }
+
+    fn compose(&self, arguments: &[&str]) -> Command {
+        let program = program();
+        let mut command = Command::new(program[0]);
+        self.env.surround(&mut command);
+        let (uid, gid) = owner();
+        command.args(&program[1..]).args(["-f", "compose.yaml", "-f"]).arg(&self.overrides).args(arguments);
+        command
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .env("COMPOSE_PROJECT_NAME", &self.name)
+            .env("PODBAY_PROJECT", self.env.project())
+            .env("PODBAY_MODELS", &self.models)
+            .env("PODBAY_MODEL", &self.model)
+            .env("PODBAY_UID", uid.to_string())
+            .env("PODBAY_GID", gid.to_string());
+        command
+    }
+
+    /// Runs the controller, without whatever else it would start.
+    fn podbay(&self, arguments: &[&str]) -> Command {
+        self.compose(&[&["run", "--rm", "-T", "--no-deps", "podbay"], arguments].concat())
+    }
+
+    fn task(&self, task: &str) -> Command {
+        self.podbay(&["run", "--output", "json", task])
+    }
+
+    /// Runs one command in the workspace through the controller; returns what a model would read.
+    #[track_caller]
+    fn bash(&self, command: &str) -> String {
+        let done = run(&mut self.podbay(&["call", "bash", &json!({"command": command, "timeout_seconds": 20}).to_string()]));
+        assert!(done.code <= 1, "{}\n{}", done.text(), done.stderr);
+        done.text()
+    }
+
+    /// Returns the id of a service's container.
+    #[track_caller]
+    fn container(&self, service: &str) -> String {
+        let project = format!("label=com.docker.compose.project={}", self.name);
+        let service = format!("label=com.docker.compose.service={service}");
+        docker(&["ps", "--all", "--quiet", "--no-trunc", "--filter", &project, "--filter", &service]).trim().to_owned()
+    }
+
+    #[track_caller]
+    fn inspect(&self, service: &str) -> Value {
+        inspect(&self.container(service))
+    }
+
+    fn wait_for(&self, name: &str) {
+        assert!(within(Duration::from_secs(60), || self.env.path(name).exists()), "{name} did not appear");
+    }
+
+    /// Returns the containers, volumes and networks of this project.
+    fn left(&self) -> String {
+        let filter = format!("label=com.docker.compose.project={}", self.name);
+        let kinds: [&[&str]; 3] = [&["ps", "--all", "--quiet"], &["volume", "ls", "--quiet"], &["network", "ls", "--quiet"]];
+        kinds.map(|kind| docker(&[kind, &["--filter", &filter]].concat())).concat()
+    }
+}
+
+impl Drop for Compose {
+    fn drop(&mut self) {
+        let _ = self.compose(&["--profile", "run", "down", "--volumes", "--remove-orphans", "--timeout", "1"]).output();
+    }
+}
+
+/// Returns what compose is called here.
+fn program() -> &'static [&'static str] {
+    static FOUND: OnceLock<&'static [&'static str]> = OnceLock::new();
+    FOUND.get_or_init(|| {
+        let works =
+            |words: &[&str]| Command::new(words[0]).args(&words[1..]).arg("version").output().is_ok_and(|done| done.status.success());
+        let ways: [&[&str]; 2] = [&["docker-compose"], &["docker", "compose"]];
+        let found = ways.into_iter().find(|words| works(words));
+        found.expect("compose is needed for this test (`apt-get install docker-compose`), or PODBAY_TEST_DOCKER=0 leaves it out")
+    })
+}
+
+#[track_caller]
+fn inspect(container: &str) -> Value {
+    let text = docker(&["inspect", container]);
+    serde_json::from_str::<Value>(&text).expect("JSON")[0].clone()
+}
+
+#[test]
+fn a_task_is_done_through_compose_and_nothing_is_left() {
+    let model = ScriptedModel::new()
+        .calls("write_file", json!({"path": "made.txt", "content": "one\n"}))
+        .calls("bash", json!({"command": "echo two >> made.txt; id -u; touch .git/config /x; ls /sys/class/net; cat /proc/1/environ"}))
+        .says("It is done.")
+        .start_blocking();
+    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    compose.env.write("README.md", "# Notes\n");
+    run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
+
+    let result = run(&mut compose.task("write two lines")).expect(0).json();
+    assert_eq!((&result["status"], &result["response"]), (&json!("completed"), &json!("It is done.")));
+    let said = result["warnings"].to_string();
+    assert!(said.contains("somebody else keeps") && said.contains("not offered"), "{said}");
+    assert_eq!(compose.env.read("made.txt"), "one\ntwo\n");
+    let facts = std::fs::metadata(compose.env.path("made.txt")).expect("made");
+    assert_eq!((std::os::unix::fs::MetadataExt::uid(&facts), std::os::unix::fs::MetadataExt::gid(&facts)), owner());
+    let seen = model.requests()[2]["messages"].to_string();
+    for words in
+        [&owner().0.to_string(), "'.git/config': Read-only file system", "'/x': Read-only file system", "environ: Permission denied"]
+    {
+        assert!(seen.contains(words), "{words}: {seen}");
+    }
+    assert!(!seen.contains("eth0"), "{seen}");
+
+    let exec = ["exec", "-T", "workspace", "bash", "-c", "id -u; cat /workspace/made.txt; cat /run/podbay/bin/podbay"];
+    let done = run(&mut compose.compose(&exec));
+    assert!(done.text().ends_with("one\ntwo\n") && done.stderr.contains("Permission denied"), "{}\n{}", done.text(), done.stderr);
+    let done = run(&mut compose.podbay(&["sh", "--", "sh", "-c", "echo from sh; exit 7"])).expect(7);
+    assert_eq!(done.text(), "from sh\n");
+    let status = run(&mut compose.podbay(&["status", "--json"])).expect(0).json();
+    assert_eq!(status["socket"], "/run/podbay/socket/guest.sock");
+    assert!(status["environment"]["detail"].to_string().contains("2048 MiB, 512 processes"), "{status}");
+
+    run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
+    assert_eq!(compose.left(), "");
+}
+
+/// Asks for the guest's first word as a command may try it: directly, and over a connection of a process that has ended.
+const FORGED: &str = r"python3 - <<'END'
+import os, socket
+PATH = '/run/podbay/socket/guest.sock'
+def connect():
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(5)
+    s.connect(PATH)
+    return s
+print('direct', connect().recv(4))
+a, b = socket.socketpair()
+if os.fork() == 0:
+    theirs = connect()
+    socket.send_fds(a, [b'x'], [theirs.fileno()])
+    os._exit(0)
+os.wait()
+_, fds, _, _ = socket.recv_fds(b, 1, 1)
+s = socket.socket(fileno=fds[0])
+s.settimeout(5)
+print('ended', s.recv(4))
+END";
+
+#[test]
+fn a_command_cannot_pass_for_a_controller_or_end_the_workspace() {
+    let model = ScriptedModel::new().start_blocking();
+    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
+    let text = compose.bash(FORGED);
+    assert!(text.contains("direct b''") && text.contains("ended b''"), "{text}");
+    // The control: from another container the same socket answers, which every call here shows.
+    let first = compose.inspect("workspace")["State"]["Pid"].clone();
+    let text = compose.bash("kill -9 -1; sleep 30");
+    assert!(text.contains("joined again"), "{text}");
+    let text = compose.bash("kill -STOP -1; sleep 30");
+    assert!(text.contains("limit of 20 s") || text.contains("joined again"), "{text}");
+    compose.bash("rm /run/podbay/socket/guest.sock; ln -s /elsewhere /run/podbay/socket/guest.sock");
+    assert_eq!(compose.bash("ls -l /run/podbay/socket | grep -c ^s"), "1\n");
+    assert_eq!(compose.inspect("workspace")["State"]["Pid"], first, "it was never ended");
+    // What a command left behind does not stay.
+    compose.bash("setsid sleep 4711 & disown");
+    assert_eq!(compose.bash("pgrep -c -f 'sleep 471[1]'"), "0\n[exit code 1]\n");
+    // Nobody kept it: it is given up by its guest, and compose starts it anew.
+    let text = compose.bash("kill -9 $(grep PPid /proc/$PPID/status | tr -dc 0-9); sleep 30");
+    assert!(text.contains("killed from inside"), "{text}");
+    assert_eq!(compose.bash("echo well"), "well\n");
+    assert_ne!(compose.inspect("workspace")["State"]["Pid"], first);
+    // Told to stop, it does so by itself.
+    run(&mut compose.compose(&["stop", "workspace"])).expect(0);
+    assert_eq!(compose.inspect("workspace")["State"]["ExitCode"], 0);
+}
+
+#[test]
+fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; sleep 60"}))
+        .calls("bash", json!({"command": "touch again; sleep 60"}))
+        .says("It was gone.")
+        .start_blocking();
+    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
+    let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_SANDBOX_START_TIMEOUT=10s", "podbay"]);
+    let task: Started = start(task.args(["run", "--output", "json", "wait"]));
+    compose.wait_for("begun");
+    // One controller at a time, whatever container it is in; a single call may join beside it.
+    run(&mut compose.task("me too")).expect(5).says(&["another Podbay is at work"]);
+    assert_eq!(compose.bash("echo beside"), "beside\n");
+    run(&mut compose.compose(&["restart", "--timeout", "3", "workspace"])).expect(0);
+    compose.wait_for("again");
+    assert!(model.requests()[1]["messages"].to_string().contains("joined again"), "{}", model.requests()[1]["messages"]);
+    // The third call finds nobody.
+    run(&mut compose.compose(&["kill", "workspace"])).expect(0);
+    let done: Done = task.wait();
+    let result = done.json();
+    // The model was told, and answered without another call; or it ended because there was no sandbox.
+    assert!([0, 5].contains(&result["exit_code"].as_u64().unwrap_or(99)), "{result}");
+    assert_eq!(model.requests().len(), 3, "{result}");
+    assert!(model.requests()[2]["messages"].to_string().contains("ended the stream"), "{}", model.requests()[2]["messages"]);
+}
+
+/// Settings that the engine reports in the same words for both.
+const SAME: [&str; 19] = [
+    "CapAdd",
+    "CapDrop",
+    "CpuShares",
+    "DeviceRequests",
+    "Devices",
+    "GroupAdd",
+    "Init",
+    "IpcMode",
+    "Memory",
+    "MemorySwap",
+    "NanoCpus",
+    "NetworkMode",
+    "OomScoreAdj",
+    "PidMode",
+    "PidsLimit",
+    "PortBindings",
+    "Privileged",
+    "ReadonlyRootfs",
+    "ShmSize",
+];
+
+/// What is not set is reported in several ways.
+fn plain(value: &Value) -> Value {
+    let is_empty = match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::String(text) => text.is_empty(),
+        _ => false,
+    };
+    if is_empty { Value::Null } else { value.clone() }
+}
+
+fn ulimits(host: &Value) -> BTreeSet<String> {
+    host["Ulimits"].as_array().into_iter().flatten().map(|limit| format!("{} {} {}", limit["Name"], limit["Soft"], limit["Hard"])).collect()
+}
+
+/// Returns where something is mounted and whether it can be written, without the namesake of a test.
+fn mounts(container: &Value) -> BTreeSet<String> {
+    let describe = |mount: &Value| {
+        let text = |key: &str| mount[key].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {}", text("Type"), text("Destination"), if mount["RW"] == true { "rw" } else { "ro" })
+    };
+    container["Mounts"].as_array().into_iter().flatten().map(describe).collect()
+}
+
+fn profile(host: &Value) -> (bool, Value) {
+    let options: Vec<&str> = host["SecurityOpt"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let profile = options.iter().find_map(|option| option.strip_prefix("seccomp=")).expect("a profile");
+    (options.contains(&"no-new-privileges:true"), serde_json::from_str(profile).expect("JSON"))
+}
+
+/// Returns the model's file, loaded once for all tests.
+fn smoke_model() -> PathBuf {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let paths = inference::Paths::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("inference"));
+    let progress: ProgressSink = std::sync::Arc::new(|_| {});
+    let model = runtime.block_on(inference::resolve(&inference::Options::default(), &paths, &progress, &CancellationToken::new()));
+    model.expect("the smoke model").files[0].clone()
+}
+
+#[test]
+fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
+    let Some(mut compose) = Compose::new() else { return };
+    podbay::app::install_crypto();
+    let file = smoke_model();
+    compose.model = "model.gguf".to_owned();
+    if std::fs::hard_link(&file, compose.models.join("model.gguf")).is_err() {
+        std::fs::copy(&file, compose.models.join("model.gguf")).expect("copied");
+    }
+    std::fs::set_permissions(compose.models.join("model.gguf"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("ours");
+    run(&mut run_images(&compose)).expect(0);
+    run(&mut compose.compose(&["up", "-d"])).expect(0);
+
+    // The sandbox of the command line, to compare with.
+    let mut shell = start(compose.env.here(&["sh", "--", "sh", "-c", "cat"]).stdin(std::process::Stdio::piped()));
+    let made = inspect(&compose.env.container());
+    let workspace = compose.inspect("workspace");
+    for key in SAME {
+        assert_eq!(plain(&workspace["HostConfig"][key]), plain(&made["HostConfig"][key]), "{key}");
+    }
+    assert_eq!(ulimits(&workspace["HostConfig"]), ulimits(&made["HostConfig"]));
+    assert_eq!(workspace["HostConfig"]["LogConfig"]["Type"], made["HostConfig"]["LogConfig"]["Type"]);
+    for key in ["User", "Hostname", "WorkingDir", "StopSignal"] {
+        assert_eq!(workspace["Config"][key], made["Config"][key], "{key}");
+    }
+    let paths = |container: &Value| container["HostConfig"]["Tmpfs"].as_object().expect("some").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(paths(&workspace), paths(&made));
+    shell.feed(Vec::new());
+    shell.wait().expect(0);
+
+    let expected: [(&str, &[&str]); 5] = [
+        ("setup", &["bind /setup/models rw", "volume /setup/guest rw", "volume /setup/key rw", "volume /setup/state rw"]),
+        ("key", &["volume /run/key rw"]),
+        ("models", &["bind /models rw"]),
+        ("llama-server", &["bind /models ro", "volume /run/key ro", "volume /run/llama rw", "volume /run/podbay/bin ro"]),
+        ("workspace", &["bind /workspace rw", "bind /workspace/.git ro", "volume /run/podbay/bin ro", "volume /run/podbay/socket rw"]),
+    ];
+    for (service, mounted) in expected {
+        check(service, &compose.inspect(service), mounted, if service == "models" { "bridge" } else { "none" });
+    }
+    // The controller, as compose runs it.
+    let chat = start(&mut compose.compose(&[
+        "run",
+        "--rm",
+        "-T",
+        "--name",
+        &format!("{}-look", compose.name),
+        "podbay",
+        "sh",
+        "--",
+        "sleep",
+        "5",
+    ]));
+    assert!(within(Duration::from_secs(60), || !docker(&["ps", "-q", "--filter", &format!("name={}-look", compose.name)])
+        .trim()
+        .is_empty()));
+    let controller = inspect(&format!("{}-look", compose.name));
+    chat.wait().expect(0);
+    let mounted = ["volume /run/key ro", "volume /run/llama rw", "volume /run/podbay/socket rw", "volume /state rw"];
+    check("podbay", &controller, &mounted, "none");
+
+    // One turn of the real model, whatever it makes of it.
+    let mut task = compose.compose(&["run", "--rm", "-T", "--no-deps", "-e", "PODBAY_LLM_MAX_OUTPUT_TOKENS=16", "podbay"]);
+    task.args(["run", "--output", "json", "--tools", "small", "--max-turns", "1", "--timeout", "10m", "Say hello."]);
+    // A busy machine reads the prompt for minutes; the run has a bound of its own.
+    let done = task.output().expect("compose runs");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!([Some(0), Some(3)].contains(&done.status.code()), "{:?} {said}", done.status);
+    let result: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert!(result["usage"]["completion"].as_u64().is_some_and(|tokens| tokens > 0), "{result}");
+    // The key is in nobody's arguments or environment.
+    let key = docker(&["exec", &compose.container("llama-server"), "cat", "/run/key/key"]);
+    assert_eq!(key.trim().len(), 64);
+    for service in ["key", "llama-server", "workspace"] {
+        assert!(!compose.inspect(service).to_string().contains(key.trim()), "{service}");
+    }
+}
+
+fn run_images(compose: &Compose) -> Command {
+    compose.env.podbay(&["images", "build", "--install", "podbay/llama-server"])
+}
+
+#[track_caller]
+fn check(service: &str, container: &Value, mounted: &[&str], network: &str) {
+    let host = &container["HostConfig"];
+    assert_eq!(mounts(container), mounted.iter().map(|&mount| mount.to_owned()).collect(), "{service}");
+    assert!(!container.to_string().contains("docker.sock"), "{service}");
+    let (no_new_privileges, seccomp) = profile(host);
+    assert!(no_new_privileges && seccomp == serde_json::from_str::<Value>(SECCOMP).expect("JSON"), "{service}");
+    assert_eq!(host["CapDrop"], json!(["ALL"]), "{service}");
+    assert!(host["CapAdd"].is_null() && host["Privileged"] == false && host["ReadonlyRootfs"] == true, "{service}");
+    assert_eq!((host["NetworkMode"].as_str(), host["IpcMode"].as_str()), (Some(network), Some("private")), "{service}");
+    assert_eq!((plain(&host["PortBindings"]), plain(&host["Devices"]), plain(&host["PidMode"])), (Value::Null, Value::Null, json!(null)));
+    assert!(host["Memory"].as_u64() > Some(0) && host["MemorySwap"] == host["Memory"] && host["PidsLimit"].as_u64() > Some(0), "{service}");
+    let (uid, gid) = owner();
+    let user = if service == "setup" { "0:0".to_owned() } else { format!("{uid}:{gid}") };
+    assert_eq!(container["Config"]["User"], user, "{service}");
+}
+
+#[test]
+fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
+    let model = ScriptedModel::new().start_blocking();
+    let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
+    compose.env.write("README.md", "# Notes\n");
+    // The model server cannot be had; that is said in its log, and the workspace is there all the same.
+    run(&mut compose.compose(&["up", "-d"]).env("PODBAY_MODEL", "smollm2-135m")).expect(0);
+    let mut log = String::new();
+    let said = within(Duration::from_secs(60), || {
+        log = docker(&["logs", &compose.container("llama-server")]) + &logged(&compose.container("llama-server"));
+        log.contains("hint:")
+    });
+    assert!(said && log.contains("smollm2-135m is not here") && log.contains("docker compose run --rm models"), "{log}");
+
+    // Files of another user cannot be written, and that is said at the start.
+    let mut up = compose.compose(&["up", "-d", "--force-recreate", "workspace"]);
+    let (uid, gid) = owner();
+    std::os::unix::fs::chown(compose.env.project(), Some(uid + 1), Some(gid + 1)).expect("root");
+    run(&mut up).expect(0);
+    run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(0).says(&["may not write", &format!("PODBAY_UID={}", uid + 1)]);
+    std::os::unix::fs::chown(compose.env.project(), Some(uid), Some(gid)).expect("root");
+
+    // Another file stands in for `.git`, which is there and open to commands.
+    run(compose.compose(&["up", "-d", "--force-recreate", "workspace"]).env("PODBAY_GIT", "README.md")).expect(0);
+    run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(5).says(&[".git could be written", "PODBAY_GIT"]);
+    std::fs::remove_dir(compose.env.path(".git")).expect("empty");
+    run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(0);
+}
+
+/// Returns what a container said on its standard error.
+fn logged(container: &str) -> String {
+    let done = Command::new("docker").args(["logs", container]).output().expect("the `docker` command");
+    String::from_utf8_lossy(&done.stderr).into_owned()
+}
