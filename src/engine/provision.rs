@@ -129,7 +129,10 @@ impl Provision {
             listed.push(ListedImage { name: recipe.image.to_owned(), state, facts });
             if let Base::Debian(suite) = recipe.base {
                 let name = base::base_name(suite);
-                if let Some(facts) = self.engine.image(&name, cancel).await? {
+                // Several stand on the same one.
+                if !listed.iter().any(|image| image.name == name)
+                    && let Some(facts) = self.engine.image(&name, cancel).await?
+                {
                     let state = if is_current_base(&facts, &self.chosen()?) { ImageState::Present } else { ImageState::Outdated };
                     listed.push(ListedImage { name, state, facts: Some(facts) });
                 }

@@ -29,6 +29,9 @@ async fn our_image_is_built_once_and_then_found() {
     let listed = provision.list(&cancel).await.expect("a list");
     let workspace = listed.iter().find(|image| image.name == "podbay/workspace").expect("it is ours");
     assert_eq!((workspace.state, workspace.facts.as_ref()), (ImageState::Present, Some(&first)));
+    let mut names: Vec<&str> = listed.iter().map(|image| image.name.as_str()).collect();
+    names.sort_unstable();
+    assert!(names.windows(2).all(|pair| pair[0] != pair[1]) && names.contains(&"podbay/podbay"), "{names:?}");
 }
 
 #[tokio::test]
