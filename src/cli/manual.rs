@@ -232,6 +232,25 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "doctor",
+        text: "Looks at everything that a run needs: engine, isolation, images, model, settings, state folder and terminal. Each line is ok, warn or \
+               FAIL, and what is not ok has its remedy below it. Nothing is changed, and nothing has to work for it to start.\n\n\
+               With --model the model is tried too: a chat, a stream and tool calls. That may start the model server.",
+        examples: &[
+            ("Look at everything:", "podbay doctor"),
+            ("Try an endpoint:", "podbay doctor --model --endpoint http://127.0.0.1:8080/v1"),
+            ("In a script:", "podbay doctor --json | jq -r .status"),
+        ],
+        codes: Codes::Own(&[("0", "nothing failed; there may be warnings"), ("1", "something that a run needs does not work")]),
+    },
+    Page {
+        command: "init",
+        text: "Writes `.podbay/config.toml`, with every setting in it and commented out, and `.env` with your user's numbers for compose. What is \
+               there is never overwritten. No folder has to be prepared: everything works without these files.",
+        examples: &[("In the current folder:", "podbay init"), ("In another one:", "podbay init -C ~/src/shop")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "gc",
         text: "Removes containers whose Podbay has ended without cleaning up, and volumes of other versions. Nothing that a running \
                Podbay uses is touched, and nothing that Podbay did not make. Every start does this too; there is seldom a need to.",
