@@ -7,9 +7,9 @@ use super::Error;
 use super::bench::Bench;
 use crate::event::ProgressSink;
 use crate::event::Secret;
-use crate::inference;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::inference::Store;
 use crate::llm;
 use crate::llm::Client;
 use crate::llm::Endpoint;
@@ -51,7 +51,8 @@ pub(super) async fn connect(
     let paths = paths(bench);
     let provision = bench.provision(progress)?;
     let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::Engine) };
-    let model = async { inference::resolve(server, &paths, progress, cancel).await.map_err(Error::Inference) };
+    let model = async { Store::new(server, &paths, bench.config.offline)?.resolve(progress, cancel).await };
+    let model = async { model.await.map_err(Error::Inference) };
     let (image, model) = tokio::try_join!(image, model)?;
     let note = model.note.clone();
     let serving =

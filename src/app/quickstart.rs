@@ -9,12 +9,15 @@ use super::Front;
 use super::Place;
 use super::Report;
 use super::exit_code;
+use super::models;
 use super::run::sit_down;
 use crate::engine::Engine;
 use crate::engine::Provision;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::event::RunStatus;
+use crate::inference;
+use crate::inference::Machine;
 use crate::tools::Set;
 
 /// The example that quickstart works on, brought along in the program.
@@ -57,16 +60,19 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     for image in images {
         provision.ensure(&image, cancel).await.map_err(Error::Engine)?;
     }
-    let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
     let mut place = place.clone();
+    let writes_code = choose_model(&mut place, front, &progress).await?;
+    let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 4;
     place.config.agent.show_files = false;
     place.config.agent.read_instructions = false;
     place.config.tools.set = Set::Small;
-    // The same answer every time, and no long one.
+    // The same answer every time, and from a model that does not know when to stop no long one.
     place.config.llm.temperature = Some(0.0);
-    place.config.llm.max_output_tokens = Some(80);
+    if !writes_code {
+        place.config.llm.max_output_tokens = Some(80);
+    }
     let mut session = None;
     let tools = ["list_directory", "read_file"];
     let seat = Box::pin(sit_down(&place, Some(TASK), Some(&tools), front, cancel, &mut session)).await;
@@ -91,13 +97,55 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
         report.status = RunStatus::Completed;
     } else if answered {
         let problem = "the model answered without using a tool";
-        let error = Error::usage(problem, "try again, or use a larger model: podbay quickstart --model FILE.gguf");
+        let error = Error::usage(
+            problem,
+            "try again, or use a larger model: `podbay models list` names some, podbay quickstart --model NAME takes one",
+        );
         report.error = Some(error.report());
         report.status = RunStatus::Failed;
         report.exit_code = exit_code::FAILED;
     }
     seat.recorder.emit(report.event());
     Ok(Quickstart { report, folder, softly })
+}
+
+/// Chooses the model where nobody did: one that is here, else the machine's default where a hub answers, else the small one that proves the
+/// set-up. Returns whether it is one of ours that can write code.
+async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink) -> Result<bool, Error> {
+    let config = &mut place.config;
+    if config.llm.endpoint.is_some() || config.inference.model.as_deref().is_some_and(|name| !name.trim().is_empty()) {
+        return Ok(false);
+    }
+    let store = models::store(config, &place.state)?;
+    if store.has_one() {
+        return Ok(true);
+    }
+    let instead = |why: String| {
+        (front.sink)(Kind::Warning { message: format!("the small model that only proves the set-up is used, because {why}") }.into());
+    };
+    let choice = match store.choice(&Machine::look()) {
+        Ok(choice) => choice,
+        Err(error) => {
+            instead(error.to_string());
+            return Ok(false);
+        }
+    };
+    if !store.hub_answers().await.map_err(Error::Inference)? {
+        instead(format!("the hub of models ({}) cannot be reached from here", config.inference.hub));
+        return Ok(false);
+    }
+    (front.sink)(Kind::Warning { message: format!("this loads {}; --model names another", choice.reason) }.into());
+    match store.pull(&choice.id, progress, front.interrupt.run()).await {
+        Ok(listed) => {
+            config.inference.model = Some(listed.entry.id);
+            Ok(true)
+        }
+        Err(error @ inference::Error::Cancelled { .. }) => Err(Error::Inference(error)),
+        Err(error) => {
+            instead(format!("{} could not be loaded: {error}", choice.id));
+            Ok(false)
+        }
+    }
 }
 
 /// Makes a fresh copy of the example that stays, for the person to go on with.

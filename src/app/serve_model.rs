@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::event::ProgressSink;
 use crate::inference;
 use crate::inference::Paths;
+use crate::inference::Store;
 
 /// Returns the command line of the model server for a container that compose has made, and clears the way for its socket.
 ///
@@ -19,12 +20,12 @@ pub async fn model_server(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<Vec<String>, Error> {
-    let options = inference::Options { download_retries: 0, ..config.inference.clone() };
-    let model = inference::resolve(&options, &Paths::new(home), progress, cancel).await.map_err(|error| match error {
-        inference::Error::Download { .. }
-        | inference::Error::File { .. }
-        | inference::Error::Engine { .. }
-        | inference::Error::NoSpace { .. } => {
+    let options = &config.inference;
+    let offline = true;
+    let store = Store::new(options, &Paths::new(home), offline).map_err(Error::Inference)?;
+    let model = store.resolve(progress, cancel).await.map_err(|error| match error {
+        // Where it is not here, neither may be its folder, in which whoever loads a model waits for others.
+        inference::Error::Offline { .. } | inference::Error::File { .. } | inference::Error::Engine { .. } => {
             let name = options.model.as_deref().unwrap_or("of the settings");
             Error::usage(
                 format!("the model {name} is not here, and a model server has no network to load it by"),
@@ -40,5 +41,5 @@ pub async fn model_server(
         }
         _ => {}
     }
-    inference::command(&model, &options, socket, key).map_err(Error::Inference)
+    inference::command(&model, options, socket, key).map_err(Error::Inference)
 }

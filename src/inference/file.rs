@@ -2,10 +2,13 @@
 
 use std::fs;
 use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use sha2::Digest;
 use sha2::Sha256;
 
@@ -37,6 +40,17 @@ pub(super) fn finish(file: &File, part: &Path, path: &Path) -> Result<(), Error>
     file.set_permissions(fs::Permissions::from_mode(0o644)).map_err(failed)?;
     file.sync_all().map_err(failed)?;
     fs::rename(part, path).map_err(failed)
+}
+
+/// Writes a small file anew, whole or not at all.
+pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Error> {
+    let failed = |source| Error::File { doing: "write", path: path.to_owned(), source };
+    let text = serde_json::to_vec(value).map_err(|error| failed(error.into()))?;
+    let part = part_of(path);
+    remove(&part)?;
+    let mut out = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
+    out.write_all(&text).map_err(failed)?;
+    fs::rename(&part, path).map_err(failed)
 }
 
 /// Removes a file that may be gone already.

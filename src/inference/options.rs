@@ -7,11 +7,15 @@ use crate::event::Seconds;
 /// The image that the model server runs in when none is named.
 pub const DEFAULT_IMAGE: &str = "podbay/llama-server";
 
+/// The hub when none is named.
+pub(super) const HUB: &str = "https://huggingface.co";
+
 /// The model server of our own: the section `[inference]`. With `llm.endpoint` set, none of it is used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Path of a GGUF file, or the name of a model that Podbay knows (`smollm2-135m`). Not set: the small model that proves the set-up.
+    /// Name of a model (`podbay models list`), `hf:OWNER/REPOSITORY/FILE.gguf`, or path or address of a GGUF file. Not set: the largest of the
+    /// known models that is here and fits the memory, else the small one that proves the set-up.
     pub model: Option<String>,
     /// Tokens the model sees at once. Not set: what the model was made for, at most 32,768, and less where memory is short.
     pub context: Option<u32>,
@@ -35,6 +39,15 @@ pub struct Options {
     pub probe_timeout: Seconds,
     /// How long the model may read the fixed beginning of the conversation ahead of the first task; 0: not at all.
     pub warm_up: Seconds,
+    /// Hub that models come from.
+    pub hub: String,
+    /// Environment variable with the hub's token, which goes to the hub itself and nowhere else. Not set: `HF_TOKEN`, and only for
+    /// `https://huggingface.co`.
+    pub hub_token_env: Option<String>,
+    /// File with models of your own. Not set: `models.toml` beside your `config.toml`.
+    pub catalogue: Option<String>,
+    /// Connections at once for one large file.
+    pub download_connections: u32,
     /// How long a download may stand still before it is tried again.
     pub download_timeout: Seconds,
     /// How often a download is tried again that does not get on.
@@ -58,6 +71,10 @@ impl Default for Options {
             start_timeout: Seconds::minutes(5),
             probe_timeout: Seconds::new(30),
             warm_up: Seconds::minutes(2),
+            hub: HUB.to_owned(),
+            hub_token_env: None,
+            catalogue: None,
+            download_connections: 4,
             download_timeout: Seconds::new(60),
             download_retries: 5,
             proxy: None,

@@ -41,6 +41,11 @@ impl Paths {
         self.state.join("locks")
     }
 
+    /// Returns the note on which files the running server has.
+    pub(super) fn serving(&self) -> PathBuf {
+        self.state.join("model-server").join("serving.json")
+    }
+
     /// Returns the folder that the server reads its key from.
     pub(super) fn key_folder(&self) -> PathBuf {
         self.state.join("model-server").join("key")

@@ -33,10 +33,10 @@ const LONGEST_CONTEXT: u64 = 32_768;
 const SHORTEST_CONTEXT: u64 = 4096;
 
 /// Megabytes of earlier prompts that the server keeps; its own default is 8192.
-const PROMPT_CACHE: u64 = 256;
+pub(super) const PROMPT_CACHE: u64 = 256;
 
 /// Memory beside model, context and earlier prompts.
-const HEADROOM: u64 = 512 << 20;
+pub(super) const HEADROOM: u64 = 512 << 20;
 
 /// Everything that makes one model server what it is.
 #[derive(Clone, Debug, PartialEq)]

@@ -134,6 +134,7 @@ impl ModelServer {
             }
         }
         let (state, key) = self.start(&plan, &show, cancel).await?;
+        file::write_json(&self.paths.serving(), &model.files)?;
         show("", true);
         Ok(serving(state.id.clone(), self.endpoint(&state), key, false))
     }
@@ -145,11 +146,22 @@ impl ModelServer {
         let folder = self.paths.socket_folder();
         file::remove(&folder.join(SOCKET))?;
         file::remove(&self.paths.key_folder().join(KEY))?;
+        file::remove(&self.paths.serving())?;
         // It may lie where others have their temporary files, and is made anew when it is needed.
         if let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(%error, "the folder of the socket stays");
         }
         Ok(true)
+    }
+
+    /// Returns the files of the model that the running server has; none if no server runs.
+    pub async fn serves(&self, cancel: &CancellationToken) -> Result<Vec<PathBuf>, Error> {
+        if !self.container(cancel).await?.is_some_and(|state| state.running) {
+            return Ok(Vec::new());
+        }
+        let text = fs::read(self.paths.serving()).unwrap_or_default();
+        // Without the note a server that an older Podbay started is taken to use none: the kernel keeps its file anyway.
+        Ok(serde_json::from_slice(&text).unwrap_or_default())
     }
 
     /// Returns how the server is, `None` if there is none.

@@ -29,8 +29,8 @@ use crate::app;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::event::ProgressSink;
-use crate::inference;
 use crate::inference::Paths;
+use crate::inference::Store;
 use crate::session::State;
 
 /// Bytes of one piece on its way to the engine.
@@ -72,8 +72,11 @@ pub async fn load_bundle(
     if manifest.architecture != here {
         return Err(Error::Architecture { path, found: shown(&manifest.architecture), here }.into());
     }
-    let folder = Paths::new(state.root()).models();
-    check_known(&manifest, &path)?;
+    let paths = Paths::new(state.root());
+    let folder = paths.models();
+    let store = Store::new(&config.inference, &paths, true).map_err(app::Error::Inference)?;
+    check_known(&manifest, &store, &path)?;
+    let places: Vec<PathBuf> = manifest.models.iter().map(|model| store.place(&model.name, &model.file)).collect();
     let mut notes = Vec::new();
     if manifest.podbay != env!("CARGO_PKG_VERSION") {
         let text = format!(
@@ -90,21 +93,24 @@ pub async fn load_bundle(
         check_room(engine, &manifest, &folder)?;
     }
     let work = {
-        let (request, folder, progress, cancel) = (request.clone(), folder.clone(), progress.clone(), cancel.clone());
-        move || verify(&request, &manifest, &folder, &progress, &cancel)
+        let (request, progress, cancel, places) = (request.clone(), progress.clone(), cancel.clone(), places.clone());
+        move || verify(&request, &manifest, &folder, &places, &progress, &cancel)
     };
     let verified = tokio::task::spawn_blocking(work).await.expect("reading a file does not panic")?;
     let mut bundled = Bundled { size: fs::metadata(&path).map_err(failed("look at", &path))?.len(), notes, ..Bundled::default() };
     bundled.images = verified.manifest.images.iter().map(|image| (image.name.clone(), id(image))).collect();
-    bundled.models = verified.manifest.models.iter().map(|model| (model.name.clone(), folder.join(&model.file))).collect();
+    bundled.models = verified.manifest.models.iter().map(|model| model.name.clone()).zip(places).collect();
     let Some(engine) = engine else { return Ok(bundled) };
     if !wanted.is_empty() {
         load_images(&engine, &path, &verified, progress, cancel).await?;
         confirm(&engine, &wanted, cancel).await?;
     }
     for (model, temporary) in verified.models {
-        let to = folder.join(&model.file);
+        let to = store.place(&model.name, &model.file);
+        let folder = to.parent().expect("the folder of models, or one below it");
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
         temporary.persist(&to).map_err(|error| failed("write", &to)(error.error))?;
+        store.adopt(&model.name, &model.file, &model.sha256).map_err(app::Error::Inference)?;
     }
     Ok(bundled)
 }
@@ -118,10 +124,9 @@ fn shown(text: &str) -> String {
 }
 
 /// Compares the models with what Podbay knows of those that have a name.
-fn check_known(manifest: &Manifest, path: &Path) -> Result<(), Error> {
+fn check_known(manifest: &Manifest, store: &Store, path: &Path) -> Result<(), Error> {
     for model in &manifest.models {
-        let known = inference::catalogue().iter().find(|entry| entry.file.eq_ignore_ascii_case(&model.file));
-        if known.is_some_and(|known| known.size != model.size || known.sha256 != model.sha256) {
+        if store.contradicts(&model.name, &model.file, model.size, &model.sha256) {
             let problem = format!("`{}` is not the model that Podbay knows by that name: its hash is another", model.file);
             return Err(Error::Refused { path: path.to_owned(), problem });
         }
@@ -160,6 +165,7 @@ fn verify(
     request: &LoadBundle,
     expected: &Manifest,
     folder: &Path,
+    places: &[PathBuf],
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<Verified, app::Error> {
@@ -193,7 +199,7 @@ fn verify(
             archive = Some(found);
         } else {
             let model = &manifest.models[index - 1];
-            let target = keep(request, model, folder, cancel)?;
+            let target = keep(request, model, &places[index - 1], folder, cancel)?;
             let mut target = match target {
                 Some(to) => Target::File(to),
                 None => Target::Nowhere,
@@ -230,13 +236,18 @@ fn verify(
 }
 
 /// Returns where a model's bytes go; `None` where they are here already, or nothing is to be kept.
-fn keep(request: &LoadBundle, model: &Model, folder: &Path, cancel: &CancellationToken) -> Result<Option<NamedTempFile>, app::Error> {
+fn keep(
+    request: &LoadBundle,
+    model: &Model,
+    to: &Path,
+    folder: &Path,
+    cancel: &CancellationToken,
+) -> Result<Option<NamedTempFile>, app::Error> {
     if request.check {
         return Ok(None);
     }
-    let to = folder.join(&model.file);
-    if let Ok(there) = fs::symlink_metadata(&to) {
-        if there.is_file() && there.len() == model.size && hash(&to, cancel)? == model.sha256 {
+    if let Ok(there) = fs::symlink_metadata(to) {
+        if there.is_file() && there.len() == model.size && hash(to, cancel)? == model.sha256 {
             return Ok(None);
         }
         if !request.force {

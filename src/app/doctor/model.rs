@@ -19,6 +19,7 @@ use crate::inference::Model;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
 use crate::inference::ServerState;
+use crate::inference::Store;
 use crate::llm;
 use crate::llm::Client;
 use crate::llm::Endpoint;
@@ -89,18 +90,17 @@ enum Found {
 
 /// Looks for the model of our own server without loading anything.
 async fn find(config: &Config, paths: &Paths, cancel: &CancellationToken) -> Result<Found, inference::Error> {
-    let options = &config.inference;
-    let wanted = options.model.as_deref().map(str::trim).filter(|name| !name.is_empty());
-    let entry = inference::list(paths).into_iter().find(|listed| match wanted {
-        Some(name) => listed.entry.id.eq_ignore_ascii_case(name),
-        None => listed.entry.smoke,
-    });
-    if let Some(listed) = entry.filter(|listed| listed.path.is_none()) {
-        return Ok(Found::Absent { name: listed.entry.id.clone(), size: listed.entry.size });
-    }
-    // It is here, or is a path, or means nothing: none of these loads anything.
+    let offline = true;
+    let store = Store::new(&config.inference, paths, offline)?;
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    inference::resolve(options, paths, &progress, cancel).await.map(|model| Found::Here(Box::new(model)))
+    match store.resolve(&progress, cancel).await {
+        Ok(model) => Ok(Found::Here(Box::new(model))),
+        Err(inference::Error::Offline { name }) => {
+            let size = store.info(&name).map_or(0, |listed| listed.entry.size);
+            Ok(Found::Absent { name, size })
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// Judges the file of the model, and whether the engine's machine can hold it.

@@ -1,4 +1,8 @@
-//! Downloads, from a server that does everything wrong.
+//! Downloads, from a server that does everything wrong; and models, from a server that behaves like the hub.
+
+mod hub;
+mod models;
+mod parts;
 
 use std::collections::VecDeque;
 use std::fs;
@@ -11,6 +15,7 @@ use std::time::Duration;
 use podbay::event::ProgressSink;
 use podbay::inference::Download;
 use podbay::inference::Error;
+use podbay::inference::Expected;
 use podbay::inference::Patience;
 use podbay::llm::http;
 use sha2::Digest;
@@ -122,11 +127,15 @@ impl Case {
     async fn fetch_until(&self, server: &Server, cancel: &CancellationToken) -> Result<(), Error> {
         let sha256 = sha2::Sha256::digest(&self.file).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
         let (url, task) = (server.url.clone(), "loading".to_owned());
-        let download = Download { url, size: self.size, sha256, to: self.to(), task, room: 0 };
+        let expected = Expected { size: Some(self.size), sha256: Some(sha256) };
+        let download = Download { url, expected, hub: None, to: self.to(), task, room: 0, is_model: false };
         let client = http::client(&http::Settings { tls: false, ..http::Settings::default() }).expect("a client");
-        let patience = Patience { idle: Duration::from_millis(300), retries: 2, pause: Duration::from_millis(1) };
+        let patience = Patience { idle: Duration::from_millis(300), retries: 2, pause: Duration::from_millis(1), ..Patience::default() };
         let progress: ProgressSink = Arc::new(|_| {});
-        tokio::time::timeout(Duration::from_secs(20), download.fetch(&client, &patience, &progress, cancel)).await.expect("bounded")
+        tokio::time::timeout(Duration::from_secs(20), download.fetch(&client, &patience, &progress, cancel))
+            .await
+            .expect("bounded")
+            .map(drop)
     }
 
     #[track_caller]

@@ -1,0 +1,164 @@
+use std::io;
+use std::io::Write;
+use std::sync::Arc;
+
+use super::args::ConfigFlags;
+use super::args::ModelsCommand;
+use super::args::OutputFormat;
+use super::delivery::Delivery;
+use super::failure;
+use super::run::listen;
+use super::setup::Setup;
+use crate::app;
+use crate::app::Interrupt;
+use crate::app::ModelLine;
+use crate::app::exit_code;
+use crate::event::Kind;
+use crate::event::ProgressSink;
+use crate::ui;
+use crate::ui::text;
+
+pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
+    let flags: &ConfigFlags = match &command {
+        ModelsCommand::List { config, .. }
+        | ModelsCommand::Pull { config, .. }
+        | ModelsCommand::Rm { config, .. }
+        | ModelsCommand::Info { config, .. } => config,
+    };
+    let setup = Setup::new(flags, Vec::new())?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let mut out = Delivery::default();
+    let outcome = match command {
+        ModelsCommand::List { json, .. } => list(&setup, json, &mut out),
+        ModelsCommand::Info { name, json, .. } => app::model_info(&setup.config, &setup.state, &name).map(|model| {
+            let _ = if json { ui::json::result(&mut out, &model) } else { info(&mut out, &model) };
+        }),
+        ModelsCommand::Pull { model, .. } => {
+            let sink = terminal.sink();
+            let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+            let outcome = pull(&setup, model, &progress, &interrupt, &mut out).await;
+            terminal.finish();
+            outcome
+        }
+        ModelsCommand::Rm { name, .. } => app::remove_model(&setup.config, &setup.state, &name, interrupt.run()).await.map(|was_here| {
+            let words = if was_here { "removed" } else { "nothing of it was here:" };
+            let _ = writeln!(out, "{words} {}", text::line(&name));
+        }),
+    };
+    if let Err(error) = outcome {
+        failure::show(&error, &mut io::stderr(), terminal.paint);
+        return Ok(signals.exit_code(error.exit_code()));
+    }
+    out.end()?;
+    Ok(signals.exit_code(exit_code::DONE))
+}
+
+async fn pull(
+    setup: &Setup,
+    model: Option<String>,
+    progress: &ProgressSink,
+    interrupt: &Interrupt,
+    out: &mut impl Write,
+) -> Result<(), app::Error> {
+    let name = if let Some(name) = model {
+        name
+    } else {
+        let (name, reason) = app::model_to_pull(&setup.config, &setup.state).await?;
+        super::say(&format!("{}\n", text::line(&reason)));
+        name
+    };
+    let model = app::pull_model(&setup.config, &setup.state, &name, progress, interrupt.run()).await?;
+    for file in &model.files {
+        let sha256 = file.sha256.as_deref().unwrap_or_default();
+        // The result of a command that may have taken an hour; the output keeps its own errors.
+        let _ = writeln!(out, "{}  {sha256}  {}", text::line(&model.name), text::line(&file.path.to_string_lossy()));
+        if !file.checked {
+            super::say("note: nobody told the hash of this file beforehand; it is what is checked from now on\n");
+        }
+    }
+    Ok(())
+}
+
+fn list(setup: &Setup, json: bool, out: &mut impl Write) -> Result<(), app::Error> {
+    let listed = app::list_models(&setup.config, &setup.state)?;
+    if json {
+        let _ = ui::json::result(out, &listed);
+        return Ok(());
+    }
+    let width = listed.models.iter().map(|model| model.name.chars().count()).max().unwrap_or(0).clamp(5, 40);
+    let _ = writeln!(out, "{:width$}  {:>9}  {:>9}  {:>10}  {:<8}  STATE", "NAME", "SIZE", "MEMORY", "PARAMETERS", "QUANT");
+    for model in &listed.models {
+        let _ = writeln!(
+            out,
+            "{:width$}  {:>9}  {:>9}  {:>10}  {:<8}  {}",
+            text::line(&model.name),
+            size(model.size),
+            size(model.memory),
+            parameters(model),
+            text::line(model.quantization.as_deref().unwrap_or("-")),
+            state(model)
+        );
+    }
+    if let Some(reason) = &listed.reason {
+        let _ = writeln!(out, "\n`podbay models pull` takes {}", text::line(reason));
+    }
+    for mistake in &listed.mistakes {
+        super::say(&format!("warning: {}\n", text::line(mistake)));
+    }
+    Ok(())
+}
+
+fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
+    let unknown = || "unknown".to_owned();
+    let mut rows = vec![("name", model.name.clone())];
+    if !model.title.is_empty() {
+        rows.push(("model", model.title.clone()));
+    }
+    rows.extend([
+        ("state", state(model)),
+        ("size", if model.tried { format!("{} ({} bytes)", size(model.size), model.size) } else { format!("about {}", size(model.size)) }),
+        ("memory", format!("{} with 8k of context", size(model.memory))),
+        ("parameters", parameters(model)),
+        ("quantization", model.quantization.clone().unwrap_or_else(unknown)),
+        ("context", model.context.map_or_else(unknown, |tokens| format!("{tokens} tokens"))),
+        ("license", model.license.clone().unwrap_or_else(unknown)),
+    ]);
+    rows.extend(model.note.clone().map(|note| ("note", note)));
+    for file in &model.files {
+        rows.push(("source", file.source.clone()));
+        rows.push(("file", file.path.to_string_lossy().into_owned()));
+        rows.push(("sha256", file.sha256.clone().unwrap_or_else(|| "the hub tells it on pulling".to_owned())));
+    }
+    for (name, value) in rows {
+        writeln!(out, "{name:<13} {}", text::line(&value))?;
+    }
+    Ok(())
+}
+
+fn state(model: &ModelLine) -> String {
+    match (model.state, model.loaded) {
+        ("partial", Some(bytes)) => format!("{} are here", size(bytes)),
+        ("absent", _) if model.tried => "not here".to_owned(),
+        ("absent", _) => "not here, untried".to_owned(),
+        (state, _) => state.to_owned(),
+    }
+}
+
+fn parameters(model: &ModelLine) -> String {
+    match (model.parameters, model.active) {
+        (None, _) => "-".to_owned(),
+        (Some(all), None) => format!("{all}B"),
+        (Some(all), Some(active)) => format!("{all}B/{active}B"),
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0 => "-".to_owned(),
+        1..0x4000_0000 => format!("{:.0} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}

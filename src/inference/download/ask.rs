@@ -1,0 +1,142 @@
+//! One request and the redirects behind it.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::Response;
+use reqwest::StatusCode;
+use reqwest::Url;
+use reqwest::header;
+
+use super::Ended;
+use super::address::may_lead;
+use super::address::same_origin;
+use super::address::shown;
+use crate::event::Secret;
+use crate::inference::Error;
+
+/// Most redirects from an address to where its file lies.
+const MOST_REDIRECTS: u32 = 5;
+
+/// The hub that a file comes from: what it says about the file counts, and it alone gets the token.
+#[derive(Clone, Debug)]
+pub struct Hub {
+    pub base: Url,
+    pub token: Option<Secret>,
+}
+
+/// What the hub said about a file while it pointed to where the file lies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Linked {
+    pub(super) sha256: Option<String>,
+    pub(super) size: Option<u64>,
+}
+
+/// How requests for one file are made.
+pub(super) struct Asker<'a> {
+    pub(super) client: &'a Client,
+    pub(super) url: &'a Url,
+    pub(super) hub: Option<&'a Hub>,
+    pub(super) idle: Duration,
+}
+
+impl Asker<'_> {
+    /// Sends the request, and again to wherever the answer points. What comes back is a success.
+    pub(super) async fn get(&self, range: Option<&str>, if_range: Option<&str>) -> Result<(Response, Linked), Ended> {
+        let mut url = self.url.clone();
+        let mut linked = Linked::default();
+        for _ in 0..=MOST_REDIRECTS {
+            // A proxy on the way might otherwise compress what is compressed already, and lengths would mean nothing.
+            let mut request = self.client.get(url.clone()).header(header::ACCEPT_ENCODING, "identity");
+            if let Some(range) = range {
+                request = request.header(header::RANGE, range);
+            }
+            if let Some(validator) = if_range {
+                request = request.header(header::IF_RANGE, validator);
+            }
+            let hub = self.hub.filter(|hub| same_origin(&hub.base, &url));
+            if let Some(token) = hub.and_then(|hub| hub.token.as_ref()) {
+                request = request.bearer_auth(token.expose());
+            }
+            let response = match tokio::time::timeout(self.idle, request.send()).await {
+                Err(_) => return Err(Ended::Early(format!("the server did not answer for {} s", self.idle.as_secs_f32()))),
+                Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
+                Ok(Ok(response)) => response,
+            };
+            if hub.is_some() {
+                linked.take(&response);
+            }
+            let status = response.status();
+            if !status.is_redirection() {
+                return if status.is_success() || status == StatusCode::RANGE_NOT_SATISFIABLE {
+                    Ok((response, linked))
+                } else {
+                    Err(self.refused(&response, hub.is_some()))
+                };
+            }
+            let next = text(&response, "location").and_then(|target| url.join(target).ok());
+            let Some(next) = next else {
+                return Err(self.fatal(format!("the server answered {status} without saying where to")));
+            };
+            if !may_lead(&url, &next) {
+                return Err(self.fatal(format!("the server points to `{}`, which is not encrypted", shown(&next))));
+            }
+            url = next;
+        }
+        Err(self.fatal(format!("more than {MOST_REDIRECTS} redirects")))
+    }
+
+    pub(super) fn fatal(&self, problem: String) -> Ended {
+        Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy: None })
+    }
+
+    fn refused(&self, response: &Response, by_hub: bool) -> Ended {
+        let status = response.status();
+        if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
+            return Ended::Early(format!("the server answered {status}"));
+        }
+        let has_token = self.hub.is_some_and(|hub| hub.token.is_some());
+        let remedy = match status.as_u16() {
+            // The hub says this of repositories that do not exist, too.
+            401 | 403 if by_hub && has_token => Some(
+                "check the spelling of repository and file, and that the token may read it; some models want their terms accepted first",
+            ),
+            401 | 403 if by_hub => Some(
+                "check the spelling of repository and file; a model behind a login wants a token in HF_TOKEN, or in the variable that \
+                 `inference.hub_token_env` names",
+            ),
+            404 | 410 => Some("check the spelling of repository, revision and file"),
+            _ => None,
+        };
+        // Its own word for what is wrong, such as `GatedRepo`.
+        let word =
+            text(response, "x-error-code").filter(|word| by_hub && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
+        let problem = format!("the server answered {status}{}", word.map_or_else(String::new, |word| format!(" ({word})")));
+        Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy })
+    }
+}
+
+impl Linked {
+    fn take(&mut self, response: &Response) {
+        let hash = text(response, "x-linked-etag").map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_ascii_lowercase());
+        let is_hash = |hash: &String| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+        self.sha256 = hash.filter(is_hash).or(self.sha256.take());
+        self.size = text(response, "x-linked-size").and_then(|size| size.parse().ok()).or(self.size);
+    }
+}
+
+/// Returns a header that is plain text.
+pub(super) fn text<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
+    response.headers().get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Returns an error with its causes, without the address, which is said already.
+pub(in crate::inference) fn chain(error: &reqwest::Error) -> String {
+    let mut text = "the connection failed".to_owned();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

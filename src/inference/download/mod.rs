@@ -1,0 +1,261 @@
+//! Loading files over HTTP: in several parts at once, going on where an earlier try ended, and never giving a file its name before it is
+//! whole and right.
+
+mod address;
+mod ask;
+mod part;
+mod probe;
+mod segment;
+
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Duration;
+use std::time::Instant;
+
+use futures::StreamExt;
+use futures::TryStreamExt;
+use reqwest::Client;
+use reqwest::Url;
+use tokio_util::sync::CancellationToken;
+
+use self::ask::Asker;
+use self::part::Goal;
+use self::part::Part;
+use self::probe::Found;
+use self::probe::probe;
+use self::segment::Loader;
+use super::Error;
+use super::file;
+use super::gguf;
+use super::paths::make_private;
+use crate::event::ByteSize;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+
+pub use self::ask::Hub;
+
+pub(super) use self::address::is_safe;
+pub(super) use self::address::shown;
+pub(super) use self::ask::chain;
+pub(super) use self::part::digest;
+pub(super) use self::part::left_of;
+pub(super) use self::part::remove_part;
+
+/// Tries of the first question. Nothing is lost yet when it fails, so a source that is out of reach is soon given up.
+const PROBES: u32 = 2;
+
+/// One file to load.
+///
+/// Loading goes on where an earlier try ended, be it of this process or of one that was killed. The file gets its name only when it
+/// has the right size and hash; until then it is called `NAME.part`, and notes on what of it is there lie in `NAME.part.json`.
+#[derive(Clone, Debug)]
+pub struct Download {
+    pub url: String,
+    pub expected: Expected,
+    /// Where the hub that the address belongs to is asked for size and hash.
+    pub hub: Option<Hub>,
+    pub to: PathBuf,
+    /// What progress is shown under.
+    pub task: String,
+    /// Bytes that must be free beside the file itself.
+    pub room: u64,
+    /// Whether it must be a GGUF file.
+    pub is_model: bool,
+}
+
+/// What is known of a file beforehand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    pub size: Option<u64>,
+    /// In hexadecimal.
+    pub sha256: Option<String>,
+}
+
+/// What came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded {
+    pub size: u64,
+    /// In hexadecimal.
+    pub sha256: String,
+    /// Whether that hash was known before the file was here, so that the file was checked against it.
+    pub checked: bool,
+}
+
+/// How a download is gone about, and how much is put up with.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// How long a server may say nothing.
+    pub idle: Duration,
+    /// Tries in a row that bring not one byte.
+    pub retries: u32,
+    /// Pause before the first of them; each further one is twice as long.
+    pub pause: Duration,
+    /// Connections at once for one file.
+    pub connections: u32,
+    /// Bytes that are worth a connection of their own.
+    pub stretch: u64,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        let (idle, pause) = (Duration::from_mins(1), Duration::from_millis(500));
+        Self { idle, retries: 5, pause, connections: 4, stretch: 16 << 20 }
+    }
+}
+
+/// How one connection ended before its stretch was whole.
+enum Ended {
+    /// Another try may do better.
+    Early(String),
+    /// The server does not do parts; the whole has to be asked for.
+    Whole,
+    /// No other try would do better.
+    Fatal(Error),
+}
+
+impl Download {
+    /// Loads the file. Two processes must not load the same one at once: whoever calls holds a lock.
+    pub async fn fetch(
+        &self,
+        client: &Client,
+        patience: &Patience,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Loaded, Error> {
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::Cancelled { doing: self.task.clone() }),
+            outcome = Box::pin(self.fetch_all(client, patience, progress, cancel)) => outcome,
+        }
+    }
+
+    async fn fetch_all(
+        &self,
+        client: &Client,
+        patience: &Patience,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<Loaded, Error> {
+        let failed = |problem: String| Error::Download { url: self.url.clone(), problem, remedy: None };
+        let url = Url::parse(&self.url).map_err(|error| failed(format!("the address is none: {error}")))?;
+        // A hash that is known already makes any way good enough, such as a mirror of the person's own network.
+        let is_good = is_safe(&url) || (url.scheme() == "http" && self.expected.sha256.is_some());
+        if !is_good {
+            let remedy = Some("name an address that begins with https://");
+            return Err(Error::Download { url: shown(&url), problem: "the address is not encrypted".to_owned(), remedy });
+        }
+        let asker = Asker { client, url: &url, hub: self.hub.as_ref(), idle: patience.idle };
+        let found = self.first_question(&asker, patience).await?;
+        let folder = self.to.parent().unwrap_or(Path::new("/"));
+        make_private(folder)?;
+        let wanted =
+            if found.has_parts { (found.goal.size / patience.stretch.max(1)).clamp(1, patience.connections.max(1).into()) } else { 1 };
+        let mut part = Part::open(&self.to, found.goal.clone(), wanted)?;
+        file::check_space(folder, found.goal.size.saturating_sub(part.done()) + self.room)?;
+        loop {
+            let was_inherited = part.inherited;
+            self.load_all(&asker, &mut part, patience, progress).await?;
+            let sha256 = part.digest(&self.task, progress, cancel).await?;
+            match &found.goal.sha256 {
+                Some(expected) if *expected != sha256 => {
+                    // What an earlier process left may have been something else; what this one loaded from start to end is the source's.
+                    if !was_inherited {
+                        remove_part(&self.to)?;
+                        return Err(Error::WrongHash { from: shown(&url), expected: expected.clone(), found: sha256 });
+                    }
+                    tracing::info!("what an earlier try left was wrong, and is loaded again");
+                    part.restart(wanted)?;
+                }
+                expected => {
+                    self.check_model(&part, &url)?;
+                    part.finish(&self.to)?;
+                    progress(bytes_done(&self.task, found.goal.size, found.goal.size, true));
+                    return Ok(Loaded { size: found.goal.size, sha256, checked: expected.is_some() });
+                }
+            }
+        }
+    }
+
+    /// Learns what is to be loaded, from the source where it is not known.
+    async fn first_question(&self, asker: &Asker<'_>, patience: &Patience) -> Result<Found, Error> {
+        if let Expected { size: Some(size), sha256: Some(sha256) } = &self.expected
+            && (patience.connections <= 1 || *size < patience.stretch)
+        {
+            let goal = Goal { size: *size, sha256: Some(sha256.clone()), validator: None };
+            return Ok(Found { goal, announced: false, has_parts: false });
+        }
+        let mut problem = String::new();
+        for at in 0..PROBES {
+            match probe(asker, &self.expected, self.is_model).await {
+                Ok(found) => return Ok(found),
+                Err(Ended::Fatal(error)) => return Err(error),
+                Err(Ended::Early(early)) => problem = early,
+                Err(Ended::Whole) => {}
+            }
+            if at + 1 < PROBES {
+                tokio::time::sleep(patience.pause).await;
+            }
+        }
+        Err(Error::Download { url: shown(asker.url), problem, remedy: None })
+    }
+
+    /// Loads what is missing, in parts where that works, else in one piece.
+    async fn load_all(&self, asker: &Asker<'_>, part: &mut Part, patience: &Patience, progress: &ProgressSink) -> Result<(), Error> {
+        loop {
+            let shown_at = Mutex::new(Instant::now());
+            let loader = Loader { asker, part, patience, task: &self.task, progress, shown_at };
+            let missing: Vec<_> = part.segments.iter().filter(|segment| !segment.is_whole()).collect();
+            if !missing.is_empty() {
+                progress(bytes_done(&self.task, part.done(), part.goal.size, false));
+            }
+            let n = patience.connections.max(1) as usize;
+            // The first that fails ends the others; what they have stays.
+            let loads = futures::stream::iter(missing.into_iter().map(|segment| loader.load(segment)));
+            let outcome: Result<(), Ended> = loads.buffer_unordered(n).try_collect().await;
+            part.save()?;
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(Ended::Fatal(error)) => return Err(error),
+                Err(Ended::Whole) if part.segments.len() > 1 => {
+                    tracing::info!("the server does not do parts; the file is loaded in one piece");
+                    part.restart(1)?;
+                }
+                Err(Ended::Whole) => {
+                    let problem = "the server sends another part than it is asked for".to_owned();
+                    return Err(Error::Download { url: shown(asker.url), problem, remedy: None });
+                }
+                Err(Ended::Early(problem)) => return Err(Error::Download { url: shown(asker.url), problem, remedy: None }),
+            }
+        }
+    }
+
+    /// A file whose hash nobody told must at least be a whole model.
+    fn check_model(&self, part: &Part, url: &Url) -> Result<(), Error> {
+        if !self.is_model {
+            return Ok(());
+        }
+        let file = std::fs::File::open(&part.path).map_err(|source| Error::File { doing: "read", path: part.path.clone(), source })?;
+        match gguf::read(file) {
+            Ok(_) => Ok(()),
+            Err(gguf::Problem::Unreadable(source)) => Err(Error::File { doing: "read", path: part.path.clone(), source }),
+            Err(problem) => {
+                remove_part(&self.to)?;
+                let problem = format!("what came is no model: {problem}");
+                Err(Error::Download { url: shown(url), problem, remedy: Some("look at the address: it has to be the file's own") })
+            }
+        }
+    }
+}
+
+pub(super) fn bytes_done(task: &str, done: u64, total: u64, finished: bool) -> Progress {
+    Progress {
+        task: task.to_owned(),
+        done,
+        total: Some(total),
+        unit: Unit::Bytes,
+        detail: ByteSize::mib(total >> 20).to_string(),
+        finished,
+    }
+}

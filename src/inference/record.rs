@@ -1,0 +1,138 @@
+//! What is kept beside each file that was loaded: where it came from, and what it must be from then on.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::Entry;
+use super::Error;
+use super::Source;
+use super::download::digest;
+use super::file;
+use crate::event::ProgressSink;
+
+const VERSION: u32 = 1;
+
+/// A file that was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    version: u32,
+    /// The model's name.
+    pub model: String,
+    /// Where the model came from.
+    pub source: Source,
+    pub size: u64,
+    /// In hexadecimal.
+    pub sha256: String,
+    /// Whether the hash was known before the file was here, so that the file was checked against it.
+    pub checked: bool,
+    /// Change of the file, in nanoseconds, when it was last known to be right.
+    changed: i64,
+}
+
+impl Record {
+    /// Writes down a file that has just got its name.
+    pub(super) fn keep(path: &Path, entry: &Entry, sha256: &str, checked: bool) -> Result<Self, Error> {
+        let (size, changed) = facts(path)?;
+        let (model, source) = (entry.id.clone(), entry.source.clone());
+        let record = Self { version: VERSION, model, source, size, sha256: sha256.to_owned(), checked, changed };
+        file::write_json(&path_of(path), &record)?;
+        Ok(record)
+    }
+
+    /// Returns what is known of a file, `None` where it was never loaded by us.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let record: Self = serde_json::from_slice(&fs::read(path_of(path)).ok()?).ok()?;
+        (record.version == VERSION).then_some(record)
+    }
+
+    /// Checks that a file is still what it was: at once where it was not touched, else by its hash.
+    pub(super) async fn check(&self, path: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+        let (size, changed) = facts(path)?;
+        if (size, changed) == (self.size, self.changed) {
+            return Ok(());
+        }
+        self.check_hash(path, progress, cancel).await
+    }
+
+    /// Checks that a file is still what it was, by its hash.
+    pub(super) async fn check_hash(&self, path: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+        let task = format!("checking the model {}", self.model);
+        let found = digest(path.to_owned(), task, progress, cancel).await?;
+        if found != self.sha256 {
+            let (name, expected) = (self.model.clone(), self.sha256.clone());
+            return Err(Error::Changed { path: path.to_owned(), name, expected, found });
+        }
+        let (_, changed) = facts(path)?;
+        if changed != self.changed {
+            file::write_json(&path_of(path), &Self { changed, ..self.clone() })?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes what is kept of a file.
+pub(super) fn forget(path: &Path) -> Result<bool, Error> {
+    file::remove(&path_of(path))
+}
+
+/// Returns every file below a folder that was loaded by us.
+pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path);
+            } else if let Some(record) = Record::of(&path) {
+                found.push((path, record));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+fn path_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".json");
+    PathBuf::from(name)
+}
+
+fn facts(path: &Path) -> Result<(u64, i64), Error> {
+    let facts = fs::metadata(path).map_err(|source| Error::File { doing: "look at", path: path.to_owned(), source })?;
+    Ok((facts.len(), facts.mtime().saturating_mul(1_000_000_000).saturating_add(facts.mtime_nsec())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_was_changed_is_no_longer_believed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("m.gguf");
+        fs::write(&path, "hello").expect("written");
+        let hello = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824";
+        Record::keep(&path, &Entry::bare("m", Source::Path { files: vec![path.clone()] }), hello, true).expect("kept");
+        let (progress, cancel): (ProgressSink, _) = (Arc::new(|_| {}), CancellationToken::new());
+        let record = Record::of(&path).expect("a record");
+        record.check(&path, &progress, &cancel).await.expect("as it was");
+        // Touched, and yet the same.
+        fs::write(&path, "hello").expect("written");
+        record.check(&path, &progress, &cancel).await.expect("as it was");
+        fs::write(&path, "jello").expect("written");
+        let error = record.check(&path, &progress, &cancel).await.expect_err("changed");
+        assert!(matches!(error, Error::Changed { .. }) && error.hint().is_some_and(|hint| hint.contains("models pull m")), "{error}");
+        assert_eq!(all(folder.path()).len(), 1);
+        assert!(forget(&path).expect("removed") && all(folder.path()).is_empty());
+    }
+}

@@ -1,0 +1,371 @@
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio_util::sync::CancellationToken;
+
+use super::Catalogue;
+use super::Entry;
+use super::Error;
+use super::Machine;
+use super::Model;
+use super::Options;
+use super::Paths;
+use super::Record;
+use super::catalogue;
+use super::choice;
+use super::download::left_of;
+use super::download::remove_part;
+use super::fetch;
+use super::fetch::Fetcher;
+use super::file;
+use super::open::open;
+use super::piece::From;
+use super::piece::Piece;
+use super::piece::pieces;
+use super::record;
+use super::reference;
+use crate::engine::FileLock;
+use crate::event::ByteSize;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+
+/// How long the hub may take to show that it is there.
+const HUB_ANSWERS: Duration = Duration::from_secs(4);
+
+/// The models of a state folder, and those that could be there.
+pub struct Store {
+    options: Options,
+    paths: Paths,
+    offline: bool,
+    hub: Url,
+    catalogue: Catalogue,
+}
+
+/// One model in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedModel {
+    pub entry: Entry,
+    pub files: Vec<ListedFile>,
+    pub presence: Presence,
+    /// Memory that it takes with 8k of context; 0 where its size is not known.
+    pub memory: u64,
+}
+
+/// One file of a model in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedFile {
+    /// Where it is, or will be.
+    pub path: PathBuf,
+    /// Where it comes from, for a person.
+    pub origin: String,
+    /// What is known of it once it was loaded.
+    pub record: Option<Record>,
+}
+
+/// How much of a model is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Absent,
+    /// So many bytes of it.
+    Partial(u64),
+    Here,
+}
+
+/// The model a machine gets when nobody names one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    pub id: String,
+    /// Why, in one sentence.
+    pub reason: String,
+}
+
+/// Turns the setting `inference.model` into a model that is here, and loads it first where one is named that is not.
+pub async fn resolve(options: &Options, paths: &Paths, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
+    Store::new(options, paths, false)?.resolve(progress, cancel).await
+}
+
+impl Store {
+    /// `offline`: nothing is loaded from anywhere.
+    pub fn new(options: &Options, paths: &Paths, offline: bool) -> Result<Self, Error> {
+        let hub = fetch::hub(&Options { hub_token_env: None, ..options.clone() })?.base;
+        Ok(Self { options: options.clone(), paths: paths.clone(), offline, hub, catalogue: Catalogue::load(options) })
+    }
+
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// Returns the model of the settings. One that is named is loaded where it is not here; without a name nothing large is loaded unasked.
+    pub async fn resolve(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
+        match self.options.model.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            None => {
+                let entry = self.best_here(&Machine::look()).unwrap_or_else(|| catalogue::smoke().clone());
+                self.have(&entry, progress, cancel).await
+            }
+            Some(name) => match self.find(name)? {
+                Some(entry) => self.have(&entry, progress, cancel).await,
+                None => open(self.path(name)?).await,
+            },
+        }
+    }
+
+    /// Loads a model, or checks by its hash one that is here; one that is damaged is loaded again.
+    pub async fn pull(&self, name: &str, progress: &ProgressSink, cancel: &CancellationToken) -> Result<ListedModel, Error> {
+        let entry = if let Some(entry) = self.find(name)? {
+            entry
+        } else {
+            let path = self.path(name)?;
+            let path = std::path::absolute(&path).map_err(|source| Error::File { doing: "find", path, source })?;
+            // What cannot be served is not copied either.
+            open(path.clone()).await?;
+            reference::of_path(&path)
+        };
+        for piece in pieces(&entry, &self.hub) {
+            self.ensure(&entry, &piece, true, progress, cancel).await?;
+        }
+        open(self.paths.models().join(first(&entry, &self.hub))).await?;
+        Ok(self.look(&entry))
+    }
+
+    /// Lists every model that has a name, and those that were loaded by their address.
+    pub fn list(&self) -> Vec<ListedModel> {
+        let mut listed: Vec<ListedModel> = self.catalogue.entries.iter().map(|entry| self.look(entry)).collect();
+        for entry in self.strangers() {
+            listed.push(self.look(&entry));
+        }
+        listed
+    }
+
+    /// Returns what is known of one model.
+    pub fn info(&self, name: &str) -> Result<ListedModel, Error> {
+        self.find(name)?.map(|entry| self.look(&entry)).ok_or_else(|| self.unknown(name))
+    }
+
+    /// Removes a model's files and whatever was loaded of them; returns whether there was anything.
+    pub async fn remove(&self, name: &str) -> Result<bool, Error> {
+        let entry = self.find(name)?.ok_or_else(|| self.unknown(name))?;
+        let mut removed = false;
+        for piece in pieces(&entry, &self.hub) {
+            let to = self.paths.models().join(&piece.to);
+            let busy = CancellationToken::new();
+            let (folder, name) = (self.paths.locks(), lock_of(&piece));
+            let lock = FileLock::wait(&folder, &name, || busy.cancel(), &busy);
+            let _lock = lock.await.map_err(|_| Error::InUse { name: entry.id.clone(), by: "another Podbay is loading it" })?;
+            let package = fetch::package_of(&to);
+            // A stranger's file may be called like a package; only ours has one.
+            if piece.from == From::Package {
+                removed |= remove_part(&package)? | file::remove(&package)?;
+            }
+            removed |= remove_part(&to)? | file::remove(&to)?;
+            record::forget(&to)?;
+            if let Some(folder) = to.parent().filter(|folder| *folder != self.paths.models()) {
+                // Other files may lie there too.
+                let _ = std::fs::remove_dir(folder);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Returns where a file that was brought along belongs: with the model of that name, where it is one of its files, else beside the others.
+    pub fn place(&self, name: &str, file: &str) -> PathBuf {
+        let piece = self.piece(name, file).map_or_else(|| PathBuf::from(file), |(_, piece)| piece.to);
+        self.paths.models().join(piece)
+    }
+
+    /// Returns whether a file cannot be what the list means by that name.
+    pub fn contradicts(&self, name: &str, file: &str, size: u64, sha256: &str) -> bool {
+        // Whatever it calls itself: at this place it would be taken for that model.
+        let place = self.place(name, file);
+        self.catalogue.entries.iter().any(|entry| {
+            let is_there = pieces(entry, &self.hub).iter().any(|piece| self.paths.models().join(&piece.to) == place);
+            let known = entry.sha256.as_deref();
+            is_there && known.is_some_and(|known| known != sha256 || entry.size != size)
+        })
+    }
+
+    /// Writes down a file that was brought along, once it is at its place, so that the model is found by its name.
+    pub fn adopt(&self, name: &str, file: &str, sha256: &str) -> Result<(), Error> {
+        if let Some((entry, piece)) = self.piece(name, file) {
+            Record::keep(&self.paths.models().join(&piece.to), entry, sha256, false)?;
+        }
+        Ok(())
+    }
+
+    fn piece(&self, name: &str, file: &str) -> Option<(&Entry, Piece)> {
+        let entry = self.catalogue.find(name)?;
+        let piece = pieces(entry, &self.hub).into_iter().find(|piece| piece.to.file_name().is_some_and(|own| own == file))?;
+        Some((entry, piece))
+    }
+
+    /// Returns the model that this machine gets when nobody names one.
+    pub fn choice(&self, machine: &Machine) -> Result<Choice, Error> {
+        let entry = choice::choose(&self.catalogue.entries, machine, &self.options);
+        let entry = entry.ok_or(Error::NoneFits { memory: ByteSize::mib(machine.memory >> 20) })?;
+        Ok(Choice { id: entry.id.clone(), reason: choice::reason(entry, machine, &self.options) })
+    }
+
+    /// Returns whether a model that can write code is here, so that nothing has to be loaded.
+    pub fn has_one(&self) -> bool {
+        self.best_here(&Machine::look()).is_some()
+    }
+
+    /// Returns whether the hub can be reached; it is asked for a few seconds.
+    pub async fn hub_answers(&self) -> Result<bool, Error> {
+        if self.offline {
+            return Ok(false);
+        }
+        fetch::hub_answers(&self.options, HUB_ANSWERS).await
+    }
+
+    /// Returns the model of a name, an address or a path that was loaded before; `None` for what may be a path.
+    fn find(&self, name: &str) -> Result<Option<Entry>, Error> {
+        if let Some(entry) = self.catalogue.find(name) {
+            return Ok(Some(entry.clone()));
+        }
+        if let Some(entry) = reference::parse(name, &self.hub)? {
+            return Ok(Some(entry));
+        }
+        Ok(self.strangers().into_iter().find(|entry| entry.id.eq_ignore_ascii_case(name)))
+    }
+
+    fn path(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = reference::expand(name);
+        let is_path = name.contains('/') || path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf")) || path.exists();
+        if is_path { Ok(path) } else { Err(self.unknown(name)) }
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known = self.list().into_iter().map(|listed| listed.entry.id).collect();
+        let mistakes = self.catalogue.mistakes.iter().map(ToString::to_string).collect();
+        Error::UnknownModel { name: name.to_owned(), known, mistakes }
+    }
+
+    /// Returns a model whose files are here, and loads what is missing.
+    async fn have(&self, entry: &Entry, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
+        for piece in pieces(entry, &self.hub) {
+            self.ensure(entry, &piece, false, progress, cancel).await?;
+        }
+        let model = open(self.paths.models().join(first(entry, &self.hub))).await?;
+        Ok(Model { name: entry.id.clone(), is_smoke: entry.smoke, note: entry.note.clone(), ..model })
+    }
+
+    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody touched it, and a wrong one is replaced.
+    async fn ensure(
+        &self,
+        entry: &Entry,
+        piece: &Piece,
+        thorough: bool,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let to = self.paths.models().join(&piece.to);
+        if !thorough && self.is_right(entry, &to, false, progress, cancel).await? {
+            return Ok(());
+        }
+        let task = format!("loading the model {}", entry.id);
+        let waiting = || {
+            let task = format!("waiting for another Podbay that loads the model {}", entry.id);
+            progress(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: String::new(), finished: false });
+        };
+        let (folder, name) = (self.paths.locks(), lock_of(piece));
+        let lock = FileLock::wait(&folder, &name, waiting, cancel);
+        let _lock = lock.await.map_err(Error::engine("wait for another download of the model"))?;
+        match self.is_right(entry, &to, thorough, progress, cancel).await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(Error::Changed { .. }) if thorough => {
+                tracing::info!(path = %to.display(), "the file is damaged and is loaded again");
+                file::remove(&to)?;
+            }
+            Err(error) => return Err(error),
+        }
+        if self.offline && !matches!(piece.from, From::File(_)) {
+            return Err(Error::Offline { name: entry.id.clone() });
+        }
+        let fetcher = Fetcher { options: &self.options, progress, cancel };
+        let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task)).await?;
+        Record::keep(&to, entry, &loaded.sha256, loaded.checked)?;
+        Ok(())
+    }
+
+    /// Returns whether a file is here and what it should be. A file that is not is an error: it was here and right before.
+    async fn is_right(
+        &self,
+        entry: &Entry,
+        to: &Path,
+        thorough: bool,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<bool, Error> {
+        let Ok(facts) = std::fs::metadata(to) else { return Ok(false) };
+        let Some(record) = Record::of(to) else {
+            // Of the time before there were records, or put there by hand: what the list says decides.
+            let Some(sha256) = entry.sha256.as_deref().filter(|_| facts.len() == entry.size) else { return Ok(false) };
+            let record = Record::keep(to, entry, sha256, true)?;
+            record.check_hash(to, progress, cancel).await.inspect_err(|_| drop(record::forget(to)))?;
+            return Ok(true);
+        };
+        if record.source != entry.source || entry.sha256.as_ref().is_some_and(|sha256| *sha256 != record.sha256) {
+            return Ok(false);
+        }
+        let check = if thorough { record.check_hash(to, progress, cancel).await } else { record.check(to, progress, cancel).await };
+        check.map(|()| true)
+    }
+
+    fn look(&self, entry: &Entry) -> ListedModel {
+        let (mut files, mut entry) = (Vec::new(), entry.clone());
+        let (mut n_here, mut bytes) = (0, 0);
+        for piece in pieces(&entry, &self.hub) {
+            let path = self.paths.models().join(&piece.to);
+            let record = Record::of(&path).filter(|record| record.source == entry.source);
+            let length = std::fs::metadata(&path).map_or(0, |facts| facts.len());
+            let is_here = record.as_ref().map_or(entry.sha256.is_some() && length == entry.size, |record| length == record.size);
+            let left = || left_of(&path).or_else(|| left_of(&fetch::package_of(&path))).unwrap_or(0);
+            n_here += usize::from(is_here);
+            bytes += if is_here { length } else { left() };
+            files.push(ListedFile { origin: piece.origin(&entry), path, record: record.filter(|_| is_here) });
+        }
+        let presence = match bytes {
+            _ if n_here > 0 && n_here == files.len() => Presence::Here,
+            0 => Presence::Absent,
+            bytes => Presence::Partial(bytes),
+        };
+        if presence == Presence::Here {
+            entry.size = bytes;
+        }
+        let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
+        ListedModel { entry, files, presence, memory }
+    }
+
+    /// Returns the largest model that is here and fits the machine.
+    fn best_here(&self, machine: &Machine) -> Option<Entry> {
+        let here: Vec<Entry> =
+            self.list().into_iter().filter(|listed| listed.presence == Presence::Here).map(|listed| listed.entry).collect();
+        choice::choose(&here, machine, &self.options).cloned()
+    }
+
+    /// Returns models that are here and in no list: they were loaded by their address or path.
+    fn strangers(&self) -> Vec<Entry> {
+        let models = self.paths.models();
+        let place = |entry: &Entry| models.join(first(entry, &self.hub));
+        let known: Vec<PathBuf> = self.catalogue.entries.iter().map(place).collect();
+        let found = record::all(&models).into_iter().filter_map(|(path, record)| {
+            let entry = Entry { size: record.size, ..Entry::bare(&record.model, record.source) };
+            // The other parts of a model stand for nothing by themselves.
+            (!known.contains(&path) && place(&entry) == path).then_some(entry)
+        });
+        found.collect()
+    }
+}
+
+fn first(entry: &Entry, hub: &Url) -> PathBuf {
+    pieces(entry, hub).into_iter().next().map(|piece| piece.to).unwrap_or_default()
+}
+
+/// Returns the name of the lock on a file: whoever loads the same file waits, under whatever name it was asked for.
+fn lock_of(piece: &Piece) -> String {
+    format!("model-{}", &file::hex(&file::sha256(piece.to.as_os_str().as_encoded_bytes()))[..16])
+}
