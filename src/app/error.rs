@@ -33,7 +33,7 @@ pub enum Error {
         #[source]
         bundle::Error,
     ),
-    #[error("the model server could not be had")]
+    #[error("{}", if .0.is_about_file() { "the model could not be had" } else { "the model server could not be had" })]
     Inference(#[source] inference::Error),
     #[error("the model could not be had")]
     Model(#[source] llm::Error),

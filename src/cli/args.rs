@@ -406,6 +406,7 @@ pub(super) enum ModelsCommand {
     },
     /// Remove a model's files
     Rm {
+        /// A name from the list
         #[arg(value_name = "NAME")]
         name: String,
         #[command(flatten)]
@@ -413,6 +414,7 @@ pub(super) enum ModelsCommand {
     },
     /// Show what is known of a model
     Info {
+        /// A name from the list
         #[arg(value_name = "NAME")]
         name: String,
         /// Print one JSON object

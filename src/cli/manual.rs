@@ -211,6 +211,51 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "models",
+        text: "Models for the model server: those that Podbay knows by name, those of your own list, and any GGUF file by its path or address. \
+               Only the small model of quickstart was tried by us; the others are marked untried until you pull them.",
+        examples: &[("What there is, and what this machine would take:", "podbay models list"), ("Load that one:", "podbay models pull")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "models list",
+        text: "Lists name, size, memory and what is here of each model, and says in one sentence which one this machine takes when none is \
+               named, and why.",
+        examples: &[("The list:", "podbay models list"), ("For a script:", "podbay models list --json")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "models pull",
+        text: "Loads a model over several connections and checks its hash. What an earlier pull left is not loaded again, two pulls of \
+               one model share one download, and a model that is here is checked and, where it is damaged, loaded anew. Without a name it \
+               is the largest model that fits this machine.",
+        examples: &[
+            ("One of the list:", "podbay models pull qwen2.5-coder-7b"),
+            ("A file of the hub:", "podbay models pull hf:owner/repository/model.gguf"),
+            ("A file from elsewhere:", "podbay models pull https://example.org/model.gguf"),
+        ],
+        codes: Codes::Own(&[
+            ("0", "it is here and right"),
+            ("2", "there is no such model, or it may not be loaded"),
+            ("6", "it could not be had; the next pull goes on where this one ended"),
+        ]),
+    },
+    Page {
+        command: "models rm",
+        text: "Removes a model's files and what was loaded of them. A model that the running server serves is refused: `podbay down` ends it.",
+        examples: &[("Make room:", "podbay models rm qwen2.5-coder-7b")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "models info",
+        text: "Shows what is known of a model: licence, parameters, memory, where its files come from, where they are and their hashes.",
+        examples: &[
+            ("Before it is loaded:", "podbay models info qwen2.5-coder-7b"),
+            ("For a script:", "podbay models info smollm2-135m --json"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "sessions",
         text: "Each run and each chat keeps a log of its events on disk, readable by you alone.",
         examples: &[("What there is:", "podbay sessions list"), ("What happened last:", "podbay sessions show")],

@@ -117,6 +117,24 @@ impl Error {
         Some(text.to_owned())
     }
 
+    /// Returns whether it is about a model and its files, rather than about the server.
+    pub fn is_about_file(&self) -> bool {
+        matches!(
+            self,
+            Self::UnknownModel { .. }
+                | Self::Reference { .. }
+                | Self::Model { .. }
+                | Self::Download { .. }
+                | Self::Offline { .. }
+                | Self::Changed { .. }
+                | Self::InUse { .. }
+                | Self::NoneFits { .. }
+                | Self::WrongHash { .. }
+                | Self::NoSpace { .. }
+                | Self::Package { .. }
+        )
+    }
+
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Entry;
 use super::Error;
 use super::Source;
+use super::download::bytes_done;
 use super::download::digest;
 use super::file;
 use crate::event::ProgressSink;
@@ -63,7 +64,8 @@ impl Record {
     /// Checks that a file is still what it was, by its hash.
     pub(super) async fn check_hash(&self, path: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
         let task = format!("checking the model {}", self.model);
-        let found = digest(path.to_owned(), task, progress, cancel).await?;
+        let found = digest(path.to_owned(), task.clone(), progress, cancel).await?;
+        progress(bytes_done(&task, self.size, self.size, true));
         if found != self.sha256 {
             let (name, expected) = (self.model.clone(), self.sha256.clone());
             return Err(Error::Changed { path: path.to_owned(), name, expected, found });
