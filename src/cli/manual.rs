@@ -243,7 +243,10 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "models rm",
         text: "Removes a model's files and what was loaded of them. A model that the running server serves is refused: `podbay down` ends it.",
-        examples: &[("Make room:", "podbay models rm qwen2.5-coder-7b")],
+        examples: &[
+            ("Make room:", "podbay models rm qwen2.5-coder-7b"),
+            ("A file that was loaded by its address:", "podbay models rm hf:owner/repository/model.gguf"),
+        ],
         codes: Codes::Shared,
     },
     Page {
