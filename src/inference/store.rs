@@ -98,13 +98,28 @@ impl Store {
         &self.catalogue
     }
 
+    /// Returns what is known of the model of the settings, and loads nothing; `None` for a path.
+    pub fn wanted(&self) -> Result<Option<ListedModel>, Error> {
+        let entry = match self.name() {
+            None => Some(self.usual()),
+            Some(name) => self.find(name)?,
+        };
+        Ok(entry.map(|entry| self.look(&entry)))
+    }
+
+    fn name(&self) -> Option<&str> {
+        self.options.model.as_deref().map(str::trim).filter(|name| !name.is_empty())
+    }
+
+    /// Returns the model that is taken without a name: nothing large is loaded for it.
+    fn usual(&self) -> Entry {
+        self.best_here(&Machine::look()).unwrap_or_else(|| catalogue::smoke().clone())
+    }
+
     /// Returns the model of the settings. One that is named is loaded where it is not here; without a name nothing large is loaded unasked.
     pub async fn resolve(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
-        match self.options.model.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
-            None => {
-                let entry = self.best_here(&Machine::look()).unwrap_or_else(|| catalogue::smoke().clone());
-                self.have(&entry, progress, cancel).await
-            }
+        match self.name() {
+            None => self.have(&self.usual(), progress, cancel).await,
             Some(name) => match self.find(name)? {
                 Some(entry) => self.have(&entry, progress, cancel).await,
                 None => open(self.path(name)?).await,

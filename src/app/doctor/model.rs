@@ -18,6 +18,7 @@ use crate::inference::Health;
 use crate::inference::Model;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::inference::Presence;
 use crate::inference::ServerState;
 use crate::inference::Store;
 use crate::llm;
@@ -92,15 +93,11 @@ enum Found {
 async fn find(config: &Config, paths: &Paths, cancel: &CancellationToken) -> Result<Found, inference::Error> {
     let offline = true;
     let store = Store::new(&config.inference, paths, offline)?;
-    let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    match store.resolve(&progress, cancel).await {
-        Ok(model) => Ok(Found::Here(Box::new(model))),
-        Err(inference::Error::Offline { name }) => {
-            let size = store.info(&name).map_or(0, |listed| listed.entry.size);
-            Ok(Found::Absent { name, size })
-        }
-        Err(error) => Err(error),
+    if let Some(listed) = store.wanted()?.filter(|listed| listed.presence != Presence::Here) {
+        return Ok(Found::Absent { name: listed.entry.id, size: listed.entry.size });
     }
+    let progress: ProgressSink = std::sync::Arc::new(|_| {});
+    store.resolve(&progress, cancel).await.map(|model| Found::Here(Box::new(model)))
 }
 
 /// Judges the file of the model, and whether the engine's machine can hold it.

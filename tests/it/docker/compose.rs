@@ -267,7 +267,7 @@ fn a_workspace_that_goes_away_is_joined_again_and_else_given_up() {
 }
 
 /// Settings that the engine reports in the same words for both.
-const SAME: [&str; 19] = [
+const SAME: [&str; 20] = [
     "CapAdd",
     "CapDrop",
     "CpuShares",
@@ -287,6 +287,7 @@ const SAME: [&str; 19] = [
     "Privileged",
     "ReadonlyRootfs",
     "ShmSize",
+    "Sysctls",
 ];
 
 /// What is not set is reported in several ways.
