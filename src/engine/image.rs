@@ -20,6 +20,9 @@ use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Unit;
 
+/// How long one step of a build may print nothing.
+const STEP: Duration = Duration::from_mins(10);
+
 /// What the engine says of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageFacts {
@@ -158,7 +161,9 @@ impl Engine {
     {
         let (repository, version) = split_tag(tag);
         let options = CreateImageOptionsBuilder::default().from_src("-").repo(repository).tag(version).changes(changes).build();
-        let mut stream = self.docker.create_image(Some(options), Some(bollard::body_try_stream(tar)), None);
+        // The engine answers at the end of the tar, which may be in the making for as long as this may take.
+        let docker = self.docker.clone().with_timeout(within);
+        let mut stream = docker.create_image(Some(options), Some(bollard::body_try_stream(tar)), None);
         let read = async {
             while let Some(item) = stream.next().await {
                 if let Some(message) = item?.error_detail.and_then(|detail| detail.message) {
@@ -185,15 +190,16 @@ impl Engine {
             options = options.networkmode(network);
         }
         let task = format!("building {}", build.tag);
-        let mut stream = self.docker.build_image(options.build(), None, Some(bollard::body_full(context)));
+        let docker = self.docker.clone().with_timeout(STEP);
+        let mut stream = docker.build_image(options.build(), None, Some(bollard::body_full(context)));
         let mut steps = Steps::default();
         loop {
             let item = tokio::select! {
                 () = cancel.cancelled() => return Err(Error::Cancelled { doing: format!("build the image `{}`", build.tag) }),
-                item = tokio::time::timeout(Duration::from_secs(600), stream.next()) => item,
+                item = tokio::time::timeout(STEP, stream.next()) => item,
             };
             match item {
-                Err(_) => return Err(fail("a step printed nothing for 600 s".to_owned())),
+                Err(_) => return Err(fail(format!("a step printed nothing for {} s", STEP.as_secs()))),
                 Ok(None) => break,
                 Ok(Some(Err(source))) => return Err(fail(steps.explain(&source.to_string()))),
                 Ok(Some(Ok(info))) => {
