@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -38,10 +39,14 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
     copy().map_err(failed)
 }
 
-/// Lets everybody who can reach a folder make things in it, and nobody remove another's.
+/// Lets everybody who can reach a folder make things in it, and nobody remove another's. A folder of somebody else's stays as it is: it is one
+/// of the person's own in place of a volume, and they say who may use it.
 pub(super) fn open(folder: &Path) -> io::Result<()> {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))
-        .map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display())))
+    let is_ours = || fs::metadata(folder).is_ok_and(|facts| facts.uid() == nix::unistd::geteuid().as_raw());
+    match fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours() => Ok(()),
+        outcome => outcome.map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display()))),
+    }
 }
 
 /// Writes a key that nobody else can read, unless there is one.
@@ -64,7 +69,6 @@ pub(super) fn key(file: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::MetadataExt;
 
     use super::*;
 

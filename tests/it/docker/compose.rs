@@ -1,6 +1,8 @@
 //! compose.yaml as people use it: with docker-compose 1.29 or compose v2, whichever is there.
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -50,6 +52,9 @@ impl Compose {
         let name = format!("podbaytest{}x{}", std::process::id(), NAMES.fetch_add(1, Ordering::Relaxed));
         let (models, overrides) = (env.beside("models"), env.beside("override.json"));
         std::fs::create_dir(&models).expect("made");
+        // A folder of the person's own, which nobody else may look into.
+        std::fs::set_permissions(&models, Permissions::from_mode(0o700)).expect("ours");
+        crate::support::TestEnv::give(&models);
         // The model is brought along: what a test does must not hang on a hub.
         let made = json!({"services": {"models": {"command": ["--version"]}}});
         std::fs::write(&overrides, made.to_string()).expect("written");
@@ -334,11 +339,18 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
     let Some(mut compose) = Compose::new() else { return };
     podbay::app::install_crypto();
     let file = smoke_model();
-    compose.model = "model.gguf".to_owned();
-    if std::fs::hard_link(&file, compose.models.join("model.gguf")).is_err() {
-        std::fs::copy(&file, compose.models.join("model.gguf")).expect("copied");
+    compose.model = "smollm2-135m".to_owned();
+    // It is where `models` itself would have put it, so that service has only to look.
+    std::fs::write(&compose.overrides, json!({"services": {"models": {"network_mode": "none"}}}).to_string()).expect("written");
+    let mut folder = compose.models.clone();
+    for part in ["podbay", "models"] {
+        folder.push(part);
+        std::fs::create_dir(&folder).expect("made");
+        crate::support::TestEnv::give(&folder);
     }
-    std::fs::set_permissions(compose.models.join("model.gguf"), std::os::unix::fs::PermissionsExt::from_mode(0o644)).expect("ours");
+    let model = folder.join(file.file_name().expect("a name"));
+    std::fs::copy(&file, &model).expect("copied");
+    crate::support::TestEnv::give(&model);
     run(&mut run_images(&compose)).expect(0);
     run(&mut compose.compose(&["up", "-d"])).expect(0);
 
@@ -367,7 +379,7 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
         ("workspace", &["bind /workspace rw", "bind /workspace/.git ro", "volume /run/podbay/bin ro", "volume /run/podbay/socket rw"]),
     ];
     for (service, mounted) in expected {
-        check(service, &compose.inspect(service), mounted, if service == "models" { "bridge" } else { "none" });
+        check(service, &compose.inspect(service), mounted, "none");
     }
     // The controller, as compose runs it.
     let chat = start(&mut compose.compose(&[
