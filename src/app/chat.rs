@@ -5,6 +5,7 @@ use super::Front;
 use super::Interrupt;
 use super::Place;
 use super::Report;
+use super::exit_code;
 use super::run::Seat;
 use super::run::sit_down;
 use crate::event::RunStatus;
@@ -64,18 +65,23 @@ impl Chat {
         Said { status: outcome.status, error: outcome.failure.map(Error::Agent) }
     }
 
-    /// Ends the box and the log.
-    pub async fn close(mut self) {
+    /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.
+    pub async fn close(mut self, exit_code: u8, error: Option<&Error>) {
         self.seat.close().await;
+        let status = match exit_code {
+            exit_code::DONE => RunStatus::Completed,
+            _ if error.is_some() => RunStatus::Failed,
+            _ => RunStatus::Interrupted,
+        };
         let finished = crate::event::Kind::RunFinished {
-            status: RunStatus::Completed,
-            exit_code: 0,
+            status,
+            exit_code,
             response: self.last_response,
             turns: self.turns,
             tool_calls: self.tool_calls,
             usage: self.usage,
             limit: None,
-            error: None,
+            error: error.map(ToString::to_string),
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         self.seat.recorder.emit(finished);

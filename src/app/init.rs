@@ -84,8 +84,10 @@ fn compose(uid: u32, gid: u32) -> String {
          # Whom this folder belongs to: what the sandbox writes belongs to the same.\n\
          PODBAY_UID={uid}\n\
          PODBAY_GID={gid}\n\
-         # The folder to work on. Default: the one that compose is run in.\n\
+         # The folder to work on. Default: the one that compose.yaml lies in.\n\
          #PODBAY_PROJECT=.\n\
+         # A path in it that is mounted read-only; a project without a `.git` names any file of its own.\n\
+         #PODBAY_GIT=.git\n\
          # The model to serve, by its name in `podbay models list`.\n\
          #PODBAY_MODEL=smollm2-135m\n"
     )

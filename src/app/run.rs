@@ -70,9 +70,8 @@ pub(super) struct Seat {
     lock: Option<Lock>,
 }
 
-/// Works on one task and reports, whatever happens.
-pub async fn run(place: &Place, task: &str, front: &Front) -> Report {
-    let begun = Instant::now();
+/// Works on one task and reports, whatever happens. Its time counts from `begun`.
+pub async fn run(place: &Place, task: &str, front: &Front, begun: Instant) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     if task.trim().is_empty() {
         let error = Error::usage("the task is empty", "say what is to be done: podbay run \"fix the failing test\"");
@@ -234,7 +233,9 @@ pub(super) async fn sit_down(
             return Err(failed(Error::Sandbox(error)));
         }
     }
-    Ok(Seat { agent, recorder: recorder.clone(), model: probed.model, sandbox, lock: Some(lock) })
+    // A server may call itself what it likes, also what it should keep to itself.
+    let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
+    Ok(Seat { agent, recorder: recorder.clone(), model, sandbox, lock: Some(lock) })
 }
 
 fn first_prompt(catalogue: &Catalogue, probed: &Probed) -> Prompt {

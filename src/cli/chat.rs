@@ -17,6 +17,7 @@ use crate::app::exit_code;
 use crate::ui::Keyboard;
 use crate::ui::Typed;
 use crate::ui::read_message;
+use crate::ui::text;
 
 const HELP: &str =
     "Type what is to be done. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the answer, twice leaves.\n";
@@ -37,7 +38,8 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let person = Person { keyboard: keyboard.clone(), terminal: terminal.clone(), turn: tokio::sync::Mutex::new(()) };
     let place = setup.place(flags.place.path.as_deref(), flags::mode(flags.mode, ModeFlag::Ask))?;
     let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
-    super::say(&format!("session {}, model {}. {HELP}", chat.session(), chat.model()));
+    super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
+    let mut lost = None;
     let code = loop {
         interrupt.idle();
         let message = match read_message(&keyboard, &mut io::stderr(), "> ", interrupt.run()).await {
@@ -67,14 +69,17 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             failure::show(&error, &mut io::stderr(), terminal.paint);
             // A model that does not answer may come back; a lost sandbox does not.
             if error.exit_code() == exit_code::NO_BOX {
-                break error.exit_code();
+                let code = error.exit_code();
+                lost = Some(error);
+                break code;
             }
         }
         if interrupt.is_ended() {
             break exit_code::INTERRUPTED;
         }
     };
-    chat.close().await;
+    let code = signals.exit_code(code);
+    chat.close(code, lost.as_ref()).await;
     terminal.finish();
-    Ok(signals.exit_code(code))
+    Ok(code)
 }

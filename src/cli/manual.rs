@@ -300,8 +300,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "gc",
-        text: "Removes containers whose Podbay has ended without cleaning up, and volumes of other versions. Nothing that a running \
-               Podbay uses is touched, and nothing that Podbay did not make. Every start does this too; there is seldom a need to.",
+        text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, and volumes of other versions. \
+               Nothing that a running Podbay uses is touched, and nothing that Podbay did not make.",
         examples: &[("Remove leftovers:", "podbay gc"), ("Say what is looked at:", "podbay gc --verbose")],
         codes: Codes::Shared,
     },

@@ -67,6 +67,7 @@ pub fn main() -> ExitCode {
     let code = match outcome {
         Ok(Ok(code)) => code,
         Ok(Err(error)) => {
+            report(&error);
             failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
             error.exit_code()
         }
@@ -132,23 +133,33 @@ fn misused(error: &clap::Error) -> u8 {
         let _ = error.print();
         return exit_code::DONE;
     }
-    // Words that are no text are part of what is wrong; they must not end this too.
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
-    let usage = app::Error::usage(first_line(error), "see `podbay --help`");
-    let report = Report::failed(&usage, None, 0);
-    if wants("json") {
-        let _ = ui::json::result(&mut io::stdout(), &report);
-    } else if wants("jsonl") {
-        let _ = ui::json::result_line(&mut io::stdout(), &report);
-    }
+    report(&app::Error::usage(first_words(error), "see `podbay --help`"));
     let _ = error.print();
     exit_code::USAGE
 }
 
-fn first_line(error: &clap::Error) -> String {
+/// Prints the result of what failed before it began, where a script has asked for one.
+fn report(error: &app::Error) {
+    // Words that are no text are part of what is wrong; they must not end this too. Those of a command in the sandbox are not ours.
+    let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.take_while(|word| word != "--").collect();
+    let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
+    let report = Report::failed(error, None, 0);
+    // Where even that cannot be written, the error stream and the exit code still say it.
+    let _ = if wants("json") {
+        ui::json::result(&mut io::stdout(), &report)
+    } else if wants("jsonl") {
+        ui::json::result_line(&mut io::stdout(), &report)
+    } else {
+        Ok(())
+    };
+}
+
+/// Returns what is wrong without the usage that follows it.
+fn first_words(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+    let words: Vec<&str> = text.lines().take_while(|line| !line.trim().is_empty()).map(str::trim).collect();
+    words.join(" ").trim_start_matches("error: ").to_owned()
 }
 
 /// Writes to the error stream. Where even that is gone there is nobody left to tell.

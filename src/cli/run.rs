@@ -1,6 +1,8 @@
 use std::io;
 use std::io::Read;
 use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
 
 use super::args::ModeFlag;
 use super::args::OutputFormat;
@@ -24,6 +26,7 @@ use crate::ui;
 const MOST_TASK: u64 = 1 << 20;
 
 pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
+    let begun = Instant::now();
     let format = args.session.output;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
@@ -32,12 +35,12 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         flags::session(&args.session, &mut overrides)?;
         let mut setup = Setup::new(&args.session.place.config, overrides)?;
         setup.add_rules(&args.session.allow, &args.session.deny);
-        let task = task(&args, &interrupt).await?;
+        let task = task(&args, &setup, &interrupt).await?;
         let terminal = setup.terminal(format);
         setup.show_warnings(&terminal);
         terminal.sink()(app::warning("changes are made in place: there is no review yet"));
         let place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
-        let report = app::run(&place, &task, &terminal.front(&interrupt, Arc::new(Nobody))).await;
+        let report = app::run(&place, &task, &terminal.front(&interrupt, Arc::new(Nobody)), begun).await;
         terminal.finish();
         Ok((terminal, report))
     };
@@ -74,7 +77,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let place = setup.place(Some(std::path::Path::new("/nonexistent")), app::Mode::Auto)?;
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
     terminal.finish();
-    let done = outcome.inspect_err(|error| drop(print_json(&Report::failed(error, None, 0), args.output)))?;
+    let done = outcome?;
     let mut report = done.report;
     report.exit_code = signals.exit_code(report.exit_code);
     print(&report, args.output, &terminal)?;
@@ -104,7 +107,7 @@ pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
 
 /// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that input is not read: a pipe that nobody
 /// closes must not hang a run.
-async fn task(args: &RunArgs, interrupt: &Interrupt) -> Result<String, app::Error> {
+async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<String, app::Error> {
     let task = args.task.as_deref().or(args.prompt.as_deref()).unwrap_or_default();
     if task != "-" {
         return Ok(task.to_owned());
@@ -114,8 +117,11 @@ async fn task(args: &RunArgs, interrupt: &Interrupt) -> Result<String, app::Erro
         let mut text = Vec::new();
         io::stdin().lock().take(MOST_TASK + 1).read_to_end(&mut text).map(|_| text)
     });
+    let seconds = setup.config.agent.timeout.get();
+    let late = async { if seconds == 0 { std::future::pending().await } else { tokio::time::sleep(Duration::from_secs(seconds)).await } };
     let read = tokio::select! {
         () = interrupt.run().cancelled() => return Err(app::Error::Interrupted),
+        () = late => return Err(app::Error::Late { seconds }),
         read = reading => read.map_err(io::Error::from).flatten(),
     };
     let text = read.map_err(|source| app::Error::Io { doing: "read the task from the standard input".to_owned(), source })?;

@@ -8,7 +8,7 @@ use tokio::signal::unix::signal;
 use crate::app::Interrupt;
 use crate::app::exit_code;
 
-/// How often Ctrl-C is taken before we stop waiting for a clean end.
+/// How many signals are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;
 
 /// What the person or the system told us by signals.
@@ -35,8 +35,11 @@ impl Signals {
                         interrupt.press();
                     }
                     _ = terminate.recv() => {
-                        n_presses += 2;
-                        terminated.store(exit_code::TERMINATED, Ordering::Relaxed);
+                        n_presses += 1;
+                        // The second one is for a command that takes its time to end.
+                        if terminated.swap(exit_code::TERMINATED, Ordering::Relaxed) == exit_code::TERMINATED {
+                            interrupt.press();
+                        }
                         interrupt.end();
                     }
                     _ = hangup.recv() => {
@@ -46,7 +49,11 @@ impl Signals {
                 }
                 if n_presses >= PATIENCE {
                     // Nothing is lost by this: the log is written as it goes, and the box ends with us.
-                    std::process::exit(i32::from(exit_code::INTERRUPTED));
+                    let code = match terminated.load(Ordering::Relaxed) {
+                        0 => exit_code::INTERRUPTED,
+                        signal => signal,
+                    };
+                    std::process::exit(i32::from(code));
                 }
             }
         });

@@ -111,7 +111,12 @@ impl Fetcher<'_> {
     async fn copy(&self, from: &Path, expected: Option<&str>, to: &Path, task: String) -> Result<Loaded, Error> {
         make_private(to.parent().unwrap_or(Path::new("/")))?;
         let (from, part) = (from.to_owned(), file::part_of(to));
-        let size = fs::metadata(&from).map_err(|source| Error::File { doing: "read", path: from.clone(), source })?.len();
+        let size = fs::metadata(&from).map_err(|error| Error::Model {
+            path: from.clone(),
+            problem: format!("the list of models says that it is there, and it cannot be read: {error}"),
+            hint: Some("bring the file there, or correct its `source` in your models.toml"),
+        });
+        let size = size?.len();
         file::check_space(to.parent().unwrap_or(Path::new("/")), size)?;
         let (progress, cancel) = (self.progress.clone(), self.cancel.clone());
         let (source, target, doing) = (from.clone(), part.clone(), task.clone());

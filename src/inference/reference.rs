@@ -28,7 +28,11 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     if !text.contains("://") {
         return Ok(None);
     }
-    let url = Url::parse(text).map_err(|error| refuse(&format!("the address cannot be read: {error}")))?;
+    let url = Url::parse(text).map_err(|error| {
+        // A password stands before the last `@`, wherever that is in what is no address.
+        let text = text.rsplit_once('@').map_or_else(|| text.to_owned(), |(_, rest)| format!("…@{rest}"));
+        Error::Reference { text, problem: format!("the address cannot be read: {error}") }
+    })?;
     // What follows is shown without a password that the address may hold.
     let refuse = |problem: &str| Error::Reference { text: shown(&url), problem: problem.to_owned() };
     if !is_safe(&url) {

@@ -357,8 +357,9 @@ impl Store {
 
     /// Returns the largest model that is here and fits the machine.
     fn best_here(&self, machine: &Machine) -> Option<Entry> {
-        let here: Vec<Entry> =
-            self.list().into_iter().filter(|listed| listed.presence == Presence::Here).map(|listed| listed.entry).collect();
+        // What was loaded by its address has to be named: nobody knows how large its computing is, or what it is for.
+        let listed = self.catalogue.entries.iter().map(|entry| self.look(entry));
+        let here: Vec<Entry> = listed.filter(|listed| listed.presence == Presence::Here).map(|listed| listed.entry).collect();
         choice::choose(&here, machine, &self.options).cloned()
     }
 

@@ -139,6 +139,9 @@ impl Spec {
                 Ulimit { name: "nofile", limit: u64::from(options.open_files) },
                 Ulimit { name: "fsize", limit: options.file_size.bytes() },
                 Ulimit { name: "memlock", limit: 65536 },
+                // The kernel counts both for the person, whoever of theirs uses them, and message queues outlive their command.
+                Ulimit { name: "msgqueue", limit: 0 },
+                Ulimit { name: "sigpending", limit: 4096 },
             ],
             // In a rootless engine only a recent kernel lets these be set, and an engine that cannot set one does not start the box.
             sysctls: if engine.rootless { Vec::new() } else { SYSCTLS.to_vec() },

@@ -16,6 +16,10 @@ use crate::event::is_hidden;
 /// A sequence that is longer than this hides text rather than colouring it; it is then shown.
 const SEQUENCE_MAX: usize = 4096;
 const ESC: u8 = 0x1b;
+const BEL: u8 = 0x07;
+/// These two end every sequence.
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
 
 /// Returns text for reading: whole sequences are dropped, other controls are shown.
 pub fn clean(text: &str) -> String {
@@ -110,6 +114,11 @@ impl Cleaner {
 
     // Bytes go in one by one: only so is the outcome the same for every way of cutting the stream.
     fn byte(&mut self, byte: u8) {
+        // The parser would carry such a control out and go on with the sequence, which could then hide whatever follows.
+        let ends_string = byte == BEL && self.held.starts_with(b"\x1b]");
+        if !self.held.is_empty() && byte < 0x20 && !ends_string && !matches!(byte, CANCEL | SUBSTITUTE | ESC) {
+            self.give_up();
+        }
         self.screen.acted = false;
         self.parser.advance(&mut self.screen, &[byte]);
         if self.screen.acted {
@@ -118,8 +127,7 @@ impl Cleaner {
         if byte == ESC || !(self.screen.acted || self.held.is_empty()) {
             self.held.push(byte);
         }
-        let in_string = byte == b'\n' && !self.screen.acted;
-        if !self.held.is_empty() && (in_string || self.held.len() > SEQUENCE_MAX) {
+        if self.held.len() > SEQUENCE_MAX {
             self.give_up();
         }
     }
@@ -246,6 +254,10 @@ mod tests {
         let long = "x".repeat(3 * SEQUENCE_MAX);
         assert_eq!(clean(&format!("\x1bP{long}")), format!("\\x1bP{long}"));
         assert_eq!(clean("\x1b_a\x1b]b\nc"), "\\x1b_a\\x1b]b\nc");
+        for begun in ["\x1b", "\x1b(", "\x1b[", "\x1b[3", "\x1bP", "\x1b]0;"] {
+            assert_eq!(clean(&format!("{begun}\nthe answer")), format!("{}\nthe answer", escape(begun)));
+        }
+        assert_eq!(clean("\x1b[\x07the answer"), "\\x1b[\\x07the answer");
     }
 
     #[test]
@@ -303,6 +315,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn nothing_hides_the_line_after_it(bytes in nasty()) {
+            let mut cleaner = Cleaner::new();
+            let out = cleaner.push(&bytes) + &cleaner.push(b"\nSENTINEL\n") + &cleaner.finish();
+            assert!(out.ends_with("\nSENTINEL\n"), "{out:?}");
+        }
+
         #[test]
         fn nothing_that_a_terminal_obeys_comes_out(bytes in nasty()) {
             let mut cleaner = Cleaner::new();

@@ -294,6 +294,29 @@ fn the_time_of_a_task_runs_from_the_start() {
 }
 
 #[test]
+fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
+    let env = TestEnv::new();
+    let lines = [
+        &["plan", "--output", "json", "x"][..],
+        &["exec", "--output=json"],
+        &["sessions", "export", "--output", "json"],
+        &["chat", "--output", "json"],
+        &["chat", "--output", "jsonl", "--plan"],
+        &["chat", "--output", "json", "--config", "/nonexistent"],
+        &["quickstart", "--output", "json", "--config", "/nonexistent"],
+        &["run", "--output", "json"],
+    ];
+    for line in lines {
+        let result = run(&mut env.podbay(line)).expect(2).json();
+        assert_eq!((&result["status"], &result["exit_code"]), (&"failed".into(), &2.into()), "{line:?}");
+    }
+    let said = run(&mut env.podbay(&["run", "--output", "json"])).expect(2).json();
+    assert!(said["error"]["message"].as_str().is_some_and(|text| text.contains("TASK")), "{said}");
+    // What a command in the sandbox is told is none of ours.
+    assert_eq!(run(env.podbay(&["sh", "-C", "/nonexistent", "--", "x", "--output", "json"]).env("HOME", "/")).text(), "");
+}
+
+#[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
     let flags: [&[&str]; 14] = [

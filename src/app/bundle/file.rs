@@ -5,6 +5,7 @@ use std::io;
 use std::io::Read;
 use std::io::Seek;
 use std::io::SeekFrom;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
@@ -66,11 +67,18 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
     Ok(())
 }
 
+/// Opens a file without waiting for anybody, as a named pipe would have it, and says what it is.
+pub(super) fn regular(path: &Path) -> Result<(File, std::fs::Metadata), Error> {
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed("open", path))?;
+    let facts = file.metadata().map_err(failed("look at", path))?;
+    Ok((file, facts))
+}
+
 /// Reads the manifest and checks that the rest of the file is as long as it says.
 pub(super) fn open(path: &Path) -> Result<(File, Manifest, u64), Error> {
     let none = |problem: &str| Error::NotABundle { path: path.to_owned(), problem: problem.to_owned() };
-    let mut file = File::open(path).map_err(failed("open", path))?;
-    let facts = file.metadata().map_err(failed("look at", path))?;
+    let (mut file, facts) = regular(path)?;
     if !facts.is_file() {
         return Err(none("it is not a regular file"));
     }

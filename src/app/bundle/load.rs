@@ -1,5 +1,4 @@
 use std::fs;
-use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::io::Write;
@@ -259,7 +258,7 @@ fn keep(
 }
 
 fn hash(path: &Path, cancel: &CancellationToken) -> Result<String, app::Error> {
-    let file = File::open(path).map_err(failed("open", path))?;
+    let (file, _) = file::regular(path)?;
     let silent: ProgressSink = std::sync::Arc::new(|_| {});
     let mut reader = Watched::new(file, Meter::new("", None, &silent), cancel);
     io::copy(&mut reader, &mut io::sink()).map_err(|source| stopped(failed("read", path)(source).into(), cancel))?;
@@ -299,7 +298,7 @@ async fn load_images(
 ) -> Result<(), app::Error> {
     let (send, mut receive) = mpsc::channel::<io::Result<Bytes>>(4);
     let part = verified.manifest.archive.clone();
-    let mut file = File::open(path).map_err(failed("open", path))?;
+    let (mut file, _) = file::regular(path)?;
     file::go_to(&mut file, verified.begin, super::manifest::IMAGES, part.size, path)?;
     let meter = Meter::new("loading the images", Some(part.size), progress);
     let mut reader = Watched::new(io::BufReader::with_capacity(1 << 20, file).take(part.size), meter, cancel);

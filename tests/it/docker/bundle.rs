@@ -225,6 +225,10 @@ async fn a_bundle_that_is_not_whole_leaves_nothing_behind() {
         fs::write(ready.bundle(), &whole[..at]).expect("written");
         ready.refused(1, &["is no bundle"]).await;
     }
+    fs::remove_file(ready.bundle()).expect("there");
+    nix::unistd::mkfifo(&ready.bundle(), nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    ready.refused(1, &["not a regular file"]).await;
+    fs::remove_file(ready.bundle()).expect("there");
     // A byte in the archive of images, and one in the model.
     for (at, name) in [(total / 4, "images.tar"), (total - 1024 - 400, "models/tiny.gguf")] {
         let mut damaged = whole.clone();

@@ -99,6 +99,8 @@ fn of_a_box(more: Value) -> Value {
             {"Name": "nofile", "Hard": 4096, "Soft": 4096},
             {"Name": "fsize", "Hard": 4 * GIB, "Soft": 4 * GIB},
             {"Name": "memlock", "Hard": 65536, "Soft": 65536},
+            {"Name": "msgqueue", "Hard": 0, "Soft": 0},
+            {"Name": "sigpending", "Hard": 4096, "Soft": 4096},
         ],
     });
     let Value::Object(more) = more else { panic!("{more}") };

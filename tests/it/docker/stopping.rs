@@ -69,6 +69,21 @@ fn a_second_ctrl_c_does_not_wait_for_a_command_that_takes_its_time() {
 }
 
 #[test]
+fn a_second_sigterm_does_not_wait_for_a_command_and_the_result_is_printed_all_the_same() {
+    let Some(env) = TestBox::new() else { return };
+    let command = "trap '' TERM INT; touch begun; while :; do sleep 1; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    let run = start(env.task(&model, &["wait"]).env("PODBAY_SANDBOX_GRACE", "30m"));
+    env.wait_for("begun");
+    run.signal(Signal::SIGTERM);
+    std::thread::sleep(Duration::from_millis(300));
+    run.signal(Signal::SIGTERM);
+    let result = run.wait().expect(143).json();
+    assert_eq!((&result["status"], &result["exit_code"]), (&json!("interrupted"), &json!(143)));
+    env.assert_no_container();
+}
+
+#[test]
 fn sigterm_ends_the_run_cleanly() {
     let Some(env) = TestBox::new() else { return };
     let sleep = marker();
