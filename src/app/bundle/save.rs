@@ -36,8 +36,8 @@ use crate::engine::Engine;
 use crate::engine::Provision;
 use crate::engine::with_tag;
 use crate::event::ProgressSink;
-use crate::inference;
 use crate::inference::Paths;
+use crate::inference::Store;
 use crate::session::State;
 
 /// What is to be saved, and where.
@@ -155,7 +155,8 @@ async fn models(
         if let Some(name) = name {
             options.model = Some(name.to_owned());
         }
-        let model = inference::resolve(&options, &Paths::new(state.root()), progress, cancel).await.map_err(app::Error::Inference)?;
+        let store = Store::new(&options, &Paths::new(state.root()), config.offline).map_err(app::Error::Inference)?;
+        let model = store.resolve(progress, cancel).await.map_err(app::Error::Inference)?;
         for path in model.files {
             let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if !is_model_file(&file) {

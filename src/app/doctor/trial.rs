@@ -23,9 +23,9 @@ use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::event::ToolMode;
 use crate::event::Unit;
-use crate::inference;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::inference::Store;
 use crate::llm;
 use crate::llm::Client;
 use crate::llm::Endpoint;
@@ -122,7 +122,8 @@ impl Source<'_> {
         let paths = Paths::new(state.root());
         let provision = Provision::new(engine, &self.config.engine, state.locks(), self.progress);
         let image = async { provision.ensure(options.image_name(), cancel).await.map_err(Error::Engine) };
-        let model = async { inference::resolve(options, &paths, self.progress, cancel).await.map_err(Error::Inference) };
+        let model = async { Store::new(options, &paths, self.config.offline)?.resolve(self.progress, cancel).await };
+        let model = async { model.await.map_err(Error::Inference) };
         let (image, model) = tokio::try_join!(image, model)?;
         let serving =
             ModelServer::new(engine, options, &paths).ensure(&image, &model, self.progress, cancel).await.map_err(Error::Inference)?;

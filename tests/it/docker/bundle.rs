@@ -345,3 +345,13 @@ async fn what_is_here_under_the_same_name_is_not_replaced_unasked() {
     ready.load(&["--force"]).expect(0);
     assert_eq!(fs::read(&model).expect("read"), gguf());
 }
+
+#[tokio::test]
+async fn nothing_is_loaded_for_a_bundle_where_the_network_is_not_to_be_used() {
+    let Some(ready) = Ready::new().await else { return };
+    let mut command = ready.env.podbay(&["images", "bundle", "save"]);
+    command.arg(ready.bundle()).args(["--image", &ready.name, "--model", "smollm2-135m"]).env("PODBAY_OFFLINE", "true");
+    run(&mut command).expect(2).says(&["smollm2-135m", "unset `offline`"]);
+    assert!(!ready.bundle().exists());
+    assert_eq!(ready.models(), Vec::<String>::new());
+}
