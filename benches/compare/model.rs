@@ -12,6 +12,7 @@ use podbay::inference;
 use podbay::inference::ModelServer;
 use podbay::inference::Paths;
 use podbay::inference::Serving;
+use podbay::inference::Store;
 use podbay::llm::http;
 use serde_json::Value;
 use serde_json::json;
@@ -96,7 +97,7 @@ impl Server {
         let paths = Paths::new(&place.state);
         let provision = Provision::new(&engine, &engine_options, paths.locks(), &progress);
         let image = provision.ensure(options.image_name(), &cancel).await?;
-        let model = inference::resolve(&options, &paths, &progress, &cancel).await?;
+        let model = Store::new(&options, &paths, false)?.resolve(&progress, &cancel).await?;
         let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await?;
         let client = http::client(&serving.endpoint.settings(Duration::from_secs(5), None))?;
         Ok(Self { client, serving })

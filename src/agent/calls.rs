@@ -20,14 +20,14 @@ pub(super) async fn carry_out(
     let mut results: Vec<Finished> = Vec::with_capacity(calls.len());
     while results.len() < calls.len() {
         if results.last().is_some_and(|last| last.quit || last.status == CallStatus::Cancelled) {
-            results.push(not_begun());
+            results.push(pipeline.leave_out(&calls[results.len()]));
             continue;
         }
         let rest = &calls[results.len()..];
         let together = rest.iter().take_while(|call| pipeline.is_read_only(call)).count().max(1);
         let cancel = step();
         if cancel.is_cancelled() {
-            results.push(not_begun());
+            results.push(pipeline.leave_out(&calls[results.len()]));
             continue;
         }
         // Collected first: as a lazy stream they would keep the whole run from moving between threads.
@@ -35,9 +35,4 @@ pub(super) async fn carry_out(
         results.extend(futures::stream::iter(group).buffered(parallel.max(1)).try_collect::<Vec<_>>().await?);
     }
     Ok(results)
-}
-
-fn not_begun() -> Finished {
-    let text = "not carried out: what was under way was cancelled".to_owned();
-    Finished { status: CallStatus::Cancelled, text, read_only: true, quit: false, changed: None }
 }

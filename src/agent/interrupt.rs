@@ -20,6 +20,8 @@ pub struct Interrupt {
 struct State {
     step: Option<CancellationToken>,
     pressed: Option<Instant>,
+    /// What the process is to say of its end, where a signal brought it about.
+    exit_code: Option<u8>,
 }
 
 impl Interrupt {
@@ -53,6 +55,18 @@ impl Interrupt {
     /// Ends the run with whatever is under way.
     pub fn end(&self) {
         self.run.cancel();
+    }
+
+    /// Ends the run because of a signal, whose exit code the run has from then on. Returns whether this signal had come before.
+    pub fn end_by(&self, exit_code: u8) -> bool {
+        let before = self.state.lock().expect("nothing panics while it holds this lock").exit_code.replace(exit_code);
+        self.end();
+        before == Some(exit_code)
+    }
+
+    /// Returns the exit code of the signal that ended the run; `None` where the person did, or nobody.
+    pub fn exit_code(&self) -> Option<u8> {
+        self.state.lock().expect("nothing panics while it holds this lock").exit_code
     }
 
     pub fn is_ended(&self) -> bool {

@@ -5,12 +5,17 @@
 
 mod budget;
 mod calls;
+mod conversation;
+mod gauge;
 mod interrupt;
 mod options;
 mod outcome;
 mod prompt;
+mod room;
 mod run;
+mod summary;
 
+pub use conversation::Conversation;
 pub use interrupt::Interrupt;
 pub use options::Options;
 pub use outcome::Failure;

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -16,8 +18,17 @@ pub struct Options {
     pub max_tokens: u64,
     /// Share of a limit after which the model is told to come to an end, in percent.
     pub wrap_up_percent: u8,
-    /// Time for the last answer once the time limit is reached.
+    /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of it and two seconds at the least.
     pub last_answer: Seconds,
+    /// Share of the model's window from which on a checkpoint is kept, in percent: what a summary says if the model cannot make one.
+    pub checkpoint_percent: u8,
+    /// Share of the window at which room is made: long old results are set aside first, then a summary replaces older messages. 0: never,
+    /// until the server refuses.
+    pub compact_percent: u8,
+    /// Shares of the window at which a warning is given.
+    pub context_warnings: Vec<u8>,
+    /// Answers, each with what came of it, that stay as they are when room is made.
+    pub keep_turns: u32,
     /// Whether the model is shown the project's files at the start.
     pub show_files: bool,
     /// Most of them; they never take more than 5 % of the model's window.
@@ -44,6 +55,10 @@ impl Default for Options {
             max_tokens: 0,
             wrap_up_percent: 85,
             last_answer: Seconds::new(60),
+            checkpoint_percent: 65,
+            compact_percent: 80,
+            context_warnings: vec![75, 90],
+            keep_turns: 4,
             show_files: true,
             show_entries: 200,
             show_depth: 4,
@@ -53,5 +68,27 @@ impl Default for Options {
             misunderstandings: 3,
             deny_is_failure: false,
         }
+    }
+}
+
+impl Options {
+    /// The last answer comes after the time of the task: a tenth more of it at the most, but never less than a few words take.
+    pub(super) fn time_for_last_answer(&self) -> Duration {
+        let most = self.last_answer.duration();
+        match self.timeout.duration() {
+            Duration::ZERO => most,
+            time => most.min((time / 10).max(Duration::from_secs(2))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_answer_takes_a_tenth_of_the_time_at_the_most() {
+        let of = |seconds| Options { timeout: Seconds::new(seconds), ..Options::default() }.time_for_last_answer().as_secs();
+        assert_eq!([0, 4, 100, 3600].map(of), [60, 2, 10, 60]);
     }
 }

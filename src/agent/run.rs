@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::Conversation;
 use super::Failure;
 use super::Interrupt;
 use super::Options;
@@ -14,6 +15,8 @@ use super::budget::last_word;
 use super::budget::standing;
 use super::budget::wrap_up;
 use super::calls::carry_out;
+use super::gauge::Gauge;
+use super::room::Room;
 use crate::event::CallStatus;
 use crate::event::Kind;
 use crate::event::LimitKind;
@@ -36,14 +39,20 @@ use crate::tools::Pipeline;
 use crate::tools::PipelineError;
 use crate::wire::BytesPath;
 
+/// Said where the model had spoken last before its task was broken off.
+const GO_ON: &str = "Go on with the task where it was broken off.";
+
 /// One conversation with a model that has tools.
 pub struct Agent {
-    client: Client,
-    prompt: Prompt,
-    pipeline: Arc<Pipeline>,
+    pub(super) client: Client,
+    pub(super) conversation: Conversation,
+    pub(super) pipeline: Arc<Pipeline>,
     parallel: usize,
-    options: Options,
-    sink: Sink,
+    pub(super) options: Options,
+    pub(super) sink: Sink,
+    pub(super) gauge: Gauge,
+    /// Whether the person was told that calls are taken from the text.
+    told_recovery: bool,
 }
 
 /// What one task has come to so far.
@@ -72,25 +81,39 @@ enum Next {
 }
 
 impl Agent {
-    pub fn new(client: Client, prompt: Prompt, pipeline: Arc<Pipeline>, parallel: usize, options: Options, sink: Sink) -> Self {
-        Self { client, prompt, pipeline, parallel, options, sink }
+    pub fn new(
+        client: Client,
+        conversation: impl Into<Conversation>,
+        pipeline: Arc<Pipeline>,
+        parallel: usize,
+        options: Options,
+        sink: Sink,
+    ) -> Self {
+        Self { client, conversation: conversation.into(), pipeline, parallel, options, sink, gauge: Gauge::default(), told_recovery: false }
     }
 
     /// Tells the model something before the first task.
     pub fn add_context(&mut self, text: &str) {
         self.emit(Kind::ContextAdded { text: text.to_owned() });
-        self.prompt.push(&Message::user(text));
+        self.conversation.tell(text);
     }
 
     /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.
     pub async fn run(&mut self, text: &str, interrupt: &Interrupt) -> Outcome {
-        self.run_since(Instant::now(), text, interrupt).await
+        self.run_since(Instant::now(), Some(text), interrupt).await
     }
 
-    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it.
-    pub async fn run_since(&mut self, begun: Instant, text: &str, interrupt: &Interrupt) -> Outcome {
-        self.emit(Kind::UserMessage { text: text.to_owned() });
-        self.prompt.push(&Message::user(text));
+    /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it. Without a text the task that an
+    /// earlier run left open goes on.
+    pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
+        if let Some(text) = text {
+            self.emit(Kind::UserMessage { text: text.to_owned() });
+            self.conversation.say(text);
+        } else if !self.conversation.history().is_open() {
+            // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
+            self.note(GO_ON);
+        }
+        let text = self.conversation.history().said().last().cloned().unwrap_or_default();
         let mut task = Task {
             begun,
             spent: Spent::default(),
@@ -112,7 +135,7 @@ impl Agent {
                 Standing::Near(kind) if !task.warned => {
                     task.warned = true;
                     self.emit(Kind::LimitReached { limit: kind, at_end: false });
-                    self.prompt.push(&Message::user(wrap_up(kind, &task.spent, &self.options)));
+                    self.note(&wrap_up(kind, &task.spent, &self.options));
                     self.turn(&mut task, interrupt).await
                 }
                 _ => self.turn(&mut task, interrupt).await,
@@ -123,7 +146,7 @@ impl Agent {
                 Next::Failed(failure) => return outcome(task, RunStatus::Failed, None, Some(failure)),
                 Next::Limit(kind) => {
                     self.emit(Kind::LimitReached { limit: kind, at_end: true });
-                    let failure = self.last_answer(&mut task, kind, text, interrupt).await;
+                    let failure = self.last_answer(&mut task, kind, &text, interrupt).await;
                     let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
                     return outcome(task, status, Some(kind), failure);
                 }
@@ -134,7 +157,30 @@ impl Agent {
     /// One request and what it asks for.
     async fn turn(&mut self, task: &mut Task, interrupt: &Interrupt) -> Next {
         let left = self.time_left(task);
-        let reply = match self.ask(task, &Request::default(), left, interrupt).await {
+        let room = self.watch(left, &mut task.spent.usage, interrupt).await;
+        if interrupt.is_ended() {
+            return Next::Done(RunStatus::Interrupted);
+        }
+        if room == Room::None {
+            return Next::Limit(LimitKind::Context);
+        }
+        let mut outcome = self.ask(task, &Request::default(), left, interrupt).await;
+        if let Err(error) = &outcome
+            && let llm::Error::ContextExceeded { prompt, context } = error.root()
+        {
+            let said = (*prompt, *context);
+            outcome = match self.refused(said, self.time_left(task), &mut task.spent.usage, interrupt).await {
+                Room::None => return Next::Limit(LimitKind::Context),
+                Room::Enough => {
+                    // What had come of the answer stands there already.
+                    if !self.conversation.history().is_open() {
+                        self.note(GO_ON);
+                    }
+                    self.ask(task, &Request::default(), self.time_left(task), interrupt).await
+                }
+            };
+        }
+        let reply = match outcome {
             Ok(reply) => reply,
             // What broke off in the middle broke off for the reason at its root.
             Err(error) => {
@@ -149,13 +195,17 @@ impl Agent {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }
+        if reply.recovered && !std::mem::replace(&mut self.told_recovery, true) {
+            let message = "the model wrote its tool calls as text, where the server did not see them; they are taken from there";
+            self.emit(Kind::Warning { message: message.to_owned() });
+        }
         if !reply.calls.is_empty() {
             task.n_misunderstood = 0;
             task.n_silent = 0;
             let next = self.calls(task, &reply.calls, interrupt).await;
             // Every call has its result first: servers refuse a conversation in which one is missing.
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
-                self.prompt.push(&Message::user(fault));
+                self.note(&fault);
             }
             return next;
         }
@@ -164,7 +214,7 @@ impl Agent {
             if task.n_misunderstood >= self.options.misunderstandings {
                 return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
             }
-            self.prompt.push(&Message::user(fault));
+            self.note(&fault);
             return Next::GoOn;
         }
         self.answered(task, &reply)
@@ -176,7 +226,7 @@ impl Agent {
             if task.n_silent >= self.options.misunderstandings {
                 return Next::Failed(Failure::Silent { count: task.n_silent });
             }
-            self.prompt.push(&Message::user("Your answer was empty. Call a tool, or say what you did and what you saw."));
+            self.note("Your answer was empty. Call a tool, or say what you did and what you saw.");
             return Next::GoOn;
         }
         if reply.finish == Finish::Length {
@@ -210,7 +260,7 @@ impl Agent {
             if !finished.read_only {
                 task.blocked = finished.status == CallStatus::Denied;
             }
-            self.prompt.push(&Message::ToolResult {
+            self.conversation.push(Message::ToolResult {
                 call: call.id.clone(),
                 name: call.name.clone(),
                 is_error: finished.status != CallStatus::Ok,
@@ -255,18 +305,18 @@ impl Agent {
             // There is no room for another word; what was said last stands.
             return None;
         }
-        self.prompt.push(&Message::user(last_word(kind, text)));
+        self.note(&last_word(kind, text));
         let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), ..Request::default() };
-        match self.ask(task, &request, self.options.last_answer.duration(), interrupt).await {
+        match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
             Ok(reply) => {
                 task.response = reply.text;
                 None
             }
-            Err(error) if matches!(error.root(), llm::Error::Timeout { .. } | llm::Error::ContextExceeded { .. }) => {
+            Err(error) if matches!(error.root(), llm::Error::Cancelled) => Some(Failure::Model(error)),
+            Err(error) => {
                 self.emit(Kind::Warning { message: format!("no summary: {}", error.root()) });
                 None
             }
-            Err(error) => Some(Failure::Model(error)),
         }
     }
 
@@ -280,7 +330,9 @@ impl Agent {
             }
         };
         let cancel = interrupt.step();
-        let outcome = self.client.stream(&self.prompt, request, &mut show, &cancel, within).await;
+        self.emit(Kind::ModelAsked);
+        self.conversation.asked();
+        let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
         interrupt.idle();
         task.spent.turns += 1;
         let (mut reply, error) = match outcome {
@@ -288,25 +340,30 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
+        let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
         if interrupted || request.no_tools {
             // They will not be carried out, and a conversation in which a call has no result is refused.
             reply.calls.clear();
         }
-        let usage = if reply.usage.total() == 0 { estimate(&self.prompt, &reply) } else { reply.usage };
+        let usage = if reply.usage.total() == 0 { estimate(self.conversation.prompt(), &reply) } else { reply.usage };
         if error.is_none() || !reply.text.is_empty() {
             task.spent.usage += usage;
             self.emit(Kind::AssistantMessage {
                 text: reply.text.clone(),
                 thinking: reply.thinking.clone(),
                 calls: reply.calls.clone(),
+                raw: reply.raw.clone(),
                 usage,
                 interrupted,
                 duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
             if !reply.text.is_empty() || !reply.calls.is_empty() {
-                self.prompt.push(&reply.message());
+                self.conversation.push(reply.message());
             }
+        }
+        if error.is_none() {
+            self.gauge.counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
         }
         error.map_or(Ok(reply), Err)
     }
@@ -325,7 +382,13 @@ impl Agent {
         }
     }
 
-    fn emit(&self, kind: Kind) {
+    /// Tells the model something of our own.
+    fn note(&mut self, text: &str) {
+        self.emit(Kind::NoteAdded { text: text.to_owned() });
+        self.conversation.push(Message::user(text));
+    }
+
+    pub(super) fn emit(&self, kind: Kind) {
         (self.sink)(kind.into());
     }
 }

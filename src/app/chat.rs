@@ -6,6 +6,7 @@ use super::Interrupt;
 use super::Place;
 use super::Report;
 use super::exit_code;
+use super::resume::Aim;
 use super::run::Seat;
 use super::run::sit_down;
 use crate::event::RunStatus;
@@ -35,7 +36,7 @@ impl Chat {
     pub async fn open(place: &Place, front: &Front) -> Result<Self, Error> {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
-        match Box::pin(sit_down(place, None, None, front, front.interrupt.run(), &mut session)).await {
+        match Box::pin(sit_down(place, Aim::Chat, None, front, front.interrupt.run(), &mut session)).await {
             Ok(seat) => Ok(Self { seat, begun, turns: 0, tool_calls: 0, usage: Usage::default(), last_response: String::new() }),
             Err((error, recorder)) => {
                 if let Some(recorder) = recorder {
@@ -49,6 +50,11 @@ impl Chat {
 
     pub fn session(&self) -> &SessionId {
         self.seat.recorder.session()
+    }
+
+    /// Returns whether an earlier run left a task open.
+    pub fn is_open(&self) -> bool {
+        self.seat.is_open
     }
 
     pub fn model(&self) -> &str {

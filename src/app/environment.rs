@@ -67,8 +67,8 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     for message in spec?.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }
-    let model::Found { probed, note, .. } = found?;
-    if let Some(message) = note {
+    let model::Found { probed, notes, .. } = found?;
+    for message in notes {
         (front.sink)(Kind::Warning { message }.into());
     }
     (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());

@@ -33,7 +33,7 @@ pub enum Error {
         #[source]
         bundle::Error,
     ),
-    #[error("{}", if .0.is_about_file() { "the model could not be had" } else { "the model server could not be had" })]
+    #[error("{}", heading(.0))]
     Inference(#[source] inference::Error),
     #[error("the model could not be had")]
     Model(#[source] llm::Error),
@@ -51,6 +51,15 @@ pub enum Error {
     Late { seconds: u64 },
     #[error("interrupted")]
     Interrupted,
+}
+
+/// Says what a failure of `inference` kept from being had.
+fn heading(error: &inference::Error) -> &'static str {
+    match error {
+        inference::Error::Cancelled { .. } => "interrupted",
+        error if error.is_about_server() => "the model server could not be had",
+        _ => "the model could not be had",
+    }
 }
 
 /// An error as the JSON result shows it.
@@ -73,6 +82,11 @@ impl Error {
             format!("{what} is not offered with `sandbox.backend = attach`: the sandbox was put together by somebody else"),
             "compose.yaml and `.env` say what it is like; `docker compose up -d` starts it, `docker compose down` ends it",
         )
+    }
+
+    /// Returns whether a model was named that nobody knows.
+    pub fn is_unknown_model(&self) -> bool {
+        matches!(self, Self::Inference(inference::Error::UnknownModel { .. }))
     }
 
     /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant, never from the text.
@@ -163,6 +177,8 @@ impl Error {
 
 /// The exit codes; scripts depend on them, and `podbay --help` lists them.
 pub mod exit_code {
+    use crate::agent::Interrupt;
+
     /// Done.
     pub const DONE: u8 = 0;
     /// It was tried and failed.
@@ -181,10 +197,17 @@ pub mod exit_code {
     pub const BUG: u8 = 70;
     /// `podbay sh`: our own failure, so that the command's codes stay its own.
     pub const SHELL_FAILED: u8 = 125;
+    /// SIGHUP.
+    pub const HUNG_UP: u8 = 129;
     /// Ctrl-C.
     pub const INTERRUPTED: u8 = 130;
     /// Nobody reads the output of `podbay sh` any more, as a shell reports it.
     pub const BROKEN_PIPE: u8 = 141;
     /// SIGTERM.
     pub const TERMINATED: u8 = 143;
+
+    /// Returns the exit code of what ended with `code`: that of the signal which interrupted it, if one did.
+    pub fn after(interrupt: &Interrupt, code: u8) -> u8 {
+        interrupt.exit_code().filter(|_| code == INTERRUPTED).unwrap_or(code)
+    }
 }

@@ -60,7 +60,10 @@ pub fn init(path: &Path, state: &Path) -> Result<Initialised, Error> {
         done.kept.push(COMPOSE.to_owned());
         compare(folder.read(COMPOSE), uid, gid, &mut done);
     }
-    done.notes.extend(config::project_note(true));
+    done.notes.push(format!(
+        "settings of a project may only make things tighter; `podbay config trust` lets all of `{}` count",
+        config::PROJECT_FILE
+    ));
     if uid == 0 {
         done.notes.push("the folder belongs to root, so commands in the sandbox run as uid 0; give it to a user to avoid that".to_owned());
     }
@@ -72,8 +75,9 @@ fn settings() -> String {
     format!(
         "# Settings of Podbay for this project. Every line is a comment that shows a default: take a `#` away to change one.\n\
          #\n\
-         # This file is not read yet: settings that come with a project could loosen the sandbox. Until a project can be trusted,\n\
-         # Podbay says so at each start. Yours go into ~/.config/podbay/config.toml, or name this file with --config.\n\n{}",
+         # What makes things tighter counts: lower limits, rules that deny, fewer tools. All else counts once you have run\n\
+         # `podbay config trust`, and again after each change. What should hold for all projects goes into\n\
+         # ~/.config/podbay/config.toml. In the sandbox this folder is read-only.\n\n{}",
         config::template::<Config>()
     )
 }
@@ -101,16 +105,12 @@ fn compare(text: Option<String>, uid: u32, gid: u32, done: &mut Initialised) {
         done.to_add.extend(wanted.iter().map(|(name, id)| format!("{name}={id}")));
         return;
     };
+    let set = super::dotenv::read(&text);
     for (name, id) in wanted {
-        let line = |line: &str| {
-            let line = line.trim();
-            let (key, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-            (key.trim() == name).then(|| value.trim().trim_matches(['"', '\'']).to_owned())
-        };
         // Of several the last one counts.
-        match text.lines().filter_map(line).next_back() {
+        match set.iter().rfind(|(key, _)| key == name) {
             None => done.to_add.push(format!("{name}={id}")),
-            Some(value) if value == id.to_string() => {}
+            Some((_, value)) if *value == id.to_string() => {}
             Some(_) => done.notes.push(format!("{name} in {COMPOSE} is not {id}, whom this folder belongs to")),
         }
     }
@@ -220,6 +220,8 @@ mod tests {
         check(Some("export PODBAY_UID = \"1000\"\nPODBAY_GID='100'\n"), &[], 0);
         check(Some("PODBAY_UID=5\nPODBAY_UID=1000\nPODBAY_GID=sesame\n"), &[], 1);
         check(Some("#PODBAY_UID=1000\nXPODBAY_GID=100\n"), &["PODBAY_UID=1000", "PODBAY_GID=100"], 0);
+        check(Some("PODBAY_UID=1000 # mine\nPODBAY_GID=\"100\"  # the group's\n"), &[], 0);
+        check(Some("SECRET='sesame\nPODBAY_UID=5\nPODBAY_GID=5\n'\nPODBAY_UID=1000\nPODBAY_GID=100"), &[], 0);
         check(None, &["PODBAY_UID=1000", "PODBAY_GID=100"], 1);
     }
 

@@ -25,8 +25,8 @@ pub(super) struct Found {
     pub(super) probed: Probed,
     /// The server is ours: what we ask of it costs nobody anything.
     pub(super) is_own: bool,
-    /// What a person should know about this model.
-    pub(super) note: Option<String>,
+    /// What a person should know about this model, and about the list it may be from.
+    pub(super) notes: Vec<String>,
 }
 
 /// Gets a model that answers: the endpoint where one is named, else a server of our own.
@@ -44,7 +44,7 @@ pub(super) async fn connect(
             // Box and model server come up together; a server that is being started is worth waiting for.
             Some(_) => wait_for(bench, &endpoint, key.as_ref(), cancel).await?,
         };
-        return Ok(Found { client, probed, is_own: false, note: None });
+        return Ok(Found { client, probed, is_own: false, notes: Vec::new() });
     }
     check(bench)?;
     let server = &bench.config.inference;
@@ -54,11 +54,11 @@ pub(super) async fn connect(
     let model = async { Store::new(server, &paths, bench.config.offline)?.resolve(progress, cancel).await };
     let model = async { model.await.map_err(Error::Inference) };
     let (image, model) = tokio::try_join!(image, model)?;
-    let note = model.note.clone();
+    let notes = model.note.iter().cloned().chain(super::models::model_mistakes(&bench.config)).collect();
     let serving =
         ModelServer::new(bench.engine()?, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
     let (client, probed) = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await?;
-    Ok(Found { client, probed, is_own: true, note })
+    Ok(Found { client, probed, is_own: true, notes })
 }
 
 pub(super) fn paths(bench: &Bench) -> Paths {
@@ -67,13 +67,15 @@ pub(super) fn paths(bench: &Bench) -> Paths {
 
 /// Refuses a sandbox that somebody else keeps where no model is named: no server can be started then.
 pub(super) fn check(bench: &Bench) -> Result<(), Error> {
-    if bench.socket().is_some() && bench.config.llm.endpoint.is_none() {
-        return Err(Error::usage(
-            "no model is named, and with `sandbox.backend = attach` no model server is started",
-            "name one with --endpoint or `llm.endpoint`",
-        ));
-    }
-    Ok(())
+    if bench.socket().is_some() && bench.config.llm.endpoint.is_none() { Err(not_named()) } else { Ok(()) }
+}
+
+/// The error of a sandbox that somebody else keeps where no model is named.
+pub(super) fn not_named() -> Error {
+    Error::usage(
+        "no model is named, and with `sandbox.backend = attach` no model server is started",
+        "name one with --endpoint or `llm.endpoint`",
+    )
 }
 
 /// Probes an endpoint, again and again while nothing listens there, for as long as a box may take to start.

@@ -8,6 +8,7 @@ use crate::config::Config;
 use crate::engine::Engine;
 use crate::event::ProgressSink;
 use crate::inference;
+use crate::inference::Catalogue;
 use crate::inference::ListedFile;
 use crate::inference::ListedModel;
 use crate::inference::Machine;
@@ -102,10 +103,15 @@ pub(super) fn store(config: &Config, state: &State) -> Result<Store, Error> {
     Store::new(&config.inference, &Paths::new(state.root()), config.offline).map_err(Error::Inference)
 }
 
+/// Returns what is wrong with the person's own list of models.
+pub fn model_mistakes(config: &Config) -> Vec<String> {
+    Catalogue::load(&config.inference).mistakes.iter().map(ToString::to_string).collect()
+}
+
 /// Lists every model that has a name, here or not.
 pub fn list_models(config: &Config, state: &State) -> Result<Models, Error> {
     let store = store(config, state)?;
-    let choice = store.choice(&Machine::look()).ok();
+    let choice = store.choice(&Machine::look(&config.inference)).ok();
     Ok(Models {
         models: store.list().into_iter().map(ModelLine::from).collect(),
         default: choice.as_ref().map(|choice| choice.id.clone()),
@@ -125,7 +131,7 @@ pub async fn model_to_pull(config: &Config, state: &State) -> Result<(String, St
         return Ok((name.trim().to_owned(), format!("{}: the settings name it (`inference.model`)", name.trim())));
     }
     let store = store(config, state)?;
-    let choice = store.choice(&Machine::look()).map_err(Error::Inference)?;
+    let choice = store.choice(&Machine::look(&config.inference)).map_err(Error::Inference)?;
     let is_here = store.info(&choice.id).is_ok_and(|listed| listed.presence == Presence::Here);
     // Nobody named it, so nobody waits for minutes to learn that it cannot be had.
     if !is_here && !store.hub_answers().await.map_err(Error::Inference)? {

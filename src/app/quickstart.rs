@@ -10,6 +10,7 @@ use super::Place;
 use super::Report;
 use super::exit_code;
 use super::models;
+use super::resume::Aim;
 use super::run::sit_down;
 use crate::engine::Engine;
 use crate::engine::Provision;
@@ -75,13 +76,17 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     }
     let mut session = None;
     let tools = ["list_directory", "read_file"];
-    let seat = Box::pin(sit_down(&place, Some(TASK), Some(&tools), front, cancel, &mut session)).await;
+    let seat = Box::pin(sit_down(&place, Aim::Task(TASK), Some(&tools), front, cancel, &mut session)).await;
     let mut seat = match seat {
         Ok(seat) => seat,
         Err((error, recorder)) => {
             let report = Report::failed(&error, session, elapsed());
             if let Some(recorder) = recorder {
                 recorder.emit(report.event());
+            }
+            // Nothing was done in it.
+            if let Some(root) = folder.parent() {
+                let _ = std::fs::remove_dir_all(root);
             }
             return Ok(Quickstart { report, folder, softly: false });
         }
@@ -123,7 +128,7 @@ async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink)
     let instead = |why: String| {
         (front.sink)(Kind::Warning { message: format!("the small model that only proves the set-up is used, because {why}") }.into());
     };
-    let choice = match store.choice(&Machine::look()) {
+    let choice = match store.choice(&Machine::look(&config.inference)) {
         Ok(choice) => choice,
         Err(error) => {
             instead(error.to_string());
@@ -134,7 +139,7 @@ async fn choose_model(place: &mut Place, front: &Front, progress: &ProgressSink)
         instead(format!("the hub of models ({}) cannot be reached from here", config.inference.hub));
         return Ok(false);
     }
-    (front.sink)(Kind::Warning { message: format!("this loads {}; --model names another", choice.reason) }.into());
+    (front.sink)(Kind::Warning { message: format!("this loads {} (--model names another)", choice.reason) }.into());
     match store.pull(&choice.id, progress, front.interrupt.run()).await {
         Ok(listed) => {
             config.inference.model = Some(listed.entry.id);

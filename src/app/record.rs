@@ -35,6 +35,15 @@ impl Recorder {
         Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session })
     }
 
+    /// Goes on with a session's log.
+    pub(super) fn resume(mut log: Log, key: Option<&Secret>, watcher: Sink) -> Self {
+        if let Some(key) = key {
+            log.hide(key.clone());
+        }
+        let session = log.session().clone();
+        Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session }
+    }
+
     pub(super) fn session(&self) -> &SessionId {
         &self.session
     }

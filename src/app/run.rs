@@ -9,13 +9,18 @@ use super::Asker;
 use super::Error;
 use super::Interrupt;
 use super::Report;
+use super::Resume;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::bench::progress_of;
+use super::exit_code;
 use super::model;
 use super::record::Recorder;
+use super::resume;
+use super::resume::Aim;
 use super::services::HostServices;
 use crate::agent::Agent;
+use crate::agent::Conversation;
 use crate::agent::gather_context;
 use crate::agent::system_prompt;
 use crate::config::Config;
@@ -23,6 +28,7 @@ use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::SessionId;
 use crate::event::Sink;
+use crate::event::ToolTold;
 use crate::llm::Probed;
 use crate::llm::Prompt;
 use crate::llm::ToolSpec;
@@ -31,6 +37,7 @@ use crate::policy::Policy;
 use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
 use crate::session::Artifacts;
+use crate::session::Past;
 use crate::session::State;
 use crate::tools::Catalogue;
 use crate::tools::Pipeline;
@@ -51,6 +58,8 @@ pub struct Place {
     pub mode: Mode,
     /// The API key, from the environment or a file of the person's.
     pub api_key: Option<crate::event::Secret>,
+    /// An earlier session to go on with; without one a new one begins.
+    pub resume: Option<Resume>,
 }
 
 /// Who watches, who is asked, and the hand that can stop it.
@@ -66,31 +75,41 @@ pub(super) struct Seat {
     pub(super) agent: Agent,
     pub(super) recorder: Recorder,
     pub(super) model: String,
+    /// The task of the session that is gone on with, where the model has not heard of it yet.
+    untold: Option<String>,
+    /// An earlier run left a task open.
+    pub(super) is_open: bool,
     sandbox: Sandbox,
     lock: Option<Lock>,
 }
 
 /// Works on one task and reports, whatever happens. Its time counts from `begun`.
-pub async fn run(place: &Place, task: &str, front: &Front, begun: Instant) -> Report {
+///
+/// Without a task the one that an earlier session left open goes on; the place then names that session.
+pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if task.trim().is_empty() {
+    if task.is_none() && place.resume.is_none() || task.is_some_and(|task| task.trim().is_empty()) {
         let error = Error::usage("the task is empty", "say what is to be done: podbay run \"fix the failing test\"");
         return Report::failed(&error, None, elapsed());
     }
     let mut session = None;
-    let mut seat = match sit_down_in_time(place, task, front, begun, &mut session).await {
+    let mut seat = match sit_down_in_time(place, task.map_or(Aim::Open, Aim::Task), front, begun, &mut session).await {
         Ok(seat) => seat,
         Err((error, recorder)) => {
-            let report = Report::failed(&error, session, elapsed());
+            let mut report = Report::failed(&error, session, elapsed());
+            report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
             if let Some(recorder) = recorder {
                 recorder.emit(report.event());
             }
             return report;
         }
     };
-    let outcome = seat.agent.run_since(begun, task, &front.interrupt).await;
+    // A task that was never told to the model begins now.
+    let task = task.map(ToOwned::to_owned).or(seat.untold.take());
+    let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
     seat.close().await;
     let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     if let Some(key) = &place.api_key {
         report.hide(key);
     }
@@ -105,13 +124,13 @@ pub async fn run(place: &Place, task: &str, front: &Front, begun: Instant) -> Re
 /// Sits down within the time of the task, which runs from `begun`; what is under way when it is over is cancelled and cleaned up.
 async fn sit_down_in_time(
     place: &Place,
-    task: &str,
+    aim: Aim<'_>,
     front: &Front,
     begun: Instant,
     session: &mut Option<SessionId>,
 ) -> Result<Seat, (Error, Option<Recorder>)> {
     let cancel = front.interrupt.run().child_token();
-    let mut sitting = Box::pin(sit_down(place, Some(task), None, front, &cancel, session));
+    let mut sitting = Box::pin(sit_down(place, aim, None, front, &cancel, session));
     let seconds = place.config.agent.timeout.get();
     if seconds == 0 {
         return sitting.await;
@@ -136,7 +155,7 @@ async fn sit_down_in_time(
 /// Opens the project, starts box and model side by side, and prepares the conversation. `cancel` ends that, and only that.
 pub(super) async fn sit_down(
     place: &Place,
-    task: Option<&str>,
+    aim: Aim<'_>,
     only: Option<&[&str]>,
     front: &Front,
     cancel: &CancellationToken,
@@ -146,16 +165,11 @@ pub(super) async fn sit_down(
     let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
-    let header = Kind::SessionStarted {
-        version: LOG_VERSION,
-        session: SessionId::random(),
-        podbay: env!("CARGO_PKG_VERSION").to_owned(),
-        project: ground.text(),
-        mode: place.mode.as_str().to_owned(),
-        task: task.map(ToOwned::to_owned),
-    };
-    let recorder = Recorder::begin(&place.state, &config.session, header, place.api_key.as_ref(), Arc::clone(&front.sink))
-        .map_err(|error| (error, None))?;
+    let (recorder, past) = match &place.resume {
+        Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
+        None => begin(place, ground.text(), aim, &front.sink).map(|recorder| (recorder, Past::default())),
+    }
+    .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
     let failed = |error| (error, Some(recorder.clone()));
     let progress = progress_of(&recorder);
@@ -169,17 +183,18 @@ pub(super) async fn sit_down(
         catalogue = catalogue.only(only);
     }
     let find_model = async {
-        let found = model::connect(&bench, place.api_key.clone(), &progress, cancel).await?;
-        let prompt = first_prompt(&catalogue, &found.probed);
+        let found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
+        let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past);
+        let conversation = Conversation::over(prompt, past.history.clone());
         let warm_up = config.inference.warm_up.duration();
         if found.is_own
             && !warm_up.is_zero()
-            && let Err(error) = found.client.warm(&prompt, cancel, warm_up).await
+            && let Err(error) = found.client.warm(conversation.prompt(), cancel, warm_up).await
         {
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");
         }
-        Ok::<_, Error>((found, prompt))
+        Ok::<_, Error>((found, conversation, begins))
     };
     let (made, found) = tokio::join!(make_box, find_model);
     let (sandbox, started) = match made {
@@ -187,15 +202,15 @@ pub(super) async fn sit_down(
         Err(error) => return Err(failed(error)),
     };
     sandbox.hurry_at(front.interrupt.haste());
-    let (found, prompt) = match found {
+    let (found, conversation, begins) = match found {
         Ok(found) => found,
         Err(error) => {
             sandbox.close().await;
             return Err(failed(error));
         }
     };
-    let model::Found { client, probed, note, .. } = found;
-    for warning in started.warnings.into_iter().chain(note) {
+    let model::Found { client, probed, notes, .. } = found;
+    for warning in started.warnings.into_iter().chain(notes) {
         recorder.warn(warning);
     }
     let image = match bench.socket() {
@@ -212,6 +227,14 @@ pub(super) async fn sit_down(
         tools: probed.tools,
         reason: probed.reason.clone(),
     });
+    if let Some(begins) = begins {
+        if !past.history.is_empty() {
+            recorder.warn(
+                "the model reads the whole conversation anew: its tools, or the way they are told, are no longer those of the session",
+            );
+        }
+        recorder.emit(begins);
+    }
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let pipeline = Pipeline::new(
         catalogue,
@@ -224,27 +247,53 @@ pub(super) async fn sit_down(
     );
     pipeline.set_window(probed.context);
     let parallel = config.tools.parallel as usize;
-    let mut agent = Agent::new(client, prompt, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
-    match gather_context(&sandbox, &config.agent, probed.context, cancel).await {
-        Ok(Some(context)) => agent.add_context(&context),
-        Ok(None) => {}
-        Err(error) => {
-            sandbox.close().await;
-            return Err(failed(Error::Sandbox(error)));
+    let mut agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    // What an earlier run told stays as it was told.
+    if past.history.is_empty() {
+        match gather_context(&sandbox, &config.agent, probed.context, cancel).await {
+            Ok(Some(context)) => agent.add_context(&context),
+            Ok(None) => {}
+            Err(error) => {
+                sandbox.close().await;
+                return Err(failed(Error::Sandbox(error)));
+            }
         }
     }
     // A server may call itself what it likes, also what it should keep to itself.
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
-    Ok(Seat { agent, recorder: recorder.clone(), model, sandbox, lock: Some(lock) })
+    let is_open = past.history.is_open() && !past.history.said().is_empty();
+    let untold = past.task.filter(|_| matches!(aim, Aim::Open));
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_open, sandbox, lock: Some(lock) })
 }
 
-fn first_prompt(catalogue: &Catalogue, probed: &Probed) -> Prompt {
+/// Begins a new session's log.
+fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink) -> Result<Recorder, Error> {
+    let header = Kind::SessionStarted {
+        version: LOG_VERSION,
+        session: SessionId::random(),
+        podbay: env!("CARGO_PKG_VERSION").to_owned(),
+        project,
+        mode: place.mode.as_str().to_owned(),
+        task: aim.task().map(ToOwned::to_owned),
+    };
+    Recorder::begin(&place.state, &place.config.session, header, place.api_key.as_ref(), Arc::clone(watcher))
+}
+
+/// Returns what all requests begin with, and the event that says so unless the log has it already.
+fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) -> (Prompt, Option<Kind>) {
     let tools: Vec<ToolSpec> = catalogue
         .tools()
         .iter()
         .map(|tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() })
         .collect();
-    Prompt::new(&system_prompt(), &tools, probed.tools).with_thinking_replayed(probed.replay_thinking())
+    let (mode, thinking) = (probed.tools, probed.replay_thinking());
+    if let Some(prompt) = resume::same_beginning(past, &tools, mode, thinking) {
+        return (prompt, None);
+    }
+    let system = system_prompt();
+    let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking);
+    let told = |tool: ToolSpec| ToolTold { name: tool.name, description: tool.description, parameters: tool.parameters };
+    (prompt, Some(Kind::PromptBegun { system, tools: tools.into_iter().map(told).collect(), mode, thinking }))
 }
 
 impl Seat {

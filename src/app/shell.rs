@@ -12,6 +12,7 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::link::CallInput;
 use crate::sandbox::link::CallUpdate;
 use crate::sandbox::link::OpenCall;
+use crate::tools::limit_words;
 use crate::wire::BytesPath;
 use crate::wire::End;
 use crate::wire::Exec;
@@ -111,15 +112,16 @@ impl Shell {
             Some(CallUpdate::Chunk { stream: Stream::Stderr, data }) => ShellUpdate::Stderr(data),
             Some(CallUpdate::Chunk { data, .. }) => ShellUpdate::Stdout(data),
             Some(CallUpdate::Done(Output::Command(ended))) => {
-                let note = match ended.limit {
-                    Some(Limit::Time { ms }) => Some(format!("it ran longer than the limit of {} s", ms / 1000)),
-                    Some(Limit::Memory { bytes }) => Some(format!("it ran out of memory: the sandbox has {} MiB (--memory)", bytes >> 20)),
-                    Some(Limit::Processes { count }) => Some(format!("it ran into the limit of {count} processes (--pids)")),
-                    None => ended.note,
+                let flag = match ended.limit {
+                    Some(Limit::Memory { .. }) => " (--memory)",
+                    Some(Limit::Processes { .. }) => " (--pids)",
+                    _ => "",
                 };
+                let met = ended.limit.map(|limit| format!("{}{flag}", limit_words(limit, ended.culprit.as_ref())));
+                let note = [met, ended.note].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
                 let code = match ended.end {
                     End::Exited { code } => u8::try_from(code & 0xff).unwrap_or(1),
-                    End::Signaled { signal } => u8::try_from((128 + signal) & 0xff).unwrap_or(255),
+                    End::Signaled { signal } => u8::try_from(signal.saturating_add(128) & 0xff).unwrap_or(255),
                     End::Cancelled => super::exit_code::INTERRUPTED,
                     End::Running { .. } => super::exit_code::DONE,
                 };

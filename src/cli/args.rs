@@ -5,10 +5,13 @@ use clap::Args;
 use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
+use clap::ValueHint;
 
 use super::bundle::BundleCommand;
 use super::completions::CompletionsArgs;
 use super::completions::ManArgs;
+use super::config::ConfigArgs;
+use super::debug::DebugCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 
@@ -51,15 +54,20 @@ pub(super) enum Command {
     /// List, load or remove models for the model server
     #[command(subcommand)]
     Models(ModelsCommand),
-    /// List or show sessions
+    /// List, show, go on with, copy or remove sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
     /// Check everything that a run needs, each with its remedy
     Doctor(DoctorArgs),
     /// Prepare a project folder: settings to fill in, and a `.env` for compose
     Init(InitArgs),
+    /// Show the settings that hold and where each comes from, or trust those of a project
+    Config(ConfigArgs),
     /// Remove what killed runs left behind
     Gc(ConfigFlags),
+    /// Look inside: what is understood of a model's text
+    #[command(subcommand)]
+    Debug(DebugCommand),
     /// Print what a shell needs to complete commands and flags
     Completions(CompletionsArgs),
     /// Write the manual pages into a folder
@@ -172,13 +180,13 @@ pub(super) struct PlaceFlags {
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
     pub(super) runtime: Option<RuntimeFlag>,
     /// Processor cores
-    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true)]
     pub(super) cpus: Option<f64>,
     /// Memory, such as 2GiB or 512m
-    #[arg(long, value_name = "SIZE", help_heading = "Sandbox")]
+    #[arg(long, value_name = "SIZE", help_heading = "Sandbox", allow_hyphen_values = true)]
     pub(super) memory: Option<String>,
     /// Processes at once
-    #[arg(long, value_name = "N", help_heading = "Sandbox")]
+    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true)]
     pub(super) pids: Option<u32>,
     /// Network of the sandbox
     #[arg(long, value_enum, help_heading = "Sandbox")]
@@ -230,13 +238,13 @@ pub(super) struct SessionFlags {
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
     /// Requests to the model for one task
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) max_turns: Option<u32>,
     /// Time for one task, such as 90s, 10m or 1h; with `run` that is all it does, from its start
-    #[arg(long, value_name = "DURATION", help_heading = "Limits")]
+    #[arg(long, value_name = "DURATION", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) timeout: Option<String>,
     /// Tokens for one task
-    #[arg(long, value_name = "N", help_heading = "Limits")]
+    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) max_tokens: Option<u64>,
     /// Allow what this rule says, such as `write_file(src/**)`
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
@@ -247,13 +255,19 @@ pub(super) struct SessionFlags {
     /// End with code 4 if anything was denied
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
+    /// Go on with an earlier session of this project: its id, the beginning of one, or `last`
+    #[arg(long, value_name = "ID", conflicts_with = "go_on", help_heading = "Session")]
+    pub(super) resume: Option<String>,
+    /// Go on with the session of this project that was worked on last
+    #[arg(long = "continue", help_heading = "Session")]
+    pub(super) go_on: bool,
     #[command(flatten)]
     pub(super) later: LaterFlags,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// What is to be done; `-` reads it from the standard input
+    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may be missing: the open task goes on
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK
@@ -340,6 +354,9 @@ pub(super) struct DoctorArgs {
     /// Try the model too: a chat, a stream, tool calls; starts our own model server if no endpoint is set
     #[arg(long)]
     pub(super) model: bool,
+    /// Attack a sandbox of your settings, in a project that is thrown away, and say what held
+    #[arg(long, conflicts_with_all = ["model", "endpoint", "api_key_env"])]
+    pub(super) attack: bool,
     /// Project folder
     #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
     pub(super) path: Option<PathBuf>,
@@ -358,6 +375,9 @@ pub(super) struct InitArgs {
     /// Project folder
     #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
     pub(super) path: Option<PathBuf>,
+    /// Taken only to say how a folder is named
+    #[arg(hide = true, value_name = "DIR")]
+    pub(super) misplaced: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -365,7 +385,7 @@ pub(super) enum ImagesCommand {
     /// Build images, by default those that every set-up needs
     Build {
         /// Such as podbay/workspace or podbay/python
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
         names: Vec<String>,
         /// Install debootstrap if a base image must be made and it is missing (as root)
         #[arg(long)]
@@ -407,7 +427,7 @@ pub(super) enum ModelsCommand {
     /// Remove a model's files
     Rm {
         /// A name from the list
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
         name: String,
         #[command(flatten)]
         config: ConfigFlags,
@@ -415,7 +435,7 @@ pub(super) enum ModelsCommand {
     /// Show what is known of a model
     Info {
         /// A name from the list
-        #[arg(value_name = "NAME")]
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
         name: String,
         /// Print one JSON object
         #[arg(long)]
@@ -445,8 +465,56 @@ pub(super) enum SessionsCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Open a chat that goes on with a session, in its own project
+    Resume {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        #[command(flatten)]
+        session: Box<SessionFlags>,
+    },
+    /// Copy a session into a new one that goes on by itself
+    Fork {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Print a session in a form for elsewhere; what looks like a key is masked
+    Export {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        /// Which form
+        #[arg(long, value_enum, default_value_t)]
+        format: ExportFormat,
+    },
+    /// Take back the last messages, with all that came of them; files stay as they are
+    Rewind {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID")]
+        id: String,
+        /// How many of your messages
+        #[arg(value_name = "N")]
+        messages: u32,
+    },
+    /// Remove sessions, with all that was kept of their outputs
+    Rm {
+        /// Ids, or beginnings of them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+    },
     #[command(external_subcommand)]
     Other(Vec<OsString>),
+}
+
+/// The forms of an exported session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    /// For people
+    #[default]
+    Markdown,
+    /// One object: the messages and all events
+    Json,
 }
 
 #[cfg(test)]

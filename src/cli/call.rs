@@ -14,7 +14,7 @@ use crate::event::Kind;
 pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::place(&args.place, &mut overrides)?;
-    let setup = Setup::new(&args.place.config, overrides)?;
+    let setup = Setup::in_project(&args.place.config, args.place.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);

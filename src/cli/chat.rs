@@ -8,6 +8,7 @@ use super::args::SessionFlags;
 use super::failure;
 use super::flags;
 use super::front::Person;
+use super::front::err_paint;
 use super::run::listen;
 use super::setup::Setup;
 use crate::app;
@@ -25,20 +26,28 @@ const HELP: &str =
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::session(&flags, &mut overrides)?;
-    let mut setup = Setup::new(&flags.place.config, overrides)?;
-    setup.add_rules(&flags.allow, &flags.deny);
+    let folder = flags.place.path.as_deref();
+    let mut setup = Setup::in_project(&flags.place.config, folder, overrides.clone())?;
     if flags.output == OutputFormat::Json {
         return Err(app::Error::usage("a chat has no single result that JSON could hold", "use --output jsonl, or podbay run"));
     }
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
+    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
+    if super::config::ask_again(&setup, &keyboard, err_paint(&setup.config.ui), interrupt.run()).await? {
+        setup = Setup::in_project(&flags.place.config, folder, overrides)?;
+    }
+    setup.add_rules(&flags.allow, &flags.deny);
     let terminal = setup.terminal(flags.output);
     setup.show_warnings(&terminal);
-    let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
     let person = Person { keyboard: keyboard.clone(), terminal: terminal.clone(), turn: tokio::sync::Mutex::new(()) };
-    let place = setup.place(flags.place.path.as_deref(), flags::mode(flags.mode, ModeFlag::Ask))?;
+    let mut place = setup.place(folder, flags::mode(flags.mode, ModeFlag::Ask))?;
+    place.resume = flags::resume(&flags);
     let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
     super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
+    if chat.is_open() {
+        super::say("The last task was broken off. Say how to go on, or just that it should.\n");
+    }
     let mut lost = None;
     let code = loop {
         interrupt.idle();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::Arg;
 use clap::Args;
 use clap::Command;
+use clap::ValueHint;
 use clap::builder::Resettable;
 use clap::builder::Str;
 use clap_complete::Shell;
@@ -123,7 +124,7 @@ fn alone(argument: &Arg) -> Arg {
     let mut shown = Arg::new(argument.get_id().clone())
         .action(argument.get_action().clone())
         .value_parser(argument.get_value_parser().clone())
-        .value_hint(argument.get_value_hint())
+        .value_hint(hint(argument))
         .required(argument.is_required_set())
         .last(argument.is_last_set())
         .index(argument.get_index())
@@ -140,6 +141,18 @@ fn alone(argument: &Arg) -> Arg {
         shown = shown.num_args(n);
     }
     shown
+}
+
+/// Says what a value is, so that no shell offers files, or all commands there are, in the place of a number.
+fn hint(argument: &Arg) -> ValueHint {
+    const NO_PATHS: [&str; 13] = ["N", "URL", "VAR", "SIZE", "DURATION", "RULE", "USD", "REF", "ID", "KEY", "TASK", "HOST[:PORT]", "JSON"];
+    let is_no_path = |names: &[Str]| names.iter().all(|name| NO_PATHS.contains(&name.as_str()));
+    match argument.get_value_hint() {
+        ValueHint::Unknown if argument.get_action().takes_values() && argument.get_value_names().is_some_and(is_no_path) => {
+            ValueHint::Other
+        }
+        hint => hint,
+    }
 }
 
 #[cfg(test)]

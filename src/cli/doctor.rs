@@ -31,6 +31,9 @@ use crate::ui::text;
 const WIDTH: usize = 110;
 
 pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
+    if args.attack {
+        return super::attack::attack(args).await;
+    }
     let mut sources = Sources::from_env(env::vars_os());
     sources.file.clone_from(&args.config.config);
     let model = ModelFlags { endpoint: args.endpoint, api_key_env: args.api_key_env, ..ModelFlags::default() };

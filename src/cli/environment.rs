@@ -32,7 +32,7 @@ struct Ready {
 fn ready(flags: &PlaceFlags) -> Result<Ready, app::Error> {
     let mut overrides = Vec::new();
     flags::place(flags, &mut overrides)?;
-    let setup = Setup::new(&flags.config, overrides)?;
+    let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);

@@ -10,6 +10,7 @@ use super::args::SessionFlags;
 use super::args::SetFlag;
 use super::later;
 use crate::app;
+use crate::app::Resume;
 use crate::config::Flag;
 
 /// Settings that flags give, by the configuration's own keys: the last layer.
@@ -102,5 +103,13 @@ pub(super) fn mode(flag: Option<ModeFlag>, default: ModeFlag) -> app::Mode {
         ModeFlag::Auto => app::Mode::Auto,
         ModeFlag::Ask => app::Mode::Ask,
         ModeFlag::Deny => app::Mode::Deny,
+    }
+}
+
+/// Returns the session to go on with, where one is named.
+pub(super) fn resume(flags: &SessionFlags) -> Option<Resume> {
+    match &flags.resume {
+        Some(id) => Some(Resume::Id(id.clone())),
+        None => flags.go_on.then_some(Resume::Latest),
     }
 }

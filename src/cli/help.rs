@@ -161,7 +161,7 @@ mod tests {
                     word.get_or_insert_default();
                 }
                 (None, ' ') => words.extend(word.take()),
-                (None, '|' | '>' | '&' | ';') => {
+                (None, '|' | '<' | '>' | '&' | ';') => {
                     words.extend(word.take());
                     return Some((words, &line[from + at..]));
                 }

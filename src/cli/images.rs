@@ -67,15 +67,20 @@ pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {
     let setup = Setup::new(&flags, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let swept = app::gc(&setup.config, interrupt.run()).await?;
     let mut out = Delivery::default();
+    // Old sessions go whether an engine is there or not.
+    let pruned = app::prune_sessions(&setup.state, &setup.config)?;
+    for session in &pruned {
+        let _ = writeln!(out, "removed session {session}");
+    }
+    let swept = app::gc(&setup.config, interrupt.run()).await?;
     for name in &swept.removed {
         let _ = writeln!(out, "removed {name}");
     }
     for (name, problem) in &swept.failed {
         super::say(&format!("could not remove {name}: {problem}\n"));
     }
-    if swept.removed.is_empty() && swept.failed.is_empty() {
+    if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() {
         let _ = writeln!(out, "nothing to remove");
     }
     out.end()?;

@@ -6,6 +6,11 @@ use crate::app::exit_code;
 use crate::ui::text;
 
 pub(super) fn init(args: &InitArgs) -> Result<u8, app::Error> {
+    if let Some(folder) = &args.misplaced {
+        let folder = text::line(&folder.to_string_lossy());
+        let problem = format!("`{folder}` stands where no folder is expected");
+        return Err(app::Error::usage(problem, format!("name the project folder with -C: podbay init -C '{folder}'")));
+    }
     let state = app::find_state(|name| std::env::var_os(name))?;
     let done = app::init(&super::setup::folder(args.path.as_deref())?, &state)?;
     deliver(&words(&done))?;

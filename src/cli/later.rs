@@ -32,12 +32,6 @@ pub(super) struct LaterFlags {
     /// Not yet: cost of one task
     #[arg(long, value_name = "USD", hide = true)]
     max_cost: Option<f64>,
-    /// Not yet: go on with an earlier session
-    #[arg(long, value_name = "ID", hide = true)]
-    resume: Option<String>,
-    /// Not yet: go on with the last session
-    #[arg(long = "continue", hide = true)]
-    go_on: bool,
     /// Not yet: keep what the model said
     #[arg(long, value_name = "FILE", hide = true)]
     record: Option<String>,
@@ -49,7 +43,6 @@ pub(super) struct LaterFlags {
     demo: bool,
 }
 
-const GO_ON: &str = "`podbay sessions show last` shows what was done; start a new run and say where it should go on";
 const NETWORK: &str =
     "leave it out: the sandbox has no network; bring what the task needs along in the project or in an image (--image REF)";
 
@@ -57,8 +50,7 @@ const NETWORK: &str =
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
-const COMMANDS: [(&str, &str, &str); 10] = [
-    ("config", "show and change settings", "write them into ~/.config/podbay/config.toml; docs/configuration.md lists them all"),
+const COMMANDS: [(&str, &str, &str); 8] = [
     ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
     ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
     ("test", "run a project's tests", "podbay sh -- CMD runs the test command in the sandbox"),
@@ -67,12 +59,7 @@ const COMMANDS: [(&str, &str, &str); 10] = [
     ("batch", "work on many tasks", "call `podbay run` once for each of them"),
     ("acp", "serve editors", "podbay chat works in any terminal"),
     ("memory", "keep notes between sessions", "write them into AGENTS.md, which the model is shown"),
-    ("debug", "look inside", "PODBAY_LOG=debug shows what happens"),
 ];
-
-/// The same below commands that exist.
-const BELOW: [(&str, &str); 5] =
-    [("sessions", "resume"), ("sessions", "fork"), ("sessions", "export"), ("sessions", "rm"), ("sessions", "rewind")];
 
 fn not_yet(what: &str, instead: &str) -> app::Error {
     app::Error::usage(format!("this build does not have {what} yet"), instead)
@@ -87,10 +74,6 @@ pub(super) fn command(word: &str) -> Option<app::Error> {
 /// Returns what to say of a word below a command that is none of those it has.
 pub(super) fn below(command: &str, known: &[&str], words: &[OsString]) -> app::Error {
     let word = words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-    if BELOW.contains(&(command, &word)) {
-        let instead = if command == "sessions" { GO_ON } else { "`docker save` and `docker load` carry images to other machines" };
-        return not_yet(&format!("`podbay {command} {word}`"), instead);
-    }
     let known: Vec<String> = known.iter().map(|name| format!("podbay {command} {name}")).collect();
     app::Error::usage(format!("`podbay {command} {}` is no command", text::line(&word)), format!("there are: {}", known.join(", ")))
 }
@@ -120,8 +103,6 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
             "--max-cost",
             "no prices are known to it; --max-tokens bounds what is used, and a model of one's own costs nothing",
         ),
-        (later.resume.is_some(), "--resume", GO_ON),
-        (later.go_on, "--continue", GO_ON),
         (
             later.record.is_some(),
             "--record",

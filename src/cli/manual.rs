@@ -28,7 +28,7 @@ pub(super) const ALL_CODES: [(&str, &str); 10] = [
     ("0", "done"),
     ("1", "it was tried and failed"),
     ("2", "wrong usage or configuration"),
-    ("3", "a limit was reached: turns, time or tokens"),
+    ("3", "a limit was reached: turns, time, tokens, the model's window"),
     ("4", "blocked: the last call that changes something was denied"),
     ("5", "no sandbox could be had"),
     ("6", "no model could be had"),
@@ -72,11 +72,14 @@ pub(super) const PAGES: &[Page] = &[
                the mode does not allow is denied, and the model is told so. The model's answer goes to the standard output.\n\n\
                The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. The first Ctrl-C stops \
                what runs and ends in order, the second ends at once.\n\n\
+               A run that was broken off, however that came, goes on with --continue or --resume ID: the model is sent what it was sent \
+               before, no call is carried out twice, and one that was under way is told to the model as such. Without TASK the open task \
+               goes on.\n\n\
                With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
                usage and the error. With --output jsonl each event is printed as it happens, and that object last.",
         examples: &[
             ("Work in the current folder:", "podbay run \"make the tests pass\""),
-            ("Use a server that runs already:", "podbay run --endpoint http://127.0.0.1:8080/v1 --model coder \"explain total.sh\""),
+            ("Go on after a crash, a limit or a Ctrl-C:", "podbay run --continue"),
             ("Review a change, without changing anything:", "git diff | podbay run --mode deny -"),
             ("In a script, within bounds:", "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json"),
         ],
@@ -85,9 +88,11 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "chat",
         text: "Opens a conversation in the project. The agent reads freely and asks before it changes anything; --mode says otherwise. \
+               --continue goes on with the last one of this project; what was allowed in it is asked for again. \
                What runs is stopped by Ctrl-C; twice, or /quit, leaves. /help lists what can be typed.",
         examples: &[
             ("Talk in the current folder:", "podbay chat"),
+            ("Go on where you left:", "podbay chat --continue"),
             ("In another one, with its own tool chain:", "podbay chat -C ~/src/shop --runtime node"),
             (
                 "Never ask about the tests, never touch the migrations:",
@@ -280,30 +285,135 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "sessions resume",
+        text: "Opens a chat that goes on with a session, in the folder that it worked in: the same as `podbay chat --resume ID` there. A log that \
+               was cut off is repaired first, and what is cut is kept beside it. A session that another Podbay is writing is refused with \
+               that one's process number.",
+        examples: &[
+            ("Go on with the last one:", "podbay sessions resume"),
+            ("With one of the list, and another model:", "podbay sessions resume 4k2m --endpoint http://127.0.0.1:8080/v1"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions fork",
+        text: "Copies a session with the outputs that were kept of it, and prints the new one's id. Both go on by themselves; the project's files \
+               are the same for both.",
+        examples: &[("Try another way:", "podbay sessions fork last"), ("One of the list:", "podbay sessions fork 4k2m")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions export",
+        text: "Prints a session as Markdown or as one JSON object, without anything that a terminal obeys. What looks like a key is \
+               replaced by ***; that is a guess, so read it before you hand it on.",
+        examples: &[
+            ("For a report:", "podbay sessions export last >session.md"),
+            ("For a program:", "podbay sessions export 4k2m --format json | jq '.messages | length'"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions rewind",
+        text: "Takes back your last N messages with all that the model answered and did after them: when the session goes on, the model knows \
+               nothing of it. The log keeps it, and files stay as they are. What a summary has replaced cannot be taken back.",
+        examples: &[
+            ("Say the last thing otherwise:", "podbay sessions rewind last 1"),
+            ("Go back further, in one of the list:", "podbay sessions rewind 4k2m 3"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "sessions rm",
+        text: "Removes sessions: their logs, what a repair kept of them, and the long outputs that were kept. One that is being written is refused. \
+               `podbay gc` removes old ones as `session.keep_days` and `session.keep_sessions` say.",
+        examples: &[("One:", "podbay sessions rm 4k2m"), ("Several:", "podbay sessions rm 4k2m 7tqe")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "doctor",
         text: "Looks at everything that a run needs: engine, isolation, images, model, settings, state folder and terminal. Each line is ok, warn or \
                FAIL, and what is not ok has its remedy below it. Nothing is changed, and nothing has to work for it to start.\n\n\
-               With --model the model is tried too: a chat, a stream and tool calls. That may start the model server.",
+               With --model the model is tried too: a chat, a stream and tool calls. That may start the model server.\n\n\
+               With --attack nothing of this is looked at. Instead a sandbox of your settings is attacked, in a project that is thrown away: \
+               escape, paths, network, frames and resources. Each row says what was tried, what must happen and what did; one that failed has \
+               its remedy. The image is built if it is not here. Nothing of yours is changed.",
         examples: &[
             ("Look at everything:", "podbay doctor"),
+            ("See whether the sandbox holds, on this machine and with these settings:", "podbay doctor --attack"),
             ("Try an endpoint:", "podbay doctor --model --endpoint http://127.0.0.1:8080/v1"),
             ("In a script:", "podbay doctor --json | jq -r .status"),
         ],
-        codes: Codes::Own(&[("0", "nothing failed; there may be warnings"), ("1", "something that a run needs does not work")]),
+        codes: Codes::Own(&[
+            ("0", "nothing failed; there may be warnings"),
+            ("1", "something that a run needs does not work, or an attack got through"),
+            ("5", "with --attack: no sandbox could be had"),
+        ]),
     },
     Page {
         command: "init",
         text: "Writes `.podbay/config.toml`, with every setting in it and commented out, and `.env` with your user's numbers for compose. What is \
-               there is never overwritten. No folder has to be prepared: everything works without these files.",
+               there is never overwritten. No folder has to be prepared: everything works without these files. What the first one sets may \
+               only make things tighter until `podbay config trust`.",
         examples: &[("In the current folder:", "podbay init"), ("In another one:", "podbay init -C ~/src/shop")],
         codes: Codes::Shared,
     },
     Page {
+        command: "config",
+        text: "Shows every setting with its value, where that comes from, and what it is for.\n\n\
+               Settings that come with a project, in its `.podbay/config.toml`, may only make things tighter: such a file comes with the \
+               code, and the agent may have written it. What is passed over is said.",
+        examples: &[
+            ("For the current folder:", "podbay config"),
+            ("For another project, with a settings file on top:", "podbay config -C ~/src/shop --config ci.toml"),
+            ("One setting:", "podbay config | grep -A1 sandbox.memory"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "config trust",
+        text: "Shows the project's `.podbay/config.toml`, or what has changed in it since it was trusted, and asks whether all of it should \
+               count. Trust is for these very bytes in this folder: after any change a chat asks again, and everything else goes on as if \
+               the file was not trusted.",
+        examples: &[
+            ("Read it and decide:", "podbay config trust"),
+            ("In a script that has checked the file itself:", "podbay config trust -C ~/src/shop --yes"),
+            ("Take it back:", "podbay config trust --revoke"),
+            ("See what is trusted:", "podbay config trust --list"),
+        ],
+        codes: Codes::Own(&[("0", "trusted"), ("1", "the answer was no"), ("2", "no such file, or nobody to ask")]),
+    },
+    Page {
         command: "gc",
-        text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, and volumes of other versions. \
+        text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, volumes of other versions, and sessions \
+               that `session.keep_days` or `session.keep_sessions` no longer keep (they keep all where nothing is set). \
                Nothing that a running Podbay uses is touched, and nothing that Podbay did not make.",
         examples: &[("Remove leftovers:", "podbay gc"), ("Say what is looked at:", "podbay gc --verbose")],
         codes: Codes::Shared,
+    },
+    Page {
+        command: "debug",
+        text: "Shows what otherwise stays inside, for people who find out why a model does not do what it should.",
+        examples: &[
+            ("What is understood of an answer:", "podbay debug parse <answer.txt"),
+            ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "debug parse",
+        text: "Reads a model's raw text on the standard input, at most 16 MiB, and prints what a session would make of it, as one JSON \
+               object: \"content\", \"reasoning\", \"calls\" with name and arguments, and \"incomplete\": null, or what the text ended in \
+               the middle of.\n\n\
+               All formats that current models write are recognised. Only names of known tools are calls: those of --tools, or else \
+               Podbay's own. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
+               other. --template-hint settles what a text alone leaves open, and hides no format.",
+        examples: &[
+            ("An answer that a server left unread:", "podbay debug parse <answer.txt"),
+            ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),
+            ("From a template that opens the thought itself:", "podbay debug parse --template-hint deepseek-r1 <answer.txt"),
+            ("Only the names:", "podbay debug parse <answer.txt | jq -r '.calls[].name'"),
+        ],
+        codes: Codes::Own(&[("0", "it was read, whatever it holds"), ("2", "the text is not UTF-8 or too long, or a flag is wrong")]),
     },
     Page {
         command: "completions",

@@ -4,10 +4,13 @@
 //! depend on. Nothing is decided here about boxes, models or permissions. Start with [`main`].
 
 mod args;
+mod attack;
 mod bundle;
 mod call;
 mod chat;
 mod completions;
+mod config;
+mod debug;
 mod delivery;
 mod doctor;
 mod environment;
@@ -86,22 +89,32 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Quickstart(args)) => run::quickstart(args).await,
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
-        Some(Command::Sh(args)) => Box::pin(sh::sh(args)).await,
+        Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),
         Some(Command::Up(flags)) => Box::pin(environment::up(flags)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
         Some(Command::Status(args)) => environment::status(args).await,
         Some(Command::Logs(args)) => environment::logs(args).await,
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
-        Some(Command::Sessions(command)) => sessions::sessions(command),
+        Some(Command::Sessions(command)) => sessions::sessions(command).await,
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,
         Some(Command::Init(args)) => init::init(&args),
+        Some(Command::Config(args)) => config::config(args).await,
         Some(Command::Gc(flags)) => images::gc(flags).await,
+        Some(Command::Debug(command)) => debug::debug(command),
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),
         Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
         Some(Command::Other(words)) => other(words).await,
     }
+}
+
+/// All codes below are the command's own, so that every failure of ours has one code of its own.
+fn shell_code(outcome: Result<u8, app::Error>) -> u8 {
+    outcome.unwrap_or_else(|error| {
+        failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+        exit_code::SHELL_FAILED
+    })
 }
 
 /// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise.
@@ -121,6 +134,12 @@ async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
         };
     }
     let word = ui::text::line(&first.to_string_lossy());
+    if help::command().find_subcommand(&first).is_some() {
+        return Err(app::Error::usage(
+            format!("the flags in front of `{word}` belong behind it"),
+            format!("write it like this: podbay {word} -C DIR …; `podbay {word} --help` lists them"),
+        ));
+    }
     Err(app::Error::usage(
         format!("`{word}` is neither a command nor a folder"),
         format!("a task is given like this: podbay run \"{word} …\"; `podbay --help` lists the commands"),
@@ -135,7 +154,7 @@ fn misused(error: &clap::Error) -> u8 {
     }
     report(&app::Error::usage(first_words(error), "see `podbay --help`"));
     let _ = error.print();
-    exit_code::USAGE
+    if std::env::args_os().nth(1).is_some_and(|word| word == "sh") { exit_code::SHELL_FAILED } else { exit_code::USAGE }
 }
 
 /// Prints the result of what failed before it began, where a script has asked for one.

@@ -48,6 +48,12 @@ pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
             let _ = writeln!(out, "{words} {}", text::line(&name));
         }),
     };
+    // An unknown model's hint has them already.
+    if !matches!(&outcome, Err(error) if error.is_unknown_model()) {
+        for mistake in app::model_mistakes(&setup.config) {
+            super::say(&format!("warning: {}\n", text::line(&mistake)));
+        }
+    }
     if let Err(error) = outcome {
         failure::show(&error, &mut io::stderr(), terminal.paint);
         return Ok(signals.exit_code(error.exit_code()));
@@ -105,9 +111,6 @@ fn list(setup: &Setup, json: bool, out: &mut impl Write) -> Result<(), app::Erro
     if let Some(reason) = &listed.reason {
         let _ = writeln!(out, "\n`podbay models pull` takes {}", text::line(reason));
     }
-    for mistake in &listed.mistakes {
-        super::say(&format!("warning: {}\n", text::line(mistake)));
-    }
     Ok(())
 }
 
@@ -150,15 +153,37 @@ fn state(model: &ModelLine) -> String {
 fn parameters(model: &ModelLine) -> String {
     match (model.parameters, model.active) {
         (None, _) => "-".to_owned(),
-        (Some(all), None) => format!("{all}B"),
-        (Some(all), Some(active)) => format!("{all}B/{active}B"),
+        (Some(all), None) => billions(all),
+        (Some(all), Some(active)) => format!("{}/{}", billions(all), billions(active)),
     }
+}
+
+/// Writes billions with at most one digit behind the point, where they are not below one.
+fn billions(number: f64) -> String {
+    let step = if number < 1.0 { 1000.0 } else { 10.0 };
+    format!("{}B", (number * step).round() / step)
 }
 
 fn size(bytes: u64) -> String {
     match bytes {
         0 => "-".to_owned(),
         1..0x4000_0000 => format!("{:.0} MiB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+        0x4000_0000..0x100_0000_0000 => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+        _ => format!("{:.1} TiB", bytes as f64 / 1_099_511_627_776.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_fit_their_columns() {
+        for (number, shown) in [(7.6, "7.6B"), (7.615_616_512, "7.6B"), (0.135, "0.135B"), (30.0, "30B"), (99_999.99, "100000B")] {
+            assert_eq!(billions(number), shown);
+        }
+        for (bytes, shown) in [(0, "-"), (1 << 20, "1 MiB"), (5 << 30, "5.0 GiB"), (1 << 42, "4.0 TiB")] {
+            assert_eq!(size(bytes), shown);
+        }
     }
 }

@@ -33,20 +33,20 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
     let outcome = async {
         let mut overrides = Vec::new();
         flags::session(&args.session, &mut overrides)?;
-        let mut setup = Setup::new(&args.session.place.config, overrides)?;
+        let mut setup = Setup::in_project(&args.session.place.config, args.session.place.path.as_deref(), overrides)?;
         setup.add_rules(&args.session.allow, &args.session.deny);
         let task = task(&args, &setup, &interrupt).await?;
         let terminal = setup.terminal(format);
         setup.show_warnings(&terminal);
         terminal.sink()(app::warning("changes are made in place: there is no review yet"));
-        let place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
-        let report = app::run(&place, &task, &terminal.front(&interrupt, Arc::new(Nobody)), begun).await;
+        let mut place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
+        place.resume = flags::resume(&args.session);
+        let report = app::run(&place, task.as_deref(), &terminal.front(&interrupt, Arc::new(Nobody)), begun).await;
         terminal.finish();
         Ok((terminal, report))
     };
     match outcome.await {
-        Ok((terminal, mut report)) => {
-            report.exit_code = signals.exit_code(report.exit_code);
+        Ok((terminal, report)) => {
             print(&report, format, &terminal)?;
             Ok(report.exit_code)
         }
@@ -67,7 +67,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     flags::model(&args.model, &mut overrides)?;
     let setup = Setup::new(&args.config, overrides)?;
     let interrupt = Interrupt::new();
-    let signals = listen(&interrupt)?;
+    listen(&interrupt)?;
     let terminal = setup.terminal(args.output);
     setup.show_warnings(&terminal);
     if app::is_attached(&setup.config) {
@@ -78,8 +78,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
     terminal.finish();
     let done = outcome?;
-    let mut report = done.report;
-    report.exit_code = signals.exit_code(report.exit_code);
+    let report = done.report;
     print(&report, args.output, &terminal)?;
     if report.exit_code == exit_code::DONE {
         let folder = done.folder.display();
@@ -107,10 +106,10 @@ pub(super) fn listen(interrupt: &Interrupt) -> Result<Signals, app::Error> {
 
 /// Takes the task from the command line, or from the standard input where it is `-`. Otherwise that input is not read: a pipe that nobody
 /// closes must not hang a run.
-async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<String, app::Error> {
-    let task = args.task.as_deref().or(args.prompt.as_deref()).unwrap_or_default();
-    if task != "-" {
-        return Ok(task.to_owned());
+async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Option<String>, app::Error> {
+    let task = args.task.as_deref().or(args.prompt.as_deref());
+    if task != Some("-") {
+        return Ok(task.map(str::to_owned));
     }
     // Nothing ends a read that waits for more; a thread of its own may be left behind with it.
     let reading = tokio::task::spawn_blocking(|| {
@@ -132,6 +131,7 @@ async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<St
         ));
     }
     String::from_utf8(text)
+        .map(Some)
         .map_err(|_| app::Error::usage("the task on the standard input is not UTF-8", "convert it, for example with iconv"))
 }
 

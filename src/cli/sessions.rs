@@ -1,7 +1,9 @@
 use std::io::Write;
 
 use super::args::ConfigFlags;
+use super::args::ExportFormat;
 use super::args::SessionsCommand;
+use super::chat;
 use super::delivery::Delivery;
 use super::later;
 use super::setup::Setup;
@@ -9,7 +11,7 @@ use crate::app;
 use crate::app::exit_code;
 use crate::ui::text;
 
-pub(super) fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
+pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
     let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
     let mut out = Delivery::default();
     match command {
@@ -24,7 +26,40 @@ pub(super) fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
             let shown = app::show_session(&setup.state, &id)?;
             let _ = write!(out, "{}", text::clean(&shown));
         }
-        SessionsCommand::Other(words) => return Err(later::below("sessions", &["list", "show"], &words)),
+        SessionsCommand::Resume { id, session } => {
+            let (session_id, project) = app::session_project(&setup.state, &id)?;
+            let mut flags = *session;
+            if !app::is_attached(&setup.config) && flags.place.path.is_none() {
+                flags.place.path = Some(project);
+            }
+            flags.resume = Some(session_id.to_string());
+            return Box::pin(chat::chat(flags)).await;
+        }
+        SessionsCommand::Fork { id } => {
+            let fork = app::fork_session(&setup.state, &id)?;
+            let _ = writeln!(out, "{fork}");
+        }
+        SessionsCommand::Export { id, format } => {
+            let exported = match format {
+                ExportFormat::Markdown => app::export_markdown(&setup.state, &id, &text::clean)?,
+                ExportFormat::Json => app::export_json(&setup.state, &id, &text::clean)? + "\n",
+            };
+            let _ = write!(out, "{exported}");
+        }
+        SessionsCommand::Rewind { id, messages } => {
+            let left = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
+            let _ = writeln!(out, "taken back: {messages}, left: {left} (files stay as they are)");
+        }
+        SessionsCommand::Rm { ids } => {
+            // All are found before the first is removed: a word that is wrong removes nothing.
+            for session in app::remove_sessions(&setup.state, &ids)? {
+                let _ = writeln!(out, "removed session {session}");
+            }
+        }
+        SessionsCommand::Other(words) => {
+            let known = ["list", "show", "resume", "fork", "export", "rewind", "rm"];
+            return Err(later::below("sessions", &known, &words));
+        }
     }
     out.end()?;
     Ok(exit_code::DONE)

@@ -11,8 +11,8 @@ use super::front::Terminal;
 use crate::app;
 use crate::app::Mode;
 use crate::app::Place;
+use crate::app::Settings;
 use crate::app::State;
-use crate::config;
 use crate::config::Config;
 use crate::config::Sources;
 use crate::event::Secret;
@@ -22,22 +22,39 @@ use crate::ui::text;
 pub(super) struct Setup {
     pub(super) config: Config,
     pub(super) state: State,
-    warnings: Vec<String>,
+    pub(super) settings: Settings,
 }
 
 impl Setup {
-    /// Reads the settings, with those of flags on top.
+    /// Reads the settings of a command that works in no project, with those of flags on top.
     pub(super) fn new(flags: &ConfigFlags, overrides: Overrides) -> Result<Self, app::Error> {
+        Self::read(flags, overrides, |sources, _| {
+            Ok(Settings { loaded: Config::load(&sources).map_err(app::Error::Config)?, project: None })
+        })
+    }
+
+    /// Reads the settings of a command that works in a project, by default in the current folder.
+    pub(super) fn in_project(flags: &ConfigFlags, folder: Option<&Path>, overrides: Overrides) -> Result<Self, app::Error> {
+        let folder = self::folder(folder)?;
+        Self::read(flags, overrides, |sources, state| app::settings(sources, &folder, state))
+    }
+
+    fn read(
+        flags: &ConfigFlags,
+        overrides: Overrides,
+        read: impl FnOnce(Sources, &State) -> Result<Settings, app::Error>,
+    ) -> Result<Self, app::Error> {
         let mut sources = Sources::from_env(std::env::vars_os());
         sources.file.clone_from(&flags.config);
         sources.flags = overrides;
-        let loaded = Config::load(&sources).map_err(app::Error::Config)?;
-        if app::is_attached(&loaded.config) {
-            super::flags::check_attached(&sources.flags)?;
-        }
+        let overrides = sources.flags.clone();
         let state = State::from_env(|name| std::env::var_os(name)).map_err(app::Error::Session)?;
+        let settings = read(sources, &state)?;
+        if app::is_attached(&settings.loaded.config) {
+            super::flags::check_attached(&overrides)?;
+        }
         super::trace(flags.verbose);
-        Ok(Self { config: loaded.config, state, warnings: loaded.warnings })
+        Ok(Self { config: settings.loaded.config.clone(), state, settings })
     }
 
     /// Adds the rules of `--allow` and `--deny` to those of the files.
@@ -52,8 +69,8 @@ impl Setup {
 
     /// Shows what is odd about the settings, once.
     pub(super) fn show_warnings(&self, terminal: &Terminal) {
-        for warning in &self.warnings {
-            let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(warning));
+        for warning in self.settings.warnings() {
+            let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(&warning));
         }
     }
 
@@ -64,12 +81,7 @@ impl Setup {
             return Err(app::Error::not_attached("a project folder (-C)"));
         }
         let project = self::folder(folder)?;
-        // Only that it exists is looked at: what a project says about its own treatment is not believed.
-        let exists = std::fs::symlink_metadata(project.join(config::PROJECT_FILE)).is_ok();
-        if let Some(note) = config::project_note(exists && !is_attached) {
-            super::say(&format!("note: {note}\n"));
-        }
-        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: api_key(&self.config)? })
+        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: api_key(&self.config)?, resume: None })
     }
 }
 

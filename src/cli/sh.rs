@@ -26,7 +26,7 @@ use crate::event::Kind;
 pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();
     flags::place(&args.place, &mut overrides)?;
-    let setup = Setup::new(&args.place.config, overrides)?;
+    let setup = Setup::in_project(&args.place.config, args.place.path.as_deref(), overrides)?;
     let interrupt = Interrupt::new();
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);

@@ -18,6 +18,15 @@ pub enum Error {
     Value { origin: Origin, key: String, what: String },
     #[error("{origin}: there is no setting `{key}`")]
     UnknownKey { origin: Origin, key: String, near: Option<String> },
+    #[error("read the project's settings file `{}`: {problem}", path.display())]
+    Project { path: PathBuf, problem: String },
+    #[error("{doing} the record of what is trusted, `{}`", path.display())]
+    Trust {
+        doing: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
     #[error("{origin}: `{key}` looks like a secret, and a secret does not belong there")]
     Secret { origin: Origin, key: String },
 }
@@ -35,6 +44,8 @@ impl Error {
                 Some("the file does not exist: check the path given to `--config`".to_owned())
             }
             Self::Read { .. } => None,
+            Self::Project { .. } => Some("settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned()),
+            Self::Trust { .. } => Some("check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned()),
             Self::Syntax { .. } => Some("the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned()),
             Self::Value { .. } => Some("docs/configuration.md lists every key with its default and its meaning".to_owned()),
             Self::UnknownKey { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),

@@ -3,6 +3,7 @@ use std::fs::File;
 use std::io;
 use std::io::Read;
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -40,10 +41,16 @@ impl Layer {
     /// Reads a file; `None` where there is none and none is needed.
     pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        let file = match File::open(path) {
+        // Opening a pipe waits for whoever writes into it.
+        let flags = if needed { 0 } else { libc::O_NONBLOCK };
+        let file = match File::options().read(true).custom_flags(flags).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !needed => return Ok(None),
             other => other.map_err(failed)?,
         };
+        // A pipe that was named by hand is meant; in the file's usual place it would hold up every command.
+        if !needed && !file.metadata().map_err(failed)?.is_file() {
+            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
+        }
         let mut text = String::new();
         let n_read = file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
         if n_read as u64 > FILE_MAX {
@@ -52,7 +59,7 @@ impl Layer {
         Self::parse(path, text).map(Some)
     }
 
-    fn parse(path: &Path, text: String) -> Result<Self, Error> {
+    pub(super) fn parse(path: &Path, text: String) -> Result<Self, Error> {
         let syntax = |error: &toml::de::Error| Error::Syntax {
             path: path.to_owned(),
             line: line_at(&text, error.span().map_or(0, |span| span.start)),

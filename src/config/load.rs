@@ -6,9 +6,12 @@ use toml::Value;
 use super::Error;
 use super::Origin;
 use super::Origins;
+use super::PassedOver;
+use super::ProjectLayer;
 use super::Sources;
 use super::key::Known;
 use super::layer::Layer;
+use super::narrow::narrow;
 use super::secret::is_secret;
 use super::variable;
 use super::variable::Guess;
@@ -20,18 +23,37 @@ pub struct Loaded<C> {
     /// What is odd about the sources and does not stop anything, each a sentence.
     pub warnings: Vec<String>,
     pub origins: Origins,
+    /// What the project's file says and nobody trusts.
+    pub passed_over: Vec<PassedOver>,
 }
+
+/// Most keys of one source that are said to be unknown: a file that is none of ours must not bury everything else.
+const MOST_UNKNOWN: usize = 20;
 
 /// Reads all layers and lays them over one another.
 pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Result<Loaded<C>, Error> {
     let known = Known::of(&C::default());
     let mut merged = Merged { table: Table::new(), origins: Origins::default(), warnings: Vec::new(), half: None };
-    for (path, needed) in [(&sources.system, false), (&sources.user, false), (&sources.file, true)] {
-        if let Some(path) = path
-            && let Some(layer) = Layer::read(path, needed)?
-        {
+    for path in [&sources.system, &sources.user].into_iter().flatten() {
+        if let Some(layer) = Layer::read(path, false)? {
             merged.add::<C>(&layer, &known)?;
         }
+    }
+    let mut passed_over = Vec::new();
+    if let Some(ProjectLayer { file, trusted }) = &sources.project {
+        let mut layer = Layer::parse(file.path(), file.text().to_owned())?;
+        if !trusted {
+            // Judged whole first: what does not fit is said with its line, whether it counts or not.
+            layer.check::<C>().map(drop).or_else(|error| if error.is_half() { Ok(()) } else { Err(error) })?;
+            let defaults = serde_json::to_value(C::default()).expect("settings are made of tables, lists, strings and numbers");
+            passed_over = narrow(&mut layer, &known, &merged.table, &defaults);
+        }
+        merged.add::<C>(&layer, &known)?;
+    }
+    if let Some(path) = &sources.file
+        && let Some(layer) = Layer::read(path, true)?
+    {
+        merged.add::<C>(&layer, &known)?;
     }
     for layer in variable::layers::<C>(&sources.variables, &known, &merged.table, &sources.flags, &mut merged.warnings)? {
         merged.add::<C>(&layer, &known)?;
@@ -56,7 +78,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Res
         let alone = Error::Value { origin: Origin::Default, key: "?".to_owned(), what: error.message().to_owned() };
         merged.half.unwrap_or(alone)
     })?;
-    Ok(Loaded { config, warnings: merged.warnings, origins: merged.origins })
+    Ok(Loaded { config, warnings: merged.warnings, origins: merged.origins, passed_over })
 }
 
 struct Merged {
@@ -71,9 +93,14 @@ impl Merged {
         match layer.check::<C>() {
             Ok(mut unknown) => {
                 unknown.sort_by_key(|key| layer.line(key));
-                for key in unknown {
+                let n_more = unknown.len().saturating_sub(MOST_UNKNOWN);
+                let place = unknown.first().map(|key| layer.origin(key));
+                for key in unknown.into_iter().take(MOST_UNKNOWN) {
                     let near = known.near(&key).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
                     self.warnings.push(format!("{}: there is no setting `{key}`{near}", layer.origin(&key)));
+                }
+                if let Some(place) = place.filter(|_| n_more > 0) {
+                    self.warnings.push(format!("{place}: {n_more} more keys of this source are unknown; is it meant for Podbay?"));
                 }
             }
             // Half of an entry may stand in one file and half in another; whether both make a whole shows at the end.

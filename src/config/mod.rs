@@ -1,35 +1,48 @@
 //! All settings, where each came from, and what is wrong with them.
 //!
 //! The keys themselves belong to the rooms: each has its own `Options`, with its defaults and its docs. Here they are put together, read
-//! in layers, and explained. Layers, the weakest first: defaults, the system's file, the user's file, `--config`, the environment, flags.
-//! The project's own `.podbay/config.toml` is not among them: it comes with the code, and the agent may have written it.
+//! in layers, and explained. Layers, the weakest first: defaults, the system's file, the user's file, the project's file, `--config`, the
+//! environment, flags. The project's own `.podbay/config.toml` comes with the code, and the agent may have written it: it may only make
+//! things tighter ([`Latitude`]) until the person has trusted it ([`Trust`]).
 //!
 //! Start with [`Config`], then [`load`].
 
 mod error;
 mod key;
+mod latitude;
 mod layer;
 mod load;
+mod narrow;
 mod origin;
+mod project;
 mod reference;
 mod schema;
 mod secret;
 mod sources;
 mod template;
+mod trust;
 mod variable;
 
 pub use error::Error;
+pub use latitude::Latitude;
+pub use latitude::Unit;
 pub use load::Loaded;
 pub use load::load;
+pub use narrow::PassedOver;
 pub use origin::Origin;
 pub use origin::Origins;
+pub use project::PROJECT_FILE;
+pub use project::ProjectFile;
 pub use reference::Setting;
 pub use reference::markdown;
 pub use reference::render;
 pub use reference::settings;
 pub use schema::Config;
 pub use sources::Flag;
-pub use sources::PROJECT_FILE;
+pub use sources::ProjectLayer;
 pub use sources::Sources;
-pub use sources::project_note;
 pub use template::template;
+pub use trust::Standing;
+pub use trust::Trust;
+pub use trust::Trusted;
+pub use trust::difference;

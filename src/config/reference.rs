@@ -5,6 +5,7 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Latitude;
 use super::Loaded;
 use super::Origin;
 use super::key;
@@ -60,7 +61,7 @@ pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String
             // A table of free names has origins below it.
             from.push(loaded.origins.of(&setting.key).to_string());
         }
-        writeln!(text, "{} = {}  ({})", setting.key, show(value), from.join(", ")).expect(TAKES_ALL);
+        writeln!(text, "{} = {}  ({})", setting.key, without_password(show(value)), from.join(", ")).expect(TAKES_ALL);
         if !setting.doc.is_empty() {
             writeln!(text, "    {}", setting.doc).expect(TAKES_ALL);
         }
@@ -77,17 +78,30 @@ pub fn markdown<C: Default + Serialize + JsonSchema>() -> String {
         if section.as_deref() != Some(table) {
             let title = if table.is_empty() { "Top level".to_owned() } else { format!("`[{table}]`") };
             let gap = if section.is_some() { "\n" } else { "" };
-            write!(text, "{gap}## {title}\n\n| key | default | variable | meaning |\n| --- | --- | --- | --- |\n").expect(TAKES_ALL);
+            write!(text, "{gap}## {title}\n\n| key | default | variable | meaning | a project may |\n| --- | --- | --- | --- | --- |\n")
+                .expect(TAKES_ALL);
             section = Some(table.to_owned());
         }
         let cell = |text: &str| text.replace('|', "\\|");
         let default = if setting.default.is_null() { "not set".to_owned() } else { format!("`{}`", cell(&show(&setting.default))) };
-        writeln!(text, "| `{name}` | {default} | `{}` | {} |", setting.variable, cell(&setting.doc)).expect(TAKES_ALL);
+        let latitude = Latitude::of(&setting.key);
+        writeln!(text, "| `{name}` | {default} | `{}` | {} | {latitude} |", setting.variable, cell(&setting.doc)).expect(TAKES_ALL);
     }
     text
 }
 
 const TAKES_ALL: &str = "a string takes all that is written";
+
+/// Hides who logs in where, in the address that a value may be.
+fn without_password(mut value: String) -> String {
+    if let Some(begin) = value.find("://").map(|at| at + 3)
+        && let authority = value[begin..].split(['/', '?', '#']).next().unwrap_or_default()
+        && let Some(end) = authority.rfind('@').map(|at| begin + at)
+    {
+        value.replace_range(begin..end, "***");
+    }
+    value
+}
 
 fn show(value: &Value) -> String {
     if value.is_null() { "not set".to_owned() } else { value.to_string() }

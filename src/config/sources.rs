@@ -3,9 +3,9 @@ use std::path::PathBuf;
 
 use toml::Value;
 
+use super::ProjectFile;
+
 const SYSTEM_FILE: &str = "/etc/podbay/config.toml";
-/// Where a project would keep settings of its own.
-pub const PROJECT_FILE: &str = ".podbay/config.toml";
 
 /// Where settings are read from.
 #[derive(Clone, Debug, Default)]
@@ -13,11 +13,20 @@ pub struct Sources {
     /// May be missing, as may `user`.
     pub system: Option<PathBuf>,
     pub user: Option<PathBuf>,
+    pub project: Option<ProjectLayer>,
     /// `--config`; must be there.
     pub file: Option<PathBuf>,
     /// Variables of the environment; those that concern no setting are passed over.
     pub variables: Vec<(String, String)>,
     pub flags: Vec<Flag>,
+}
+
+/// The settings that come with a project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectLayer {
+    pub file: ProjectFile,
+    /// Whether the person trusts it; otherwise it only makes things tighter.
+    pub trusted: bool,
 }
 
 /// A setting from the command line.
@@ -38,7 +47,7 @@ impl Flag {
 }
 
 impl Sources {
-    /// Finds the files by the environment. Nothing else is looked at: no `.env`, and nothing in the project.
+    /// Finds the files by the environment. Nothing else is looked at: no `.env`, and nothing in a project.
     pub fn from_env(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         // A value that is no text is no setting of ours.
         let variables: Vec<(String, String)> = variables
@@ -53,19 +62,10 @@ impl Sources {
         Self {
             system: Some(PathBuf::from(SYSTEM_FILE)),
             user: user.map(|folder| folder.join("podbay/config.toml")),
+            project: None,
             file: None,
             variables,
             flags: Vec::new(),
         }
     }
-}
-
-/// Returns what to say about the project's own settings, given whether it has some.
-pub fn project_note(exists: bool) -> Option<String> {
-    exists.then(|| {
-        format!(
-            "the project's `{PROJECT_FILE}` is not read: settings that come with a project could loosen the sandbox; \
-             put yours into `~/.config/podbay/config.toml`, or name the file with `--config`"
-        )
-    })
 }

@@ -49,6 +49,28 @@ pub struct Facts {
     pub warnings: Vec<String>,
 }
 
+#[cfg(test)]
+impl Facts {
+    /// Returns an engine of this machine with nothing odd about it.
+    pub(crate) fn plain() -> Self {
+        Self {
+            address: "unix:///run/docker.sock".to_owned(),
+            version: "29.5.1".to_owned(),
+            api: "1.52".to_owned(),
+            local: true,
+            desktop: false,
+            rootless: false,
+            userns: false,
+            cgroup: 2,
+            storage: "overlay2".to_owned(),
+            root: "/".into(),
+            memory: 0,
+            n_cpus: 2,
+            warnings: Vec::new(),
+        }
+    }
+}
+
 impl Engine {
     /// Connects, agrees on an API version and asks the engine what it is.
     pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {

@@ -115,7 +115,7 @@ impl Error {
             Self::Refused { .. } => "is the engine stopped? start it (`sudo systemctl start docker`) and try `docker info`",
             Self::Unreachable { .. } => "check the address in DOCKER_HOST or `engine.host` and that the engine runs; try `docker info`",
             Self::BadAddress { .. } => {
-                "write it as unix:///path/to/socket, tcp://HOST:PORT or ssh is not supported: forward the socket instead"
+                "write it as unix:///path/to/socket or tcp://HOST:PORT; an engine behind ssh is reached by forwarding its socket"
             }
             Self::Tls { .. } => "check ca.pem, cert.pem and key.pem in DOCKER_CERT_PATH, and that the engine's certificate names this host",
             Self::NotAnEngine { .. } => "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)",

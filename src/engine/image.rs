@@ -89,6 +89,15 @@ impl Engine {
             .collect())
     }
 
+    /// Lists the ids of nameless images that a build has marked as stages of its own.
+    pub(super) async fn stages(&self, mark: &str, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
+        let label = format!("{}stage={mark}", super::label::PREFIX);
+        let filters = HashMap::from([("label".to_owned(), vec![label]), ("dangling".to_owned(), vec!["true".to_owned()])]);
+        let options = ListImagesOptionsBuilder::default().filters(&filters).build();
+        let found = bounded(|| "list stages of a build".to_owned(), cancel, self.timeout, self.docker.list_images(Some(options))).await?;
+        Ok(found.into_iter().map(|image| image.id).collect())
+    }
+
     pub async fn remove_image(&self, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
         let options = RemoveImageOptionsBuilder::default().force(false).build();
         let request = self.docker.remove_image(name, Some(options), None);

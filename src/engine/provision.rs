@@ -18,6 +18,7 @@ use super::recipes::Base;
 use super::recipes::RECIPES;
 use super::recipes::Recipe;
 use super::recipes::base_hash;
+use crate::event::InstanceId;
 use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Unit;
@@ -175,11 +176,24 @@ impl Provision {
         let labels = Labels { spec: Some(made.to_string()), ..Labels::new(Role::Image) };
         let mut args = archive::build_args(&chosen).await;
         args.insert("BASE".to_owned(), base.clone());
+        // Of this build alone: another one, which may be under way, needs its own.
+        let stage = recipe.has_stages().then(|| InstanceId::random().to_string());
+        args.extend(stage.clone().map(|stage| ("STAGE".to_owned(), stage)));
         let build = BuildImage { tag: recipe.image, files: &recipe.context()?, args: &args, labels: &labels, network: None };
         self.engine.build(&build, &self.progress, cancel).await?;
         let facts = self.found(recipe.image, cancel).await?;
         if let Some(old) = old.filter(|old| old.id != facts.id) {
             self.discard(&old.id).await;
+        }
+        if let Some(stage) = stage {
+            match self.engine.stages(&stage, cancel).await {
+                Ok(left) => {
+                    for id in left {
+                        self.discard(&id).await;
+                    }
+                }
+                Err(error) => tracing::debug!(%error, "what the build left behind stays"),
+            }
         }
         Ok(facts)
     }

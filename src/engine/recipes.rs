@@ -79,6 +79,12 @@ impl Recipe {
         Ok(carried.chain(own).collect())
     }
 
+    /// Returns whether it is built in stages, of which the legacy builder leaves the first ones behind.
+    pub(super) fn has_stages(&self) -> bool {
+        let is_mark = |line: &[u8]| line.starts_with(b"ARG STAGE=");
+        self.files.iter().any(|file| file.name == "Dockerfile" && file.content.split(|&byte| byte == b'\n').any(is_mark))
+    }
+
     /// Returns a hash of the files and of the build arguments that a person chose.
     pub(super) fn hash(&self, chosen: &Chosen) -> Result<String, Error> {
         let mut hasher = Sha256::new();
@@ -143,6 +149,17 @@ mod tests {
         let names = |set: &BTreeSet<(String, Vec<u8>, bool)>| set.iter().map(|file| file.0.clone()).collect::<Vec<_>>();
         assert_eq!(names(&carried), names(&found));
         assert!(carried == found, "a file's bytes or mode differ");
+    }
+
+    #[test]
+    fn every_stage_that_stays_behind_is_marked() {
+        for recipe in &RECIPES {
+            let dockerfile = recipe.files.iter().find(|file| file.name == "Dockerfile").expect("each has one");
+            let text = std::str::from_utf8(dockerfile.content).expect("UTF-8");
+            let n_stages = text.lines().filter(|line| line.starts_with("FROM ")).count();
+            let n_marks = text.lines().filter(|line| *line == "LABEL dev.podbay.stage=${STAGE}").count();
+            assert_eq!((n_marks, recipe.has_stages()), (n_stages - 1, n_stages > 1), "{}", recipe.image);
+        }
     }
 
     #[test]

@@ -40,6 +40,11 @@ impl VolumeFile {
         Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Bytes(content.into()) }
     }
 
+    /// Makes a file of root's that all can read.
+    pub fn text(path: &str, content: &'static str) -> Self {
+        Self { path: path.to_owned(), mode: 0o444, uid: 0, gid: 0, content: Content::Bytes(bytes::Bytes::from_static(content.as_bytes())) }
+    }
+
     /// Makes another name for a file that comes before it.
     pub fn link(path: &str, to: &str) -> Self {
         Self { path: path.to_owned(), mode: 0o111, uid: 0, gid: 0, content: Content::Link(to.to_owned()) }
@@ -47,11 +52,11 @@ impl VolumeFile {
 }
 
 impl Engine {
-    /// Returns whether a volume of this name exists.
-    pub async fn volume_exists(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
+    /// Returns the folder that a volume is, on the engine's machine; `None` where there is no volume of this name.
+    pub async fn volume_folder(&self, name: &str, cancel: &CancellationToken) -> Result<Option<String>, Error> {
         match bounded(|| format!("look at the volume `{name}`"), cancel, self.timeout, self.docker.inspect_volume(name)).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
+            Ok(volume) => Ok(Some(volume.mountpoint)),
+            Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
     }

@@ -83,6 +83,21 @@ pub enum Kind {
         /// The task, where the session is one task.
         task: Option<String>,
     },
+    /// The session goes on from here, in a new process.
+    SessionResumed {
+        podbay: String,
+        mode: String,
+        /// A new task, where one was given.
+        task: Option<String>,
+    },
+    /// What stands above was copied from this session.
+    SessionForked {
+        from: SessionId,
+    },
+    /// The last messages of the person were taken back, with all that came of them. Files were left as they are.
+    SessionRewound {
+        turns: u32,
+    },
     /// The model that answers and how it is told about tools.
     ModelReady {
         model: String,
@@ -100,6 +115,14 @@ pub enum Kind {
     BoxLost {
         reason: String,
     },
+    /// What every request begins with from here on.
+    PromptBegun {
+        system: String,
+        tools: Vec<ToolTold>,
+        mode: ToolMode,
+        /// Whether the model's thinking goes back with its messages.
+        thinking: bool,
+    },
     /// What the model is told of the project besides the task, once, before it.
     ContextAdded {
         text: String,
@@ -107,6 +130,12 @@ pub enum Kind {
     UserMessage {
         text: String,
     },
+    /// What Podbay itself tells the model: that a limit is near, that an answer was not understood.
+    NoteAdded {
+        text: String,
+    },
+    /// The conversation so far was sent: from here on these messages are never written otherwise.
+    ModelAsked,
     TextDelta {
         text: String,
     },
@@ -118,6 +147,9 @@ pub enum Kind {
         /// What the model thought aloud, where the server tells it apart.
         thinking: String,
         calls: Vec<ToolCall>,
+        /// The answer as the model wrote it, where tools are told by text or schema.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        raw: Option<String>,
         usage: Usage,
         /// Whether it was cut short by an interrupt.
         interrupted: bool,
@@ -159,6 +191,29 @@ pub enum Kind {
         artifact: Option<String>,
         duration_ms: u64,
     },
+    /// The conversation takes this much of the model's window: a warning, once for each threshold.
+    ContextNear {
+        percent: u8,
+        used: u64,
+        window: u64,
+    },
+    /// What a summary would say by now, made without the model: it stands in where the model cannot make one.
+    CheckpointMade {
+        summary: String,
+    },
+    /// Long results were replaced by short references, to make room.
+    ResultsEvicted {
+        results: Vec<Evicted>,
+    },
+    /// A summary took the place of all messages but the first `head` and the last `tail`.
+    ConversationCompacted {
+        summary: String,
+        head: u32,
+        tail: u32,
+        /// Tokens before and after, as far as they can be counted.
+        before: u64,
+        after: u64,
+    },
     /// The model was told that a limit is near, or that it is reached.
     LimitReached {
         limit: LimitKind,
@@ -192,6 +247,22 @@ pub struct ToolCall {
     pub name: String,
     /// JSON text, byte for byte as the model wrote it.
     pub arguments: String,
+}
+
+/// What stands in the place of a result from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evicted {
+    pub call: String,
+    pub text: String,
+}
+
+/// One tool as the model is told about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolTold {
+    pub name: String,
+    pub description: String,
+    /// A JSON schema.
+    pub parameters: serde_json::Value,
 }
 
 /// How the model is told about tools.

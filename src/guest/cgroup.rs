@@ -43,6 +43,11 @@ impl Cgroup {
         self.limit("memory/memory.limit_in_bytes", "memory.max")
     }
 
+    /// What is in use, with what the kernel keeps of files.
+    pub(super) fn used_bytes(&self) -> Option<u64> {
+        self.pick("memory/memory.usage_in_bytes", "memory.current")?.trim().parse().ok()
+    }
+
     pub(super) fn n_processes(&self) -> Option<u64> {
         self.limit("pids/pids.max", "pids.max")
     }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::net::if_::InterfaceFlags;
 use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
@@ -39,6 +40,13 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
         workspace: folder.as_ref().map_or((0, 0), |folder| (folder.dev(), folder.ino())),
         workspace_owner: folder.as_ref().map_or((0, 0), |folder| (folder.uid(), folder.gid())),
         workspace_writable: nix::unistd::access(workspace, AccessFlags::W_OK).is_ok(),
+        networked: is_networked(),
         workspace_names: names,
     }
+}
+
+/// Returns whether an interface beside loopback is up; what cannot be found out counts as one.
+fn is_networked() -> bool {
+    let Ok(mut interfaces) = nix::ifaddrs::getifaddrs() else { return true };
+    interfaces.any(|interface| interface.flags.contains(InterfaceFlags::IFF_UP) && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK))
 }

@@ -11,12 +11,15 @@
 //!        <───────────── one control socket per call: TERM, KILL down; started, ended up ─────────────────────┘
 //! ```
 
+pub mod attack;
 mod beneath;
 mod build;
 mod cgroup;
 mod child;
 mod command;
+mod culprit;
 mod directory;
+mod disk;
 mod facts;
 mod family;
 mod filter;

@@ -6,6 +6,7 @@
 //! | `init` | PID 1 of `podbay up` | without controllers for the time of the lease |
 //! | `listen` | PID 1 of a box that compose keeps | at a TERM from outside |
 //! | `prepare` | nobody's box: fills the volumes that such a box stands on | when it is done |
+//! | `attack` | a command of `podbay doctor --attack` | when it has found out |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
 //!
 //! The order matters: nobody may look into this process before it holds anything; signals are blocked before there is a thread that
@@ -25,6 +26,7 @@ use std::time::Instant;
 use nix::sys::signalfd::SignalFd;
 use tokio::io::unix::AsyncFd;
 
+use super::attack;
 use super::build::build_id;
 use super::build::is_static;
 use super::init;
@@ -70,14 +72,12 @@ enum Step {
 
 /// Runs the guest; `arguments` are those after `podbay guest`.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let result = parse(arguments.into_iter()).and_then(|role| {
-        if !is_static() {
-            return Err(
-                "this podbay needs libraries that a sandbox may not have; build it with `+crt-static` (see .cargo/config.toml)".to_owned()
-            );
-        }
-        run(role).map_err(|error| error.to_string())
-    });
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let result = match arguments.as_slice() {
+        // An ordinary command: with what the guest does for itself it would try something else than commands can.
+        [role, id, arguments @ ..] if role == "attack" => attack::run(&id.to_string_lossy(), arguments).map_err(|error| error.to_string()),
+        _ => serve_as(arguments),
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
@@ -88,9 +88,20 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
+    parse(arguments.into_iter()).and_then(|role| {
+        if !is_static() {
+            return Err(
+                "this podbay needs libraries that a sandbox may not have; build it with `+crt-static` (see .cargo/config.toml)".to_owned()
+            );
+        }
+        run(role).map_err(|error| error.to_string())
+    })
+}
+
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
-                         prepare [--install DIR] [--open DIR]… [--key FILE] | spawner";
+                         prepare [--install DIR] [--open DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
     match (role.to_str(), options.as_slice()) {

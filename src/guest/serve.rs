@@ -30,6 +30,7 @@ use crate::wire::Fault;
 use crate::wire::Output;
 use crate::wire::PROTOCOL;
 use crate::wire::frame;
+use crate::wire::message::DiskLimits;
 use crate::wire::message::GuestHello;
 use crate::wire::message::HostHello;
 use crate::wire::message::MAX_CALLS;
@@ -83,11 +84,11 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
     let path = setup.workspace.display().to_string();
     let (fatal, reasons) = mpsc::channel(1);
-    let session = Session::open(setup, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
+    let mut session = Session::open(setup, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
     let mut frames = FramedRead::new(input, frame::codec());
     match frames.next().await {
         None => return Ok(()),
-        Some(frame) => greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?,
+        Some(frame) => session.disk.limit(greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?),
     }
     let mut serving = Serving { session: Arc::new(session), outgoing, calls: HashMap::new(), running: JoinSet::new(), reasons };
     loop {
@@ -98,10 +99,10 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     }
 }
 
-fn greet(first: ToGuest, own_build: String) -> Result<(), Error> {
+fn greet(first: ToGuest, own_build: String) -> Result<DiskLimits, Error> {
     match first {
-        ToGuest::Hello(HostHello { protocol, build }) if protocol == PROTOCOL && build == own_build => Ok(()),
-        ToGuest::Hello(HostHello { protocol, build }) => Err(Error::Mismatch { protocol, build, own_build }),
+        ToGuest::Hello(HostHello { protocol, build, disk }) if protocol == PROTOCOL && build == own_build => Ok(disk),
+        ToGuest::Hello(HostHello { protocol, build, .. }) => Err(Error::Mismatch { protocol, build, own_build }),
         _ => Err(Error::NoHello),
     }
 }

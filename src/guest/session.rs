@@ -1,6 +1,9 @@
 //! What the calls of one stream share.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -16,6 +19,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::cgroup::Cgroup;
 use super::directory::Directories;
+use super::disk::Disk;
+use super::disk::Room;
+use super::disk::grown;
 use super::host::Line;
 use super::host::Word;
 use super::order::Report;
@@ -28,10 +34,14 @@ use super::tools;
 use super::tools::Workspace;
 use crate::wire::Call;
 use crate::wire::Fault;
+use crate::wire::Limit;
 use crate::wire::Output;
 
 /// How long background commands may take to be gone after KILL.
 const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
+
+/// Between two looks at what background commands take of the disk.
+const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
 
 /// What a serving process is given at its start.
 #[derive(Debug)]
@@ -54,12 +64,15 @@ pub(super) struct Session {
     pub(super) spawner: Spawner,
     pub(super) shell: Option<Shell>,
     pub(super) cgroup: Cgroup,
+    pub(super) disk: Disk,
     /// Commands under way, and commands ever started: tells whether one was alone.
     pub(super) n_running: AtomicUsize,
     pub(super) n_started: AtomicUsize,
     workspace: Arc<Workspace>,
     pool: Pool,
     background: Mutex<Vec<Background>>,
+    /// For the next command to tell.
+    notices: Mutex<Vec<String>>,
     background_ended: Notify,
     fatal: mpsc::Sender<String>,
 }
@@ -80,11 +93,13 @@ impl Session {
             spawner: setup.spawner,
             shell: Shell::find(),
             cgroup,
+            disk: Disk::watch(&setup.workspace),
             n_running: AtomicUsize::new(0),
             n_started: AtomicUsize::new(0),
             workspace: Arc::new(Workspace::open(&setup.workspace)?),
             pool: Pool::start()?,
             background: Mutex::default(),
+            notices: Mutex::default(),
             background_ended: Notify::new(),
             fatal,
         })
@@ -124,6 +139,16 @@ impl Session {
         }
     }
 
+    /// Says which of the box's own folders nothing more goes into.
+    pub(super) fn full(&self) -> Option<String> {
+        let home = self.environment.iter().find_map(|pair| pair.strip_prefix(b"HOME=")).map(|path| Path::new(OsStr::from_bytes(path)));
+        [Some(self.scratch.as_path()), home].into_iter().flatten().find_map(|path| {
+            let room = Room::of(path).filter(Room::is_full)?;
+            let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
+            Some(format!("{} is full: it holds {} MiB{files} at most; remove some there", path.display(), room.all_bytes >> 20))
+        })
+    }
+
     /// Ends the box: something in it is out of our hands.
     pub(super) fn end_box(&self, reason: String) -> Fault {
         // One reason is enough; the first one is told.
@@ -136,14 +161,61 @@ impl Session {
         let control = Arc::new(control);
         let session = Arc::downgrade(self);
         let watched = Arc::clone(&control);
+        let start = self.disk.room();
+        let mut is_stopped = false;
         let watch = tokio::spawn(async move {
-            while !matches!(watched.next().await, Some(Report::Ended { .. }) | None) {}
+            loop {
+                tokio::select! {
+                    report = watched.next() => if matches!(report, Some(Report::Ended { .. }) | None) { break },
+                    () = tokio::time::sleep(BACKGROUND_LOOK) => {
+                        let Some(session) = session.upgrade() else { return };
+                        if !is_stopped && session.has_filled_disk(start).await {
+                            is_stopped = true;
+                            watched.order(Stop::Kill);
+                            session.tell_of_filled_disk();
+                        }
+                    }
+                }
+            }
             if let Some(session) = session.upgrade() {
                 session.background().retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
                 session.background_ended.notify_waiters();
             }
         });
         self.background().push(Background { control, _watch: AbortOnDropHandle::new(watch) });
+    }
+
+    /// Returns whether what is free now, given what was, is less than the limits leave.
+    async fn has_filled_disk(&self, start: Option<Room>) -> bool {
+        let (Some(start), Some(now)) = (start, self.disk.room()) else { return false };
+        match self.disk.crossed(start, now) {
+            Some(limit) => self.is_ours(limit, now).await,
+            None => false,
+        }
+    }
+
+    /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time to look, it was.
+    pub(super) async fn is_ours(&self, limit: Limit, now: Room) -> bool {
+        let Some((folder, since)) = self.disk.to_walk(limit) else { return true };
+        self.pool.run(move || grown(folder, since)).await.is_none_or(|grown| self.disk.is_ours(grown, now))
+    }
+
+    /// Returns what has happened since the last command and nobody was told.
+    pub(super) fn told(&self) -> Option<String> {
+        std::mem::take(&mut *self.notices()).into_iter().reduce(|all, note| format!("{all}; {note}"))
+    }
+
+    /// Lets the next command tell that those in the background were ended.
+    pub(super) fn tell_of_filled_disk(&self) {
+        const NOTICE: &str = "a background command was ended, because it filled the disk of the project";
+        let mut notices = self.notices();
+        if !notices.iter().any(|notice| notice == NOTICE) {
+            notices.push(NOTICE.to_owned());
+        }
+    }
+
+    fn notices(&self) -> std::sync::MutexGuard<'_, Vec<String>> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends all background commands and returns how many there were.

@@ -112,27 +112,15 @@ impl Error {
             }
             Self::TooSlow { .. } => "a large model on a slow disk takes long: raise `inference.start_timeout`",
             Self::Engine { source, .. } => return source.hint(),
+            Self::Cancelled { doing } if doing.starts_with("loading") => "what was loaded is kept, and the next try goes on from there",
             Self::Setting { .. } | Self::Package { .. } | Self::Http(_) | Self::Cancelled { .. } => return None,
         };
         Some(text.to_owned())
     }
 
-    /// Returns whether it is about a model and its files, rather than about the server.
-    pub fn is_about_file(&self) -> bool {
-        matches!(
-            self,
-            Self::UnknownModel { .. }
-                | Self::Reference { .. }
-                | Self::Model { .. }
-                | Self::Download { .. }
-                | Self::Offline { .. }
-                | Self::Changed { .. }
-                | Self::InUse { .. }
-                | Self::NoneFits { .. }
-                | Self::WrongHash { .. }
-                | Self::NoSpace { .. }
-                | Self::Package { .. }
-        )
+    /// Returns whether it is about the server, rather than about a model and its files.
+    pub fn is_about_server(&self) -> bool {
+        matches!(self, Self::Unsupported { .. } | Self::NotStarted { .. } | Self::TooSlow { .. } | Self::Engine { .. })
     }
 
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.

@@ -208,7 +208,13 @@ fn client(options: &Options) -> Result<Client, Error> {
 
 fn patience(options: &Options) -> Patience {
     let idle = Duration::from_secs(options.download_timeout.get().max(1));
-    Patience { idle, retries: options.download_retries, connections: options.download_connections.clamp(1, 16), ..Patience::default() }
+    Patience {
+        idle,
+        slowest: options.download_slowest.bytes(),
+        retries: options.download_retries,
+        connections: options.download_connections.clamp(1, 16),
+        ..Patience::default()
+    }
 }
 
 /// Returns the proxy that the environment names for encrypted connections.

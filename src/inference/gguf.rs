@@ -28,16 +28,13 @@ pub(super) struct Head {
 pub(super) enum Problem {
     NotGguf,
     Version(u32),
-    /// The file ends before what its head tells of.
-    Truncated,
+    /// The file ends before what its head tells of; `needed` where the head itself is whole.
+    Truncated {
+        length: u64,
+        needed: Option<u64>,
+    },
     Malformed(&'static str),
     Unreadable(io::Error),
-}
-
-impl From<io::Error> for Problem {
-    fn from(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Truncated } else { Self::Unreadable(error) }
-    }
 }
 
 impl std::fmt::Display for Problem {
@@ -45,7 +42,10 @@ impl std::fmt::Display for Problem {
         match self {
             Self::NotGguf => f.write_str("it is not a GGUF file"),
             Self::Version(version) => write!(f, "it is a GGUF file of version {version}, and only 2 and 3 are known"),
-            Self::Truncated => f.write_str("it is truncated: its end is missing"),
+            Self::Truncated { length, needed: Some(needed) } => {
+                write!(f, "it is truncated: it has {length} bytes, and its head tells of {needed}")
+            }
+            Self::Truncated { length, needed: None } => write!(f, "it is truncated: it has {length} bytes, which end within its head"),
             Self::Malformed(what) => write!(f, "it is damaged: {what}"),
             Self::Unreadable(error) => write!(f, "it cannot be read: {error}"),
         }
@@ -54,12 +54,16 @@ impl std::fmt::Display for Problem {
 
 /// Reads the head of a file and checks that all it tells of is there.
 pub(super) fn read(file: File) -> Result<Head, Problem> {
-    let length = file.metadata()?.len();
+    let length = file.metadata().map_err(Problem::Unreadable)?.len();
+    read_part(file, length)
+}
+
+/// Like [`read`], of so many bytes from where the file stands: it may lie within another one.
+pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     let mut reader = Reader { inner: BufReader::with_capacity(64 * 1024, file), at: 0, length };
-    let mut magic = [0; 4];
-    match reader.inner.read_exact(&mut magic) {
-        Ok(()) if magic == *b"GGUF" => reader.at = 4,
-        Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => return Err(error.into()),
+    match reader.bytes() {
+        Ok(magic) if magic == *b"GGUF" => {}
+        Err(error @ Problem::Unreadable(_)) => return Err(error),
         _ => return Err(Problem::NotGguf),
     }
     let version = reader.u32()?;
@@ -67,20 +71,27 @@ pub(super) fn read(file: File) -> Result<Head, Problem> {
         return Err(Problem::Version(version));
     }
     let (n_tensors, n_keys) = (reader.u64()?, reader.u64()?);
+    if n_keys == 0 {
+        return Err(Problem::Malformed("its head says nothing of what it is"));
+    }
     let mut facts = Facts::default();
     for _ in 0..n_keys {
         let key = reader.text()?;
         let kind = reader.u32()?;
         facts.take(&key, reader.value(kind, 0)?);
     }
+    // The first part of a split model may have none of its own.
+    if n_tensors == 0 && facts.parts.unwrap_or(0) < 2 {
+        return Err(Problem::Malformed("it has no tensors, so it holds no model"));
+    }
     let mut end = 0;
     for _ in 0..n_tensors {
         end = end.max(reader.tensor()?);
     }
     let alignment = facts.alignment.unwrap_or(32).clamp(1, 1 << 20);
-    let start = reader.at.next_multiple_of(alignment);
-    if n_tensors > 0 && start.saturating_add(end) > length {
-        return Err(Problem::Truncated);
+    let needed = reader.at.next_multiple_of(alignment).saturating_add(end);
+    if n_tensors > 0 && needed > length {
+        return Err(Problem::Truncated { length, needed: Some(needed) });
     }
     Ok(facts.head())
 }
@@ -88,6 +99,8 @@ pub(super) fn read(file: File) -> Result<Head, Problem> {
 #[derive(Default)]
 struct Facts {
     alignment: Option<u64>,
+    /// Files that the model was split into.
+    parts: Option<u64>,
     context: Option<u64>,
     layers: Option<u64>,
     embedding: Option<u64>,
@@ -114,6 +127,9 @@ impl Facts {
         };
         if key == "general.alignment" {
             self.alignment = number;
+        }
+        if key == "split.count" {
+            self.parts = number;
         }
         // The first part names the architecture.
         match key.split_once('.').map_or("", |(_, rest)| rest) {
@@ -150,10 +166,31 @@ struct Reader {
 }
 
 impl Reader {
+    fn truncated(&self) -> Problem {
+        Problem::Truncated { length: self.length, needed: None }
+    }
+
+    /// Takes so many bytes, which have to lie before the end.
+    fn advance(&mut self, n: u64) -> Result<(), Problem> {
+        if n > self.length.saturating_sub(self.at) {
+            return Err(self.truncated());
+        }
+        self.at += n;
+        Ok(())
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Problem> {
+        self.advance(bytes.len() as u64)?;
+        self.inner.read_exact(bytes).map_err(|error| match error.kind() {
+            // It became shorter meanwhile.
+            io::ErrorKind::UnexpectedEof => self.truncated(),
+            _ => Problem::Unreadable(error),
+        })
+    }
+
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Problem> {
         let mut bytes = [0; N];
-        self.inner.read_exact(&mut bytes)?;
-        self.at += N as u64;
+        self.fill(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -166,25 +203,21 @@ impl Reader {
     }
 
     fn skip(&mut self, n: u64) -> Result<(), Problem> {
-        if n > self.length.saturating_sub(self.at) {
-            return Err(Problem::Truncated);
-        }
-        self.inner.seek_relative(i64::try_from(n).map_err(|_| Problem::Truncated)?)?;
-        self.at += n;
-        Ok(())
+        self.advance(n)?;
+        let offset = i64::try_from(n).map_err(|_| self.truncated())?;
+        self.inner.seek_relative(offset).map_err(Problem::Unreadable)
     }
 
     fn text(&mut self) -> Result<String, Problem> {
         let length = self.u64()?;
         if length > self.length.saturating_sub(self.at) {
-            return Err(Problem::Truncated);
+            return Err(self.truncated());
         }
         if length > LONGEST_TEXT {
             return Err(Problem::Malformed("a name in it is longer than any name"));
         }
         let mut bytes = vec![0; length as usize];
-        self.inner.read_exact(&mut bytes)?;
-        self.at += length;
+        self.fill(&mut bytes)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -235,7 +268,8 @@ impl Reader {
                 return Ok(Value::Sum(sum));
             }
         };
-        self.skip(n.checked_mul(width).ok_or(Problem::Truncated)?)?;
+        let bytes = n.checked_mul(width).ok_or_else(|| self.truncated())?;
+        self.skip(bytes)?;
         Ok(Value::Other)
     }
 
@@ -351,11 +385,44 @@ mod tests {
         let whole = model();
         for length in 4..whole.len() {
             let problem = parse(&whole[..length]).expect_err("cut");
-            assert!(matches!(problem, Problem::Truncated), "{length}: {problem}");
+            assert!(matches!(problem, Problem::Truncated { .. }), "{length}: {problem}");
         }
+        let problem = parse(&whole[..whole.len() - 1]).expect_err("cut");
+        assert_eq!(
+            problem.to_string(),
+            format!("it is truncated: it has {} bytes, and its head tells of {}", whole.len() - 1, whole.len())
+        );
         for length in 0..4 {
             assert!(matches!(parse(&whole[..length]), Err(Problem::NotGguf)), "{length}");
         }
+    }
+
+    #[test]
+    fn a_head_that_tells_of_nothing_is_no_model() {
+        let head = |n_tensors: u64, n_keys: u64| [&b"GGUF\x03\0\0\0"[..], &n_tensors.to_le_bytes(), &n_keys.to_le_bytes()].concat();
+        assert!(matches!(parse(&head(0, 0)), Err(Problem::Malformed(problem)) if problem.contains("says nothing")));
+        assert!(matches!(parse(&head(u64::MAX, u64::MAX)), Err(Problem::Truncated { .. })));
+        let mut vocabulary = head(0, 1);
+        number(&mut vocabulary, "llama.context_length", 2048);
+        assert!(matches!(parse(&vocabulary), Err(Problem::Malformed(problem)) if problem.contains("no tensors")));
+        // The first of several parts may hold the head alone.
+        let mut first = head(0, 1);
+        number(&mut first, "split.count", 3);
+        assert!(parse(&first).is_ok());
+    }
+
+    #[test]
+    fn a_model_within_another_file_is_read_up_to_its_end() {
+        let whole = model();
+        let mut file = tempfile::tempfile().expect("a file");
+        file.write_all(&[b"before".to_vec(), whole.clone(), vec![0; 5000]].concat()).expect("written");
+        let mut at = |length: u64| {
+            file.seek(io::SeekFrom::Start(6)).expect("found");
+            read_part(file.try_clone().expect("another"), length)
+        };
+        at(whole.len() as u64).expect("a model");
+        assert!(matches!(at(whole.len() as u64 - 1), Err(Problem::Truncated { needed: Some(_), .. })));
+        assert!(matches!(at(100), Err(Problem::Truncated { needed: None, .. })));
     }
 
     #[test]

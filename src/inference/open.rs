@@ -67,9 +67,11 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
             .map_err(|error| refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")))?;
         let head = gguf::read(file).map_err(|problem| {
             let hint = match problem {
-                gguf::Problem::Truncated => Some("load it again: the download or copy was cut short"),
+                gguf::Problem::Truncated { .. } => Some("load it again: the download or copy was cut short"),
                 gguf::Problem::NotGguf => Some("llama.cpp needs a model in its own format; hubs offer most models as GGUF too"),
-                _ => None,
+                gguf::Problem::Malformed(_) => Some("load it again, or name another file: this one holds no model that could be served"),
+                gguf::Problem::Version(_) => Some("convert it with a current llama.cpp, or load a newer file of the same model"),
+                gguf::Problem::Unreadable(_) => Some("check who may read it, and that its disk is well"),
             };
             refuse(&part, problem.to_string(), hint)
         })?;
@@ -82,8 +84,13 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
     Ok(model)
 }
 
+/// Checks that so many bytes of a file, from where it stands, are a whole model; the error says what is wrong.
+pub fn check_model(file: fs::File, length: u64) -> Result<(), String> {
+    gguf::read_part(file, length).map(drop).map_err(|problem| problem.to_string())
+}
+
 /// Returns all files of a model that was split: `NAME-00001-of-00003.gguf`.
-pub(super) fn parts(path: &Path) -> Vec<PathBuf> {
+pub fn parts(path: &Path) -> Vec<PathBuf> {
     let split = || {
         let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
         let (rest, total) = stem.rsplit_once("-of-")?;

@@ -50,6 +50,8 @@ pub struct Options {
     pub download_connections: u32,
     /// How long a download may stand still before it is tried again.
     pub download_timeout: Seconds,
+    /// Bytes a second that a file has to come with, over `download_timeout`: what drips counts as standing still. 0: any rate will do.
+    pub download_slowest: ByteSize,
     /// How often a download is tried again that does not get on.
     pub download_retries: u32,
     /// `http://` or `https://` address of a proxy for downloads. Not set: what `HTTPS_PROXY` says.
@@ -76,6 +78,7 @@ impl Default for Options {
             catalogue: None,
             download_connections: 4,
             download_timeout: Seconds::new(60),
+            download_slowest: ByteSize::kib(1),
             download_retries: 5,
             proxy: None,
         }

@@ -13,6 +13,7 @@ use toml::de::DeValue;
 
 use super::Entry;
 use super::Source;
+use super::download;
 use super::download::is_safe;
 use super::reference::is_file_name;
 use super::reference::is_repository;
@@ -20,6 +21,13 @@ use super::reference::is_word;
 
 /// A list is a page or two; what is larger is something else.
 const MOST: u64 = 1 << 20;
+
+/// Largest numbers that are believed in; what is larger is a mistake, and would stand in every table.
+const MOST_BILLIONS: f64 = 100_000.0;
+const MOST_TOKENS: u64 = 1 << 32;
+const MOST_KIB: u64 = 1 << 20;
+/// Longest name of a quantization.
+const LONGEST_WORD: usize = 16;
 
 /// Something wrong in the person's own list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -140,8 +148,20 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
     if entry.sha256.is_some() && entry.size == 0 {
         return Err(("it has a sha256 and no size".to_owned(), "write its size in bytes too"));
     }
-    if [entry.parameters, entry.active].into_iter().flatten().any(|billions| !billions.is_finite() || billions <= 0.0) {
+    if [entry.parameters, entry.active].into_iter().flatten().any(|billions| !(0.001..=MOST_BILLIONS).contains(&billions)) {
         return Err(("it has no such number of parameters".to_owned(), "write them in billions, such as 7.6"));
+    }
+    if entry.size > download::MOST {
+        return Err((format!("no model has {} bytes", entry.size), "write its size in bytes, or leave it out"));
+    }
+    if entry.context.is_some_and(|tokens| tokens > MOST_TOKENS) {
+        return Err(("no model sees that many tokens".to_owned(), "write the tokens it was made for, such as 32768"));
+    }
+    if entry.kib_per_token.is_some_and(|kib| kib > MOST_KIB) {
+        return Err(("no token takes that much memory".to_owned(), "write the KiB of one token, such as 144, or leave it out"));
+    }
+    if entry.quantization.as_deref().is_some_and(|word| word.len() > LONGEST_WORD || !is_word(word)) {
+        return Err(("its quantization is no such word".to_owned(), "write it as in the file's name, such as Q4_K_M"));
     }
     let n_files = match &entry.source {
         Source::Hub { repository, revision, files } => {
@@ -203,6 +223,22 @@ mod tests {
             assert_eq!(mistake.line, *line, "{mistake}");
             assert!(mistake.to_string().contains(words) && !mistake.remedy.is_empty(), "{mistake}");
         }
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_true_are_mistakes() {
+        for (line, words) in [
+            ("parameters = 1e300", "no such number of parameters"),
+            ("active = 1e-9", "no such number of parameters"),
+            ("parameters = nan", "no such number of parameters"),
+            ("size = 9223372036854775807", "no model has 9223372036854775807 bytes"),
+            ("context = 9223372036854775807", "that many tokens"),
+            ("kib_per_token = 9223372036854775807", "that much memory"),
+            ("quantization = \"Q4_K_M and a long story\"", "no such word"),
+        ] {
+            check(&format!("{GOOD}{line}\n"), 0, &[(1, words)]);
+        }
+        check(&format!("{GOOD}parameters = 7.6\nactive = 0.5\nsize = 5000000000\ncontext = 1048576\nkib_per_token = 144\n"), 1, &[]);
     }
 
     #[test]

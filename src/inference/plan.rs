@@ -224,21 +224,7 @@ mod tests {
             architecture: String::new(),
             size: 0,
         };
-        let engine = Facts {
-            address: String::new(),
-            version: String::new(),
-            api: String::new(),
-            local: true,
-            desktop: false,
-            rootless: false,
-            userns: false,
-            cgroup: 2,
-            storage: String::new(),
-            root: "/".into(),
-            memory: 0,
-            n_cpus: 2,
-            warnings: vec![],
-        };
+        let engine = Facts::plain();
         let host = Host { name: "n".into(), user: (1000, 1000), key_folder: "/k", socket_folder: socket.then_some("/s") };
         Plan::new(model, &image, &engine, options, &host).expect("a plan")
     }

@@ -264,7 +264,7 @@ impl ModelServer {
         let key = self.write_key((uid, gid))?;
         let mut container = plan.container.clone();
         match container.network {
-            Network::None => {
+            Network::None | Network::Bare => {
                 // llama.cpp does not start where a file has its socket's name.
                 file::remove(&self.paths.socket_folder().join(SOCKET))?;
             }

@@ -82,11 +82,6 @@ pub struct Choice {
     pub reason: String,
 }
 
-/// Turns the setting `inference.model` into a model that is here, and loads it first where one is named that is not.
-pub async fn resolve(options: &Options, paths: &Paths, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
-    Store::new(options, paths, false)?.resolve(progress, cancel).await
-}
-
 impl Store {
     /// `offline`: nothing is loaded from anywhere.
     pub fn new(options: &Options, paths: &Paths, offline: bool) -> Result<Self, Error> {
@@ -113,7 +108,7 @@ impl Store {
 
     /// Returns the model that is taken without a name: nothing large is loaded for it.
     fn usual(&self) -> Entry {
-        self.best_here(&Machine::look()).unwrap_or_else(|| catalogue::smoke().clone())
+        self.best_here(&Machine::look(&self.options)).unwrap_or_else(|| catalogue::smoke().clone())
     }
 
     /// Returns the model of the settings. One that is named is loaded where it is not here; without a name nothing large is loaded unasked.
@@ -224,7 +219,7 @@ impl Store {
 
     /// Returns whether a model that can write code is here, so that nothing has to be loaded.
     pub fn has_one(&self) -> bool {
-        self.best_here(&Machine::look()).is_some()
+        self.best_here(&Machine::look(&self.options)).is_some()
     }
 
     /// Returns whether the hub can be reached; it is asked for a few seconds.

@@ -111,7 +111,7 @@ impl Client {
         prompt.sent();
         let mut n_tried = 0;
         loop {
-            let mut assembler = Assembler::new(openai::reading(prompt, request));
+            let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known());
             let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
                 Ok(()) if Self::is_suspicious(&assembler, &manner) => {
                     self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await
@@ -141,7 +141,7 @@ impl Client {
             };
             match limits.pause(pause).await {
                 Ok(()) => {}
-                Err(Error::Cancelled) => return Ok(Assembler::new(openai::reading(prompt, request)).interrupted()),
+                Err(Error::Cancelled) => return Ok(Assembler::new(openai::reading(prompt, request), prompt.known()).interrupted()),
                 // What kept us waiting says more than that time is up.
                 Err(_) if matches!(error, Error::ModelLoading { .. }) => {
                     return Err(Error::ModelLoading { endpoint: self.inner.shown_endpoint.clone(), waited: begun.elapsed() });

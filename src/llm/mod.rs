@@ -8,6 +8,7 @@
 
 mod client;
 pub mod control;
+mod count;
 mod error;
 mod exchange;
 mod format;
@@ -23,6 +24,7 @@ mod stream;
 
 pub use client::Client;
 pub use error::Error;
+pub use format::text;
 pub use http::Endpoint;
 pub use message::Message;
 pub use message::ToolSpec;

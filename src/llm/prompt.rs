@@ -6,6 +6,8 @@ use super::control::neutralise;
 use super::format::Wire;
 use super::format::constrained;
 use super::format::native;
+use super::format::prompted;
+use super::format::text;
 use super::message::Message;
 use super::message::ToolSpec;
 use crate::event::ToolMode;
@@ -25,6 +27,8 @@ pub struct Prompt {
     replay_thinking: bool,
     system: String,
     tools: Vec<ToolSpec>,
+    /// The same, as what is looked for in a text.
+    known: text::Tools,
     /// `[`, then the messages with commas between, without the closing bracket.
     messages: String,
     /// The JSON of `tools`; `None` where they are told otherwise or there are none.
@@ -45,6 +49,7 @@ impl Prompt {
             replay_thinking: false,
             system: system.to_owned(),
             tools: tools.to_vec(),
+            known: text::Tools::new(tools),
             messages: String::from("["),
             tools_json: if mode == ToolMode::Native { native::tools(tools) } else { None },
             n_messages: 0,
@@ -53,8 +58,10 @@ impl Prompt {
             ids: HashSet::new(),
         };
         let mut text = neutralise(system).into_owned();
-        if mode != ToolMode::Native {
-            text.push_str(&constrained::instructions(tools));
+        match mode {
+            ToolMode::Native => {}
+            ToolMode::Constrained => text.push_str(&constrained::instructions(tools)),
+            ToolMode::Text => text.push_str(&prompted::instructions(tools)),
         }
         if !text.is_empty() {
             prompt.append(&Wire::new("system", text.trim_start()).json());
@@ -88,8 +95,11 @@ impl Prompt {
             Message::Assistant { text, thinking, calls, raw } => {
                 self.ids.extend(calls.iter().map(|call| call.id.clone()));
                 let thinking = self.replay_thinking.then_some(thinking.as_str());
-                let json =
-                    if native { native::assistant(text, thinking, calls) } else { constrained::assistant(text, calls, raw.as_deref()) };
+                let json = match self.mode {
+                    ToolMode::Native => native::assistant(text, thinking, calls),
+                    ToolMode::Constrained => constrained::assistant(text, calls, raw.as_deref()),
+                    ToolMode::Text => prompted::assistant(text, calls, raw.as_deref()),
+                };
                 self.append(&json);
             }
             Message::ToolResult { call, name, text, .. } if native => self.append(&native::tool_result(call, name, text)),
@@ -105,10 +115,10 @@ impl Prompt {
                 self.n_messages -= 1;
                 text = format!("{last}\n\n{text}");
             } else {
-                let json = if self.mode == ToolMode::Native {
-                    native::assistant(NO_ANSWER, None, &[])
-                } else {
-                    constrained::assistant(NO_ANSWER, &[], None)
+                let json = match self.mode {
+                    ToolMode::Native => native::assistant(NO_ANSWER, None, &[]),
+                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None),
+                    ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None),
                 };
                 self.append(&json);
             }
@@ -135,6 +145,11 @@ impl Prompt {
         &self.tools
     }
 
+    /// Returns the tools as what is looked for in a text.
+    pub(super) fn known(&self) -> &text::Tools {
+        &self.known
+    }
+
     /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's tokens, about four bytes each.
     pub fn n_bytes(&self) -> usize {
         self.head().len()
@@ -153,8 +168,8 @@ impl Prompt {
         }
     }
 
-    /// Notes that a request carries all messages so far.
-    pub(super) fn sent(&self) {
+    /// Notes that a request carries all messages so far. Whoever rebuilds a conversation from a log says it where the log does.
+    pub fn sent(&self) {
         self.n_sent.fetch_max(self.n_messages, Ordering::Relaxed);
     }
 }
@@ -166,6 +181,7 @@ impl Clone for Prompt {
             replay_thinking: self.replay_thinking,
             system: self.system.clone(),
             tools: self.tools.clone(),
+            known: self.known.clone(),
             messages: self.messages.clone(),
             tools_json: self.tools_json.clone(),
             n_messages: self.n_messages,
@@ -292,9 +308,8 @@ mod tests {
         #[test]
         fn each_request_begins_with_the_bytes_of_the_one_before(
             turns in prop::collection::vec(prop::collection::vec(message(), 0..4), 1..8),
-            native in any::<bool>(),
+            mode in prop::sample::select(vec![ToolMode::Native, ToolMode::Constrained, ToolMode::Text]),
         ) {
-            let mode = if native { ToolMode::Native } else { ToolMode::Constrained };
             let mut prompt = Prompt::new("system", &tools(), mode);
             let mut before = String::new();
             for turn in turns {

@@ -50,6 +50,8 @@ pub struct Reply {
     pub usage: Usage,
     pub finish: Finish,
     pub timings: Option<Timings>,
+    /// The server reported no calls, but the text held some: they were taken from there.
+    pub recovered: bool,
     /// The answer as the model wrote it, where tools are told by text or schema.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.

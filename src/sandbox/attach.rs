@@ -19,6 +19,7 @@ use super::Options;
 use super::link;
 use super::link::Link;
 use crate::guest;
+use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 
 /// Between two looks at a sandbox that starts.
@@ -30,6 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Socket {
     path: PathBuf,
+    disk: DiskLimits,
 }
 
 impl Socket {
@@ -42,7 +44,7 @@ impl Socket {
         if !path.starts_with('/') {
             return Err(setting("it is not an absolute path"));
         }
-        Ok(Self { path: PathBuf::from(path) })
+        Ok(Self { path: PathBuf::from(path), disk: options.disk_limits() })
     }
 
     pub fn path(&self) -> &Path {
@@ -87,7 +89,7 @@ impl Socket {
             },
             () = cancel.cancelled() => return Err(Failure::Final(Error::Cancelled)),
         };
-        match Link::connect(stream, &guest::build_id(), within, cancel).await {
+        match Link::connect(stream, &guest::build_id(), self.disk, within, cancel).await {
             Ok(answered) => Ok(answered),
             Err(link::Error::Cancelled { .. }) => Err(Failure::Final(Error::Cancelled)),
             // It went down while we came.
@@ -121,6 +123,9 @@ pub(super) fn warnings(facts: &Facts) -> Vec<String> {
         ));
     } else if facts.uid == 0 {
         warnings.push("commands run as uid 0 in this sandbox; set PODBAY_UID and PODBAY_GID in `.env` to avoid that".to_owned());
+    }
+    if facts.networked {
+        warnings.push("the sandbox has a network: commands can reach what it reaches".to_owned());
     }
     let limits = [
         (facts.memory_bytes, "no memory limit is in force in the sandbox: a command can use all memory of the machine"),

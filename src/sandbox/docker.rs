@@ -1,4 +1,3 @@
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -6,14 +5,15 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Spec;
 use super::guest_volume;
-use super::guest_volume::guest_volume_name;
 use super::link::Link;
+use crate::engine;
 use crate::engine::Attached;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::InstanceId;
 use crate::guest;
+use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 
 /// The image that boxes are made from when none is named.
@@ -43,17 +43,27 @@ pub(super) async fn start(
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
-    let mut n_filled = 0;
-    if !engine.volume_exists(&guest_volume_name(), cancel).await.map_err(Error::engine("look for the guest program"))? {
-        guest_volume::fill(engine, spec, cancel).await?;
-        n_filled = 1;
-    }
+    let mut volume = guest_volume::ready(engine, spec, cancel).await?;
+    let mut n_filled = u32::from(volume.filled);
     loop {
         // A name of its own each time: the engine gives the last one's free only some time after that has ended.
         let instance = InstanceId::random();
         let name = format!("podbay-workspace-{instance}");
-        let container = spec.container(name, Labels { instance: Some(instance), ..labels.clone() });
-        let id = engine.create(&container, cancel).await.map_err(|error| not_created(error, spec))?;
+        let container = spec.container(name, Labels { instance: Some(instance), ..labels.clone() }, volume.hosts.as_deref());
+        let id = match engine.create(&container, cancel).await {
+            Ok(id) => id,
+            // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
+            Err(error) if volume.hosts.as_deref().is_some_and(|hosts| error.to_string().contains(hosts)) => {
+                if n_filled == 0 {
+                    guest_volume::fill(engine, spec, cancel).await?;
+                    n_filled += 1;
+                } else {
+                    volume.hosts = None;
+                }
+                continue;
+            }
+            Err(error) => return Err(not_created(error, spec)),
+        };
         match run(engine, spec, &id, within, cancel).await {
             Ok(running) => return Ok(running),
             Err(error) => {
@@ -78,8 +88,12 @@ async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, c
     // Attached first: the guest's first word must not be missed.
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
     engine.start(id, cancel).await.map_err(Error::engine("start the sandbox"))?;
-    let running = greet(id.clone(), stream, true, within, cancel).await?;
-    same_files(spec, &running.facts)?;
+    let running = greet(id.clone(), stream, true, spec.disk, within, cancel).await?;
+    same_files(spec, engine.facts(), &running.facts)?;
+    if running.facts.networked {
+        let problem = "the engine gave it a network, though it was to have none".to_owned();
+        return Err(Error::NotStarted { problem });
+    }
     Ok(running)
 }
 
@@ -88,11 +102,12 @@ pub(super) async fn greet(
     id: ContainerId,
     stream: Attached,
     owned: bool,
+    disk: DiskLimits,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
     let diagnostics = stream.diagnostics();
-    match Link::connect(stream, &guest::build_id(), within, cancel).await {
+    match Link::connect(stream, &guest::build_id(), disk, within, cancel).await {
         Ok((link, facts)) => Ok(Running { id: Some(id), link, facts, owned }),
         Err(error) => {
             let said = diagnostics();
@@ -102,11 +117,14 @@ pub(super) async fn greet(
     }
 }
 
-/// Checks that `/workspace` is the folder we mean. Nothing has run in the box yet, so the guest's word is good.
-fn same_files(spec: &Spec, facts: &Facts) -> Result<(), Error> {
+/// Checks that `/workspace` is the folder that was opened. Nothing has run in the box yet, so the guest's word is good.
+///
+/// The path may lead elsewhere by now: a command in the box of a folder above can put a link in its place while this one starts. Names are
+/// compared only where the engine's machine is another one, which numbers its files in its own way.
+fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
     let project = &spec.project;
-    let same_inode = std::fs::metadata(project.path()).is_ok_and(|here| (here.dev(), here.ino()) == facts.workspace);
-    if same_inode || project.names(NAMES) == facts.workspace_names {
+    let is_elsewhere = !engine.local || engine.desktop;
+    if project.identity() == facts.workspace || (is_elsewhere && project.names(NAMES) == facts.workspace_names) {
         return Ok(());
     }
     Err(Error::OtherFiles { path: project.path().to_owned() })

@@ -9,7 +9,6 @@ use super::Spec;
 use super::docker::Running;
 use super::docker::greet;
 use super::guest_volume;
-use super::guest_volume::guest_volume_name;
 use super::spec::GUEST_FOLDER;
 use crate::engine::ContainerState;
 use crate::engine::Engine;
@@ -48,11 +47,9 @@ impl Environment {
             }
             engine.remove(&state.id).await.map_err(doing("remove the old environment"))?;
         }
-        if !engine.volume_exists(&guest_volume_name(), cancel).await.map_err(doing("look for the guest program"))? {
-            guest_volume::fill(engine, spec, cancel).await?;
-        }
+        let volume = guest_volume::ready(engine, spec, cancel).await?;
         let labels = Labels { spec: Some(spec.hash()), ..Labels::new(Role::Environment) };
-        let mut container = spec.container(name(&spec.project), labels);
+        let mut container = spec.container(name(&spec.project), labels, volume.hosts.as_deref());
         container.entrypoint =
             vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), options.lease.get().to_string()];
         container.attached = false;
@@ -105,5 +102,5 @@ pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel:
     let program = format!("{GUEST_FOLDER}/podbay");
     let stream =
         engine.exec(&state.id, spec.user(), &[&program, "guest", "serve"], cancel).await.map_err(Error::engine("join the environment"))?;
-    greet(state.id, stream, false, within, cancel).await.map(Some)
+    greet(state.id, stream, false, spec.disk, within, cancel).await.map(Some)
 }

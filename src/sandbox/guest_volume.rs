@@ -24,6 +24,37 @@ pub fn guest_volume_name() -> String {
     format!("podbay-guest-{}", guest::build_id())
 }
 
+/// The names that a box knows; it has no resolver, and programs of all kinds open connections to `localhost`.
+const HOSTS: &str = "127.0.0.1\tlocalhost workspace\n::1\tlocalhost ip6-localhost ip6-loopback\n";
+
+/// Name of that list in the volume.
+const HOSTS_FILE: &str = "hosts";
+
+/// The volume that a box runs its guest from.
+pub(super) struct GuestVolume {
+    /// Path of the list of hosts on the engine's machine; `None` where the engine cannot mount it by that.
+    pub(super) hosts: Option<String>,
+    /// Whether it was filled just now.
+    pub(super) filled: bool,
+}
+
+/// Returns the volume, filled first where it is missing.
+pub(super) async fn ready(engine: &Engine, spec: &Spec, cancel: &CancellationToken) -> Result<GuestVolume, Error> {
+    let name = guest_volume_name();
+    let find = || async { engine.volume_folder(&name, cancel).await.map_err(Error::engine("look for the guest program")) };
+    let found = find().await?;
+    let filled = found.is_none();
+    let folder = if filled {
+        fill(engine, spec, cancel).await?;
+        find().await?
+    } else {
+        found
+    };
+    // Docker Desktop takes paths for those of the machine around its own.
+    let folder = folder.filter(|folder| folder.starts_with('/') && !engine.facts().desktop);
+    Ok(GuestVolume { hosts: folder.map(|folder| format!("{folder}/{HOSTS_FILE}")), filled })
+}
+
 /// Brings this very program into the volume that boxes run it from.
 ///
 /// The file belongs to root with mode 0111: commands can run it and never read it, whatever their uid, and the kernel therefore keeps the
@@ -40,7 +71,7 @@ pub(super) async fn fill(engine: &Engine, spec: &Spec, cancel: &CancellationToke
     let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
     let filler = filler(spec, labels);
     // The name appears last, when the file behind it is whole: a box never starts from half a program.
-    let files = [VolumeFile::program("podbay.new", program), VolumeFile::link("podbay", "podbay.new")];
+    let files = [VolumeFile::text(HOSTS_FILE, HOSTS), VolumeFile::program("podbay.new", program), VolumeFile::link("podbay", "podbay.new")];
     let exchange = async {
         // One without our label was made by the engine for a box that found none.
         let ours = |leftover: &Leftover| matches!(leftover, Leftover::Volume { name, .. } if *name == volume);
@@ -71,7 +102,7 @@ async fn wait_for_other(engine: &Engine, filler: &str, cancel: &CancellationToke
 
 /// The filler's name is the lock: of several controllers that find no volume, the engine lets one make it.
 fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
-    let mut filler = spec.container(format!("podbay-filler-{}", guest::build_id()), labels);
+    let mut filler = spec.container(format!("podbay-filler-{}", guest::build_id()), labels, None);
     filler.mounts = Vec::<Mount>::new();
     filler.tmpfs = Vec::new();
     filler.readonly_paths.retain(|path| !path.starts_with("/workspace"));

@@ -4,6 +4,7 @@ use serde::Serialize;
 use super::Error;
 use crate::event::ByteSize;
 use crate::event::Seconds;
+use crate::wire::message::DiskLimits;
 
 /// How boxes are made: the section `[sandbox]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -25,6 +26,12 @@ pub struct Options {
     pub open_files: u32,
     /// Largest file a command may write.
     pub file_size: ByteSize,
+    /// By how much the project may grow in a session, on the host's disk; 0 is no limit.
+    pub disk: ByteSize,
+    /// How many files it may gain; 0 is no limit.
+    pub disk_files: u64,
+    /// What stays free of the disk that the project lies on: a command that writes beyond it is ended. 0: nothing.
+    pub disk_floor: ByteSize,
     /// Network of the box; only `none` exists so far.
     pub network: Network,
     /// How long the box of `podbay up` stays without anybody using it.
@@ -54,6 +61,11 @@ pub enum Backend {
 }
 
 impl Options {
+    /// Returns what the guest is to watch.
+    pub(super) fn disk_limits(&self) -> DiskLimits {
+        DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes() }
+    }
+
     /// Refuses a backend that does not exist yet.
     pub fn check_backend(&self) -> Result<Backend, Error> {
         match self.backend {
@@ -84,6 +96,9 @@ impl Default for Options {
             pids: 512,
             open_files: 4096,
             file_size: ByteSize::gib(4),
+            disk: ByteSize::gib(10),
+            disk_files: 1_000_000,
+            disk_floor: ByteSize::gib(1),
             network: Network::None,
             lease: Seconds::minutes(30),
             start_timeout: Seconds::new(30),

@@ -152,6 +152,11 @@ impl Project {
         names
     }
 
+    /// Returns whether it has a folder of settings of its own.
+    pub fn has_settings(&self) -> bool {
+        fs::symlink_metadata(self.path.join(".podbay")).is_ok()
+    }
+
     /// Returns whether there is a `.git` of any kind at its top.
     pub fn has_git(&self) -> bool {
         fs::symlink_metadata(self.path.join(".git")).is_ok()

@@ -10,6 +10,7 @@ use crate::engine::Log;
 use crate::engine::Mount;
 use crate::engine::Network;
 use crate::engine::Ulimit;
+use crate::wire::message::DiskLimits;
 
 /// Our seccomp profile; `docker/README.md` has its reasons.
 pub const SECCOMP: &str = include_str!("../../docker/seccomp.json");
@@ -58,6 +59,8 @@ pub struct Spec {
     /// What a person should know about it.
     pub warnings: Vec<String>,
     pub(super) project: Project,
+    /// What the guest watches; told to it at the start of each stream.
+    pub(super) disk: DiskLimits,
 }
 
 impl Spec {
@@ -115,6 +118,10 @@ impl Spec {
             // An absent path is ignored by the engine, and this way needs no source on the host that could be swapped under it.
             readonly_paths.push("/workspace/.git".to_owned());
         }
+        if project.has_settings() {
+            // What the next run is told by must not be written by this one.
+            readonly_paths.push("/workspace/.podbay".to_owned());
+        }
         let container = ContainerSpec {
             name: String::new(),
             image: image.id.clone(),
@@ -154,12 +161,21 @@ impl Spec {
             auto_remove: true,
             log: Log::None,
         };
-        Ok(Self { container, warnings, project: project.clone() })
+        Ok(Self { container, warnings, project: project.clone(), disk: options.disk_limits() })
     }
 
     /// Returns what the engine is told, under a name and labels of this run.
-    pub(super) fn container(&self, name: String, labels: Labels) -> ContainerSpec {
-        ContainerSpec { name, labels: Labels { project: self.container.labels.project.clone(), ..labels }, ..self.container.clone() }
+    ///
+    /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not set up any network: half of what it
+    /// takes to start a box.
+    pub(super) fn container(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
+        let labels = Labels { project: self.container.labels.project.clone(), ..labels };
+        let mut container = ContainerSpec { name, labels, ..self.container.clone() };
+        if let Some(hosts) = hosts {
+            container.network = Network::Bare;
+            container.mounts.push(Mount::FileOfVolume { source: hosts.to_owned(), target: "/etc/hosts".to_owned() });
+        }
+        container
     }
 
     /// Returns a hash of all that makes the box what it is, to know whether a running one is the same.

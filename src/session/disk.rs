@@ -2,8 +2,11 @@ use std::fs::File;
 use std::fs::OpenOptions;
 use std::io;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+use super::Error;
 
 /// A file as a log sees it; tests put a failing one in its place.
 pub(super) trait Disk: Send {
@@ -46,4 +49,24 @@ pub(super) fn open_append(path: &Path, new: bool) -> io::Result<File> {
 pub(super) fn open_read(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
+}
+
+/// Refuses a file that another user owns: they could have written in it whatever they like a model to read.
+pub(super) fn own_file(path: &Path) -> Result<(), Error> {
+    let uid = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?.uid();
+    let me = nix::unistd::geteuid().as_raw();
+    if uid == me { Ok(()) } else { Err(Error::Foreign { path: path.to_owned(), uid, me }) }
+}
+
+/// Returns which process holds the lock on a file, as far as the kernel tells.
+pub(super) fn holder(file: &File) -> Option<u32> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    locks.lines().find_map(|line| {
+        // `1: FLOCK  ADVISORY  WRITE 4711 fd:01:123456 0 EOF`; who only waits has an arrow behind the number.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, pid, place, ..] = words[..] else { return None };
+        // Inside a container, a process of the host has the number 0.
+        pid.parse().ok().filter(|pid| *pid != 0 && place.rsplit(':').next() == Some(&inode))
+    })
 }

@@ -20,6 +20,8 @@ pub enum Error {
     NotAHeader { got: String },
     #[error("read `{}`: it holds no session", path.display())]
     NoRecords { path: PathBuf },
+    #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
+    Headless { path: PathBuf },
     #[error("read `{}`: its format is version {version}, and this Podbay reads up to {}", path.display(), super::VERSION)]
     Newer { path: PathBuf, version: u32 },
     #[error("write the session log `{}`; its records are kept in memory until it can be written", path.display())]
@@ -30,10 +32,20 @@ pub enum Error {
     },
     #[error("write the session log `{}`: memory for its records is full too, {lost} are lost so far", path.display())]
     Lost { path: PathBuf, lost: u64 },
-    #[error("open the session log `{}`: another Podbay is writing it", path.display())]
-    Busy { path: PathBuf },
+    #[error("open the session log `{}`: another Podbay{} is writing it", path.display(), pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Busy {
+        path: PathBuf,
+        /// `None` where the kernel does not say.
+        pid: Option<u32>,
+    },
+    #[error("open the session log `{}`: it belongs to uid {uid}, and you are uid {me}", path.display())]
+    Foreign { path: PathBuf, uid: u32, me: u32 },
+    #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
+    TooFarBack { session: String, wanted: u32, there: usize },
     #[error("find a session: there is none yet")]
     NoSession,
+    #[error("find a session of `{project}`: there is none yet")]
+    NoSessionHere { project: String },
     #[error("find the session `{wanted}`")]
     UnknownSession { wanted: String, near: Vec<String> },
     #[error("find the session `{wanted}`: {} sessions begin so", matches.len())]
@@ -61,7 +73,11 @@ impl Error {
             Self::NoRecords { .. }
             | Self::Newer { .. }
             | Self::Busy { .. }
+            | Self::Foreign { .. }
+            | Self::TooFarBack { .. }
             | Self::NoSession
+            | Self::Headless { .. }
+            | Self::NoSessionHere { .. }
             | Self::UnknownSession { .. }
             | Self::Ambiguous { .. }
             | Self::BadArtifact { .. }
@@ -79,11 +95,16 @@ impl Error {
             }
             Self::Io { source, .. } | Self::Unwritten { source, .. } => hint_io(source),
             Self::NotAHeader { .. } | Self::ArtifactTooLarge { .. } | Self::BadArtifact { .. } => None,
+            Self::Headless { .. } => Some("`podbay sessions show` shows what is whole in it; start a new session".to_owned()),
             Self::NoRecords { .. } => Some("`podbay sessions list` shows the sessions that can be read".to_owned()),
             Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
             Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
+            Self::Foreign { .. } => Some("what another user's log says is not gone on with; run Podbay as that user".to_owned()),
+            Self::TooFarBack { .. } => {
+                Some("`podbay sessions show` shows what was said; what a summary has replaced cannot be taken back".to_owned())
+            }
             Self::Busy { .. } => Some("end the other one first, or start a new session".to_owned()),
-            Self::NoSession => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
+            Self::NoSession | Self::NoSessionHere { .. } => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
             Self::UnknownSession { near, .. } if near.is_empty() => Some("`podbay sessions list` shows them all".to_owned()),
             Self::UnknownSession { near, .. } => Some(format!("did you mean {}?", either(near))),
             Self::Ambiguous { matches, .. } => Some(format!("write more of it: {}", either(matches))),

@@ -9,7 +9,9 @@ use crate::event::SessionId;
 
 use super::Error;
 use super::State;
+use super::disk;
 use super::list;
+use super::log::hold;
 
 /// A session that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,8 +43,28 @@ pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     }
 }
 
+/// Finds the session of a project that was worked on last: by its file, since clocks that jump make the records' own times worthless.
+pub fn find_latest(state: &State, project: &str) -> Result<Found, Error> {
+    let of_project = list(state)?.into_iter().filter(|summary| summary.project == project);
+    of_project
+        .filter_map(|summary| Some((fs::symlink_metadata(&summary.path).ok()?.modified().ok()?, summary)))
+        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.started.cmp(&b.1.started)))
+        .map(|(_, summary)| Found { session: summary.session, path: summary.path })
+        .ok_or_else(|| Error::NoSessionHere { project: project.to_owned() })
+}
+
 /// Removes a session: its log, what a repair kept of it, and its artifacts.
 pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
+    // Held until it is gone: what somebody writes is not taken from under them.
+    let _held = match disk::open_read(&found.path) {
+        Ok(file) => {
+            hold(&file, &found.path)?;
+            Some(file)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        // A thing that is no log of ours can still be taken away.
+        Err(_) => None,
+    };
     let gone = |result: io::Result<()>| match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,

@@ -64,9 +64,10 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
         let tail = grow(length, |size| Ok(events(&read_at(&mut file, length - size, size)?)), |tail| !tail.is_empty())?;
         tail.unwrap_or_default()
     };
-    // A message behind the last end means that the session went on from there.
+    // A message or a resumption behind the last end means that the session went on from there.
     let ended = tail.iter().rposition(|event| matches!(event.kind, Kind::RunFinished { .. }));
-    let went_on = ended.is_some_and(|end| tail[end..].iter().any(|event| matches!(event.kind, Kind::UserMessage { .. })));
+    let went_on = ended
+        .is_some_and(|end| tail[end..].iter().any(|event| matches!(event.kind, Kind::UserMessage { .. } | Kind::SessionResumed { .. })));
     let (mut status, mut turns, mut tool_calls) = (None, None, None);
     if let Some(Kind::RunFinished { status: how, turns: n_turns, tool_calls: n_calls, .. }) = ended.map(|end| &tail[end].kind)
         && !went_on

@@ -61,11 +61,17 @@ impl Log {
     }
 
     /// Opens an existing log to go on with it: reads it, repairs its end, and appends from there.
+    ///
+    /// A log that another user owns, one of a newer format and one that another process writes are refused before anything is touched.
     pub fn resume(state: &State, path: &Path, options: &Options) -> Result<(Self, Records, Option<Repair>), Error> {
+        disk::own_file(path)?;
         // Reading comes first: a log of a newer format is refused before anything of it is touched.
+        let length = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?.len();
         let records = read(path)?;
         let file = disk::open_append(path, false).map_err(Error::io("open", path))?;
         hold(&file, path)?;
+        // What the other one wrote until now belongs to it too.
+        let records = if file.metadata().is_ok_and(|now| now.len() == length) { records } else { read(path)? };
         let repair = repair_tail(path)?;
         let good = file.metadata().map_err(Error::io("look at", path))?.len();
         let session = records.session.clone();
@@ -196,9 +202,9 @@ impl Drop for Log {
 }
 
 /// Sees to it that one process alone appends. Where the file system knows no locks, it goes without.
-fn hold(file: &File, path: &Path) -> Result<(), Error> {
+pub(super) fn hold(file: &File, path: &Path) -> Result<(), Error> {
     match file.try_lock() {
-        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned() }),
+        Err(TryLockError::WouldBlock) => Err(Error::Busy { path: path.to_owned(), pid: disk::holder(file) }),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }

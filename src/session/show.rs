@@ -198,6 +198,21 @@ fn one(text: &mut String, event: &Event) {
         Kind::ContextAdded { text: context } => {
             writeln!(text, "(the model was told {} bytes about the project)", context.len()).expect(TAKES_ALL);
         }
+        Kind::SessionResumed { podbay, mode, .. } => {
+            let at = event.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+            writeln!(text, "\nresumed {at}, mode {mode}, podbay {podbay}").expect(TAKES_ALL);
+        }
+        Kind::SessionForked { from } => writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL),
+        Kind::SessionRewound { turns } => writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL),
+        Kind::NoteAdded { text: note } => writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL),
+        Kind::ContextNear { percent, used, window } => {
+            writeln!(text, "! {percent} % of the model's window are used ({used} of {window} tokens)").expect(TAKES_ALL);
+        }
+        Kind::ResultsEvicted { results } => writeln!(text, "(made room: {} results were set aside)", results.len()).expect(TAKES_ALL),
+        Kind::ConversationCompacted { summary, before, after, .. } => {
+            writeln!(text, "(made room: {before} -> {after} tokens; the model reads this instead of what is above)").expect(TAKES_ALL);
+            said(text, "summary", summary);
+        }
         Kind::UserMessage { text: message } => said(text, "you", message),
         Kind::AssistantMessage { text: message, interrupted, .. } => {
             if !message.trim().is_empty() {
@@ -223,7 +238,10 @@ fn one(text: &mut String, event: &Event) {
             }
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
-        Kind::CallDecided { .. }
+        Kind::PromptBegun { .. }
+        | Kind::ModelAsked
+        | Kind::CheckpointMade { .. }
+        | Kind::CallDecided { .. }
         | Kind::PermissionAsked { .. }
         | Kind::PermissionAnswered { .. }
         | Kind::CallStarted { .. }

@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its parts, each a folder of the same owner.
-    pub const FOLDERS: [&str; 5] = ["sessions", "artifacts", "locks", "models", "run"];
+    pub const FOLDERS: [&str; 6] = ["sessions", "artifacts", "locks", "models", "run", "trust"];
 
     /// Finds the folder by the environment and opens it.
     ///
@@ -74,6 +74,11 @@ impl State {
 
     pub fn models(&self) -> PathBuf {
         self.root.join("models")
+    }
+
+    /// Which settings of projects were trusted.
+    pub fn trust(&self) -> PathBuf {
+        self.root.join("trust")
     }
 
     /// Sockets and other things that end with a run.

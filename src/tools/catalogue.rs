@@ -401,6 +401,8 @@ mod tests {
             let fits = fits.replace("99}", "20}").replace("51", "50").replace("601", "600");
             assert_eq!(catalogue().parse(name, &fits).expect("understood").notes, [""; 0]);
         }
+        let notes = catalogue().parse("read_file", r#"{"path": "a", "limit": 99999999999999999999999}"#).expect("understood").notes;
+        assert!(notes.len() == 1 && notes[0].contains("was taken as 2000"), "{notes:?}");
         wrong("grep", r#"{"pattern": "x", "context": -1}"#, &["`context` cannot be negative"]);
     }
 

@@ -7,6 +7,7 @@
 mod arguments;
 mod catalogue;
 mod dispatch;
+mod limit;
 mod options;
 mod pipeline;
 mod render;
@@ -20,6 +21,7 @@ pub use catalogue::Set;
 pub use catalogue::Tool;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;
+pub use limit::limit_words;
 pub use options::Options;
 pub use pipeline::Finished;
 pub use pipeline::Pipeline;

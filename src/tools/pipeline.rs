@@ -149,6 +149,17 @@ impl Pipeline {
         Ok(Finished { changed, ..self.finish(call, name, status, text, read_only, artifact, begun) })
     }
 
+    /// Ends a call that is not begun, because what was under way was cancelled.
+    pub fn leave_out(&self, call: &ToolCall) -> Finished {
+        let text = "not carried out: what was under way was cancelled".to_owned();
+        self.finish(call, &call.name, CallStatus::Cancelled, text, true, None, Instant::now())
+    }
+
+    /// Keeps what the model has read once, so that a short reference can stand in its place; returns the name to read it by.
+    pub fn keep(&self, call: &str, text: &str) -> Option<String> {
+        self.services.store_artifact(call, text.as_bytes())
+    }
+
     /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
     async fn approve(
         &self,

@@ -2,6 +2,8 @@ use std::fmt::Write;
 
 use super::Options;
 use super::dispatch::Printed;
+use super::limit::limit_words;
+use super::limit::size;
 use crate::wire::CommandEnded;
 use crate::wire::DirectoryListing;
 use crate::wire::Edited;
@@ -11,7 +13,6 @@ use crate::wire::EntryKind;
 use crate::wire::FileText;
 use crate::wire::FoundFiles;
 use crate::wire::GrepOutput;
-use crate::wire::Limit;
 use crate::wire::Matches;
 use crate::wire::Output;
 use crate::wire::Read;
@@ -147,7 +148,8 @@ fn number_lines(body: &mut String, file: &FileText, room: usize) -> u64 {
     for line in file.text.split_inclusive('\n') {
         let line = line.strip_suffix('\n').unwrap_or(line);
         let line = line.strip_suffix('\r').unwrap_or(line);
-        let number = file.first_line + shown;
+        // Numbers of the guest's: whatever they are, they must only be shown.
+        let number = file.first_line.saturating_add(shown);
         if shown > 0 && body.len() - begin + line.len() + 8 > room {
             break;
         }
@@ -163,7 +165,7 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
     if file.bytes == 0 {
         notes.push("the file is empty".to_owned());
     }
-    let next = file.first_line + shown;
+    let next = file.first_line.saturating_add(shown);
     if shown < file.n_lines || file.more {
         let of = file.total_lines.map_or_else(|| format!("of a file of {} bytes", file.bytes), |total| format!("of {total}"));
         notes.push(format!("lines {}-{} {of}; go on with offset {next}", file.first_line, next.saturating_sub(1)));
@@ -223,14 +225,6 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
     Rendered { body, footer, ok: true, keep: false }
 }
 
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        _ => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-    }
-}
-
 fn render_files(files: &FoundFiles) -> Rendered {
     let mut body = String::new();
     for path in &files.paths {
@@ -258,7 +252,7 @@ fn render_matches(matches: &Matches) -> Rendered {
             let _ = writeln!(body, "{}", file.path);
             let mut last = None;
             for line in &file.lines {
-                if last.is_some_and(|last| line.number > last + 1) && file.lines.iter().any(|line| !line.matched) {
+                if last.is_some_and(|last| line.number.saturating_sub(1) > last) && file.lines.iter().any(|line| !line.matched) {
                     body.push_str("--\n");
                 }
                 last = Some(line.number);
@@ -301,12 +295,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     }
     body.push_str(&String::from_utf8_lossy(&printed.tail));
     let mut notes = Vec::new();
-    match command.limit {
-        Some(Limit::Time { ms }) => notes.push(format!("killed: it ran longer than the limit of {} s", ms.div_ceil(1000))),
-        Some(Limit::Memory { bytes }) => notes.push(format!("killed: out of memory, the limit of the sandbox is {}", size(bytes))),
-        Some(Limit::Processes { count }) => notes.push(format!("it ran into the limit of {count} processes in the sandbox")),
-        None => {}
-    }
+    notes.extend(command.limit.map(|limit| limit_words(limit, command.culprit.as_ref())));
     let ok = match command.end {
         End::Exited { code } => {
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
@@ -316,8 +305,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         }
         End::Signaled { signal } => {
             if command.limit.is_none() {
-                let why = if signal == libc::SIGXFSZ { ": a file came to be as large as the sandbox allows" } else { "" };
-                notes.push(format!("killed by signal {signal}{why}"));
+                notes.push(format!("killed by signal {signal}"));
             }
             false
         }
@@ -344,12 +332,14 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::Limit;
     use crate::wire::MatchedFile;
 
     fn ended(end: End, limit: Option<Limit>) -> Output {
         Output::Command(CommandEnded {
             end,
             limit,
+            culprit: None,
             working_directory: None,
             output_bytes: 0,
             omitted_bytes: 0,
@@ -374,10 +364,10 @@ mod tests {
         check(&ended(End::Exited { code: 2 }, None), "no\n", "no\n[exit code 2]", false);
         let timed_out = ended(End::Signaled { signal: 15 }, Some(Limit::Time { ms: 120_000 }));
         check(&timed_out, "", "(no output)\n[killed: it ran longer than the limit of 120 s]", false);
-        let large = ended(End::Signaled { signal: libc::SIGXFSZ }, None);
-        check(&large, "", "(no output)\n[killed by signal 25: a file came to be as large as the sandbox allows]", false);
+        let large = ended(End::Signaled { signal: libc::SIGXFSZ }, Some(Limit::FileSize { bytes: 64 << 10 }));
+        check(&large, "", "(no output)\n[killed: a file came to be as large as the sandbox allows, 64.0 KiB]", false);
         let hog = ended(End::Signaled { signal: 9 }, Some(Limit::Memory { bytes: 2 << 30 }));
-        check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2048.0 MiB]", false);
+        check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2.0 GiB]", false);
     }
 
     #[test]

@@ -26,8 +26,9 @@ impl Schema {
             let Some(value) = object.get_mut(name) else { continue };
             let mended = match (wanted.as_str(), &*value) {
                 ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
-                ("integer", Value::Number(number)) => {
-                    number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() < 1e15).map(|number| Value::from(number as i64))
+                // What is beyond all bounds becomes the largest number there is, and is bounded like any other.
+                ("integer", Value::Number(number)) if !number.is_i64() => {
+                    number.as_f64().filter(|number| number.fract() == 0.0).map(|number| Value::from(number as i64))
                 }
                 ("boolean", Value::String(text)) => match text.trim().to_ascii_lowercase().as_str() {
                     "true" | "yes" => Some(Value::Bool(true)),

@@ -12,6 +12,9 @@ use super::text;
 /// Lines of a command that are shown before the rest is only counted.
 const LINES_MAX: usize = 8;
 const LINE_CHARS: usize = 160;
+
+/// Longest line of a warning.
+const WARNING_CHARS: usize = 1000;
 /// What says most about a call, whatever the tool: the first of these that its arguments have.
 const TELLING: [&str; 12] =
     ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt", "question", "name", "message", "description"];
@@ -41,6 +44,15 @@ pub(super) fn end(status: CallStatus, duration_ms: u64, paint: Paint) -> String 
 
 /// Returns foreign text of at most so many lines, each of a bounded length; further lines are counted and start under the first.
 pub(super) fn bounded(text: &str, max: usize) -> String {
+    bounded_by(text, max, LINE_CHARS)
+}
+
+/// Returns words of ours that a person has to read to their end; what is foreign in them is bounded all the same.
+pub(super) fn warning(text: &str) -> String {
+    bounded_by(text, 20, WARNING_CHARS)
+}
+
+fn bounded_by(text: &str, max: usize, max_chars: usize) -> String {
     let text = text::escape(text.trim_end());
     let n_lines = text.lines().count();
     let mut out = String::new();
@@ -50,7 +62,7 @@ pub(super) fn bounded(text: &str, max: usize) -> String {
         if n > 0 {
             out.push_str("\n   ");
         }
-        match line.char_indices().nth(LINE_CHARS) {
+        match line.char_indices().nth(max_chars) {
             Some((end, _)) => write!(out, "{}… ({} characters)", &line[..end], line.chars().count()),
             None => write!(out, "{line}"),
         }
@@ -112,6 +124,8 @@ mod tests {
         let shown = bounded(&command.join("\n"), 3);
         assert_eq!(shown, "line 1\n   line 2\n   line 3\n   … 17 more lines");
         assert_eq!(bounded("a\nb\nc\nd", 3), "a\n   b\n   c\n   d");
+        assert_eq!(warning(&"x".repeat(500)), "x".repeat(500));
+        assert!(warning(&"x".repeat(1500)).ends_with("… (1500 characters)"));
         assert_eq!(bounded(&"x".repeat(500), 3), format!("{}… (500 characters)", "x".repeat(LINE_CHARS)));
     }
 }

@@ -8,6 +8,7 @@
 
 mod ask;
 mod call;
+mod confirm;
 pub mod json;
 mod keyboard;
 mod line;
@@ -20,6 +21,7 @@ pub mod text;
 
 pub use ask::Question;
 pub use ask::ask;
+pub use confirm::confirm;
 pub use keyboard::Keyboard;
 pub use keyboard::Typed;
 pub use line::read_message;

@@ -140,7 +140,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                 self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
             }
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
-            Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::bounded(message, 20)))),
+            Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::warning(message)))),
             // The error is not shown here: whoever began the run says it once, with its cause and its remedy.
             Kind::RunFinished { status, turns, tool_calls, usage, limit, duration_ms, .. } => {
                 self.end_message(None, false)?;
@@ -154,8 +154,24 @@ impl<O: Write, E: Write> Plain<O, E> {
                 );
                 self.note(&paint.dim(&sum))
             }
+            Kind::SessionResumed { .. } => self.note(&paint.dim("the session goes on")),
+            Kind::ContextNear { percent, used, window } => {
+                self.note(&paint.warn(&format!("{percent} % of the model's window are used ({used} of {window} tokens)")))
+            }
+            Kind::ResultsEvicted { results } => self.note(
+                &paint.dim(&format!("made room: {} were set aside; the model can read them again", n("old result", results.len() as u32))),
+            ),
+            Kind::ConversationCompacted { before, after, .. } => {
+                self.note(&paint.dim(&format!("made room: a summary replaces the older messages ({before} -> {after} tokens)")))
+            }
             // What was typed is on the screen already, questions are asked by `ask`, and the rest says nothing to a reader.
             Kind::SessionStarted { .. }
+            | Kind::SessionForked { .. }
+            | Kind::SessionRewound { .. }
+            | Kind::PromptBegun { .. }
+            | Kind::NoteAdded { .. }
+            | Kind::ModelAsked
+            | Kind::CheckpointMade { .. }
             | Kind::ContextAdded { .. }
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }

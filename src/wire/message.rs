@@ -93,6 +93,18 @@ pub enum ToHost {
 pub struct HostHello {
     pub protocol: u32,
     pub build: String,
+    pub disk: DiskLimits,
+}
+
+/// What a session's commands may take of the disk that the project lies on; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskLimits {
+    /// By how much the project may grow.
+    pub bytes: u64,
+    /// How many files it may gain.
+    pub files: u64,
+    /// How much must stay free for the host.
+    pub floor: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +130,8 @@ pub struct Facts {
     /// Its user and group, and whether the guest's own may write in it.
     pub workspace_owner: (u32, u32),
     pub workspace_writable: bool,
+    /// Whether an interface beside loopback is up.
+    pub networked: bool,
     /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
     pub workspace_names: Vec<BytesPath>,
 }

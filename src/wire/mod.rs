@@ -28,6 +28,7 @@ pub use call::WriteFile;
 pub use fault::Fault;
 pub use message::CallId;
 pub use output::CommandEnded;
+pub use output::Culprit;
 pub use output::DirectoryEntry;
 pub use output::DirectoryListing;
 pub use output::Edited;

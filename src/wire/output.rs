@@ -163,6 +163,8 @@ pub struct CommandEnded {
     pub end: End,
     /// The limit that ended it or that it ran into.
     pub limit: Option<Limit>,
+    /// Who took the most of it, where somebody was seen.
+    pub culprit: Option<Culprit>,
     /// Where the next command of the session starts.
     pub working_directory: Option<BytesPath>,
     /// Bytes it printed.
@@ -195,7 +197,42 @@ pub enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "limit", rename_all = "snake_case")]
 pub enum Limit {
-    Time { ms: u64 },
-    Memory { bytes: u64 },
-    Processes { count: u64 },
+    Time {
+        ms: u64,
+    },
+    Memory {
+        bytes: u64,
+    },
+    Processes {
+        count: u64,
+    },
+    /// The largest file that a command may write.
+    FileSize {
+        bytes: u64,
+    },
+    /// By how much the project may grow in a session.
+    Disk {
+        bytes: u64,
+    },
+    /// How many files it may gain.
+    Files {
+        count: u64,
+    },
+    /// What must stay free of the disk that the project lies on.
+    FreeSpace {
+        bytes: u64,
+    },
+    FreeFiles {
+        count: u64,
+    },
+}
+
+/// The processes of one name that took the most when a limit was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Culprit {
+    /// As the kernel has it: 15 bytes at most, and whatever the process calls itself.
+    pub name: String,
+    pub count: u64,
+    /// What they took together: memory, or bytes written where a limit of the disk was met.
+    pub bytes: u64,
 }

@@ -30,7 +30,7 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         if FOLDERS.contains(&folded.as_str()) {
             return hit(true);
         }
-        if folded == ".git" {
+        if folded == ".git" || folded == ".podbay" {
             return hit(false);
         }
         if at != last {
@@ -87,6 +87,7 @@ mod tests {
         check(".git/config", Some((".git", false)));
         check("sub/.g\u{200b}it/hooks/x", Some((".g\u{200b}it", false)));
         check(".git./config", Some((".git.", false)));
+        check(".podbay/config.toml", Some((".podbay", false)));
     }
 
     #[test]

@@ -75,6 +75,69 @@ async fn calls_are_carried_out_in_both_ways_of_telling_tools() {
 }
 
 #[tokio::test]
+async fn calls_that_a_model_writes_as_text_are_taken_from_there_and_said_once() {
+    let written = |command: &str| {
+        format!("I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"{command}\"}}}}\n</tool_call>")
+    };
+    let desk = desk(ScriptedModel::new().says(&written("echo one")).says(&written("echo two")).says("Done.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Done.", 2));
+    let (mut warnings, mut shown) = (0, String::new());
+    for kind in desk.kinds() {
+        match kind {
+            Kind::Warning { message } => warnings += usize::from(message.contains("as text")),
+            Kind::TextDelta { text } => shown.push_str(&text),
+            _ => {}
+        }
+    }
+    assert_eq!((warnings, shown.as_str()), (1, "I look.\nI look.\nDone."));
+    let message = &desk.model.requests()[1]["messages"][2];
+    assert_eq!((&message["content"], &message["tool_calls"][0]["function"]["name"]), (&json!("I look."), &json!("bash")));
+    assert!(desk.results(2)[1].contains("two"));
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn a_call_that_is_quoted_is_not_carried_out() {
+    let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "touch planted"}}</tool_call>"#;
+    for quoted in [format!("The file says: {call} which I will not do."), format!("It would be\n\n{call}\n\nbut please confirm first.")] {
+        let desk = desk(ScriptedModel::new().says(&quoted)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 0, quoted.as_str()));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_is_cut_off_in_the_text_is_asked_for_again() {
+    let model = ScriptedModel::new().says("<tool_call>{\"name\": \"bash\", \"arguments\": {\"comm").says("Done.");
+    let desk = desk(model).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.turns, outcome.tool_calls), (RunStatus::Completed, 2, 0));
+    assert!(desk.model.requests()[1]["messages"].to_string().contains("Your call of bash was cut off"));
+}
+
+#[tokio::test]
+async fn a_server_without_tools_and_schemas_is_told_by_text() {
+    let model = ScriptedModel::new()
+        .says("I write it.\n<tool>{\"tool\": \"write_file\", \"arguments\": {\"path\": \"a.txt\", \"content\": \"one\\n\"}}</tool>")
+        .says("<tool>{\"tool\": \"fly\", \"arguments\": {}}</tool>")
+        .says("<function=bash>\n<parameter=command>\ncat a.txt\n</parameter>\n</function>")
+        .says("For example, `<tool>{\"tool\": \"bash\", \"arguments\": {}}</tool>` would be a call. Done.");
+    let llm = podbay::llm::Options { tool_mode: podbay::llm::ToolModeChoice::Text, retries: 0, ..podbay::llm::Options::default() };
+    let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+    let outcome = desk.work("write").await;
+    assert_eq!((outcome.status, outcome.turns, outcome.n_succeeded), (RunStatus::Completed, 4, 2));
+    assert!(outcome.response.ends_with("Done."), "{}", outcome.response);
+    let requests = desk.model.requests();
+    assert!(requests.iter().all(|request| request.get("tools").is_none() && request.get("response_format").is_none()));
+    let last = requests[3]["messages"].to_string();
+    for words in ["<tool>{\\\"tool\\\": \\\"NAME\\\"", "Tool write_file returned:", "names no tool of yours", "Tool bash returned:\\none"] {
+        assert!(last.contains(words), "`{words}` is missing: {last}");
+    }
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
 async fn what_is_no_call_becomes_a_result_the_model_can_act_on() {
     let model = ScriptedModel::new()
         .calls("fly", json!({}))
@@ -286,6 +349,16 @@ async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
     assert_eq!(std::fs::read_to_string(desk.guest.path("ran")).expect("made"), "x\nx\n");
     // A chat goes on after that; a call without a result would spoil its conversation.
     assert_eq!(desk.work("go on").await.response, "DONE");
+}
+
+#[tokio::test]
+async fn a_last_answer_that_fails_leaves_the_limit_what_it_is() {
+    let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).status(400, "{\"error\":\"broken\"}").start().await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 1, ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit, outcome.failure.is_none()), (RunStatus::Limit, Some(LimitKind::Turns), true));
+    let is_said = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("no summary") && message.contains("broken"));
+    assert!(desk.kinds().iter().any(is_said));
 }
 
 #[tokio::test]

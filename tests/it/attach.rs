@@ -6,7 +6,14 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use podbay::app::doctor;
+use podbay::app::doctor::Group;
+use podbay::app::doctor::Status;
+use podbay::app::doctor::Subject;
+use podbay::app::doctor::Terminal;
+use podbay::config::Sources;
 use podbay::event::Kind;
+use podbay::event::ProgressSink;
 use podbay::event::Seconds;
 use podbay::event::Sink;
 use podbay::guest::serve;
@@ -91,6 +98,33 @@ async fn serve_one(listener: &UnixListener, workspace: &Path) {
     let _ = serve(reader, writer, setup).await;
     let _ = spawner.kill();
     let _ = spawner.wait();
+}
+
+#[tokio::test]
+async fn doctor_greets_the_guest_at_the_socket() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let workspace = folder.path().join("workspace");
+    std::fs::create_dir(&workspace).expect("made");
+    let path = folder.path().join("guest.sock");
+    let listener = UnixListener::bind(&path).expect("bound");
+    let serving = tokio::spawn(async move { serve_one(&listener, &workspace).await });
+    let variables = [("PODBAY_SANDBOX_BACKEND", "attach"), ("PODBAY_SANDBOX_SOCKET", path.to_str().expect("UTF-8"))];
+    let subject = Subject {
+        sources: Sources { variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), ..Sources::default() },
+        state: Ok(folder.path().join("state")),
+        project: None,
+        terminal: Terminal::default(),
+        key: |_| Ok(None),
+        trial: false,
+    };
+    let progress: ProgressSink = Arc::new(|_| {});
+    let found = Box::pin(doctor::diagnose(subject, &progress, &CancellationToken::new())).await.expect("a diagnosis");
+    let line = |name: &str| found.checks.iter().find(|check| check.group == Group::Sandbox && check.name == name);
+    let socket = line("socket").expect("a line");
+    assert!(socket.status == Status::Ok && socket.detail.contains(path.to_str().expect("UTF-8")), "{found:#?}");
+    // This one has no limits of its own, and that is said with a remedy.
+    assert!(line("limits").is_none_or(|check| check.status == Status::Warn && check.remedy.is_some()), "{found:#?}");
+    tokio::time::timeout(Duration::from_secs(30), serving).await.expect("it ended").expect("no panic");
 }
 
 #[tokio::test]

@@ -206,6 +206,56 @@ fn tasks_and_words_that_mean_nothing_are_refused() {
     }
 }
 
+#[test]
+fn all_failures_of_sh_itself_have_one_code() {
+    let env = TestEnv::new();
+    for arguments in [&["sh", "--no-such-flag"][..], &["sh", "--config", "/nonexistent.toml"], &["sh", "-C", "/nonexistent", "--", "true"]]
+    {
+        run(&mut env.podbay(arguments)).expect(125).says(&["error:"]);
+    }
+}
+
+#[test]
+fn flags_in_front_of_a_command_are_told_where_they_belong() {
+    let env = TestEnv::new();
+    run(env.podbay(&["-C"]).arg(env.project()).args(["run", "x"])).expect(2).says(&["belong behind it", "podbay run -C DIR"]);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_settings_holds_up_nobody() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".config/podbay");
+    std::fs::create_dir_all(&folder).expect("made");
+    nix::unistd::mkfifo(&folder.join("config.toml"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    run(&mut env.podbay(&["models", "list"])).expect(2).says(&["config.toml", "no regular file"]);
+}
+
+#[test]
+fn settings_are_shown_without_passwords() {
+    let env = TestEnv::new();
+    let mut command = env.here(&["config"]);
+    command.env("PODBAY_LLM_ENDPOINT", "http://bob:hunter2@h/v1").env("PODBAY_LLM_PROXY", "http://u:hunter2@p:1");
+    let shown = run(&mut command).expect(0).text();
+    assert!(shown.contains("http://***@h/v1") && shown.contains("http://***@p:1") && !shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn a_negative_number_is_taken_for_a_number_and_named() {
+    let env = TestEnv::new();
+    for (flag, number) in [
+        ("--max-turns", "-1"),
+        ("--max-turns", "4294967296"),
+        ("--timeout", "-5"),
+        ("--max-tokens", "-1"),
+        ("--cpus", "-1"),
+        ("--memory", "-1g"),
+        ("--pids", "-3"),
+    ] {
+        let done = run(env.here(&["run", "--endpoint", NOWHERE, "look around"]).args([flag, number])).expect(2).says(&[number]);
+        assert!(!done.stderr.contains("unexpected argument"), "{}", done.stderr);
+    }
+}
+
 /// Answers every request of every connection with the same bytes; `None` never answers.
 fn server(answer: Option<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -319,7 +369,7 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
 #[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 14] = [
+    let flags: [&[&str]; 12] = [
         &["--plan"],
         &["--preset", "careful"],
         &["--changes", "review"],
@@ -329,8 +379,6 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
         &["--allow-host", "example.org:443"],
         &["--backend", "native"],
         &["--max-cost", "1.5"],
-        &["--resume", "last"],
-        &["--continue"],
         &["--record", "file"],
         &["--replay", "file"],
         &["--demo"],
@@ -345,12 +393,10 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
         let done = run(env.here(&["chat"]).args(words)).expect(2);
         assert!(done.stderr.contains(words[0].split('=').next().expect("a flag")), "{}", done.stderr);
     }
-    for words in ["undo 2", "review diff --json", "plan", "batch file", "acp", "exec -- make", "test", "config trust", "sessions rm x"] {
+    for words in ["undo 2", "review diff --json", "plan", "batch file", "acp", "exec -- make", "test", "memory"] {
         let words: Vec<&str> = words.split(' ').collect();
         run(&mut env.podbay(&words)).expect(2).says(&["this build does not have `podbay ", "hint: "]);
     }
-    // A session to go on with is a task.
-    run(&mut env.here(&["run", "--continue"])).expect(2).says(&["does not have --continue"]);
     run(&mut env.podbay(&["sessions", "nosuch"])).expect(2).says(&["`podbay sessions nosuch` is no command"]);
 }
 

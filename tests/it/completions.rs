@@ -35,6 +35,45 @@ fn bash_loads_the_script_and_completes_with_it() {
 }
 
 #[test]
+fn zsh_and_fish_take_their_scripts_where_they_are_installed() {
+    let env = TestEnv::new();
+    for (shell, line, offered) in [
+        (
+            "zsh",
+            "autoload -Uz compinit; compinit -u -D; source \"$1\"; [[ ${_comps[podbay]} == _podbay ]] && echo quickstart",
+            "quickstart",
+        ),
+        ("fish", "source $argv[2]; complete -C 'podbay quick'", "quickstart\t"),
+    ] {
+        if Command::new(shell).arg("--version").output().is_err() {
+            let words = format!("left out, because it is not installed: completions in {shell}\n");
+            drop(std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes()));
+            continue;
+        }
+        let file = env.beside(&format!("_podbay.{shell}"));
+        fs::write(&file, run(&mut env.podbay(&["completions", shell])).expect(0).stdout).expect("written");
+        let mut command = Command::new(shell);
+        env.surround(&mut command);
+        let bare = if shell == "zsh" { "-f" } else { "--no-config" };
+        let said = run(command.args([bare, "-c", line, shell]).arg(&file)).expect(0);
+        assert!(said.text().starts_with(offered) && said.stderr.is_empty(), "{shell}: {} {}", said.text(), said.stderr);
+    }
+}
+
+#[test]
+fn no_script_offers_files_for_what_is_none() {
+    let env = TestEnv::new();
+    let zsh = run(&mut env.podbay(&["completions", "zsh"])).expect(0).text();
+    for words in [":N:' ", ":URL:' ", "podbay/python:' "] {
+        assert!(zsh.contains(words), "{words}");
+    }
+    assert!(
+        zsh.contains(":DIR:_files") && zsh.contains(":FILE:_files") && zsh.contains(":NAME:_default"),
+        "what may be a file still is one"
+    );
+}
+
+#[test]
 fn every_shell_gets_a_script_of_its_own() {
     let env = TestEnv::new();
     let marks = [("zsh", "#compdef podbay"), ("fish", "complete -c podbay"), ("elvish", "edit:completion"), ("powershell", "Register-Arg")];

@@ -335,12 +335,6 @@ fn files_are_found_by_the_environment_alone() {
 }
 
 #[test]
-fn the_projects_own_file_is_not_read_and_that_is_said() {
-    assert_eq!(config::project_note(false), None);
-    assert_snapshot!(config::project_note(true).expect("a note"), @"the project's `.podbay/config.toml` is not read: settings that come with a project could loosen the sandbox; put yours into `~/.config/podbay/config.toml`, or name the file with `--config`");
-}
-
-#[test]
 fn every_setting_of_podbay_is_known_documented_and_loads() {
     let loaded = Config::load(&Sources::default()).expect("defaults load");
     assert_eq!(loaded.warnings, Vec::<String>::new());

@@ -37,7 +37,6 @@ fn the_page_of_commands_is_the_help_of_all_of_them() {
 /// the test must indeed not exist.
 #[test]
 fn every_test_that_the_security_page_names_exists() {
-    let page = fs::read_to_string(root().join("docs/security.md")).expect("the page");
     let mut sources = String::new();
     for folder in ["src", "tests"] {
         read_all(&root().join(folder), &mut sources);
@@ -45,18 +44,50 @@ fn every_test_that_the_security_page_names_exists() {
     let exists = |name: &str| sources.contains(&format!("fn {name}("));
     let mut wrong = Vec::new();
     let mut n_named = 0;
-    for (number, line) in page.lines().enumerate() {
-        for name in quoted(line).filter(|name| is_test_name(name)) {
-            n_named += 1;
-            let to_come = line.contains(&format!("to come: `{name}`"));
-            if exists(name) == to_come {
-                let problem = if to_come { "exists by now" } else { "does not exist" };
-                wrong.push(format!("docs/security.md:{}: the test {name} {problem}", number + 1));
+    for path in ["docs/security.md", "docs/security-cases.md"] {
+        let page = fs::read_to_string(root().join(path)).expect("the page");
+        for (number, line) in page.lines().enumerate() {
+            for name in quoted(line).filter(|name| is_test_name(name)) {
+                n_named += 1;
+                let to_come = line.contains(&format!("to come: `{name}`"));
+                if exists(name) == to_come {
+                    let problem = if to_come { "exists by now" } else { "does not exist" };
+                    wrong.push(format!("{path}:{}: the test {name} {problem}", number + 1));
+                }
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(n_named > 20, "only {n_named} names of tests were found");
+}
+
+/// Each case has an id of its own, a state, and a test unless it says why not; those marked are what `podbay doctor --attack` tries.
+#[test]
+fn every_case_has_a_state_and_a_test_or_a_reason() {
+    let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
+    let attacks = fs::read_to_string(root().join("src/app/doctor/attack/attacks.toml")).expect("the table");
+    let tried: BTreeSet<&str> = attacks.lines().filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"')).collect();
+    let (mut ids, mut marked) = (BTreeSet::new(), BTreeSet::new());
+    for line in page.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| id") && !line.starts_with("| ---")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [id, what, state, tests] = cells[..] else { panic!("four cells: {line}") };
+        let (id, mark) = id.split_once(' ').unwrap_or((id, ""));
+        assert!(ids.insert(id), "{id} is there twice");
+        if mark == "`A`" {
+            marked.insert(id);
+        }
+        assert!(!what.is_empty(), "{line}");
+        let has_test = quoted(tests).any(is_test_name);
+        match state.split(':').next().unwrap_or_default() {
+            "held" => assert!(has_test, "{id} names no test"),
+            "in part" => assert!(has_test && state.len() > 12, "{id} names a test, and what that does not show"),
+            "open" => assert!(!has_test, "{id} has a test"),
+            "not ours" => assert!(state.len() > 14, "{id} gives no reason"),
+            state => panic!("{id}: {state} is no state"),
+        }
+    }
+    assert!(ids.len() > 80, "only {} cases were found", ids.len());
+    assert_eq!(marked, tried);
 }
 
 #[test]

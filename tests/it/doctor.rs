@@ -77,6 +77,14 @@ fn without_an_engine_everything_else_is_still_looked_at() {
     let env = TestEnv::new();
     let found = diagnosis(&mut doctor(&env, &[]), 1);
     line(&found, "engine", "connection", "fail", &["no such socket", "is Docker installed"]);
+    // What no engine is needed for.
+    line(&found, "isolation", "seccomp", "ok", &["the kernel can filter"]);
+    let names = |group: &str| {
+        let checks = found["checks"].as_array().expect("a list");
+        checks.iter().filter(|check| check["group"] == group).map(|check| check["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("isolation"), ["seccomp", "security module", "landlock"]);
+    line(&found, "images", "images", "ok", &["not looked at: no engine answers"]);
     line(&found, "settings", "files", "ok", &["none"]);
     line(&found, "state", "folder", "ok", &["not there yet"]);
     line(&found, "model", "file", "warn", &["smollm2-135m", "podbay quickstart"]);
@@ -87,8 +95,8 @@ fn without_an_engine_everything_else_is_still_looked_at() {
     assert_eq!(fs::read_dir(env.home()).expect("a folder").count(), 0);
 
     let text = run(env.podbay(&["doctor"]).env("DOCKER_HOST", NO_ENGINE)).expect(1).text();
-    assert!(text.contains("engine\n  FAIL  connection  no container engine answers"), "{text}");
-    assert!(text.contains("-> is Docker installed") && text.ends_with("one check failed; 1 warned\n"), "{text}");
+    assert!(text.starts_with("engine\n  FAIL  connection ") && text.contains(" no container engine answers"), "{text}");
+    assert!(text.contains("-> is Docker installed") && text.contains("\none check failed; "), "{text}");
     assert!(!text.contains('\u{1b}'), "no colours where there is no terminal");
 }
 
@@ -195,12 +203,18 @@ fn settings_are_judged_by_their_lines() {
 #[test]
 fn the_project_and_its_own_settings_are_looked_at() {
     let env = TestEnv::new();
-    env.write(".podbay/config.toml", "[sandbox]\nnetwork = \"open\"\n");
+    env.write(".podbay/config.toml", "[sandbox]\nmemory = \"64GiB\"\n");
     let project = env.project();
     let project = project.to_str().expect("UTF-8");
     let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
     line(&found, "settings", "project", "ok", &[project]);
-    line(&found, "settings", "project's own", "ok", &["is not read"]);
+    line(&found, "settings", "project's own", "warn", &["1 of the settings", "passed over", "podbay config trust"]);
+    env.write(".podbay/config.toml", "[sandbox]\nmemory = \"64MiB\"\n");
+    let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
+    line(&found, "settings", "project's own", "ok", &["only makes things tighter"]);
+    env.write(".podbay/config.toml", "[sandbox]\nnetwork = \"open\"\n");
+    let found = diagnosis(&mut doctor(&env, &["-C", project]), 1);
+    line(&found, "settings", "project's own", "fail", &["config.toml:2", "sandbox.network"]);
     let home = env.home();
     let found = diagnosis(&mut doctor(&env, &["-C", home.to_str().expect("UTF-8")]), 1);
     line(&found, "settings", "project", "fail", &["it is your home folder", "name a project folder"]);
@@ -312,6 +326,55 @@ fn a_model_that_cannot_do_it_is_told_of() {
     let found = diagnosis(&mut doctor(&env, &["--model"]), 1);
     line(&found, "trial", "connectivity", "fail", &["needs a container engine"]);
     assert!(!env.state().exists());
+}
+
+/// Returns the command with a sandbox that somebody else is said to keep.
+fn attached(env: &TestEnv, arguments: &[&str]) -> Command {
+    let mut command = doctor(env, arguments);
+    command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
+    command
+}
+
+#[test]
+fn with_attach_the_socket_is_looked_at_and_no_engine() {
+    let env = TestEnv::new();
+    let model = ScriptedModel::new().start_blocking();
+    let address = model.endpoint();
+    let asked = ["--endpoint", address.as_str()];
+    let found = diagnosis(&mut attached(&env, &asked), 1);
+    line(&found, "engine", "connection", "ok", &["no engine is used"]);
+    line(&found, "images", "images", "ok", &["no engine is used"]);
+    line(&found, "isolation", "landlock", "ok", &[]);
+    line(&found, "settings", "project", "ok", &["/workspace"]);
+    line(&found, "model", "endpoint", "ok", &["scripted"]);
+    line(&found, "sandbox", "socket", "fail", &["nobody answers", "guest.sock", "docker compose up"]);
+    assert!(!found.to_string().contains("/nonexistent/docker.sock"), "{found}");
+
+    // Somebody answers who is no guest.
+    let listener = UnixListener::bind(env.beside("guest.sock")).expect("a socket");
+    let rude = std::thread::spawn(move || {
+        use std::io::Write;
+        let (mut stream, _) = listener.accept().expect("a controller");
+        drop(stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
+        listener
+    });
+    let found = diagnosis(&mut attached(&env, &asked), 1);
+    line(&found, "sandbox", "socket", "fail", &["cannot work in the sandbox at"]);
+    drop(rude.join().expect("no panic"));
+
+    let found = diagnosis(&mut attached(&env, &["-C", env.project().to_str().expect("UTF-8")]), 1);
+    line(&found, "settings", "project", "fail", &["-C", "attach"]);
+    line(&found, "model", "endpoint", "fail", &["no model is named", "--endpoint"]);
+    let found = diagnosis(attached(&env, &["--model"]).env("PODBAY_SANDBOX_SOCKET", "guest.sock"), 1);
+    line(&found, "sandbox", "socket", "fail", &["sandbox.socket", "not an absolute path", "docs/guides/compose.md"]);
+    line(&found, "trial", "connectivity", "fail", &["no model is named"]);
+}
+
+#[test]
+fn a_backend_that_is_not_built_yet_fails() {
+    let env = TestEnv::new();
+    let found = diagnosis(doctor(&env, &[]).env("PODBAY_SANDBOX_BACKEND", "native"), 1);
+    line(&found, "sandbox", "backend", "fail", &["not built yet", "docker"]);
 }
 
 #[test]

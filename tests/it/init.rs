@@ -17,7 +17,7 @@ use crate::support::test_env::run;
 fn a_fresh_folder_gets_its_files_and_a_second_time_changes_nothing() {
     let env = TestEnv::new();
     let (uid, gid) = owner();
-    let done = run(&mut env.here(&["init"])).expect(0).says(&["note: the project's `.podbay/config.toml` is not read"]);
+    let done = run(&mut env.here(&["init"])).expect(0).says(&["note: settings of a project may only make things tighter"]);
     assert_eq!(done.text(), "made .podbay/config.toml\nmade .env\n");
     for name in [".podbay", ".podbay/config.toml", ".env"] {
         let facts = fs::symlink_metadata(env.path(name)).expect("made");
@@ -31,7 +31,7 @@ fn a_fresh_folder_gets_its_files_and_a_second_time_changes_nothing() {
     assert!(settings.contains("\n[sandbox]\n") && settings.contains("\n#memory = \"2GiB\"\n"), "{settings}");
     // It can be named as it is, and reads without a warning.
     let file = env.path(".podbay/config.toml");
-    let done = run(env.podbay(&["sh", "--image", "Not A Name", "--config"]).arg(file)).expect(2);
+    let done = run(env.podbay(&["sh", "--image", "Not A Name", "--config"]).arg(file)).expect(125);
     assert!(!done.stderr.contains("warning"), "{}", done.stderr);
 
     let again = run(&mut env.here(&["init"])).expect(0);
@@ -55,6 +55,18 @@ fn a_file_that_was_there_is_left_and_its_missing_lines_are_named() {
         ("DATABASE_PASSWORD=sesame\nPODBAY_UID=77777\n", "mine")
     );
     assert!(!format!("{}{}", done.text(), done.stderr).contains("sesame"));
+}
+
+#[test]
+fn a_folder_without_its_flag_is_refused_with_the_flag() {
+    let env = TestEnv::new();
+    let project = env.project();
+    let project = project.to_str().expect("UTF-8");
+    run(&mut env.podbay(&["init", project]))
+        .expect(2)
+        .says(&["stands where no folder is expected", &format!("podbay init -C '{project}'")]);
+    assert_eq!(fs::read_dir(env.project()).expect("a folder").count(), 0);
+    assert!(!run(&mut env.podbay(&["init", "--help"])).expect(0).text().contains("[DIR]"), "what is refused is not offered");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
 use podbay::wire::frame;
 use podbay::wire::message::Data;
+use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Facts;
 use podbay::wire::message::GuestHello;
 use podbay::wire::message::Stream;
@@ -60,7 +61,7 @@ fn pair() -> (DuplexStream, Evil) {
 }
 
 async fn connect(stream: DuplexStream) -> Result<Link, Error> {
-    Link::connect(stream, "build", Duration::from_secs(5), &CancellationToken::new()).await.map(|(link, _)| link)
+    Link::connect(stream, "build", DiskLimits::default(), Duration::from_secs(5), &CancellationToken::new()).await.map(|(link, _)| link)
 }
 
 async fn connected() -> (Link, Evil) {
@@ -97,7 +98,7 @@ fn breaks_protocol(reason: &Reason, words: &str) {
 #[tokio::test]
 async fn a_hello_must_come_in_time_and_match() {
     let (ours, _evil) = pair();
-    let late = Link::connect(ours, "build", Duration::from_millis(50), &CancellationToken::new()).await;
+    let late = Link::connect(ours, "build", DiskLimits::default(), Duration::from_millis(50), &CancellationToken::new()).await;
     assert!(matches!(late, Err(Error::NoHello { .. })));
 
     let (ours, mut evil) = pair();
@@ -120,7 +121,7 @@ async fn a_hello_must_come_in_time_and_match() {
     let (ours, _evil) = pair();
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let result = Link::connect(ours, "build", PATIENCE, &cancel).await;
+    let result = Link::connect(ours, "build", DiskLimits::default(), PATIENCE, &cancel).await;
     assert!(matches!(result, Err(Error::Cancelled { .. })));
 }
 
@@ -243,4 +244,48 @@ async fn the_end_of_the_link_ends_its_calls() {
     let error = result.expect_err("has ended");
     assert_eq!(error.to_string(), "run `sleep 1`: this end closed the stream");
     assert!(matches!(link.open(Call::Bash(bash("true"))), Err(Error::Ended { reason: Reason::Closed, .. })));
+}
+
+#[tokio::test]
+async fn answers_in_any_order_find_their_calls() {
+    let (link, mut evil) = connected().await;
+    let mut open: Vec<_> = (0..3).map(|_| link.open(Call::Bash(bash("true"))).expect("opens")).collect();
+    let said = |id: u32| Output::Fault(Fault::Invalid { field: "call".to_owned(), problem: id.to_string() });
+    // Backwards, each twice, and the first again when it is long over.
+    for id in [2, 2, 1, 0, 1, 0, 2] {
+        evil.say(&ToHost::Done { id: CallId(id), output: said(id) }).await;
+        evil.say(&chunk(id, 5)).await;
+    }
+    for (id, open) in open.iter_mut().enumerate() {
+        let update = tokio::time::timeout(PATIENCE, open.recv()).await.expect("in time");
+        assert!(matches!(&update, Some(CallUpdate::Done(output)) if *output == said(id as u32)), "{id}: {update:?}");
+        let after = tokio::time::timeout(PATIENCE, open.recv()).await.expect("in time");
+        assert!(after.is_none(), "{id}: {after:?}");
+    }
+    assert_eq!(link.ended(), None, "a few stray frames are no reason");
+}
+
+#[tokio::test]
+async fn a_hello_that_drips_is_given_up_in_time() {
+    let (ours, mut evil) = pair();
+    let dripping = tokio::spawn(async move {
+        evil.raw(&(1000_u32).to_be_bytes()).await;
+        loop {
+            evil.raw(b" ").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let cancel = CancellationToken::new();
+    let greeting = Link::connect(ours, "build", DiskLimits::default(), Duration::from_millis(300), &cancel);
+    let outcome = tokio::time::timeout(PATIENCE, greeting).await.expect("its time is over before that");
+    assert!(matches!(outcome, Err(Error::NoHello { .. })), "{outcome:?}");
+    dripping.abort();
+}
+
+#[test]
+fn a_guest_has_five_words_and_none_of_them_asks() {
+    // Whoever adds a word here has to say why it asks the host for nothing; docs/protocol.md and docs/security-cases.md count on it.
+    let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#).expect_err("no such word");
+    let source = std::error::Error::source(&error).expect("the parser's words").to_string();
+    assert!(source.contains("expected one of `hello`, `chunk`, `credit`, `done`, `closing`"), "{source}");
 }

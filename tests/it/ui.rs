@@ -47,7 +47,7 @@ fn delta(text: &str) -> Kind {
 fn message(text: &str, calls: &[&str]) -> Kind {
     let calls = calls.iter().map(|name| ToolCall { id: "c1".into(), name: (*name).into(), arguments: "{}".into() }).collect();
     let usage = Usage { prompt: 10, cached: 0, completion: 5, cost_usd: None };
-    Kind::AssistantMessage { text: text.into(), thinking: String::new(), calls, usage, interrupted: false, duration_ms: 5 }
+    Kind::AssistantMessage { text: text.into(), thinking: String::new(), calls, raw: None, usage, interrupted: false, duration_ms: 5 }
 }
 
 fn started(call: &str, name: &str, arguments: &str) -> Kind {

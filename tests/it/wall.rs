@@ -17,6 +17,7 @@ use podbay::wire::Fault;
 use podbay::wire::Limit;
 use podbay::wire::Output;
 use podbay::wire::Terminal;
+use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Stream;
 use tokio_util::sync::CancellationToken;
 
@@ -32,8 +33,14 @@ use crate::support::guest::vanishes;
 const EXITED: End = End::Exited { code: 0 };
 
 #[tokio::test]
-async fn the_hello_tells_which_files_the_box_sees() {
+async fn the_hello_tells_which_files_the_box_sees_and_whether_it_has_a_network() {
     let guest = TestGuest::start().await;
+    // The kernel's own listing is another way to the same answer: bit 0 is up, bit 3 loopback.
+    let is_networked = fs::read_dir("/sys/class/net").expect("listed").flatten().any(|interface| {
+        let flags = fs::read_to_string(interface.path().join("flags")).unwrap_or_default();
+        u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).is_ok_and(|flags| flags & 0b1001 == 1)
+    });
+    assert_eq!(guest.facts.networked, is_networked);
     let metadata = fs::metadata(guest.workspace.path()).expect("metadata");
     assert_eq!(guest.facts.workspace, (metadata.dev(), metadata.ino()));
     assert_eq!(guest.facts.workspace_names, []);
@@ -46,7 +53,8 @@ async fn another_build_is_refused_by_both_ends() {
     let (ours, theirs) = tokio::io::duplex(4096);
     let (reader, writer) = tokio::io::split(theirs);
     let served = tokio::spawn(podbay::guest::serve(reader, writer, setup));
-    let error = Link::connect(ours, "another", PATIENCE, &CancellationToken::new()).await.expect_err("builds differ");
+    let error =
+        Link::connect(ours, "another", DiskLimits::default(), PATIENCE, &CancellationToken::new()).await.expect_err("builds differ");
     assert!(matches!(&error, Error::Build { ours, .. } if ours == "another"), "{error}");
     let ended = served.await.expect("does not panic").expect_err("builds differ");
     assert!(ended.to_string().contains("another"), "{ended}");
@@ -382,4 +390,85 @@ async fn a_dropped_call_is_cancelled() {
     drop(open);
     assert!(vanishes(&time).await);
     assert_eq!(guest.bash(bash("echo on")).await.1, "on\n");
+}
+
+#[tokio::test]
+async fn a_command_that_ends_with_its_time_has_one_end() {
+    let guest = TestGuest::start().await;
+    let calls = (0..48_u64).map(|n| {
+        let bash = Bash { timeout_ms: 170 + n, ..bash("sleep 0.19; echo done") };
+        let guest = &guest;
+        // The link gives out one end or panics; here it is whichever came first, and whole.
+        async move { guest.bash(bash).await }
+    });
+    let (mut n_done, mut n_late) = (0, 0);
+    for (ended, printed) in futures::future::join_all(calls).await {
+        match (ended.end, ended.limit) {
+            (EXITED, None) => {
+                assert_eq!(printed, "done\n");
+                n_done += 1;
+            }
+            (_, Some(Limit::Time { .. })) => n_late += 1,
+            other => panic!("{other:?}: {printed}"),
+        }
+    }
+    assert_eq!(n_done + n_late, 48);
+    assert_eq!(guest.link.ended(), None);
+}
+
+#[tokio::test]
+async fn thousands_of_orphans_are_taken_and_the_next_call_works() {
+    let guest = TestGuest::start().await;
+    // Each loses its parent at once, and half of them leave the session as well.
+    let command = "for n in $(seq 1000); do (true &); (setsid true &); done; echo made";
+    let (ended, printed) = guest.bash(bash(command)).await;
+    assert_eq!((ended.end, printed.as_str()), (EXITED, "made\n"));
+    let spawner = guest.spawner.id();
+    let is_ours = |stat: &str| {
+        let fields: Vec<&str> = stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
+        fields.first() == Some(&"Z") && fields.get(1) == Some(&spawner.to_string().as_str())
+    };
+    let zombies = || {
+        let all = fs::read_dir("/proc").expect("/proc").flatten();
+        all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok()).filter(|stat| is_ours(stat)).count()
+    };
+    until(|| zombies() == 0).await;
+    assert_eq!(guest.bash(bash("echo next")).await.1, "next\n");
+}
+
+#[tokio::test]
+async fn thousands_of_calls_leave_the_spawner_as_it_was() {
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("file"), "content\n").expect("written");
+    let descriptors = || fs::read_dir(format!("/proc/{}/fd", guest.spawner.id())).map_or(0, Iterator::count);
+    let pages = || {
+        let text = fs::read_to_string(format!("/proc/{}/statm", guest.spawner.id())).expect("it runs");
+        text.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("a number")
+    };
+    let commands = async |count: usize| {
+        for _ in 0..count {
+            let round = (0..8).map(|_| guest.bash(bash("true")));
+            for (ended, _) in futures::future::join_all(round).await {
+                assert_eq!(ended.end, EXITED);
+            }
+        }
+    };
+    commands(10).await;
+    let before = (descriptors(), pages());
+    commands(125).await;
+    let list = || {
+        Call::ListDirectory(podbay::wire::ListDirectory {
+            path: ".".into(),
+            recursive: false,
+            show_hidden: false,
+            show_size: false,
+            max_entries: 10,
+        })
+    };
+    for _ in 0..4000 {
+        assert!(matches!(guest.call(list(), &mut Vec::new()).await, Ok(Output::Listing(_))));
+    }
+    // What ended last may still be on its way.
+    until(|| descriptors() <= before.0).await;
+    assert!(pages() <= before.1 + 64, "{} pages became {}", before.1, pages());
 }

@@ -28,6 +28,7 @@ use crate::app;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::event::ProgressSink;
+use crate::inference;
 use crate::inference::Paths;
 use crate::inference::Store;
 use crate::session::State;
@@ -76,7 +77,7 @@ pub async fn load_bundle(
     let store = Store::new(&config.inference, &paths, true).map_err(app::Error::Inference)?;
     check_known(&manifest, &store, &path)?;
     let places: Vec<PathBuf> = manifest.models.iter().map(|model| store.place(&model.name, &model.file)).collect();
-    let mut notes = Vec::new();
+    let mut notes = app::model_mistakes(config);
     if manifest.podbay != env!("CARGO_PKG_VERSION") {
         let text = format!(
             "podbay {} made this bundle; `podbay images list` says which images this version would build anew",
@@ -207,6 +208,7 @@ fn verify(
             if reader.end() != (size, sha256.to_owned()) {
                 return Err(wrong(&name).into());
             }
+            check_model(path, at, &name, size)?;
             if let Target::File(to) = target {
                 to.as_file().sync_all().map_err(failed("write", folder))?;
                 models.push((model.clone(), to));
@@ -232,6 +234,14 @@ fn verify(
         return Err(Error::Refused { path: path.clone(), problem }.into());
     }
     Ok(Verified { archive, begin, manifest, models })
+}
+
+/// Checks that an entry which has the right hash is a model at all: nobody but `save` says that it is.
+fn check_model(path: &Path, at: u64, name: &str, size: u64) -> Result<(), Error> {
+    let (mut file, _) = file::regular(path)?;
+    file::go_to(&mut file, at, name, size, path)?;
+    inference::check_model(file, size)
+        .map_err(|problem| Error::Refused { path: path.to_owned(), problem: format!("`{name}` in it is no model: {problem}") })
 }
 
 /// Returns where a model's bytes go; `None` where they are here already, or nothing is to be kept.

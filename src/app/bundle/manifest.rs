@@ -1,8 +1,12 @@
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::Serialize;
 
+use crate::inference::parts;
 use crate::sandbox::is_image_name;
 
 /// The format that this version writes and reads.
@@ -106,6 +110,9 @@ impl Manifest {
                 return Err(format!("the file `{}` is there twice", model.file));
             }
         }
+        if let Some(name) = ambiguous(self.models.iter().map(|model| (model.name.as_str(), model.file.as_str()))) {
+            return Err(format!("`{name}` names two models"));
+        }
         for (path, size, hash) in self.entries() {
             if !is_hash(hash) || size > MOST_PART {
                 return Err(format!("size or hash of `{path}` cannot be true"));
@@ -113,6 +120,19 @@ impl Manifest {
         }
         Ok(())
     }
+}
+
+/// Returns a name that two models have. The parts of a split model are one model, and share theirs.
+pub(super) fn ambiguous<'a>(models: impl Iterator<Item = (&'a str, &'a str)>) -> Option<&'a str> {
+    let mut whole: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for (name, file) in models {
+        let file = Path::new(file);
+        let known = whole.entry(name.to_ascii_lowercase()).or_insert_with(|| parts(file));
+        if !known.iter().any(|part| part == file) {
+            return Some(name);
+        }
+    }
+    None
 }
 
 /// Returns whether a text is a SHA-256 as we write it.
@@ -143,6 +163,16 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_parts_of_one_model_share_its_name() {
+        let mut manifest = whole();
+        let part = |at: u32| Model { file: format!("m-0000{at}-of-00002.gguf"), ..manifest.models[0].clone() };
+        manifest.models = vec![part(1), part(2)];
+        manifest.check().expect("one model");
+        manifest.models[1].file = "n-00002-of-00002.gguf".to_owned();
+        assert!(manifest.check().is_err());
+    }
+
     #[track_caller]
     fn refused(change: impl FnOnce(&mut Manifest), because: &str) {
         let mut manifest = whole();
@@ -160,6 +190,7 @@ mod tests {
         refused(|m| m.images[0].config = "F".repeat(64), "no image with a tag");
         refused(|m| m.images.push(m.images[0].clone()), "twice");
         refused(|m| m.models.push(Model { file: "A.gguf".to_owned(), ..m.models[0].clone() }), "twice");
+        refused(|m| m.models.push(Model { name: "A".to_owned(), file: "b.gguf".to_owned(), ..m.models[0].clone() }), "names two models");
         refused(|m| m.archive.size = u64::MAX, "images.tar");
         refused(|m| m.models[0].sha256.clear(), "models/a.gguf");
         for name in ["../a.gguf", "/a.gguf", "a/b.gguf", ".a.gguf", "-a.gguf", "a.sh", "a\n.gguf", &format!("{}.gguf", "a".repeat(90))] {

@@ -29,6 +29,7 @@ use super::manifest::MANIFEST;
 use super::manifest::Manifest;
 use super::manifest::Model;
 use super::manifest::Part;
+use super::manifest::ambiguous;
 use super::manifest::is_model_file;
 use crate::app;
 use crate::config::Config;
@@ -117,7 +118,7 @@ pub async fn save_bundle(
         size,
         images: manifest.images.into_iter().map(|image| (image.name, format!("sha256:{}", image.config))).collect(),
         models: manifest.models.into_iter().map(|model| (model.name, PathBuf::from(model.file))).collect(),
-        notes: Vec::new(),
+        notes: if request.models.is_some() { app::model_mistakes(config) } else { Vec::new() },
     })
 }
 
@@ -177,6 +178,10 @@ async fn models(
             let size = fs::metadata(&path).map_err(failed("look at", &path))?.len();
             files.push(ModelFile { name: model.name.clone(), file, path, size });
         }
+    }
+    if let Some(name) = ambiguous(files.iter().map(|file| (file.name.as_str(), file.file.as_str()))) {
+        let problem = format!("two of the models have the name `{name}`, and nothing could tell them apart");
+        return Err(Error::Request { problem, hint: "leave one of them out, or rename its file" }.into());
     }
     Ok(files)
 }

@@ -16,6 +16,7 @@ pub enum Status {
 #[serde(rename_all = "lowercase")]
 pub enum Group {
     Engine,
+    Sandbox,
     Isolation,
     Images,
     Model,
@@ -29,6 +30,7 @@ impl Group {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Engine => "engine",
+            Self::Sandbox => "sandbox",
             Self::Isolation => "isolation",
             Self::Images => "images",
             Self::Model => "model",

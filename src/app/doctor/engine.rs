@@ -158,24 +158,6 @@ fn or_unknown(text: &str) -> &str {
 mod tests {
     use super::*;
 
-    pub(super) fn facts() -> Facts {
-        Facts {
-            address: "unix:///run/docker.sock".to_owned(),
-            version: "29.5.1".to_owned(),
-            api: "1.52".to_owned(),
-            local: true,
-            desktop: false,
-            rootless: false,
-            userns: false,
-            cgroup: 2,
-            storage: "overlay2".to_owned(),
-            root: "/".into(),
-            memory: 16 << 30,
-            n_cpus: 4,
-            warnings: Vec::new(),
-        }
-    }
-
     fn part(name: &str, version: &str, build: &str) -> engine::Component {
         engine::Component { name: name.to_owned(), version: version.to_owned(), build: build.to_owned() }
     }
@@ -194,7 +176,7 @@ mod tests {
     #[test]
     fn a_current_engine_is_fine() {
         let components = vec![part("Engine", "29.5.1", ""), part("containerd", "v2.3.2", ""), part("runc", "1.4.3", "")];
-        let checks = judge(&facts(), &Details { components, ..Details::default() });
+        let checks = judge(&Facts::plain(), &Details { components, ..Details::default() });
         assert_eq!(checks.len(), 5);
         assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
     }
@@ -203,7 +185,7 @@ mod tests {
     fn an_old_engine_is_warned_about_by_the_names_of_its_holes() {
         let components = vec![part("containerd", "1.7.20", ""), part("runc", "1.1.5+ds1", "1.1.5+ds1-1+deb12u1")];
         let details = Details { components, platform: "Docker Desktop 4.40.0 (187762)".to_owned(), ..Details::default() };
-        let checks = judge(&Facts { version: "20.10.24".to_owned(), ..facts() }, &details);
+        let checks = judge(&Facts { version: "20.10.24".to_owned(), ..Facts::plain() }, &details);
         check(&checks, "engine", Status::Warn, &["CVE-2024-29018", "CVE-2024-41110", "table of 20", "update the engine to 29.5.1"]);
         check(&checks, "runc", Status::Warn, &["CVE-2024-21626", "CVE-2025-31133", "update runc to 1.3.6", "changelog"]);
         check(&checks, "containerd", Status::Warn, &["CVE-2024-40635", "update containerd to 1.7.33"]);
@@ -214,7 +196,7 @@ mod tests {
     #[test]
     fn engines_of_other_makes_are_not_judged_by_docker_s_table() {
         let components = vec![part("Podman Engine", "5.4.0", ""), part("OCI Runtime (crun)", "1.20", "")];
-        let checks = judge(&Facts { version: "unreadable".to_owned(), ..facts() }, &Details { components, ..Details::default() });
+        let checks = judge(&Facts { version: "unreadable".to_owned(), ..Facts::plain() }, &Details { components, ..Details::default() });
         check(&checks, "engine", Status::Ok, &["not a version"]);
         check(&checks, "runc", Status::Ok, &["names none"]);
     }

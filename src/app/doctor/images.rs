@@ -93,6 +93,15 @@ fn judge(what: &str, image: &Needed, pull: bool) -> Check {
     }
 }
 
+/// Returns what can be said without an engine, and why that is not more.
+pub(super) fn not_looked_at(why: &str, is_static: bool) -> Vec<Check> {
+    let mut checks = vec![Check::ok(GROUP, "images", why)];
+    if !is_static {
+        checks.push(guest(&[], is_static));
+    }
+    checks
+}
+
 /// Judges the program that serves in sandboxes, which is this very one.
 pub(super) fn guest(volumes: &[Leftover], is_static: bool) -> Check {
     if !is_static {
@@ -170,6 +179,8 @@ mod tests {
     #[test]
     fn a_program_that_cannot_run_in_a_sandbox_fails() {
         assert_eq!(guest(&[], false).status, Status::Fail);
+        assert_eq!(not_looked_at("no engine", false).iter().map(|check| check.status).collect::<Vec<_>>(), [Status::Ok, Status::Fail]);
+        assert_eq!(not_looked_at("no engine", true).len(), 1);
         assert!(guest(&[], true).detail.contains("first run"));
         assert!(guest(&[volume(&sandbox::guest_volume_name())], true).detail.contains("in the volume"));
     }

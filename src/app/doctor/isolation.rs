@@ -14,11 +14,14 @@ pub(super) struct Kernel {
     pub(super) landlock: u32,
     /// Security modules that are on, as the kernel lists them; `None` where it does not show.
     pub(super) modules: Option<String>,
+    /// What a filter of system calls can do, as the kernel lists it; `None` where it has no filters.
+    pub(super) filters: Option<String>,
 }
 
 impl Kernel {
     pub(super) fn look() -> Self {
-        Self { landlock: landlock(), modules: std::fs::read_to_string("/sys/kernel/security/lsm").ok() }
+        let read = |path| std::fs::read_to_string(path).ok();
+        Self { landlock: landlock(), modules: read("/sys/kernel/security/lsm"), filters: read("/proc/sys/kernel/seccomp/actions_avail") }
     }
 }
 
@@ -43,6 +46,42 @@ pub(super) fn judge(facts: &Facts, details: &Details, kernel: &Kernel, strict: b
         module(details, kernel),
         landlock_of(kernel, shares_kernel),
     ]
+}
+
+/// Judges this machine's kernel by itself, where there is no engine that could be asked.
+pub(super) fn judge_kernel(kernel: &Kernel) -> Vec<Check> {
+    vec![filters(kernel), modules(kernel), landlock_of(kernel, true)]
+}
+
+fn filters(kernel: &Kernel) -> Check {
+    // A filter of ours answers with an error number.
+    if kernel.filters.as_deref().is_some_and(|filters| filters.split_whitespace().any(|action| action == "errno")) {
+        return Check::ok(GROUP, "seccomp", "the kernel can filter system calls");
+    }
+    Check::fail(
+        GROUP,
+        "seccomp",
+        "the kernel cannot filter system calls, so no sandbox could start",
+        "use a kernel with CONFIG_SECCOMP_FILTER; if /proc/sys cannot be seen from here, look from outside of this container",
+    )
+}
+
+fn modules(kernel: &Kernel) -> Check {
+    let name = "security module";
+    let Some(on) = kernel.modules.as_deref() else {
+        return Check::ok(GROUP, name, "the kernel does not show from here which it has (/sys/kernel/security/lsm)");
+    };
+    let found: Vec<&str> = mandatory(on).collect();
+    if found.is_empty() {
+        let remedy = "boot a kernel with AppArmor (`lsm=…,apparmor`) to have it";
+        return Check::warn(GROUP, name, "the kernel has neither AppArmor nor SELinux: one layer less, the others hold", remedy);
+    }
+    Check::ok(GROUP, name, format!("the kernel has {}; whether an engine uses it, only the engine can say", found.join(", ")))
+}
+
+/// Returns those modules of the kernel's list that confine containers.
+fn mandatory(modules: &str) -> impl Iterator<Item = &str> {
+    modules.trim().split(',').filter(|name| ["apparmor", "selinux"].contains(name))
 }
 
 fn users(facts: &Facts) -> Check {
@@ -117,7 +156,7 @@ fn module(details: &Details, kernel: &Kernel) -> Check {
         return Check::ok(GROUP, "security module", names.join(", "));
     }
     let on = kernel.modules.as_deref().unwrap_or_default();
-    let unused: Vec<&str> = on.trim().split(',').filter(|name| ["apparmor", "selinux"].contains(name)).collect();
+    let unused: Vec<&str> = mandatory(on).collect();
     let (detail, remedy) = if unused.is_empty() {
         (
             "neither AppArmor nor SELinux: one layer less, the others hold".to_owned(),
@@ -151,24 +190,6 @@ mod tests {
     use crate::app::doctor::Status;
     use crate::engine::Limits;
 
-    fn facts() -> Facts {
-        Facts {
-            address: String::new(),
-            version: String::new(),
-            api: String::new(),
-            local: true,
-            desktop: false,
-            rootless: false,
-            userns: false,
-            cgroup: 2,
-            storage: String::new(),
-            root: "/".into(),
-            memory: 0,
-            n_cpus: 1,
-            warnings: Vec::new(),
-        }
-    }
-
     fn details() -> Details {
         let on = Some(true);
         Details {
@@ -180,7 +201,11 @@ mod tests {
     }
 
     fn kernel() -> Kernel {
-        Kernel { landlock: 6, modules: Some("landlock,lockdown,yama,apparmor\n".to_owned()) }
+        Kernel {
+            landlock: 6,
+            modules: Some("landlock,lockdown,yama,apparmor\n".to_owned()),
+            filters: Some("kill_process kill_thread trap errno user_notif trace log allow\n".to_owned()),
+        }
     }
 
     #[track_caller]
@@ -194,35 +219,63 @@ mod tests {
 
     #[test]
     fn a_closed_engine_is_fine() {
-        check(&facts(), &details(), &kernel(), true, "limits", Status::Ok);
-        check(&Facts { rootless: true, ..facts() }, &details(), &kernel(), false, "users", Status::Ok);
+        check(&Facts::plain(), &details(), &kernel(), true, "limits", Status::Ok);
+        check(&Facts { rootless: true, ..Facts::plain() }, &details(), &kernel(), false, "users", Status::Ok);
     }
 
     #[test]
     fn what_cannot_work_fails() {
-        check(&Facts { userns: true, ..facts() }, &details(), &kernel(), false, "users", Status::Fail);
-        check(&facts(), &Details { cgroup_driver: "none".to_owned(), ..details() }, &kernel(), false, "cgroups", Status::Fail);
-        check(&facts(), &Details { security: vec!["name=apparmor".to_owned()], ..details() }, &kernel(), false, "seccomp", Status::Fail);
+        check(&Facts { userns: true, ..Facts::plain() }, &details(), &kernel(), false, "users", Status::Fail);
+        check(&Facts::plain(), &Details { cgroup_driver: "none".to_owned(), ..details() }, &kernel(), false, "cgroups", Status::Fail);
+        check(
+            &Facts::plain(),
+            &Details { security: vec!["name=apparmor".to_owned()], ..details() },
+            &kernel(),
+            false,
+            "seccomp",
+            Status::Fail,
+        );
     }
 
     #[test]
     fn limits_that_are_not_enforced_are_warned_about_and_strict_fails() {
         let without = Details { limits: Limits { pids: Some(false), ..details().limits }, ..details() };
-        check(&facts(), &without, &kernel(), false, "limits", Status::Warn);
-        check(&facts(), &without, &kernel(), true, "limits", Status::Fail);
-        let said = Facts { warnings: vec!["WARNING: No swap limit support".to_owned()], ..facts() };
+        check(&Facts::plain(), &without, &kernel(), false, "limits", Status::Warn);
+        check(&Facts::plain(), &without, &kernel(), true, "limits", Status::Fail);
+        let said = Facts { warnings: vec!["WARNING: No swap limit support".to_owned()], ..Facts::plain() };
         check(&said, &details(), &kernel(), false, "limits", Status::Warn);
         let silent = Details { limits: Limits::default(), ..details() };
-        check(&facts(), &silent, &kernel(), false, "limits", Status::Ok);
+        check(&Facts::plain(), &silent, &kernel(), false, "limits", Status::Ok);
     }
 
     #[test]
     fn missing_layers_are_warned_about() {
         let bare = Details { security: vec!["name=seccomp,profile=default".to_owned()], ..details() };
-        check(&facts(), &bare, &kernel(), false, "security module", Status::Warn);
-        check(&facts(), &bare, &Kernel { modules: None, ..kernel() }, false, "security module", Status::Warn);
-        check(&facts(), &details(), &Kernel { landlock: 0, ..kernel() }, false, "landlock", Status::Warn);
-        check(&Facts { local: false, ..facts() }, &details(), &Kernel::default(), false, "landlock", Status::Ok);
+        check(&Facts::plain(), &bare, &kernel(), false, "security module", Status::Warn);
+        check(&Facts::plain(), &bare, &Kernel { modules: None, ..kernel() }, false, "security module", Status::Warn);
+        check(&Facts::plain(), &details(), &Kernel { landlock: 0, ..kernel() }, false, "landlock", Status::Warn);
+        check(&Facts { local: false, ..Facts::plain() }, &details(), &Kernel::default(), false, "landlock", Status::Ok);
+    }
+
+    #[track_caller]
+    fn check_kernel(kernel: &Kernel, statuses: [Status; 3]) {
+        let checks = judge_kernel(kernel);
+        assert_eq!(checks.iter().map(|check| check.name.as_str()).collect::<Vec<_>>(), ["seccomp", "security module", "landlock"]);
+        assert_eq!(checks.iter().map(|check| check.status).collect::<Vec<_>>(), statuses, "{checks:?}");
+        assert!(checks.iter().all(|check| check.remedy.is_some() == (check.status != Status::Ok)), "{checks:?}");
+    }
+
+    #[test]
+    fn without_an_engine_the_kernel_is_judged_by_itself() {
+        use Status::Fail;
+        use Status::Ok;
+        use Status::Warn;
+        check_kernel(&kernel(), [Ok, Ok, Ok]);
+        check_kernel(&Kernel { filters: None, ..kernel() }, [Fail, Ok, Ok]);
+        check_kernel(&Kernel { filters: Some("kill_thread allow".to_owned()), ..kernel() }, [Fail, Ok, Ok]);
+        check_kernel(&Kernel { modules: Some("landlock,yama\n".to_owned()), ..kernel() }, [Ok, Warn, Ok]);
+        check_kernel(&Kernel { modules: None, ..kernel() }, [Ok, Ok, Ok]);
+        check_kernel(&Kernel { landlock: 0, ..kernel() }, [Ok, Ok, Warn]);
     }
 
     #[test]

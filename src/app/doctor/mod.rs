@@ -3,6 +3,8 @@
 //! One file for each group of checks. What is gathered and what is made of it are kept apart: judging is a plain function from facts to
 //! lines. All groups are looked at side by side; each look has a time of its own, so nothing that hangs holds up the rest.
 
+mod attached;
+mod attack;
 mod check;
 mod engine;
 mod holes;
@@ -20,6 +22,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+pub use self::attack::Attempt;
+pub use self::attack::Outcome;
+pub use self::attack::Siege;
+pub use self::attack::attack;
 pub use self::check::Check;
 pub use self::check::Diagnosis;
 pub use self::check::Group;
@@ -34,6 +40,7 @@ use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::sandbox::Backend;
 
 /// How long one look may take. The engine's first answer has a shorter patience of its own, with better words.
 const LIMIT: Duration = Duration::from_secs(12);
@@ -71,6 +78,7 @@ async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationTo
         let (config, mut checks) = settings::judge(&sources, Config::load(&sources));
         let key = key(&config);
         checks.extend(settings::key(&config, &key));
+        checks.extend(settings::models(&config));
         (config, key.ok().flatten(), checks)
     });
     let (config, key, found) = read.await.unwrap_or_else(|| {
@@ -86,9 +94,9 @@ async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationTo
         }
     };
     let (engine, state, project, endpoint) = tokio::join!(
-        of_engine(&config, root, progress, cancel),
+        Box::pin(of_backend(&config, root, progress, cancel)),
         of_state(root),
-        of_project(project, root),
+        of_project(&config, project, root),
         of_endpoint(&config, key.clone(), cancel),
     );
     let (engine, found) = engine;
@@ -104,6 +112,37 @@ async fn look(subject: Subject, progress: &ProgressSink, cancel: &CancellationTo
         }
     }
     Diagnosis::new(checks)
+}
+
+/// Looks at what sandboxes are had from.
+async fn of_backend(
+    config: &Config,
+    root: Option<&Path>,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> (Option<Engine>, Vec<Check>) {
+    let backend = config.sandbox.check_backend();
+    if !matches!(backend, Ok(Backend::Attach)) {
+        let (engine, mut checks) = Box::pin(of_engine(config, root, progress, cancel)).await;
+        if let Err(error) = backend {
+            let remedy = "use the one that there is: sandbox.backend = \"docker\"";
+            checks.push(Check::error(Group::Sandbox, "backend", &error, error.hint(), remedy));
+        }
+        return (engine, checks);
+    }
+    let remedy = "`docker compose restart workspace` starts it anew";
+    let (socket, kernel) = tokio::join!(within(attached::socket(&config.sandbox, cancel)), kernel());
+    let mut checks = vec![Check::ok(Group::Engine, "connection", attached::WITHOUT), host::clock(jiff::Timestamp::now(), None)];
+    checks.extend(socket.unwrap_or_else(|| vec![late(Group::Sandbox, "socket", remedy)]));
+    checks.extend(attached::endpoint(config));
+    checks.extend(isolation::judge_kernel(&kernel));
+    checks.push(Check::ok(Group::Images, "images", attached::WITHOUT));
+    (None, checks)
+}
+
+/// Asks this machine's kernel.
+async fn kernel() -> isolation::Kernel {
+    blocking(isolation::Kernel::look).await.unwrap_or_default()
 }
 
 async fn of_engine(
@@ -123,6 +162,8 @@ async fn of_engine(
                 _ => late(Group::Engine, "connection", remedy),
             }];
             checks.push(host::clock(jiff::Timestamp::now(), None));
+            checks.extend(isolation::judge_kernel(&kernel().await));
+            checks.extend(images::not_looked_at("not looked at: no engine answers", images::is_static()));
             if let Some(paths) = &paths {
                 checks.extend(model_file(config, paths, None, cancel).await);
             }
@@ -132,11 +173,11 @@ async fn of_engine(
     let facts = engine.facts();
     let provision = Provision::new(&engine, &config.engine, root.unwrap_or(Path::new("/nonexistent")).join("locks"), progress);
     let details = async {
-        let (kernel, details) = tokio::join!(blocking(isolation::Kernel::look), within(engine.details(cancel)));
+        let (kernel, details) = tokio::join!(kernel(), within(engine.details(cancel)));
         match details {
             Some(Ok(details)) => {
                 let mut checks = engine::judge(facts, &details);
-                checks.extend(isolation::judge(facts, &details, &kernel.unwrap_or_default(), config.sandbox.strict));
+                checks.extend(isolation::judge(facts, &details, &kernel, config.sandbox.strict));
                 let theirs = facts.local.then_some(details.time.as_str());
                 checks.push(host::clock(jiff::Timestamp::now(), theirs));
                 checks
@@ -194,7 +235,10 @@ async fn of_state(root: Option<&Path>) -> Vec<Check> {
     blocking(move || state::look(&root)).await.unwrap_or_else(|| vec![late(Group::State, "folder", remedy)])
 }
 
-async fn of_project(named: Option<PathBuf>, root: Option<&Path>) -> Vec<Check> {
+async fn of_project(config: &Config, named: Option<PathBuf>, root: Option<&Path>) -> Vec<Check> {
+    if config.sandbox.backend == Backend::Attach {
+        return vec![settings::attached_project(named.is_some())];
+    }
     let root = root.unwrap_or(Path::new("/nonexistent")).to_owned();
     let remedy = "its disk does not answer: use a folder on a local one";
     let found = blocking(move || settings::project(named.as_deref(), &root)).await;

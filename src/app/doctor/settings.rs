@@ -8,10 +8,13 @@ use super::check::Group;
 use super::check::chain;
 use crate::app::Error;
 use crate::app::bench::open_project_at;
+use crate::app::model_mistakes;
+use crate::app::settings::ProjectSettings;
 use crate::config;
 use crate::config::Config;
 use crate::config::Loaded;
 use crate::config::Sources;
+use crate::config::Standing;
 use crate::event::Secret;
 use crate::policy::Mode;
 use crate::policy::Policy;
@@ -70,6 +73,15 @@ pub(super) fn key(config: &Config, read: &Result<Option<Secret>, Error>) -> Opti
     }
 }
 
+/// Judges the person's own list of models.
+pub(super) fn models(config: &Config) -> Vec<Check> {
+    if config.llm.endpoint.is_some() {
+        return Vec::new();
+    }
+    let remedy = "correct that entry; the others hold";
+    model_mistakes(config).into_iter().take(MOST).map(|mistake| Check::warn(GROUP, "list of models", mistake, remedy)).collect()
+}
+
 /// Judges the project folder: one that was named must do, the current one may be none.
 pub(super) fn project(named: Option<&Path>, state: &Path) -> Vec<Check> {
     let path = named.map_or_else(|| PathBuf::from("."), Path::to_owned);
@@ -85,11 +97,46 @@ pub(super) fn project(named: Option<&Path>, state: &Path) -> Vec<Check> {
         }
     };
     let mut checks = vec![folder(&project)];
-    let exists = std::fs::symlink_metadata(project.path().join(config::PROJECT_FILE)).is_ok();
-    if let Some(note) = config::project_note(exists) {
-        checks.push(Check::ok(GROUP, "project's own", note));
-    }
+    checks.extend(own(&project, state));
     checks
+}
+
+/// Judges the project where somebody else keeps the sandbox: it is what that sandbox has, and none can be named.
+pub(super) fn attached_project(is_named: bool) -> Check {
+    if is_named {
+        let error = Error::not_attached("a project folder (-C)");
+        return Check::error(GROUP, "project", &error, error.hint(), "leave out -C");
+    }
+    Check::ok(GROUP, "project", "what the sandbox at the socket has as its /workspace")
+}
+
+/// Judges the settings that come with the project.
+fn own(project: &Project, state: &Path) -> Option<Check> {
+    const NAME: &str = "project's own";
+    const TRUST: &str = "read it, and let it count with `podbay config trust`";
+    let failed = |error: config::Error| Check::error(GROUP, NAME, &error, error.hint(), "correct or remove that file");
+    let own = match ProjectSettings::read(project, &config::Trust::new(state.join("trust"))) {
+        Ok(own) => own?,
+        Err(error) => return Some(failed(error)),
+    };
+    let sources = Sources { project: Some(own.layer()), ..Sources::default() };
+    let shown = own.file.path().display();
+    Some(match (Config::load(&sources), &own.standing) {
+        (Err(error), _) => failed(error),
+        (Ok(_), Standing::Trusted) => Check::ok(GROUP, NAME, format!("{shown}, which you trust")),
+        (Ok(_), Standing::Changed { .. }) => {
+            Check::warn(GROUP, NAME, format!("{shown} has changed since you trusted it, and only what makes things tighter counts"), TRUST)
+        }
+        (Ok(loaded), Standing::Untrusted) => match loaded.passed_over.len() {
+            0 => Check::ok(GROUP, NAME, format!("{shown}, which only makes things tighter")),
+            n => Check::warn(
+                GROUP,
+                NAME,
+                format!("{n} of the settings in {shown} are passed over: a project may not loosen anything"),
+                TRUST,
+            ),
+        },
+    })
 }
 
 fn folder(project: &Project) -> Check {
@@ -114,7 +161,7 @@ mod tests {
     #[test]
     fn a_flood_of_unknown_keys_stays_short() {
         let warnings = (0..1000).map(|at| format!("x:{at}: there is no setting `y`")).collect();
-        let loaded = Loaded { config: Config::default(), warnings, origins: config::Origins::default() };
+        let loaded = Loaded { config: Config::default(), warnings, origins: config::Origins::default(), passed_over: Vec::new() };
         let (_, checks) = judge(&Sources::default(), Ok(loaded));
         assert_eq!(checks.len(), 1 + MOST + 1);
         assert!(checks.last().expect("the last").detail.contains("980 more"));
@@ -124,7 +171,7 @@ mod tests {
     fn a_rule_that_cannot_be_read_fails() {
         let mut config = Config::default();
         config.policy.allow.push("bash(cargo *)".to_owned());
-        let loaded = Loaded { config, warnings: Vec::new(), origins: config::Origins::default() };
+        let loaded = Loaded { config, warnings: Vec::new(), origins: config::Origins::default(), passed_over: Vec::new() };
         let (_, checks) = judge(&Sources::default(), Ok(loaded));
         assert_eq!(checks.last().map(|check| (check.name.as_str(), check.status)), Some(("rules", Status::Fail)));
     }

@@ -15,6 +15,7 @@ use super::check::chain;
 use super::model::mode_word;
 use super::model::serves;
 use crate::app::Error;
+use crate::app::model;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::Provision;
@@ -36,6 +37,7 @@ use crate::llm::Reply;
 use crate::llm::Request;
 use crate::llm::ToolSpec;
 use crate::llm::Update;
+use crate::sandbox::Backend;
 use crate::session::State;
 
 const GROUP: Group = Group::Trial;
@@ -113,6 +115,9 @@ impl Source<'_> {
 
     /// Returns our own server, and starts it where it does not run: image and model included.
     async fn own(&self, cancel: &CancellationToken) -> Result<(Endpoint, Secret), Error> {
+        if self.config.sandbox.backend == Backend::Attach {
+            return Err(model::not_named());
+        }
         let engine = self.engine.ok_or_else(|| {
             Error::usage("our own model server needs a container engine", "see the engine's lines above, or use --endpoint")
         })?;

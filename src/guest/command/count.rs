@@ -2,6 +2,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 
+use nix::sys::resource::RLIM_INFINITY;
+use nix::sys::resource::Resource;
+use nix::sys::resource::getrlimit;
+
 use crate::guest::cgroup::Counters;
 use crate::guest::session::Session;
 use crate::wire::Limit;
@@ -32,9 +36,16 @@ impl<'session> Count<'session> {
     /// The counters are the whole box's. A command that died of KILL is taken for the one that was meant; otherwise it must have been
     /// the only one.
     pub(super) fn limit(&self, status: ExitStatus) -> Option<Limit> {
+        let is = |signal: i32| status.signal() == Some(signal) || status.code() == Some(128 + signal);
+        if is(libc::SIGXFSZ)
+            && let Ok((bytes, _)) = getrlimit(Resource::RLIMIT_FSIZE)
+            && bytes != RLIM_INFINITY
+        {
+            return Some(Limit::FileSize { bytes });
+        }
         let after = self.session.cgroup.counters();
         let alone = self.alone_as == Some(self.session.n_started.load(Ordering::Relaxed));
-        let killed = status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL);
+        let killed = is(libc::SIGKILL);
         if after.oom_kills > self.before.oom_kills && (killed || alone) {
             return Some(Limit::Memory { bytes: self.session.cgroup.memory_bytes().unwrap_or(0) });
         }

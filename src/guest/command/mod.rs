@@ -4,6 +4,7 @@ mod count;
 mod input;
 mod output;
 mod start;
+mod watch;
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -23,6 +24,7 @@ use self::start::Started;
 use self::start::lost_supervisor;
 use self::start::not_started;
 pub(super) use self::start::start;
+use self::watch::Watch;
 use crate::guest::child::Stdio;
 use crate::guest::host::Line;
 use crate::guest::host::Word;
@@ -68,11 +70,13 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let began = Instant::now();
     let Plan { order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
     let count = Count::begin(session);
+    let watch = Watch::begin(session);
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
     let mut run = Run {
         session,
         count,
+        watch,
         timeout,
         order: &order,
         line,
@@ -97,11 +101,15 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let limit = match run.why {
         Some(Why::Cancelled) => None,
         Some(Why::Timeout) => Some(Limit::Time { ms: timeout.unwrap_or_default().as_millis() as u64 }),
+        Some(Why::Crossed(limit)) => Some(limit),
         None => run.count.limit(status),
     };
+    let full = if status.success() { None } else { session.full() };
+    let note = [session.told(), note, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,
+        culprit: run.watch.culprit(limit),
         working_directory: None,
         output_bytes: run.output_bytes,
         omitted_bytes: run.tail.n_dropped(),
@@ -127,6 +135,8 @@ impl From<(Pipe, Stream)> for Source {
 enum Why {
     Cancelled,
     Timeout,
+    /// A limit that nobody but us watches.
+    Crossed(Limit),
 }
 
 #[derive(Clone, Copy)]
@@ -141,12 +151,14 @@ enum Next {
     Readable(usize),
     Writable,
     Report(Option<Report>),
+    Look,
     Time,
 }
 
 struct Run<'call> {
     session: &'call Session,
     count: Count<'call>,
+    watch: Watch,
     timeout: Option<Duration>,
     order: &'call Order,
     line: &'call mut Line,
@@ -182,8 +194,17 @@ impl Run<'_> {
             {
                 return Ok((over.status, over.n_survivors));
             }
-            let next = self.next().await;
-            self.handle(next)?;
+            match self.next().await {
+                Next::Look => {
+                    if let Some(limit) = self.watch.look(self.session, self.started.supervisor).await
+                        && self.why.is_none()
+                    {
+                        self.grace = Duration::ZERO;
+                        self.stop(Why::Crossed(limit));
+                    }
+                }
+                next => self.handle(next)?,
+            }
         }
     }
 
@@ -193,12 +214,14 @@ impl Run<'_> {
         let (first, second) = (source(0), source(1));
         let sink = if self.input.pending.is_empty() || self.ended.is_some() { None } else { sink(&self.input.input, &self.sources) };
         let time = self.next_time();
+        let may_look = self.ended.is_none() && matches!(self.stopping, Stopping::No { .. });
         tokio::select! {
             word = self.line.next() => Next::Word(word),
             report = self.started.control.next(), if self.ended.is_none() => Next::Report(report),
             () = readable(first), if first.is_some() => Next::Readable(0),
             () = readable(second), if second.is_some() => Next::Readable(1),
             () = writable(sink), if sink.is_some() => Next::Writable,
+            () = tokio::time::sleep_until(self.watch.at()), if may_look => Next::Look,
             () = tokio::time::sleep_until(time.unwrap_or_else(Instant::now)), if time.is_some() => Next::Time,
         }
     }
@@ -226,7 +249,8 @@ impl Run<'_> {
             Next::Report(Some(Report::Failed { stage, errno })) => {
                 return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
             }
-            Next::Report(Some(Report::Started { .. })) => {}
+            // A look takes time, so it is done by whoever can wait.
+            Next::Report(Some(Report::Started { .. })) | Next::Look => {}
             Next::Report(None) => return Err(lost_supervisor()),
             Next::Time => return self.time_is_up(),
         }
@@ -289,7 +313,11 @@ impl Run<'_> {
             return Ok(());
         }
         match self.stopping {
-            Stopping::No { .. } | Stopping::Asked { .. } => self.stop(Why::Timeout),
+            Stopping::No { .. } => {
+                self.watch.time_is_up(self.started.supervisor);
+                self.stop(Why::Timeout);
+            }
+            Stopping::Asked { .. } => self.stop(Why::Timeout),
             Stopping::Killed { .. } => {
                 return Err(self.session.end_box(self.not_emptied()));
             }

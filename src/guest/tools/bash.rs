@@ -133,6 +133,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     Ok(CommandEnded {
         end,
         limit: None,
+        culprit: None,
         working_directory: Some(session.directories.current()),
         output_bytes,
         omitted_bytes: output_bytes - n_sent,

@@ -12,6 +12,10 @@ use super::Ended;
 use super::address::may_lead;
 use super::address::same_origin;
 use super::address::shown;
+use super::remedy::ELSEWHERE;
+use super::remedy::NOT_IT;
+use super::remedy::REFUSED;
+use super::remedy::UNENCRYPTED;
 use crate::event::Secret;
 use crate::inference::Error;
 
@@ -76,17 +80,27 @@ impl Asker<'_> {
             }
             let next = text(&response, "location").and_then(|target| url.join(target).ok());
             let Some(next) = next else {
-                return Err(self.fatal(format!("the server answered {status} without saying where to")));
+                return Err(self.fatal(format!("the server answered {status} without saying where to"), ELSEWHERE));
             };
             if !may_lead(&url, &next) {
-                return Err(self.fatal(format!("the server points to `{}`, which is not encrypted", shown(&next))));
+                return Err(self.fatal(format!("the server points to `{}`, which is not encrypted", shown(&next)), UNENCRYPTED));
             }
             url = next;
         }
-        Err(self.fatal(format!("more than {MOST_REDIRECTS} redirects")))
+        Err(self.fatal(format!("more than {MOST_REDIRECTS} redirects"), NOT_IT))
     }
 
-    pub(super) fn fatal(&self, problem: String) -> Ended {
+    /// Returns the error that no other try would do better about.
+    pub(super) fn error(&self, problem: impl Into<String>, remedy: &'static str) -> Error {
+        Error::Download { url: shown(self.url), problem: problem.into(), remedy: Some(remedy) }
+    }
+
+    pub(super) fn fatal(&self, problem: impl Into<String>, remedy: &'static str) -> Ended {
+        Ended::Fatal(self.error(problem, remedy))
+    }
+
+    /// Returns the end after so many tries that another one now is of no use. What came stays, for a later one.
+    pub(super) fn given_up(&self, problem: String) -> Ended {
         Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy: None })
     }
 
@@ -106,7 +120,7 @@ impl Asker<'_> {
                  `inference.hub_token_env` names",
             ),
             404 | 410 => Some("check the spelling of repository, revision and file"),
-            _ => None,
+            _ => Some(REFUSED),
         };
         // Its own word for what is wrong, such as `GatedRepo`.
         let word =

@@ -5,6 +5,7 @@ mod address;
 mod ask;
 mod part;
 mod probe;
+mod remedy;
 mod segment;
 
 use std::path::Path;
@@ -24,6 +25,8 @@ use self::part::Goal;
 use self::part::Part;
 use self::probe::Found;
 use self::probe::probe;
+use self::remedy::ELSEWHERE;
+use self::remedy::NOT_IT;
 use self::segment::Loader;
 use super::Error;
 use super::file;
@@ -45,6 +48,9 @@ pub(super) use self::part::remove_part;
 
 /// Tries of the first question. Nothing is lost yet when it fails, so a source that is out of reach is soon given up.
 const PROBES: u32 = 2;
+
+/// Largest file that is believed in, 4 TiB: larger numbers are mistakes or lies.
+pub(super) const MOST: u64 = 1 << 42;
 
 /// One file to load.
 ///
@@ -88,6 +94,8 @@ pub struct Loaded {
 pub struct Patience {
     /// How long a server may say nothing.
     pub idle: Duration,
+    /// Bytes a second that a file has to come with, over `idle`: what drips is no better than what stands still. 0: any rate will do.
+    pub slowest: u64,
     /// Tries in a row that bring not one byte.
     pub retries: u32,
     /// Pause before the first of them; each further one is twice as long.
@@ -101,7 +109,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         let (idle, pause) = (Duration::from_mins(1), Duration::from_millis(500));
-        Self { idle, retries: 5, pause, connections: 4, stretch: 16 << 20 }
+        Self { idle, slowest: 1 << 10, retries: 5, pause, connections: 4, stretch: 16 << 20 }
     }
 }
 
@@ -109,6 +117,8 @@ impl Default for Patience {
 enum Ended {
     /// Another try may do better.
     Early(String),
+    /// It came too slowly to be worth the wait, whatever came.
+    Slow(String),
     /// The server does not do parts; the whole has to be asked for.
     Whole,
     /// No other try would do better.
@@ -148,12 +158,20 @@ impl Download {
         }
         let asker = Asker { client, url: &url, hub: self.hub.as_ref(), idle: patience.idle };
         let found = self.first_question(&asker, patience).await?;
+        if found.goal.size > MOST {
+            return Err(
+                asker.error(format!("the server says that it has {} bytes, and no model is that large", found.goal.size), ELSEWHERE)
+            );
+        }
         let folder = self.to.parent().unwrap_or(Path::new("/"));
         make_private(folder)?;
+        // Before anything is made: what cannot fit leaves nothing behind.
+        let left = left_of(&self.to).unwrap_or(0);
+        file::check_space(folder, found.goal.size.saturating_sub(left).saturating_add(self.room))?;
         let wanted =
             if found.has_parts { (found.goal.size / patience.stretch.max(1)).clamp(1, patience.connections.max(1).into()) } else { 1 };
         let mut part = Part::open(&self.to, found.goal.clone(), wanted)?;
-        file::check_space(folder, found.goal.size.saturating_sub(part.done()) + self.room)?;
+        file::check_space(folder, found.goal.size.saturating_sub(part.done()).saturating_add(self.room))?;
         loop {
             let was_inherited = part.inherited;
             self.load_all(&asker, &mut part, patience, progress).await?;
@@ -191,7 +209,7 @@ impl Download {
             match probe(asker, &self.expected, self.is_model).await {
                 Ok(found) => return Ok(found),
                 Err(Ended::Fatal(error)) => return Err(error),
-                Err(Ended::Early(early)) => problem = early,
+                Err(Ended::Early(early) | Ended::Slow(early)) => problem = early,
                 Err(Ended::Whole) => {}
             }
             if at + 1 < PROBES {
@@ -223,10 +241,11 @@ impl Download {
                     part.restart(1)?;
                 }
                 Err(Ended::Whole) => {
-                    let problem = "the server sends another part than it is asked for".to_owned();
+                    return Err(asker.error("the server sends another part than it is asked for", ELSEWHERE));
+                }
+                Err(Ended::Early(problem) | Ended::Slow(problem)) => {
                     return Err(Error::Download { url: shown(asker.url), problem, remedy: None });
                 }
-                Err(Ended::Early(problem)) => return Err(Error::Download { url: shown(asker.url), problem, remedy: None }),
             }
         }
     }
@@ -243,7 +262,7 @@ impl Download {
             Err(problem) => {
                 remove_part(&self.to)?;
                 let problem = format!("what came is no model: {problem}");
-                Err(Error::Download { url: shown(url), problem, remedy: Some("look at the address: it has to be the file's own") })
+                Err(Error::Download { url: shown(url), problem, remedy: Some(NOT_IT) })
             }
         }
     }

@@ -17,6 +17,10 @@ use super::ask::text;
 use super::bytes_done;
 use super::part::Part;
 use super::part::Segment;
+use super::remedy::CHANGED;
+use super::remedy::ELSEWHERE;
+use super::remedy::LOGIN;
+use super::remedy::PROXY;
 use crate::event::ProgressSink;
 
 /// Most connections for one stretch, however often each of them got a little further.
@@ -41,20 +45,21 @@ impl Loader<'_> {
                 return Ok(());
             }
             let before = segment.done();
-            let problem = match self.attempt(segment).await {
+            let (problem, was_slow) = match self.attempt(segment).await {
                 Ok(()) if segment.is_whole() => return Ok(()),
-                Ok(()) => format!("the connection ended after {} of {} bytes", segment.at(), segment.end),
-                Err(Ended::Early(problem)) => problem,
+                Ok(()) => (format!("the connection ended after {} of {} bytes", segment.at(), segment.end), false),
+                Err(Ended::Early(problem)) => (problem, false),
+                Err(Ended::Slow(problem)) => (problem, true),
                 Err(ended) => return Err(ended),
             };
-            failures = if segment.done() > before { 0 } else { failures + 1 };
+            failures = if segment.done() > before && !was_slow { 0 } else { failures + 1 };
             if failures > self.patience.retries {
-                return Err(self.asker.fatal(problem));
+                return Err(self.asker.given_up(problem));
             }
             tracing::info!(%problem, "a download goes on with a new connection");
             tokio::time::sleep(self.patience.pause * 2_u32.pow(failures.min(6))).await;
         }
-        Err(self.asker.fatal(format!("{MOST_ATTEMPTS} connections did not bring it to its end")))
+        Err(self.asker.given_up(format!("{MOST_ATTEMPTS} connections did not bring it to its end")))
     }
 
     fn is_alone(&self) -> bool {
@@ -82,16 +87,16 @@ impl Loader<'_> {
         if let (Some(announced), Some(expected)) = (&linked.sha256, &goal.sha256)
             && announced != expected
         {
-            return Err(self.asker.fatal("the hub has another file under this name by now; the next try loads that one".to_owned()));
+            return Err(self.asker.fatal("the hub has another file under this name by now", CHANGED));
         }
         if text(response, "content-encoding").is_some_and(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-            return Err(self.asker.fatal("the server sends it compressed, though it was asked not to".to_owned()));
+            return Err(self.asker.fatal("the server sends it compressed, though it was asked not to", PROXY));
         }
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {
                 let (start, total) = text(response, "content-range").and_then(parse_range).unwrap_or_default();
                 if let Some(total) = total.filter(|&total| total != goal.size) {
-                    return Err(self.asker.fatal(wrong_size(total, goal.size)));
+                    return Err(self.asker.fatal(wrong_size(total, goal.size), ELSEWHERE));
                 }
                 if start == segment.at() {
                     return Ok(());
@@ -103,10 +108,10 @@ impl Loader<'_> {
             _ if !self.is_alone() => Err(Ended::Whole),
             _ => {
                 if is_page(response) {
-                    return Err(self.asker.fatal(PAGE.to_owned()));
+                    return Err(self.asker.fatal(PAGE, LOGIN));
                 }
                 if let Some(announced) = response.content_length().filter(|&announced| announced != goal.size) {
-                    return Err(self.asker.fatal(wrong_size(announced, goal.size)));
+                    return Err(self.asker.fatal(wrong_size(announced, goal.size), ELSEWHERE));
                 }
                 self.part.empty().map_err(Ended::Fatal)
             }
@@ -123,6 +128,7 @@ impl Loader<'_> {
     }
 
     async fn take(&self, mut response: Response, segment: &Segment) -> Result<(), Ended> {
+        let mut rate = Rate::new(self.part.done());
         loop {
             let bytes = match tokio::time::timeout(self.patience.idle, response.chunk()).await {
                 Err(_) => return Err(Ended::Early(format!("the server said nothing for {} s", self.patience.idle.as_secs_f32()))),
@@ -133,10 +139,16 @@ impl Loader<'_> {
             if segment.at() + bytes.len() as u64 > segment.end {
                 // Nobody can tell what of it is right.
                 self.part.empty().map_err(Ended::Fatal)?;
-                return Err(self.asker.fatal(format!("the server sends more than the {} bytes of the file", self.part.goal.size)));
+                return Err(self
+                    .asker
+                    .fatal(format!("the server sends more than the {} bytes of the file", self.part.goal.size), ELSEWHERE));
             }
             self.part.write(segment, &bytes).map_err(Ended::Fatal)?;
             self.show();
+            // Of the whole file: four connections may share a slow line.
+            if let Some(came) = rate.too_slow(self.part.done(), self.patience) {
+                return Err(Ended::Slow(format!("only {came} bytes came within {} s", self.patience.idle.as_secs_f32())));
+            }
         }
     }
 
@@ -146,6 +158,30 @@ impl Loader<'_> {
             *shown_at = Instant::now();
             (self.progress)(bytes_done(self.task, self.part.done(), self.part.goal.size, false));
         }
+    }
+}
+
+/// How much has come since when.
+struct Rate {
+    since: Instant,
+    done: u64,
+}
+
+impl Rate {
+    fn new(done: u64) -> Self {
+        Self { since: Instant::now(), done }
+    }
+
+    /// Returns how much came in the time that is over, where that is too little.
+    fn too_slow(&mut self, done: u64, patience: &Patience) -> Option<u64> {
+        let elapsed = self.since.elapsed();
+        if elapsed < patience.idle {
+            return None;
+        }
+        // Emptied by another connection, it has less than before.
+        let came = done.saturating_sub(self.done);
+        *self = Self::new(done);
+        ((came as f64) < patience.slowest as f64 * elapsed.as_secs_f64()).then_some(came)
     }
 }
 

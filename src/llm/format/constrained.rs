@@ -40,11 +40,16 @@ pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
          To finish, or to speak to the user: {\"answer\": \"your text\"}\n\
          Use one tool at a time. Its result comes in the next message. Answer only when the task is done.\n\n# Tools\n",
     );
+    list(tools, &mut out);
+    out
+}
+
+/// Lists the tools with what they take.
+pub(super) fn list(tools: &[ToolSpec], out: &mut String) {
     for tool in tools {
         let _ = write!(out, "\n{}: {}\n", tool.name, tool.description.trim());
-        describe(&tool.parameters, &mut out);
+        describe(&tool.parameters, out);
     }
-    out
 }
 
 /// Lists the arguments, one per line: small models read this better than a schema.

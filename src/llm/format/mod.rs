@@ -1,12 +1,15 @@
 //! How a conversation is written for the server, one file per way of telling about tools.
 //!
 //! [`native`] uses the server's own tool calls. [`constrained`] describes the tools in the system prompt and has the server hold the
-//! answer to a JSON schema; [`crate::event::ToolMode::Text`] is the same without the schema, for servers that know none.
+//! answer to a JSON schema. [`prompted`] only describes them, for servers that know no schema; [`text`] understands what comes of it,
+//! and what models write as text though they were told natively.
 
 pub(super) mod answer;
 pub(super) mod constrained;
 pub(super) mod native;
+pub(super) mod prompted;
 pub(super) mod schema;
+pub mod text;
 
 use serde::Serialize;
 

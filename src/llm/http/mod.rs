@@ -70,7 +70,9 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .connect_timeout(settings.connect_timeout)
         // llama-server hangs up after five idle seconds; a request sent into that gap would be lost.
         .pool_idle_timeout(Duration::from_secs(4))
-        .pool_max_idle_per_host(2)
+        // It also hangs up after each streamed answer without having said so, and the next request would go into that gap. Without TLS a
+        // connection of its own for each request costs nothing.
+        .pool_max_idle_per_host(if settings.tls { 2 } else { 0 })
         .http1_max_headers(100);
     if let Some(proxy) = &settings.proxy {
         let failed = |source: reqwest::Error| Error::Proxy { proxy: endpoint::shown(proxy), source: source.without_url() };
@@ -104,12 +106,39 @@ fn tls(wanted: bool) -> Result<rustls::ClientConfig, Error> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::io::AsyncWriteExt;
+
     use super::*;
 
     #[test]
     fn a_client_is_made_with_and_without_roots() {
         for tls in [true, false] {
             client(&Settings { tls, ..Settings::default() }).expect("a client");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_hangs_up_after_each_answer_loses_no_request() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = format!("http://{}/", listener.local_addr().expect("bound"));
+        tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.expect("a connection");
+                tokio::spawn(async move {
+                    let mut request = [0; 4096];
+                    assert_ne!(stream.read(&mut request).await.expect("a request"), 0);
+                    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: timeout=5, max=100\r\n\r\nok";
+                    stream.write_all(answer).await.expect("written");
+                    // As if the end came just when the next request is on its way.
+                    drop(stream.read(&mut request).await);
+                });
+            }
+        });
+        let client = client(&Settings { tls: false, ..Settings::default() }).expect("a client");
+        for _ in 0..3 {
+            let answer = client.get(&address).send().await.expect("an answer");
+            assert_eq!(answer.text().await.expect("its text"), "ok");
         }
     }
 

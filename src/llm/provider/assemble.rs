@@ -2,11 +2,14 @@
 
 use crate::event::ToolCall;
 use crate::event::Usage;
+use crate::llm::control::neutralise;
 use crate::llm::error::Error;
 use crate::llm::format::answer::Reader;
 use crate::llm::format::answer::Seen;
 use crate::llm::format::constrained;
 use crate::llm::format::constrained::Parsed;
+use crate::llm::format::prompted;
+use crate::llm::format::text;
 use crate::llm::provider::calls::Calls;
 use crate::llm::provider::calls::Piece;
 use crate::llm::provider::think::Part;
@@ -26,6 +29,8 @@ pub(in crate::llm) enum Reading {
     Native { with_calls: bool },
     /// The text is one JSON object of ours.
     Json { with_calls: bool },
+    /// Calls stand in the text, in any form.
+    Text { with_calls: bool },
     /// The text is what the caller's schema says.
     Schema,
 }
@@ -36,6 +41,11 @@ pub(in crate::llm) struct Assembler {
     reading: Reading,
     splitter: Splitter,
     reader: Reader,
+    /// Looks for calls in the text, also where the server should have found them.
+    parser: Option<text::Parser>,
+    parsed: text::Parsed,
+    /// The model went on speaking after a call in its text: a call that the server should have found ends its message.
+    after_calls: bool,
     text: String,
     thinking: String,
     calls: Calls,
@@ -50,8 +60,16 @@ pub(in crate::llm) struct Assembler {
 }
 
 impl Assembler {
-    pub(in crate::llm) fn new(reading: Reading) -> Self {
+    pub(in crate::llm) fn new(reading: Reading, tools: &text::Tools) -> Self {
+        let looks = match reading {
+            Reading::Native { with_calls } => with_calls && !tools.is_empty(),
+            Reading::Text { .. } => true,
+            Reading::Json { .. } | Reading::Schema => false,
+        };
         Self {
+            parser: looks.then(|| text::Parser::new(tools, None)),
+            parsed: text::Parsed::default(),
+            after_calls: false,
             reading,
             splitter: Splitter::default(),
             reader: Reader::default(),
@@ -94,18 +112,22 @@ impl Assembler {
                 Part::Text(text) => {
                     bound("its text", self.text.len() + text.len())?;
                     self.text.push_str(&text);
-                    self.show(text, on);
+                    self.show(text, on)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn show(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) {
+    fn show(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        if let Some(parser) = &mut self.parser {
+            let mut pieces = Vec::new();
+            parser.feed(&text, &mut |piece| pieces.push(piece));
+            return self.add_pieces(pieces, on);
+        }
         let Reading::Json { with_calls } = self.reading else {
-            self.shown = true;
-            self.shown_text = true;
-            return on(Update::Text(text));
+            self.show_text(text, on);
+            return Ok(());
         };
         let (shown, shown_text) = (&mut self.shown, &mut self.shown_text);
         self.reader.feed(&text, |seen| match seen {
@@ -120,6 +142,59 @@ impl Assembler {
             }
             Seen::Tool(_) => {}
         });
+        Ok(())
+    }
+
+    fn show_text(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) {
+        self.shown = true;
+        self.shown_text = true;
+        on(Update::Text(text));
+    }
+
+    /// Shows what was found in the text. What the server itself reports as thoughts and calls is not in it.
+    fn add_pieces(&mut self, pieces: Vec<text::Piece>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        for piece in pieces {
+            match &piece {
+                text::Piece::Content(text) => {
+                    self.after_calls |= !self.parsed.calls.is_empty() && !text.trim().is_empty();
+                    self.show_text(text.clone(), on);
+                }
+                text::Piece::Reasoning(thinking) => {
+                    bound("its thinking", self.thinking.len() + thinking.len())?;
+                    self.shown = true;
+                    on(Update::Thinking(thinking.clone()));
+                }
+                text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
+                    self.shown = true;
+                    on(Update::CallStarted { name: call.name.clone() });
+                }
+                text::Piece::Call(_) | text::Piece::Rethought => {}
+            }
+            self.parsed.add(piece);
+        }
+        Ok(())
+    }
+
+    fn with_calls(&self) -> bool {
+        matches!(self.reading, Reading::Native { with_calls: true } | Reading::Text { with_calls: true })
+    }
+
+    /// Makes a reply of what was found in the text.
+    fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
+        let parsed = std::mem::take(&mut self.parsed).ended(None);
+        reply.text = parsed.content;
+        reply.thinking.push_str(&parsed.reasoning);
+        let is_cut = incomplete.filter(|incomplete| incomplete.part == text::Part::Call);
+        if !self.with_calls() {
+            return;
+        }
+        for (call, index) in parsed.calls.into_iter().zip(0..) {
+            self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments });
+        }
+        (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(is_taken);
+        if let (None, Some(cut)) = (&reply.fault, is_cut) {
+            reply.fault = Some(prompted::cut_off(cut.name.as_deref()));
+        }
     }
 
     pub(in crate::llm) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
@@ -142,17 +217,19 @@ impl Assembler {
 
     /// Returns what there is at an interrupt; calls that were under way are left out.
     pub(in crate::llm) fn interrupted(self) -> Reply {
-        let (text, raw) = match self.reading {
-            Reading::Json { .. } => (begun_answer(&self.text), None),
-            _ => (self.text, None),
+        let text = match self.reading {
+            Reading::Json { .. } => begun_answer(&self.text),
+            // As far as it was shown.
+            Reading::Text { .. } => self.parsed.content,
+            Reading::Native { .. } if self.parser.is_some() => self.parsed.content,
+            Reading::Native { .. } | Reading::Schema => self.text,
         };
         Reply {
             text,
-            thinking: self.thinking,
+            thinking: self.thinking + &self.parsed.reasoning,
             usage: self.usage.unwrap_or_default(),
             finish: Finish::Interrupted,
             timings: self.timings,
-            raw,
             ..Reply::default()
         }
     }
@@ -162,8 +239,11 @@ impl Assembler {
         let mut parts = Vec::new();
         self.splitter.finish(|part| parts.push(part));
         self.add_parts(parts, on)?;
-        let mut reply =
-            Reply { thinking: self.thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
+        let mut pieces = Vec::new();
+        let incomplete = self.parser.take().and_then(|parser| parser.finish(&mut |piece| pieces.push(piece)));
+        self.add_pieces(pieces, on)?;
+        let thinking = std::mem::take(&mut self.thinking);
+        let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
         if let Reading::Json { with_calls } = self.reading {
             match constrained::parse(&self.text) {
                 Parsed::Answer(text) => {
@@ -190,6 +270,20 @@ impl Assembler {
                 }
             }
             reply.raw = Some(self.text);
+        } else if let Reading::Text { with_calls } = self.reading {
+            self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+            if with_calls && reply.calls.is_empty() && reply.fault.is_none() {
+                reply.fault = prompted::unknown_tool(&reply.text);
+            }
+            // What cannot be repeated as it is, or should not be, is written anew.
+            let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
+            reply.raw = Some(self.text).filter(|_| is_whole);
+        } else if self.calls.is_empty()
+            && !self.after_calls
+            && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some()))
+        {
+            self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+            reply.recovered = !reply.calls.is_empty();
         } else {
             reply.text = self.text;
             (reply.calls, reply.fault) = self.calls.finish(is_taken);

@@ -100,6 +100,11 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
         "context the overflows",
         "context length exceeded",
         "exceed context window",
+        "greater than the context length",
+        "longer than the maximum model length",
+        "exceeds the context length",
+        "too big compared to kv size",
+        "input is too large to process",
     ];
     if !is("type", "exceed_context_size_error") && !is("code", "context_length_exceeded") && !said.iter().any(|words| lower.contains(words))
     {
@@ -194,6 +199,9 @@ mod tests {
                 Some(4096),
             ),
             (r#"{"error":"Context size has been exceeded."}"#, None, None),
+            (r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#, None, None),
+            (r#"{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}"#, None, None),
+            (r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#, None, None),
             (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),
         ] {
             for code in [200, 400, 500] {

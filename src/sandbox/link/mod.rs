@@ -31,6 +31,7 @@ use crate::wire::Call;
 use crate::wire::Output;
 use crate::wire::PROTOCOL;
 use crate::wire::frame;
+use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 use crate::wire::message::GuestHello;
 use crate::wire::message::HostHello;
@@ -51,15 +52,21 @@ pub struct Link {
 }
 
 impl Link {
-    /// Greets the guest on a stream just attached; `build` is our own.
-    pub async fn connect<S>(stream: S, build: &str, deadline: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Error>
+    /// Greets the guest on a stream just attached and tells it what to watch; `build` is our own.
+    pub async fn connect<S>(
+        stream: S,
+        build: &str,
+        disk: DiskLimits,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(Link, Facts), Error>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let (reader, writer) = tokio::io::split(stream);
         let mut frames = FramedRead::new(reader, frame::codec());
         let mut sink = FramedWrite::new(writer, frame::codec());
-        let greeting = greet(&mut frames, &mut sink, build);
+        let greeting = greet(&mut frames, &mut sink, build, disk);
         let facts = tokio::select! {
             facts = tokio::time::timeout(deadline, greeting) => facts.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
@@ -161,12 +168,13 @@ async fn greet<R, W>(
     frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>,
     sink: &mut FramedWrite<W, tokio_util::codec::LengthDelimitedCodec>,
     build: &str,
+    disk: DiskLimits,
 ) -> Result<Facts, Error>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned() });
+    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned(), disk });
     let hello = frame::encode(&hello).map_err(|source| Error::Greet { reason: Reason::Protocol(source.to_string()) })?;
     let broken = |reason| Error::Greet { reason };
     // A guest that refused to start may be gone before it reads; what it said is worth more than that it is gone.

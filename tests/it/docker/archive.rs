@@ -97,3 +97,27 @@ fn a_project_that_goes_away_meanwhile_is_an_error_and_not_made_anew() {
     std::fs::rename(&elsewhere, &project).expect("moved back");
     env.assert_no_container();
 }
+
+/// Whoever works in a folder above can put a link in the project's place while its sandbox starts.
+#[test]
+fn a_link_that_takes_the_projects_place_meanwhile_leads_nowhere() {
+    let Some(env) = TestBox::new() else { return };
+    let (project, elsewhere, secret) = (env.project(), env.beside("elsewhere"), env.beside("secret"));
+    std::fs::create_dir(&secret).expect("made");
+    std::fs::write(secret.join("key"), "of the host").expect("written");
+    let proxy = EngineProxy::start(env.beside("engine"), {
+        let (project, elsewhere, secret) = (project.clone(), elsewhere.clone(), secret.clone());
+        move |request| {
+            if request.path.starts_with("/containers/create?name=podbay-workspace") {
+                std::fs::rename(&project, &elsewhere).expect("moved");
+                std::os::unix::fs::symlink(&secret, &project).expect("linked");
+            }
+        }
+    });
+    let mut command = env.here(&["call", "bash", r#"{"command":"cat key; touch written"}"#]);
+    let done = run(command.env("DOCKER_HOST", proxy.address())).expect(5).says(&["looks different from inside"]);
+    assert!(!done.text().contains("of the host") && !secret.join("written").exists());
+    std::fs::remove_file(&project).expect("removed");
+    std::fs::rename(&elsewhere, &project).expect("moved back");
+    env.assert_no_container();
+}

@@ -13,6 +13,7 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
 use super::connect;
+use crate::inference::hub::model;
 use crate::support::test_env::Done;
 use crate::support::test_env::TestEnv;
 use crate::support::test_env::run;
@@ -100,21 +101,9 @@ impl Drop for Ready {
     }
 }
 
-/// The smallest model: a head, and one tensor of two blocks.
+/// A model, and a small one.
 fn gguf() -> Vec<u8> {
-    let mut out = b"GGUF".to_vec();
-    out.extend(3_u32.to_le_bytes());
-    out.extend(1_u64.to_le_bytes());
-    out.extend(0_u64.to_le_bytes());
-    out.extend(1_u64.to_le_bytes());
-    out.extend(b"t");
-    out.extend(1_u32.to_le_bytes());
-    out.extend(64_u64.to_le_bytes());
-    out.extend(8_u32.to_le_bytes());
-    out.extend(0_u64.to_le_bytes());
-    out.resize(out.len().next_multiple_of(32), 0);
-    out.extend([7; 68]);
-    out
+    model(200)
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -313,6 +302,27 @@ async fn a_bundle_cannot_name_what_its_manifest_does_not() {
     parts.manifest["models"][0]["file"] = json!("../../evil.gguf");
     parts.write(&ready.bundle());
     ready.refused(1, &["../../evil.gguf"]).await;
+    // A model that is none, and two by one name.
+    for (content, words) in
+        [(b"#!/bin/sh".to_vec(), "not a GGUF file"), (gguf()[..150].to_vec(), "it has 150 bytes, and its head tells of 200")]
+    {
+        fs::write(ready.bundle(), &whole).expect("written");
+        let mut parts = Parts::of(&ready.bundle());
+        parts.manifest["models"][0]["size"] = json!(content.len());
+        parts.manifest["models"][0]["sha256"] = json!(hash(&content));
+        parts.entries[1].1 = content;
+        parts.write(&ready.bundle());
+        ready.refused(1, &["models/tiny.gguf", "is no model", words]).await;
+        ready.load(&["--check"]).expect(1).says(&["is no model"]);
+    }
+    fs::write(ready.bundle(), &whole).expect("written");
+    let mut parts = Parts::of(&ready.bundle());
+    let mut second = parts.manifest["models"][0].clone();
+    second["file"] = json!("other.gguf");
+    parts.manifest["models"].as_array_mut().expect("a list").push(second);
+    parts.entries.push(("models/other.gguf".to_owned(), gguf()));
+    parts.write(&ready.bundle());
+    ready.refused(1, &["`tiny` names two models"]).await;
     // The name of a model that Podbay knows, with other bytes.
     fs::write(ready.bundle(), &whole).expect("written");
     let mut parts = Parts::of(&ready.bundle());

@@ -267,6 +267,7 @@ try:
     print("resolved", socket.getaddrinfo("example.com", 80))
 except socket.gaierror:
     pass
+print("localhost", sorted({found[4][0] for found in socket.getaddrinfo("localhost", 80)}))
 server = socket.create_server(("127.0.0.1", 0))
 def answer():
     server.accept()[0].sendall(b"own server")
@@ -301,7 +302,7 @@ print(socket.create_connection(server.getsockname()).recv(20).decode())
     let mut arguments = vec![port.to_string()];
     arguments.extend(addresses.iter().map(ToString::to_string));
     let text = python(&env, SCRIPT, &arguments.iter().map(String::as_str).collect::<Vec<_>>());
-    assert_eq!(text, "interfaces ['lo']\nown server\n");
+    assert_eq!(text, "interfaces ['lo']\nlocalhost ['127.0.0.1', '::1']\nown server\n");
     assert_eq!(n_came.load(Ordering::SeqCst), before);
     assert!(datagrams.recv(&mut [0; 8]).is_err(), "a datagram came out");
     env.assert_no_container();

@@ -340,7 +340,8 @@ fn smoke_model() -> PathBuf {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let paths = inference::Paths::new(Path::new(env!("CARGO_TARGET_TMPDIR")).join("inference"));
     let progress: ProgressSink = std::sync::Arc::new(|_| {});
-    let model = runtime.block_on(inference::resolve(&inference::Options::default(), &paths, &progress, &CancellationToken::new()));
+    let store = inference::Store::new(&inference::Options::default(), &paths, false).expect("a store");
+    let model = runtime.block_on(store.resolve(&progress, &CancellationToken::new()));
     model.expect("the smoke model").files[0].clone()
 }
 

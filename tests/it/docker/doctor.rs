@@ -6,6 +6,8 @@ use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::doctor::diagnosis;
 use crate::doctor::line;
+use crate::inference::hub::Hub;
+use crate::inference::hub::model;
 use crate::support::ScriptedModel;
 
 #[test]
@@ -24,6 +26,17 @@ fn a_set_up_that_is_well_has_no_failure_and_is_left_as_it_was() {
     assert_eq!(model.requests().len(), 0, "without --model nothing is generated");
     assert!(!env.state().exists());
     assert_eq!(env.containers().len(), 0);
+}
+
+#[test]
+fn a_trial_loads_no_model_where_the_network_is_not_to_be_used() {
+    let Some(env) = TestBox::new() else { return };
+    let hub = Hub::start(model(100_000));
+    let mut command = env.podbay(&["doctor", "--json", "--model"]);
+    command.env("PODBAY_OFFLINE", "true").env("PODBAY_INFERENCE_HUB", &hub.url).env("PODBAY_INFERENCE_MODEL", "qwen2.5-coder-7b");
+    let found = diagnosis(&mut command, 1);
+    line(&found, "trial", "connectivity", "fail", &["qwen2.5-coder-7b", "`offline` is set", "unset `offline`"]);
+    assert_eq!(hub.asked(), []);
 }
 
 #[test]

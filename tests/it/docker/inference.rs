@@ -6,9 +6,11 @@ use podbay::engine;
 use podbay::engine::Provision;
 use podbay::inference;
 use podbay::inference::Health;
+use podbay::inference::Model;
 use podbay::inference::ModelServer;
 use podbay::inference::Paths;
 use podbay::inference::Serving;
+use podbay::inference::Store;
 use podbay::llm::http;
 use serde_json::Value;
 use serde_json::json;
@@ -20,6 +22,12 @@ use super::progress;
 /// Where models stay between runs of the tests, so that one is loaded once.
 pub(super) fn models() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("inference")
+}
+
+/// Returns the model of the settings, loaded once for all tests.
+pub(super) async fn smoke(options: &inference::Options, paths: &Paths) -> Model {
+    let store = Store::new(options, paths, false).expect("a store");
+    store.resolve(&progress(), &CancellationToken::new()).await.expect("the smoke model")
 }
 
 /// A model that computes takes all cores: tests that have one take turns.
@@ -52,7 +60,7 @@ async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     // A server that sleeps almost at once must still count as there.
     let options = inference::Options { sleep_idle: podbay::event::Seconds::new(2), ..inference::Options::default() };
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
-    let model = inference::resolve(&options, &paths, &progress, &cancel).await.expect("the smoke model");
+    let model = smoke(&options, &paths).await;
     assert!(model.is_smoke && model.note.as_ref().is_some_and(|note| note.contains("no good code")));
 
     let server = ModelServer::new(&engine, &options, &paths);

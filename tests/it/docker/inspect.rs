@@ -114,6 +114,7 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
     let (uid, gid) = owner();
     let guest = container["Mounts"].as_array().expect("a list").iter().find(|mount| mount["Type"] == "volume").expect("the guest's volume");
     let volume = guest["Name"].as_str().expect("a name");
+    let hosts = format!("{}/hosts", guest["Source"].as_str().expect("a path"));
     assert!(volume.starts_with("podbay-guest-"), "{volume}");
     let readonly = [&READONLY_PATHS[..], &["/workspace/.git"]].concat();
     check_settings(
@@ -126,6 +127,10 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
                     "BindOptions": {"Propagation": "rprivate", "NonRecursive": true},
                 },
                 {"Type": "volume", "Source": volume, "Target": "/run/podbay/bin", "ReadOnly": true, "VolumeOptions": {"NoCopy": true}},
+                {
+                    "Type": "bind", "Source": hosts, "Target": "/etc/hosts", "ReadOnly": true,
+                    "BindOptions": {"Propagation": "rslave", "NonRecursive": true},
+                },
             ],
             "ReadonlyPaths": readonly,
             "Tmpfs": {
@@ -136,14 +141,15 @@ fn check_box(env: &TestBox, container: &Value, entrypoint: &[&str], is_attached:
             },
         })),
     );
-    // What came of it: two mounts, one to write on, and no way in by a port or a name.
+    // What came of it: three mounts, one to write on, and no way in by a port or a name.
     let mounted = |mount: &Value| (mount["Destination"].as_str().expect("text").to_owned(), mount["RW"].as_bool().expect("yes or no"));
     let mut mounts: Vec<_> = container["Mounts"].as_array().expect("a list").iter().map(mounted).collect();
     mounts.sort();
-    assert_eq!(mounts, [("/run/podbay/bin".to_owned(), false), ("/workspace".to_owned(), true)]);
-    assert_eq!(without_empty(container["NetworkSettings"]["Ports"].clone()), None);
-    let networks = container["NetworkSettings"]["Networks"].as_object().expect("an object");
-    assert_eq!(networks.keys().collect::<Vec<_>>(), ["none"]);
+    let expected = [("/etc/hosts", false), ("/run/podbay/bin", false), ("/workspace", true)];
+    assert_eq!(mounts, expected.map(|(path, writable)| (path.to_owned(), writable)));
+    // The engine sets nothing up in its network, not even what it calls `none`.
+    assert_eq!(without_empty(container["NetworkSettings"].clone()), None);
+    assert_eq!(container["Config"]["NetworkDisabled"], true);
 
     let config = &container["Config"];
     assert_eq!(config["User"], format!("{uid}:{gid}"));

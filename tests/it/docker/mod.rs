@@ -1,13 +1,16 @@
 //! What only a real engine can show.
 
 mod archive;
+mod attack;
 mod bad_days;
 mod bundle;
 mod call;
 mod closed;
 mod compose;
+mod crowd;
 mod disk_full;
 mod doctor;
+mod faults;
 mod full;
 mod hidden;
 mod inference;
@@ -19,6 +22,9 @@ mod lost;
 mod model_server;
 mod mounts;
 mod provision;
+mod quickstart;
+mod resources;
+mod resumed;
 mod second;
 mod setuid;
 mod sh;

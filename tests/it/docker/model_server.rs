@@ -12,6 +12,7 @@ use super::connect;
 use super::inference::TURN;
 use super::inference::complete;
 use super::inference::models;
+use super::inference::smoke;
 use super::inspect::check_settings;
 use super::inspect::inspect;
 use super::progress;
@@ -41,7 +42,7 @@ async fn the_model_server_is_as_closed_as_the_workspace() {
     let (cancel, progress) = (CancellationToken::new(), progress());
     // The model is the other tests' own, the server and its key are this one's.
     let options = inference::Options { context: Some(2048), ..inference::Options::default() };
-    let model = inference::resolve(&options, &Paths::new(models()), &progress, &cancel).await.expect("the smoke model");
+    let model = smoke(&options, &Paths::new(models())).await;
     let paths = Paths::new(env.state());
     let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");

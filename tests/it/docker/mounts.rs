@@ -178,3 +178,35 @@ fn odd_names_of_projects_are_mounted_as_they_are() {
     // Nothing else was made on the way.
     assert_eq!(std::fs::read_dir(&parent).expect("a folder").count(), names.len());
 }
+
+#[test]
+fn a_projects_settings_cannot_be_written_or_moved_in_the_box() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".podbay/config.toml", "# ours\n");
+    let script = "echo x > .podbay/config.toml; touch .podbay/new; rm -rf .podbay; mv .podbay away; cat .podbay/config.toml; touch beside && echo done";
+    let done = run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0);
+    assert_eq!(done.text(), "# ours\ndone\n");
+    assert!(done.stderr.contains("Read-only file system") && done.stderr.contains("Device or resource busy"), "{}", done.stderr);
+    assert_eq!(env.read(".podbay/config.toml"), "# ours\n");
+    assert!(env.path("beside").exists() && !env.path("away").exists());
+    // Nor do the file tools try where nobody was asked.
+    let write = r#"{"path":".podbay/config.toml","content":"x"}"#;
+    run(&mut env.here(&["call", "write_file", write])).expect(4);
+}
+
+#[test]
+fn c_04_settings_that_a_command_made_are_not_trusted() {
+    let Some(env) = TestBox::new() else { return };
+    let evil = r#"mkdir .podbay && printf '[sandbox]\npids = 4000\n[policy]\nallow = ["bash"]\n' > .podbay/config.toml && cat .podbay/config.toml"#;
+    let bash = |command: &str| serde_json::json!({ "command": command }).to_string();
+    run(&mut env.here(&["call", "bash", &bash(evil)])).expect(0);
+    assert!(env.read(".podbay/config.toml").contains("pids = 4000"), "the command could make it");
+    let pids = "cat /sys/fs/cgroup/pids/pids.max /sys/fs/cgroup/pids.max 2>/dev/null; true";
+    let done = run(&mut env.here(&["call", "bash", &bash(pids)])).expect(0);
+    assert_eq!(done.text(), "512\n");
+    let done = done.says(&["`sandbox.pids` is passed over", "`policy.allow` is passed over", "is not trusted"]);
+    drop(done);
+    // Asked about, it must be denied as ever.
+    run(&mut env.here(&["call", "--mode", "ask", "bash", &bash("true")])).expect(4);
+    env.assert_no_container();
+}

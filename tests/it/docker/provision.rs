@@ -12,6 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect;
 use super::progress;
+use super::test_box::docker;
+use crate::support::TestEnv;
+use crate::support::test_env::run;
 
 #[tokio::test]
 async fn our_image_is_built_once_and_then_found() {
@@ -83,4 +86,23 @@ async fn another_archive_makes_another_image() {
     assert_eq!(state(Some("http://archive.example/debian")).await.expect("a list"), ImageState::Outdated);
     let error = state(Some("ftp://archive.example/debian")).await.expect_err("no build could load from there");
     assert!(matches!(error, Error::Setting { key: "engine.debian_mirror", .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_build_leaves_no_stage_of_its_own_behind() {
+    let Some(engine) = connect().await else { return };
+    let cancel = CancellationToken::new();
+    // Somebody else's, by the same label: it stays.
+    let stranger = format!("podbay-test/stage-{}:1", std::process::id());
+    let changes = vec!["LABEL dev.podbay.stage=of-another-build".to_owned()];
+    let tar = futures::stream::once(async { Ok(Bytes::from(vec![0; 1024])) });
+    engine.import(&stranger, tar, changes, Duration::from_mins(1), &cancel).await.expect("imported");
+    let marked = || docker(&["images", "--quiet", "--no-trunc", "--filter", "label=dev.podbay.stage"]);
+    let before = marked();
+    // By the program itself: the image holds whatever builds it, and what stands under this name is the person's.
+    run(&mut TestEnv::new().podbay(&["images", "build", "--install", "podbay/podbay"])).expect(0);
+    assert_eq!(marked(), before);
+    let label = docker(&["inspect", "--format", "{{index .Config.Labels \"dev.podbay.stage\"}}", "podbay/podbay"]);
+    assert_eq!(label.trim(), "", "the mark is the stage's alone");
+    engine.remove_image(&stranger, &cancel).await.expect("removed");
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
+use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
@@ -84,17 +85,22 @@ fn a_second_sigterm_does_not_wait_for_a_command_and_the_result_is_printed_all_th
 }
 
 #[test]
-fn sigterm_ends_the_run_cleanly() {
-    let Some(env) = TestBox::new() else { return };
-    let sleep = marker();
-    let model = ScriptedModel::new().calls("bash", json!({"command": format!("touch begun; sleep {sleep}")})).start_blocking();
-    let run = start(&mut env.task(&model, &["wait"]));
-    env.wait_for("begun");
-    run.signal(Signal::SIGTERM);
-    let result = run.wait().expect(143).json();
-    assert_eq!((&result["status"], &result["exit_code"]), (&json!("interrupted"), &json!(143)));
-    assert!(!is_running(&sleep));
-    env.assert_no_container();
+fn sigterm_and_a_hang_up_end_the_run_cleanly_and_the_log_says_the_same() {
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let Some(env) = TestBox::new() else { return };
+        let sleep = marker();
+        let model = ScriptedModel::new().calls("bash", json!({"command": format!("touch begun; sleep {sleep}")})).start_blocking();
+        let task = start(&mut env.task(&model, &["wait"]));
+        env.wait_for("begun");
+        task.signal(signal);
+        let result = task.wait().expect(code).json();
+        assert_eq!((&result["status"], &result["exit_code"]), (&json!("interrupted"), &json!(code)));
+        assert!(!is_running(&sleep));
+        env.assert_no_container();
+        let events = std::fs::read_to_string(env.state().join("events.jsonl")).expect("a log");
+        let last: Value = serde_json::from_str(events.lines().last().expect("a line")).expect("JSON");
+        assert_eq!((&last["type"], &last["exit_code"]), (&json!("run_finished"), &json!(code)), "{last}");
+    }
 }
 
 #[test]

@@ -15,70 +15,85 @@ use sha2::Digest;
 
 /// What a hub does for each request, at the moment it comes.
 #[derive(Clone, Debug)]
-pub(super) struct Manners {
-    pub(super) file: Arc<Vec<u8>>,
+pub(crate) struct Manners {
+    pub(crate) file: Arc<Vec<u8>>,
     /// Told instead of the right ones.
-    pub(super) sha256: Option<String>,
-    pub(super) size: Option<usize>,
+    pub(crate) sha256: Option<String>,
+    pub(crate) size: Option<u64>,
     /// Neither is told.
-    pub(super) is_silent: bool,
+    pub(crate) is_silent: bool,
     /// Told for the body instead of its length.
-    pub(super) total: Option<usize>,
-    pub(super) has_parts: bool,
+    pub(crate) total: Option<u64>,
+    pub(crate) has_parts: bool,
     /// Hangs up after so many bytes of a body.
-    pub(super) cut: Option<usize>,
+    pub(crate) cut: Option<usize>,
     /// Bytes of bodies that are sent in all; then nothing more is said.
-    pub(super) budget: Option<Arc<AtomicUsize>>,
-    /// Pause after each 16 KiB.
-    pub(super) slowly: Option<Duration>,
+    pub(crate) budget: Option<Arc<AtomicUsize>>,
+    /// Pause after each piece.
+    pub(crate) slowly: Option<Duration>,
+    /// Bytes of a piece.
+    pub(crate) piece: usize,
     /// Where it points, instead of its own store.
-    pub(super) location: Option<String>,
+    pub(crate) location: Option<String>,
     /// Answers with this page instead of pointing anywhere.
-    pub(super) page: Option<&'static str>,
+    pub(crate) page: Option<&'static str>,
     /// Answers with this status.
-    pub(super) status: Option<&'static str>,
-    pub(super) etag: Option<&'static str>,
+    pub(crate) status: Option<&'static str>,
+    pub(crate) etag: Option<&'static str>,
 }
 
 /// One request as it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// Whether it came to the hub, and not to its store.
-    pub(super) is_hub: bool,
-    pub(super) path: String,
-    pub(super) range: Option<String>,
-    pub(super) token: Option<String>,
+    pub(crate) is_hub: bool,
+    pub(crate) path: String,
+    pub(crate) range: Option<String>,
+    pub(crate) token: Option<String>,
 }
 
-pub(super) struct Hub {
-    pub(super) url: String,
+pub(crate) struct Hub {
+    pub(crate) url: String,
     /// Where the files lie: another origin, as with the real one.
-    pub(super) store: String,
+    pub(crate) store: String,
     manners: Arc<Mutex<Manners>>,
     asked: Arc<Mutex<Vec<Asked>>>,
+    /// Connections of the store that are open, and the most that were.
+    open: Arc<[AtomicUsize; 2]>,
 }
 
-/// Returns a file that passes for a model, with a content of its own.
-pub(super) fn model(size: usize) -> Vec<u8> {
+/// Returns a whole model of one tensor that means nothing, with a content of its own.
+pub(crate) fn model(size: usize) -> Vec<u8> {
+    let text = |text: &str| [&(text.len() as u64).to_le_bytes()[..], text.as_bytes()].concat();
     let mut file = b"GGUF\x03\0\0\0".to_vec();
-    file.extend([0; 16]);
+    for n in [1_u64, 1] {
+        file.extend(n.to_le_bytes());
+    }
+    file.extend([text("general.architecture"), 8_u32.to_le_bytes().to_vec(), text("llama")].concat());
+    // Of bytes, in one dimension: as many as there is room for.
+    file.extend([text("t"), 1_u32.to_le_bytes().to_vec()].concat());
+    let start = (file.len() + 8 + 4 + 8).next_multiple_of(32);
+    file.extend((size.saturating_sub(start) as u64).to_le_bytes());
+    file.extend(24_u32.to_le_bytes());
+    file.extend(0_u64.to_le_bytes());
+    file.resize(start, 0);
     let mut state = 0x9e37_79b9_u32;
     file.extend(
         std::iter::repeat_with(|| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 24) as u8
         })
-        .take(size.saturating_sub(24)),
+        .take(size.saturating_sub(start)),
     );
     file
 }
 
-pub(super) fn sha256(bytes: &[u8]) -> String {
+pub(crate) fn sha256(bytes: &[u8]) -> String {
     sha2::Sha256::digest(bytes).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 impl Hub {
-    pub(super) fn start(file: Vec<u8>) -> Self {
+    pub(crate) fn start(file: Vec<u8>) -> Self {
         let manners = Manners {
             file: Arc::new(file),
             sha256: None,
@@ -89,43 +104,56 @@ impl Hub {
             cut: None,
             budget: None,
             slowly: None,
+            piece: 16 << 10,
             location: None,
             page: None,
             status: None,
             etag: Some("\"one\""),
         };
         let (manners, asked) = (Arc::new(Mutex::new(manners)), Arc::new(Mutex::new(Vec::new())));
-        let store = serve(false, String::new(), &manners, &asked);
-        let url = serve(true, store.clone(), &manners, &asked);
-        Self { url, store, manners, asked }
+        let open = Arc::new([AtomicUsize::new(0), AtomicUsize::new(0)]);
+        let store = serve(false, String::new(), &manners, &asked, &open);
+        let url = serve(true, store.clone(), &manners, &asked, &open);
+        Self { url, store, manners, asked, open }
     }
 
-    pub(super) fn manners(&self) -> MutexGuard<'_, Manners> {
+    pub(crate) fn manners(&self) -> MutexGuard<'_, Manners> {
         self.manners.lock().expect("no panic")
     }
 
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().expect("no panic").clone()
     }
 
+    /// Returns how many parts were on their way at once.
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.open[1].load(Ordering::SeqCst)
+    }
+
     /// Lets it send so many bytes and then fall silent.
-    pub(super) fn falls_silent_after(&self, n_bytes: usize) {
+    pub(crate) fn falls_silent_after(&self, n_bytes: usize) {
         self.manners().budget = Some(Arc::new(AtomicUsize::new(n_bytes)));
     }
 
     /// Returns the parts of the file that were asked for.
-    pub(super) fn ranges(&self) -> Vec<String> {
+    pub(crate) fn ranges(&self) -> Vec<String> {
         self.asked().into_iter().filter(|asked| !asked.is_hub).filter_map(|asked| asked.range).collect()
     }
 }
 
-fn serve(is_hub: bool, store: String, manners: &Arc<Mutex<Manners>>, asked: &Arc<Mutex<Vec<Asked>>>) -> String {
+fn serve(
+    is_hub: bool,
+    store: String,
+    manners: &Arc<Mutex<Manners>>,
+    asked: &Arc<Mutex<Vec<Asked>>>,
+    open: &Arc<[AtomicUsize; 2]>,
+) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let (manners, asked) = (Arc::clone(manners), Arc::clone(asked));
+    let (manners, asked, open) = (Arc::clone(manners), Arc::clone(asked), Arc::clone(open));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let (manners, asked, store) = (Arc::clone(&manners), Arc::clone(&asked), store.clone());
+            let (manners, asked, open, store) = (Arc::clone(&manners), Arc::clone(&asked), Arc::clone(&open), store.clone());
             std::thread::spawn(move || {
                 let Some(head) = head(&stream) else { return };
                 let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::to_owned);
@@ -135,7 +163,15 @@ fn serve(is_hub: bool, store: String, manners: &Arc<Mutex<Manners>>, asked: &Arc
                 let range = request.range.clone();
                 asked.lock().expect("no panic").push(request);
                 // A client that has heard enough hangs up; that is its right.
-                let _ = if is_hub { point(&stream, &manners, &store) } else { send(&stream, &manners, range.as_deref()) };
+                let _ = if is_hub {
+                    point(&stream, &manners, &store)
+                } else {
+                    let n = open[0].fetch_add(1, Ordering::SeqCst) + 1;
+                    open[1].fetch_max(n, Ordering::SeqCst);
+                    let sent = send(&stream, &manners, range.as_deref());
+                    open[0].fetch_sub(1, Ordering::SeqCst);
+                    sent
+                };
             });
         }
     });
@@ -170,14 +206,14 @@ fn point(mut stream: &TcpStream, manners: &Manners, store: &str) -> std::io::Res
         String::new()
     } else {
         let hash = manners.sha256.clone().unwrap_or_else(|| sha256(&manners.file));
-        format!("x-linked-etag: \"{hash}\"\r\nx-linked-size: {}\r\n", manners.size.unwrap_or(manners.file.len()))
+        format!("x-linked-etag: \"{hash}\"\r\nx-linked-size: {}\r\n", manners.size.unwrap_or(manners.file.len() as u64))
     };
     write!(stream, "HTTP/1.1 302 Found\r\nlocation: {location}\r\n{linked}content-length: 0\r\nconnection: close\r\n\r\n")
 }
 
 fn send(mut stream: &TcpStream, manners: &Manners, range: Option<&str>) -> std::io::Result<()> {
     let file = &manners.file;
-    let total = manners.total.unwrap_or(file.len());
+    let total = manners.total.unwrap_or(file.len() as u64);
     let etag = manners.etag.map(|etag| format!("etag: {etag}\r\n")).unwrap_or_default();
     let range = range.filter(|_| manners.has_parts).and_then(|range| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
@@ -207,7 +243,7 @@ fn send(mut stream: &TcpStream, manners: &Manners, range: Option<&str>) -> std::
         return stream.write_all(body);
     }
     let mut left = manners.cut.unwrap_or(usize::MAX);
-    for piece in body.chunks(16 << 10) {
+    for piece in body.chunks(manners.piece) {
         let piece = &piece[..piece.len().min(left)];
         if let Some(budget) = &manners.budget
             && budget.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |rest| rest.checked_sub(piece.len())).is_err()

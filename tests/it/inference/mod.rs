@@ -1,6 +1,6 @@
 //! Downloads, from a server that does everything wrong; and models, from a server that behaves like the hub.
 
-mod hub;
+pub(crate) mod hub;
 mod models;
 mod parts;
 

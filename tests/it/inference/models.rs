@@ -13,6 +13,8 @@ use nix::sys::signal::Signal;
 use super::hub::Hub;
 use super::hub::model;
 use super::hub::sha256;
+use crate::doctor::diagnosis;
+use crate::doctor::line;
 use crate::support::test_env::TestEnv;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;
@@ -115,6 +117,17 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
 }
 
 #[test]
+fn a_pull_that_is_stopped_says_so_and_what_becomes_of_it() {
+    let case = Case::new(4 << 20);
+    case.hub.manners().slowly = Some(Duration::from_millis(20));
+    let pulling = start(&mut case.models(&["pull", NAME]));
+    assert!(until(|| promised(&case.path(FILE)) > 0));
+    pulling.signal(Signal::SIGINT);
+    let done = pulling.wait().expect(130).says(&["error: interrupted", &format!("loading the model {NAME}"), "goes on from there"]);
+    assert!(!done.stderr.contains("server"), "{}", done.stderr);
+}
+
+#[test]
 fn two_pulls_of_one_model_share_one_download() {
     let case = Case::new(4 << 20);
     case.hub.manners().slowly = Some(Duration::from_millis(5));
@@ -189,8 +202,14 @@ fn mistakes_in_ones_own_list_are_named_and_break_nothing() {
     let done = run(&mut case.models(&["list"])).expect(0).says(&[&place, "unknown field `sise`", "docs/guides/models.md"]);
     assert!(done.text().contains("\nmine ") && done.text().contains(NAME), "{}", done.text());
     run(&mut case.models(&["pull", "bad"])).expect(2).says(&["there is no model `bad`", &place]);
-    run(&mut case.models(&["pull", "mine"])).expect(0);
+    // Whoever uses the list hears of it.
+    run(&mut case.models(&["pull", "mine"])).expect(0).says(&["warning: ", &place]);
     case.arrived(&case.path("hub/me--mine/mine.gguf"));
+    run(&mut case.models(&["info", "mine"])).expect(0).says(&[&place]);
+    let mut doctor = case.env.podbay(&["doctor", "--json"]);
+    let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
+    line(&found, "settings", "list of models", "warn", &[&place, "unknown field `sise`"]);
+    run(&mut case.models(&["rm", "mine"])).expect(0).says(&[&place]);
 }
 
 #[test]
@@ -213,7 +232,7 @@ fn a_disk_that_fills_up_is_said_and_the_pull_goes_on_later() {
     };
     // Known before a byte is loaded.
     let mounted = mount("size=40m");
-    run(&mut pull()).expect(6).says(&["needs 80MiB on the disk, and 3", "make room"]);
+    run(&mut pull()).expect(6).says(&["needs 80MiB on the disk, and 40MiB are free", "make room"]);
     assert_eq!(case.hub.ranges(), ["bytes=0-3"]);
     drop(mounted);
 

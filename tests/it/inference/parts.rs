@@ -75,7 +75,7 @@ impl Case {
 async fn fetch(download: &Download, idle: Duration) -> Result<Loaded, Error> {
     let client = http::client(&http::Settings { tls: false, ..http::Settings::default() }).expect("a client");
     let pause = Duration::from_millis(1);
-    let patience = Patience { idle, retries: 2, pause, connections: 4, stretch: 100_000 };
+    let patience = Patience { idle, slowest: 1 << 10, retries: 2, pause, connections: 4, stretch: 100_000 };
     let progress: ProgressSink = Arc::new(|_| {});
     let cancel = CancellationToken::new();
     tokio::time::timeout(Duration::from_secs(60), download.fetch(&client, &patience, &progress, &cancel)).await.expect("bounded")
@@ -84,9 +84,11 @@ async fn fetch(download: &Download, idle: Duration) -> Result<Loaded, Error> {
 #[tokio::test]
 async fn four_connections_load_a_file_whose_hash_the_hub_tells() {
     let case = Case::new();
+    case.hub.manners().slowly = Some(Duration::from_millis(20));
     let loaded = case.fetch().await.expect("it arrives");
     case.arrived(&loaded);
     assert!(loaded.checked);
+    assert!(case.hub.most_at_once() > 1, "the parts come side by side");
     let mut ranges = case.hub.ranges();
     ranges.sort();
     assert_eq!(ranges, ["bytes=0-250000", "bytes=0-3", "bytes=250001-500001", "bytes=500002-750002", "bytes=750003-1000002"]);
@@ -139,13 +141,13 @@ async fn a_hash_that_is_not_the_files_keeps_it_out() {
 
 #[tokio::test]
 async fn what_the_hub_and_its_store_say_of_the_size_must_agree() {
-    for lie in [SIZE - 1, SIZE + 1, 0] {
+    for lie in [SIZE as u64 - 1, SIZE as u64 + 1, 0] {
         let case = Case::new();
         case.hub.manners().size = Some(lie);
         case.fails(&format!("{SIZE} bytes instead of {lie}")).await;
         assert!(case.hub.ranges().len() <= 1, "nothing is loaded: {:?}", case.hub.ranges());
     }
-    for lie in [SIZE - 1, SIZE + 1] {
+    for lie in [SIZE as u64 - 1, SIZE as u64 + 1] {
         let case = Case::new();
         case.hub.manners().total = Some(lie);
         case.fails("instead of").await;
@@ -196,11 +198,62 @@ async fn a_hub_that_stalls_or_refuses_is_given_up() {
 }
 
 #[tokio::test]
+async fn a_server_that_drips_is_given_up_like_one_that_stalls() {
+    let case = Case::new();
+    {
+        let mut manners = case.hub.manners();
+        // No pause is as long as a silence would have to be.
+        (manners.piece, manners.slowly) = (1, Some(Duration::from_millis(50)));
+    }
+    let error = fetch(&case.download(None), Duration::from_millis(400)).await.expect_err("it never ends");
+    assert!(error.to_string().contains("bytes came within 0.4 s"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("goes on from there")), "{error:?}");
+    // What came is kept, and a better day goes on from there.
+    {
+        let mut manners = case.hub.manners();
+        (manners.piece, manners.slowly) = (16 << 10, None);
+    }
+    let n_before = case.hub.ranges().len();
+    let loaded = case.fetch().await.expect("it arrives");
+    case.arrived(&loaded);
+    assert!(!case.hub.ranges().split_off(n_before).contains(&"bytes=0-250000".to_owned()));
+
+    // Who is content with any rate waits.
+    let case = Case::new();
+    case.hub.manners().file = Arc::new(model(300));
+    {
+        let mut manners = case.hub.manners();
+        (manners.piece, manners.slowly) = (10, Some(Duration::from_millis(20)));
+    }
+    let client = http::client(&http::Settings { tls: false, ..http::Settings::default() }).expect("a client");
+    let patience = Patience { idle: Duration::from_millis(200), slowest: 0, ..Patience::default() };
+    let progress: ProgressSink = Arc::new(|_| {});
+    case.download(None).fetch(&client, &patience, &progress, &CancellationToken::new()).await.expect("it arrives");
+}
+
+#[tokio::test]
+async fn a_size_that_cannot_be_true_is_refused_and_nothing_is_made() {
+    for absurd in [8 << 60, u64::MAX, (1 << 42) + 1] {
+        let case = Case::new();
+        (case.hub.manners().total, case.hub.manners().size) = (Some(absurd), Some(absurd));
+        let error = case.fails("no model is that large").await;
+        assert!(error.to_string().contains(&absurd.to_string()), "{error}");
+        assert_eq!(fs::read_dir(case.folder.path()).expect("a folder").count(), 0);
+    }
+    // One that could be true and fits no disk of these days leaves nothing either.
+    let case = Case::new();
+    (case.hub.manners().total, case.hub.manners().size) = (Some(1 << 42), Some(1 << 42));
+    case.fails("on the disk, and").await;
+    assert_eq!(fs::read_dir(case.folder.path()).expect("a folder").count(), 0);
+}
+
+#[tokio::test]
 async fn nobody_is_led_to_a_plain_address() {
     for elsewhere in ["http://models.example/m.gguf", "ftp://127.0.0.1/m.gguf", "file:///etc/passwd"] {
         let case = Case::new();
         case.hub.manners().location = Some(elsewhere.to_owned());
-        case.fails("not encrypted").await;
+        let error = case.fails("not encrypted").await;
+        assert!(error.hint().is_some_and(|hint| hint.contains("only encrypted addresses")), "{error:?}");
     }
     let case = Case::new();
     let plain = Download { url: "http://models.example/m.gguf".to_owned(), hub: None, ..case.download(None) };

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
+use std::time::Instant;
 
 use podbay::agent;
 use podbay::agent::Agent;
+use podbay::agent::Conversation;
 use podbay::agent::Interrupt;
 use podbay::agent::Outcome;
 use podbay::agent::system_prompt;
@@ -27,6 +29,7 @@ use podbay::policy::Policy;
 use podbay::sandbox;
 use podbay::session;
 use podbay::session::Artifacts;
+use podbay::session::History;
 use podbay::session::State;
 use podbay::tools;
 use podbay::tools::Asker;
@@ -54,6 +57,8 @@ pub(crate) struct Wishes {
     pub(crate) llm: llm::Options,
     /// What the person says, one answer after the other; empty: nobody is there.
     pub(crate) answers: Vec<Answer>,
+    /// An earlier conversation to go on with.
+    pub(crate) history: History,
 }
 
 impl Default for Wishes {
@@ -66,6 +71,7 @@ impl Default for Wishes {
             tools: tools::Options::default(),
             llm,
             answers: Vec::new(),
+            history: History::default(),
         }
     }
 }
@@ -74,6 +80,8 @@ pub(crate) struct Desk {
     pub(crate) guest: TestGuest,
     pub(crate) model: Running,
     pub(crate) interrupt: Interrupt,
+    /// The prompt that the conversation began with.
+    pub(crate) prompt: Prompt,
     agent: tokio::sync::Mutex<Agent>,
     events: Arc<Mutex<Vec<Event>>>,
     reached: Arc<Mutex<Vec<String>>>,
@@ -116,14 +124,26 @@ impl Desk {
             wishes.tools.clone(),
         );
         pipeline.set_window(probed.context);
-        let agent = Agent::new(client, prompt, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
-        Self { guest, model, interrupt: Interrupt::new(), agent: tokio::sync::Mutex::new(agent), events, reached, _state: folder }
+        let conversation = Conversation::over(prompt.clone(), wishes.history);
+        let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
+        Self { guest, model, interrupt: Interrupt::new(), prompt, agent: tokio::sync::Mutex::new(agent), events, reached, _state: folder }
     }
 
     /// Works on a task to its end.
     pub(crate) async fn work(&self, task: &str) -> Outcome {
         let mut agent = self.agent.lock().await;
         tokio::time::timeout(PATIENCE, agent.run(task, &self.interrupt)).await.expect("ends")
+    }
+
+    /// Goes on with the task that the earlier conversation left open.
+    pub(crate) async fn go_on(&self) -> Outcome {
+        let mut agent = self.agent.lock().await;
+        tokio::time::timeout(PATIENCE, agent.run_since(Instant::now(), None, &self.interrupt)).await.expect("ends")
+    }
+
+    /// Returns all events so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.events.lock().expect("no test panics while it holds this").clone()
     }
 
     /// Returns the kinds of all events so far.

@@ -29,35 +29,73 @@ impl Request {
     }
 }
 
+/// What becomes of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Pass,
+    /// The engine never gets it, and says that it has failed.
+    Fail,
+    /// Nobody ever answers.
+    Hang,
+}
+
 pub(crate) struct EngineProxy {
     socket: PathBuf,
     seen: Arc<Mutex<Vec<Request>>>,
+    /// Both ends of every connection so far.
+    open: Arc<Mutex<Vec<UnixStream>>>,
 }
 
 impl EngineProxy {
     /// Listens at `socket`; `before` is called with each request before the engine gets it.
     pub(crate) fn start(socket: PathBuf, before: impl Fn(&Request) + Send + Sync + 'static) -> Self {
+        Self::judging(socket, move |request| {
+            before(request);
+            Fate::Pass
+        })
+    }
+
+    /// Listens at `socket`; `judge` decides what becomes of each request.
+    pub(crate) fn judging(socket: PathBuf, judge: impl Fn(&Request) -> Fate + Send + Sync + 'static) -> Self {
         let engine = engine_socket();
         let listener = UnixListener::bind(&socket).expect("a free path");
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let before = Arc::new(before);
+        let (seen, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let judge = Arc::new(judge);
         std::thread::spawn({
-            let seen = Arc::clone(&seen);
+            let (seen, open) = (Arc::clone(&seen), Arc::clone(&open));
             move || {
                 for client in listener.incoming().flatten() {
-                    let (seen, before, engine) = (Arc::clone(&seen), Arc::clone(&before), engine.clone());
+                    let (seen, judge) = (Arc::clone(&seen), Arc::clone(&judge));
+                    // No engine any more is as good as one that went away.
+                    let Ok(upstream) = UnixStream::connect(&engine) else { continue };
+                    let ends = [client.try_clone(), upstream.try_clone()].into_iter().flatten();
+                    open.lock().expect("no test panics while it holds this").extend(ends);
                     std::thread::spawn(move || {
                         let note = |request: Request| {
-                            before(&request);
+                            let fate = judge(&request);
                             seen.lock().expect("no test panics while it holds this").push(request);
+                            fate
                         };
                         // Either end may go away at any time.
-                        let _ = pass(&client, &engine, note);
+                        let _ = pass(&client, upstream, note);
                     });
                 }
             }
         });
-        Self { socket, seen }
+        Self { socket, seen, open }
+    }
+
+    /// Breaks every connection that there is, in the middle of whatever it is at.
+    pub(crate) fn drop_all(&self) {
+        for stream in self.open.lock().expect("no test panics while it holds this").drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Takes the socket away: from now on nobody can connect.
+    pub(crate) fn vanish(&self) {
+        std::fs::remove_file(&self.socket).expect("it was there");
+        self.drop_all();
     }
 
     /// Returns what `DOCKER_HOST` must be.
@@ -71,7 +109,7 @@ impl EngineProxy {
 }
 
 /// Returns where the engine of these tests is.
-fn engine_socket() -> PathBuf {
+pub(crate) fn engine_socket() -> PathBuf {
     let done = Command::new("docker").args(["context", "inspect", "--format", "{{.Endpoints.docker.Host}}"]).output();
     let host = String::from_utf8(done.expect("the `docker` command").stdout).expect("is text");
     let path = host.trim().strip_prefix("unix://").unwrap_or_else(|| panic!("this test needs an engine at a unix socket, not {host}"));
@@ -79,8 +117,7 @@ fn engine_socket() -> PathBuf {
 }
 
 /// Passes one connection on, request by request, and all that is answered.
-fn pass(client: &UnixStream, engine: &Path, note: impl Fn(Request)) -> io::Result<()> {
-    let mut upstream = UnixStream::connect(engine)?;
+fn pass(mut client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) -> Fate) -> io::Result<()> {
     std::thread::spawn({
         let (mut from, mut to) = (upstream.try_clone()?, client.try_clone()?);
         move || {
@@ -100,7 +137,22 @@ fn pass(client: &UnixStream, engine: &Path, note: impl Fn(Request)) -> io::Resul
         let mut words = text.split(' ');
         let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
         let path = path.strip_prefix("/v").and_then(|rest| rest.find('/').map(|at| &rest[at..])).unwrap_or(path);
-        note(Request { method: method.to_owned(), path: path.to_owned() });
+        match note(Request { method: method.to_owned(), path: path.to_owned() }) {
+            Fate::Pass => {}
+            Fate::Fail => {
+                let body = r#"{"message":"the disk is on fire"}"#;
+                let length = body.len();
+                write!(
+                    client,
+                    "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+                )?;
+                client.shutdown(Shutdown::Both)?;
+                return upstream.shutdown(Shutdown::Both);
+            }
+            Fate::Hang => loop {
+                std::thread::park();
+            },
+        }
         upstream.write_all(&head)?;
         let header = |name: &str| {
             let of = |line: &str| {

@@ -20,6 +20,7 @@ use podbay::wire::Call;
 use podbay::wire::CommandEnded;
 use podbay::wire::Exec;
 use podbay::wire::Output;
+use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Facts;
 use podbay::wire::message::Stream;
 use tempfile::TempDir;
@@ -50,7 +51,8 @@ impl TestGuest {
             // How it ends is what the tests look at from the other side.
             let _ = serve(reader, writer, setup).await;
         });
-        let (link, facts) = Link::connect(ours, &build_id(), PATIENCE, &CancellationToken::new()).await.expect("greets");
+        let (link, facts) =
+            Link::connect(ours, &build_id(), DiskLimits::default(), PATIENCE, &CancellationToken::new()).await.expect("greets");
         Self { link, facts, workspace, spawner, _served: AbortOnDropHandle::new(served) }
     }
 

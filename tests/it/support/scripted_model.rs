@@ -36,6 +36,8 @@ pub(crate) struct ScriptedModel {
     other_server: bool,
     /// What the next turn that answers thinks first.
     thinking: Option<String>,
+    /// What it says when it is asked to sum up, whatever turn it is.
+    summary: Option<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -92,7 +94,7 @@ impl Default for ScriptedModel {
 #[expect(clippy::needless_pass_by_value, reason = "`calls(\"bash\", json!({..}))` reads best")]
 impl ScriptedModel {
     pub(crate) fn new() -> Self {
-        Self { turns: Vec::new(), tools: true, context: json!(32_768), key: None, other_server: false, thinking: None }
+        Self { turns: Vec::new(), tools: true, context: json!(32_768), key: None, other_server: false, thinking: None, summary: None }
     }
 
     fn turn(mut self, turn: Turn) -> Self {
@@ -224,6 +226,12 @@ impl ScriptedModel {
         self
     }
 
+    /// Sums up in these words whenever it is asked to; that takes no turn of the script.
+    pub(crate) fn sums_up(mut self, summary: &str) -> Self {
+        self.summary = Some(summary.to_owned());
+        self
+    }
+
     /// Answers 401 without this key.
     pub(crate) fn key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
@@ -330,10 +338,15 @@ impl Running {
         self.seen(|seen| std::mem::take(&mut seen.faults))
     }
 
+    /// Returns the requests' bytes up to the end of their messages.
+    pub(crate) fn heads(&self) -> Vec<Vec<u8>> {
+        self.raw_bodies().iter().map(|body| head(body).to_vec()).collect()
+    }
+
     /// Panics unless each request's tools and messages begin with the bytes of the one before.
     #[track_caller]
     pub(crate) fn assert_append_only(&self) {
-        let heads: Vec<Vec<u8>> = self.raw_bodies().iter().map(|body| head(body).to_vec()).collect();
+        let heads = self.heads();
         for (n, pair) in heads.windows(2).enumerate() {
             assert!(
                 pair[1].starts_with(&pair[0]),
@@ -530,6 +543,10 @@ async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::R
                 (prompt, cached),
             );
         }
+        if let Some(summary) = shared.script.summary.as_ref().filter(|_| asks_to_sum_up(body)) {
+            let answer = Answer { text: Some(summary.clone()), ..Answer::default() };
+            return (n, Turn::Answer(answer), (prompt, cached));
+        }
         seen.n_turns += 1;
         let done = || Turn::Answer(Answer { text: Some("DONE".to_owned()), ..Answer::default() });
         let turn = shared.script.turns.get(n).cloned().unwrap_or_else(done);
@@ -590,6 +607,11 @@ async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::R
             }
         }
     }
+}
+
+/// Returns whether a request asks for a summary of the conversation, rather than for its next message.
+pub(crate) fn asks_to_sum_up(body: &[u8]) -> bool {
+    find(body, b"will be replaced by a summary that you write now").is_some()
 }
 
 /// Writes an answer as the request wants it: as JSON text where it has a schema, without calls where the template has none.
@@ -707,7 +729,7 @@ impl Events<'_> {
 }
 
 /// Returns what is wrong with a conversation.
-fn faults(request: &Value) -> Vec<String> {
+pub(crate) fn faults(request: &Value) -> Vec<String> {
     let mut faults = Vec::new();
     let Some(messages) = request["messages"].as_array() else { return vec!["the request has no messages".to_owned()] };
     let mut open: Vec<&str> = Vec::new();

@@ -196,10 +196,16 @@ impl Started {
 
     /// Waits for its end; one that does not come fails the test.
     #[track_caller]
-    pub(crate) fn wait(mut self) -> Done {
+    pub(crate) fn wait(self) -> Done {
+        self.wait_within(PATIENCE)
+    }
+
+    /// Like [`Started::wait`], for what takes its time on a machine that has other things to do.
+    #[track_caller]
+    pub(crate) fn wait_within(mut self, time: Duration) -> Done {
         use std::os::unix::process::ExitStatusExt;
         let mut status = None;
-        let ended = until(|| {
+        let ended = within(time, || {
             status = self.child.try_wait().expect("our own child");
             status.is_some()
         });

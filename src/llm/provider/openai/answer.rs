@@ -269,11 +269,12 @@ fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) 
 mod tests {
     use super::*;
     use crate::event::ToolCall;
+    use crate::llm::format::text::Tools;
     use crate::llm::provider::assemble::Reading;
     use crate::llm::stream::Reply;
 
     fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
-        let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading), Vec::new());
+        let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading, &Tools::default()), Vec::new());
         let failure = Failure::default();
         for chunk in chunks {
             let data = chunk.as_str().map_or_else(|| chunk.to_string(), str::to_owned);

@@ -25,7 +25,8 @@ pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
     match prompt.mode() {
         _ if request.schema.is_some() => Reading::Schema,
         ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
-        ToolMode::Constrained | ToolMode::Text => Reading::Json { with_calls: !request.no_tools },
+        ToolMode::Constrained => Reading::Json { with_calls: !request.no_tools },
+        ToolMode::Text => Reading::Text { with_calls: !request.no_tools },
     }
 }
 

@@ -1,0 +1,140 @@
+use crate::event::Evicted;
+use crate::llm::Message;
+use crate::llm::Prompt;
+use crate::session::History;
+use crate::session::Step;
+
+/// What was said so far, as messages and as the bytes that a server reads; the one is always made of the other.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    prompt: Prompt,
+    history: History,
+}
+
+impl From<Prompt> for Conversation {
+    fn from(prompt: Prompt) -> Self {
+        Self { prompt, history: History::default() }
+    }
+}
+
+impl Conversation {
+    /// Goes on with an earlier conversation. The prompt must be a new one; byte for byte it becomes what was sent before.
+    pub fn over(mut prompt: Prompt, history: History) -> Self {
+        for step in history.steps() {
+            match step {
+                Step::Message(message) => prompt.push(message),
+                Step::Asked => prompt.sent(),
+            }
+        }
+        Self { prompt, history }
+    }
+
+    pub fn prompt(&self) -> &Prompt {
+        &self.prompt
+    }
+
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// Appends what the model is told of the project before anything else.
+    pub(super) fn tell(&mut self, text: &str) {
+        self.prompt.push(&Message::user(text));
+        self.history.tell(text);
+    }
+
+    /// Appends what the person says.
+    pub(super) fn say(&mut self, text: &str) {
+        self.prompt.push(&Message::user(text));
+        self.history.say(text);
+    }
+
+    /// Appends any other message.
+    pub(super) fn push(&mut self, message: Message) {
+        self.prompt.push(&message);
+        self.history.push(message);
+    }
+
+    /// Notes that all messages so far are sent now.
+    pub(super) fn asked(&mut self) {
+        self.history.asked();
+    }
+
+    /// Puts short references in the place of long results. The server reads the conversation anew from the first of them on.
+    pub(super) fn evict(&mut self, evicted: &[Evicted]) {
+        self.history.evict(evicted);
+        self.rebuild();
+    }
+
+    /// Puts a summary in the place of all messages but the first `head` and the last `tail`.
+    pub(super) fn compact(&mut self, summary: &str, head: usize, tail: usize) {
+        self.history.compact(summary, head, tail);
+        self.rebuild();
+    }
+
+    fn rebuild(&mut self) {
+        self.prompt = self.prompt.rebuilt(self.prompt.mode(), self.history.messages());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::event::ToolCall;
+    use crate::event::ToolMode;
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Say(String),
+        Push(Message),
+        Ask,
+        Evict,
+        Compact(usize, usize),
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{\"a\": 1}".into() };
+        let called = Message::Assistant { text: String::new(), thinking: "hm".into(), calls: vec![call], raw: None };
+        prop_oneof![
+            ".{0,8}".prop_map(Act::Say),
+            ".{0,8}".prop_map(|text| Act::Push(Message::user(text))),
+            ".{1,8}".prop_map(|text| Act::Push(Message::assistant(text))),
+            Just(Act::Push(called)),
+            ".{0,8}".prop_map(|text| Act::Push(Message::ToolResult { call: "c1".into(), name: "bash".into(), text, is_error: false })),
+            Just(Act::Ask),
+            Just(Act::Ask),
+            Just(Act::Evict),
+            (0..3_usize, 0..4_usize).prop_map(|(head, tail)| Act::Compact(head, tail)),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_conversation_that_is_gone_on_with_has_the_same_bytes(acts in prop::collection::vec(act(), 0..24), native in any::<bool>()) {
+            let mode = if native { ToolMode::Native } else { ToolMode::Constrained };
+            let prompt = || Prompt::new("system", &[], mode).with_thinking_replayed(native);
+            let mut live = Conversation::from(prompt());
+            for act in acts {
+                match act {
+                    Act::Say(text) => live.say(&text),
+                    Act::Push(message) => live.push(message),
+                    Act::Ask => {
+                        live.asked();
+                        live.prompt().sent();
+                    }
+                    Act::Evict => live.evict(&[Evicted { call: "c1".into(), text: "short".into() }]),
+                    Act::Compact(head, tail) => live.compact("summary", head, tail),
+                }
+                let mut resumed = Conversation::over(prompt(), live.history().clone());
+                prop_assert_eq!(resumed.prompt().head(), live.prompt().head());
+                // What comes next is the same too: whether the last message was sent is part of it.
+                let mut live = live.clone();
+                live.say("next");
+                resumed.say("next");
+                prop_assert_eq!(resumed.prompt().head(), live.prompt().head());
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+use tokio_util::sync::CancellationToken;
+
+use super::Conversation;
+use crate::event::Usage;
+use crate::llm::Client;
+
+/// Bytes that a token is taken for, where nobody counts.
+const BYTES_PER_TOKEN: u64 = 4;
+/// What is counted by the server rather than taken for so many bytes.
+const WORTH_COUNTING: usize = 2048;
+
+/// How full the model's window is: by what the server counted last, and what was added since.
+#[derive(Debug, Default)]
+pub(super) struct Gauge {
+    /// Bytes of the conversation, and the tokens that the server said they are.
+    known: Option<(usize, u64)>,
+    /// The window, where a refusal told it.
+    told_window: Option<u64>,
+    warned: u8,
+    /// A checkpoint was kept since room was made.
+    pub(super) has_checkpoint: bool,
+}
+
+impl Gauge {
+    /// Takes what the server counted; `n_bytes` is the conversation before the answer, `n_after` with it.
+    pub(super) fn counted(&mut self, usage: &Usage, n_bytes: usize, n_after: usize) {
+        if usage.total() > 0 {
+            // What was thought and does not stand in the conversation fills no window: a token is one byte at least.
+            let answer = usage.completion.min(n_after.saturating_sub(n_bytes) as u64);
+            self.known = Some((n_after, usage.prompt.saturating_add(answer)));
+        }
+    }
+
+    /// Takes what a refusal says.
+    pub(super) fn refused(&mut self, prompt: Option<u64>, window: Option<u64>, n_bytes: usize) {
+        self.told_window = window.or(self.told_window);
+        self.known = prompt.map(|prompt| (n_bytes, prompt)).or(self.known);
+    }
+
+    /// Notes that room was made: of so many tokens and bytes so many bytes are left. Until the server counts again, tokens are taken to
+    /// have gone as bytes did.
+    pub(super) fn shrunk(&mut self, tokens: u64, from: usize, to: usize) {
+        let left = u128::from(tokens) * to as u128 / from.max(1) as u128;
+        let known = Some((to, u64::try_from(left).unwrap_or(u64::MAX)));
+        *self = Self { known, told_window: self.told_window, ..Self::default() };
+    }
+
+    /// Returns how many tokens the model reads at once, if anybody said.
+    pub(super) fn window(&self, client: &Client) -> Option<u64> {
+        self.told_window.or_else(|| client.probed()?.context).filter(|window| *window > 0)
+    }
+
+    /// Returns how many tokens the conversation is.
+    pub(super) async fn used(&self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
+        let head = conversation.prompt().head();
+        let (from, tokens) = self.known.filter(|(from, _)| head.is_char_boundary(*from)).unwrap_or_default();
+        let rest = &head[from..];
+        let counted = if rest.len() >= WORTH_COUNTING { client.count(rest, cancel).await } else { None };
+        tokens.saturating_add(counted.unwrap_or(rest.len() as u64 / BYTES_PER_TOKEN))
+    }
+
+    /// Returns the highest threshold that was passed and not warned of yet.
+    pub(super) fn passed(&mut self, percent: u64, thresholds: &[u8]) -> Option<u8> {
+        let passed = thresholds.iter().copied().filter(|at| u64::from(*at) <= percent && *at > self.warned).max()?;
+        self.warned = passed;
+        Some(passed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_threshold_is_warned_of_once() {
+        let mut gauge = Gauge::default();
+        let all = [70, 76, 80, 95, 99].map(|percent| gauge.passed(percent, &[75, 90]));
+        assert_eq!(all, [None, Some(75), None, Some(90), None]);
+        gauge.shrunk(1000, 4000, 1000);
+        assert_eq!(gauge.known, Some((1000, 250)));
+        assert_eq!(gauge.passed(95, &[75, 90]), Some(90));
+    }
+
+    #[test]
+    fn thoughts_that_do_not_stay_fill_nothing() {
+        let mut gauge = Gauge::default();
+        gauge.counted(&Usage { prompt: 100, cached: 0, completion: 5000, cost_usd: None }, 400, 440);
+        assert_eq!(gauge.known, Some((440, 140)));
+        gauge.counted(&Usage::default(), 440, 500);
+        assert_eq!(gauge.known, Some((440, 140)), "a server that does not count says nothing new");
+    }
+}

@@ -1,0 +1,53 @@
+//! The throw-away project that attacks are tried in.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+/// An ordinary user's number, for whom root's own attacks are tried: as uid 0 they would show another sandbox than people use.
+const SOMEBODY: u32 = 1000;
+
+/// A folder that goes with this value.
+pub(super) struct Ground {
+    folder: TempDir,
+}
+
+impl Ground {
+    /// Makes a project with a `.git`, owned by whoever owns `like`.
+    pub(super) fn make(like: &Path) -> io::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("podbay-attack-").permissions(fs::Permissions::from_mode(0o755)).tempdir()?;
+        let ground = Self { folder };
+        let project = ground.project();
+        let git = project.join(".git");
+        for folder in [&project, &git, &git.join("hooks"), &git.join("objects")] {
+            fs::create_dir(folder)?;
+        }
+        fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n")?;
+        fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
+        if nix::unistd::geteuid().is_root() {
+            let owner = fs::metadata(like).ok().filter(|facts| facts.uid() != 0);
+            let (uid, gid) = owner.map_or((SOMEBODY, SOMEBODY), |facts| (facts.uid(), facts.gid()));
+            give(&project, uid, gid)?;
+        }
+        Ok(ground)
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+}
+
+fn give(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    std::os::unix::fs::lchown(path, Some(uid), Some(gid))?;
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            give(&entry?.path(), uid, gid)?;
+        }
+    }
+    Ok(())
+}

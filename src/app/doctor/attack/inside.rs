@@ -1,0 +1,119 @@
+//! A box under attack: commands of the guest's table are run in it, and calls made that a model could make.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::app::Error;
+use crate::guest::attack::Finding;
+use crate::sandbox::Sandbox;
+use crate::wire::BytesPath;
+use crate::wire::Call;
+use crate::wire::CommandEnded;
+use crate::wire::Exec;
+use crate::wire::Output;
+use crate::wire::message::Facts;
+
+/// Where commands find the guest's program, in boxes of ours and of compose.
+const PROGRAM: &str = "/run/podbay/bin/podbay";
+
+/// How long one attack may take.
+const TIME: Duration = Duration::from_secs(60);
+
+/// How long a guest may take to answer beyond the time of a command.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Most bytes of a command's output that are kept, from its end: the finding is the last line.
+const KEPT: usize = 256 << 10;
+
+pub(super) struct Inside<'a> {
+    pub(super) sandbox: &'a Sandbox,
+    pub(super) facts: &'a Facts,
+    /// The folder below `/workspace` that the attacks by tools go for.
+    pub(super) folder: String,
+    pub(super) cancel: &'a CancellationToken,
+}
+
+/// How a command of the guest's ended.
+pub(super) struct Ran {
+    pub(super) output: Output,
+    pub(super) finding: Option<Finding>,
+    pub(super) n_bytes: u64,
+    pub(super) took: Duration,
+}
+
+impl Ran {
+    pub(super) fn ended(&self) -> Option<&CommandEnded> {
+        match &self.output {
+            Output::Command(ended) => Some(ended),
+            _ => None,
+        }
+    }
+
+    /// Returns what it found; a command that did not get to say so failed.
+    pub(super) fn found(self) -> Finding {
+        let said = match &self.output {
+            Output::Command(ended) => format!("it ended without a word: {:?}", ended.end),
+            Output::Fault(fault) => fault.to_string(),
+            _ => "the guest answered with something else than a command's end".to_owned(),
+        };
+        self.finding.unwrap_or(Finding { held: false, got: said })
+    }
+}
+
+/// What a command is given besides its arguments.
+pub(super) struct Terms<'a> {
+    pub(super) folder: Option<&'a str>,
+    pub(super) time: Duration,
+    pub(super) grace: Duration,
+    pub(super) cancel: CancellationToken,
+    /// Waits after each chunk, as a slow reader would.
+    pub(super) delay: Duration,
+}
+
+impl Inside<'_> {
+    /// Runs an attack of the guest's table.
+    pub(super) async fn attack(&self, id: &str, arguments: &[String]) -> Result<Ran, Error> {
+        self.attack_with(id, arguments, &self.terms()).await
+    }
+
+    pub(super) fn terms(&self) -> Terms<'static> {
+        Terms { folder: None, time: TIME, grace: Duration::from_secs(1), cancel: self.cancel.child_token(), delay: Duration::ZERO }
+    }
+
+    pub(super) async fn attack_with(&self, id: &str, arguments: &[String], terms: &Terms<'_>) -> Result<Ran, Error> {
+        let words = [PROGRAM, "guest", "attack", id].into_iter().map(str::to_owned).chain(arguments.iter().cloned());
+        let call = Call::Exec(Exec {
+            argv: words.map(|word| BytesPath::from_bytes(word.into_bytes())).collect(),
+            working_directory: terms.folder.map(BytesPath::from_text),
+            terminal: None,
+            timeout_ms: Some(terms.time.as_millis() as u64),
+            grace_ms: terms.grace.as_millis() as u64,
+        });
+        let begun = Instant::now();
+        let (mut n_bytes, mut kept) = (0, Vec::new());
+        let keep = |_, bytes: &[u8]| {
+            n_bytes += bytes.len() as u64;
+            kept.extend_from_slice(bytes);
+            if kept.len() > 2 * KEPT {
+                kept.drain(..kept.len() - KEPT);
+            }
+            std::thread::sleep(terms.delay);
+        };
+        let deadline = terms.time + terms.grace + PATIENCE;
+        let output = self.sandbox.call(call, keep, &terms.cancel, deadline).await.map_err(Error::Sandbox)?;
+        let line = kept.split(|&byte| byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
+        Ok(Ran { output, finding: serde_json::from_slice(line).ok(), n_bytes, took: begun.elapsed() })
+    }
+
+    /// Makes one call that a model could make.
+    pub(super) async fn call(&self, call: Call) -> Result<Output, Error> {
+        self.sandbox.call(call, |_, _| {}, self.cancel, PATIENCE).await.map_err(Error::Sandbox)
+    }
+
+    /// Returns whether the box still does what it should.
+    pub(super) async fn still_works(&self) -> Result<bool, Error> {
+        Ok(self.attack("count", &[]).await?.finding.is_some_and(|finding| finding.held))
+    }
+}

@@ -1,0 +1,180 @@
+//! Attacks on what a box may take. Where no limit is in force nothing is tried: that would be an attack on the machine.
+
+use std::time::Duration;
+
+use super::inside::Inside;
+use super::inside::Terms;
+use crate::app::Error;
+use crate::config::Config;
+use crate::event::ByteSize;
+use crate::guest::attack::Finding;
+use crate::wire::End;
+use crate::wire::Limit;
+use crate::wire::Output;
+
+#[cfg(test)]
+pub(super) const IDS: &[&str] = &["R-04", "R-07"];
+
+/// What a machine has, so that a limit above it is seen for what it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Machine {
+    pub(super) memory: u64,
+    pub(super) n_processes: u64,
+    /// Size of the disk that the project lies on; `None` where it cannot be asked.
+    pub(super) disk: Option<u64>,
+}
+
+impl Machine {
+    /// Looks at this machine; `memory` is what the engine says of its own, if it does.
+    pub(super) fn look(memory: Option<u64>, project: &std::path::Path) -> Self {
+        let number = |path: &str| std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok());
+        let own = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let own = own.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        let processes = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"].into_iter().filter_map(number).min();
+        let disk = nix::sys::statvfs::statvfs(project).ok().map(|facts| facts.blocks() * facts.fragment_size());
+        Self {
+            memory: memory.filter(|&bytes| bytes > 0).or(own.map(|kib| kib << 10)).unwrap_or(u64::MAX),
+            n_processes: processes.unwrap_or(u64::MAX),
+            disk,
+        }
+    }
+}
+
+/// What judging needs besides the box: the settings as the person has them.
+pub(super) struct Measure<'a> {
+    pub(super) config: &'a Config,
+    pub(super) machine: Machine,
+    /// What the guest found in the box with the person's own limits; the attacks may run in a smaller one.
+    pub(super) memory: Option<u64>,
+    pub(super) n_processes: Option<u64>,
+    pub(super) millicores: Option<u64>,
+}
+
+/// Carries out one of them; `None` where the id is not one of these.
+pub(super) async fn attack(inside: &Inside<'_>, measure: &Measure<'_>, id: &str) -> Result<Option<Finding>, Error> {
+    let sandbox = &measure.config.sandbox;
+    let ran = match id {
+        "R-01" => {
+            if let Some(found) = judge(measure.n_processes, measure.machine.n_processes, "processes", |count| count.to_string()) {
+                return Ok(Some(found));
+            }
+            inside.attack(id, &[inside.facts.n_processes.unwrap_or(0).to_string()]).await?
+        }
+        "R-02" => {
+            let show = |bytes| ByteSize::new(bytes).to_string();
+            if let Some(found) = judge(measure.memory, measure.machine.memory, "memory", show) {
+                return Ok(Some(found));
+            }
+            return hog(inside).await.map(Some);
+        }
+        "R-04" => {
+            let got = measure.millicores.map(|millicores| format!("{:.2} cores", millicores as f64 / 1000.0));
+            return Ok(Some(Finding { held: got.is_some(), got: got.unwrap_or_else(|| "no limit is in force".to_owned()) }));
+        }
+        "R-05" => return output(inside).await.map(Some),
+        "R-06" => return drip(inside).await.map(Some),
+        "R-07" => return cancelled(inside).await.map(Some),
+        "R-08" => {
+            let limit = sandbox.file_size;
+            if let Some(disk) = measure.machine.disk.filter(|&disk| limit.bytes() >= disk) {
+                let got = format!("the limit of {limit} is all that the disk has ({})", ByteSize::new(disk));
+                return Ok(Some(Finding { held: false, got }));
+            }
+            inside.attack(id, &[limit.bytes().to_string()]).await?
+        }
+        "R-10" => inside.attack(id, &[sandbox.open_files.to_string()]).await?,
+        "R-12" => {
+            let started = inside.attack(id, &[]).await?.found();
+            if !started.held {
+                return Ok(Some(started));
+            }
+            inside.attack("count", &[]).await?
+        }
+        "R-15" => inside.attack(id, &[]).await?,
+        _ => return Ok(None),
+    };
+    and_then_works(inside, ran.found()).await.map(Some)
+}
+
+/// Says why a limit is none; `None`: it is one.
+fn judge(limit: Option<u64>, machine: u64, of: &str, show: impl Fn(u64) -> String) -> Option<Finding> {
+    let got = match limit {
+        None => format!("no limit of {of} is in force; nothing was tried"),
+        Some(limit) if limit >= machine => {
+            format!("the limit of {} is all that the machine has ({}); nothing was tried", show(limit), show(machine))
+        }
+        Some(_) => return None,
+    };
+    Some(Finding { held: false, got })
+}
+
+async fn and_then_works(inside: &Inside<'_>, found: Finding) -> Result<Finding, Error> {
+    if !found.held || inside.still_works().await? {
+        return Ok(found);
+    }
+    Ok(Finding { held: false, got: format!("{}, but the next call did not work", found.got) })
+}
+
+async fn hog(inside: &Inside<'_>) -> Result<Finding, Error> {
+    let ran = inside.attack("R-02", &[inside.facts.memory_bytes.unwrap_or(0).to_string()]).await?;
+    let limit = ran.ended().and_then(|ended| ended.limit);
+    match limit {
+        Some(Limit::Memory { bytes }) => {
+            and_then_works(inside, Finding { held: true, got: format!("killed, and told the limit of {}", ByteSize::new(bytes)) }).await
+        }
+        _ => Ok(Finding { held: false, got: ran.found().got }),
+    }
+}
+
+async fn output(inside: &Inside<'_>) -> Result<Finding, Error> {
+    const BYTES: u64 = 32 << 20;
+    let terms = Terms { delay: Duration::from_micros(200), ..inside.terms() };
+    let ran = inside.attack_with("R-05", &[BYTES.to_string()], &terms).await?;
+    // The line of the finding comes on top.
+    let held = ran.finding.is_some() && (BYTES..BYTES + 200).contains(&ran.n_bytes);
+    and_then_works(inside, Finding { held, got: format!("{} bytes arrived", ran.n_bytes) }).await
+}
+
+async fn drip(inside: &Inside<'_>) -> Result<Finding, Error> {
+    let terms = Terms { time: Duration::from_secs(1), grace: Duration::from_millis(300), ..inside.terms() };
+    let ran = inside.attack_with("R-06", &[], &terms).await?;
+    let said = ran.ended().is_some_and(|ended| matches!(ended.limit, Some(Limit::Time { .. })));
+    in_time(inside, said, ran.took, "its time was over").await
+}
+
+async fn cancelled(inside: &Inside<'_>) -> Result<Finding, Error> {
+    let terms = Terms { grace: Duration::from_millis(300), ..inside.terms() };
+    let cancel = terms.cancel.clone();
+    let later = async {
+        tokio::time::sleep(Duration::from_millis(700)).await;
+        cancel.cancel();
+    };
+    let (ran, ()) = tokio::join!(inside.attack_with("R-06", &[], &terms), later);
+    let ran = ran?;
+    let said = match &ran.output {
+        Output::Command(ended) => matches!(ended.end, End::Cancelled),
+        Output::Fault(fault) => matches!(fault, crate::wire::Fault::Cancelled),
+        _ => false,
+    };
+    in_time(inside, said, ran.took, "it was cancelled").await
+}
+
+async fn in_time(inside: &Inside<'_>, said: bool, took: Duration, what: &str) -> Result<Finding, Error> {
+    // A second until it is asked, its grace, and what a slow machine takes.
+    let held = said && took < Duration::from_secs(5);
+    let got = format!("{} after {:.1} s", if said { what } else { "it ended otherwise" }, took.as_secs_f64());
+    and_then_works(inside, Finding { held, got }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_limits_nothing_is_none() {
+        let check = |limit, expected| assert_eq!(judge(limit, 100, "things", |n| n.to_string()).is_none(), expected, "{limit:?}");
+        check(Some(99), true);
+        check(Some(100), false);
+        check(None, false);
+    }
+}

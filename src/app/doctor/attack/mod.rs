@@ -1,0 +1,324 @@
+//! `--attack`: what an agent could try against its sandbox, tried in the person's own set-up.
+//!
+//! A throw-away project and two boxes made from the person's settings: one as they are, one with less memory and fewer processes, in
+//! which filling up is quick and does not trouble the machine. What is tried stands in `attacks.toml`, with what must happen; nothing
+//! does harm where it succeeds. With the backend `attach` there is one box, and it is the real one.
+//!
+//! Start with [`attack`], then `table.rs`.
+
+mod frames;
+mod ground;
+mod inside;
+mod limits;
+mod paths;
+mod table;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use self::ground::Ground;
+use self::inside::Inside;
+use self::limits::Machine;
+use self::limits::Measure;
+use self::table::Row;
+use self::table::rows;
+use crate::app::Error;
+use crate::app::Front;
+use crate::app::Place;
+use crate::app::bench;
+use crate::app::bench::Bench;
+use crate::app::is_attached;
+use crate::config::Config;
+use crate::event::ByteSize;
+use crate::event::Kind;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
+use crate::guest::attack::ATTACKS;
+use crate::guest::attack::Finding;
+use crate::sandbox::Lock;
+use crate::sandbox::Sandbox;
+use crate::wire::message::Facts;
+
+/// Most memory and processes of the box that is filled up.
+const SMALL: (ByteSize, u32) = (ByteSize::mib(256), 128);
+
+/// Longest text of what came of a row, in characters.
+const LONGEST: usize = 400;
+
+/// Whether the sandbox stood up to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    Held,
+    Failed,
+}
+
+/// One row: what was tried, what must happen, what did. The last may hold words from the sandbox: they are made safe where they are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// As docs/security-cases.md has it.
+    pub id: &'static str,
+    pub group: &'static str,
+    pub tried: &'static str,
+    pub expected: &'static str,
+    pub got: String,
+    pub status: Outcome,
+    /// What to do about it; always there where it failed.
+    pub remedy: Option<&'static str>,
+}
+
+/// Everything that was tried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Siege {
+    /// The worst of all.
+    pub status: Outcome,
+    pub attacks: Vec<Attempt>,
+}
+
+impl Siege {
+    fn new(attacks: Vec<Attempt>) -> Self {
+        let failed = attacks.iter().any(|attempt| attempt.status == Outcome::Failed);
+        Self { status: if failed { Outcome::Failed } else { Outcome::Held }, attacks }
+    }
+
+    pub fn n_failed(&self) -> usize {
+        self.attacks.iter().filter(|attempt| attempt.status == Outcome::Failed).count()
+    }
+}
+
+/// Tries everything. That a sandbox cannot be had is an error; that one does not hold is a row.
+pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
+    let doing = |source| Error::Io { doing: "make a project to throw away (TMPDIR names another place)".to_owned(), source };
+    let ground = if is_attached(&place.config) { None } else { Some(Ground::make(&place.project).map_err(doing)?) };
+    let project = ground.as_ref().map_or_else(|| place.project.clone(), Ground::project);
+    let place = Place {
+        project: project.clone(),
+        config: place.config.clone(),
+        state: place.state.clone(),
+        mode: place.mode,
+        api_key: place.api_key.clone(),
+        resume: None,
+    };
+    let cancel = front.interrupt.run();
+    let mut camp = Box::pin(Camp::pitch(&place, &place.config, front, cancel)).await?;
+    let memory = camp.bench.engine().ok().map(|engine| engine.facts().memory);
+    let facts = camp.facts.clone();
+    let measure = Measure {
+        config: &place.config,
+        machine: Machine::look(memory, &project),
+        memory: facts.memory_bytes,
+        n_processes: facts.n_processes,
+        millicores: facts.millicores,
+    };
+    let mut is_small = false;
+    let mut attempts = Vec::new();
+    for (at, row) in rows().iter().enumerate() {
+        if row.group == "resources" && !is_small && ground.is_some() {
+            is_small = true;
+            camp.strike().await;
+            camp = Box::pin(Camp::pitch(&place, &smaller(&place.config), front, cancel)).await?;
+        }
+        step(front, at, &row.tried, false);
+        let found = tokio::select! {
+            found = camp.attempt(row, &measure, cancel) => found,
+            () = cancel.cancelled() => Err(Error::Interrupted),
+        };
+        match found {
+            Ok(found) => attempts.push(attempt(row, found)),
+            Err(error) => {
+                camp.strike().await;
+                return Err(error);
+            }
+        }
+    }
+    step(front, rows().len(), "", true);
+    camp.strike().await;
+    Ok(Siege::new(attempts))
+}
+
+/// A box under attack, and what goes with it.
+struct Camp {
+    bench: Bench,
+    sandbox: Sandbox,
+    facts: Facts,
+    lock: Option<Lock>,
+    /// The folder that the attacks by tools go for, below `/workspace`.
+    folder: String,
+}
+
+impl Camp {
+    async fn pitch(place: &Place, config: &Config, front: &Front, cancel: &CancellationToken) -> Result<Self, Error> {
+        let place = Place {
+            project: place.project.clone(),
+            config: config.clone(),
+            state: place.state.clone(),
+            mode: place.mode,
+            api_key: None,
+            resume: None,
+        };
+        let bench = Bench::open(config, &place.state, bench::Ground::open(&place)?, cancel).await?;
+        let lock = bench.lock()?;
+        let sink = Arc::clone(&front.sink);
+        let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+        // That a box ended is a row's to tell, and a person who reads rows need not be warned twice.
+        let (sandbox, started) = bench.start(&progress, None, Arc::new(|_| {}), cancel).await?;
+        let folder = format!(".podbay-attack-{}", std::process::id());
+        let camp = Self { bench, sandbox, facts: started.facts, lock: Some(lock), folder };
+        let made = camp.inside(cancel).attack("links", std::slice::from_ref(&camp.folder)).await;
+        match made.map(inside::Ran::found) {
+            Ok(found) if found.held => Ok(camp),
+            Ok(found) => {
+                camp.strike().await;
+                let hint = "the project of the sandbox must be writable for this, and its guest of this version";
+                Err(Error::usage(format!("the attacks cannot begin: {}", found.got), hint))
+            }
+            Err(error) => {
+                camp.strike().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn inside<'a>(&'a self, cancel: &'a CancellationToken) -> Inside<'a> {
+        Inside { sandbox: &self.sandbox, facts: &self.facts, folder: self.folder.clone(), cancel }
+    }
+
+    async fn attempt(&self, row: &Row, measure: &Measure<'_>, cancel: &CancellationToken) -> Result<Finding, Error> {
+        let inside = self.inside(cancel);
+        let id = row.id.as_str();
+        if let Some(found) = limits::attack(&inside, measure, id).await? {
+            return Ok(found);
+        }
+        if let Some(found) = paths::attack(&inside, id).await? {
+            return Ok(found);
+        }
+        if let Some(found) = frames::attack(id).await {
+            return Ok(found);
+        }
+        match id {
+            "N-04" => listeners(&inside).await,
+            "S-01" => inside.attack(id, &[]).await.map(|ran| environment(&ran.found())),
+            id if ATTACKS.iter().any(|(known, _)| *known == id) => inside.attack(id, &[]).await.map(inside::Ran::found),
+            id => unreachable!("a test sees to it that somebody carries out {id}"),
+        }
+    }
+
+    async fn strike(self) {
+        // A new token: what was made is removed also when the person has had enough.
+        let cancel = CancellationToken::new();
+        let removed = self.inside(&cancel).attack("tidy", std::slice::from_ref(&self.folder)).await;
+        tracing::debug!(held = removed.is_ok_and(|ran| ran.finding.is_some_and(|finding| finding.held)), "tidied up");
+        self.sandbox.close().await;
+        if let Some(lock) = self.lock {
+            lock.release();
+        }
+    }
+}
+
+/// Opens a port and a socket by name on this machine, as a service of the person's would, and lets the box look for them.
+async fn listeners(inside: &Inside<'_>) -> Result<Finding, Error> {
+    use std::net::TcpListener;
+    use std::net::UdpSocket;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::SocketAddr;
+    use std::os::unix::net::UnixListener;
+    let doing = |source| Error::Io { doing: "open a port for the sandbox to look for".to_owned(), source };
+    // Whoever comes is never answered; the kernel alone takes the connection.
+    let port = TcpListener::bind(("0.0.0.0", 0)).map_err(doing)?;
+    let number = port.local_addr().map_err(doing)?.port();
+    let name = format!("podbay-attack-{}", std::process::id());
+    let _named = SocketAddr::from_abstract_name(&name).and_then(|address| UnixListener::bind_addr(&address)).map_err(doing)?;
+    // The address by which this machine would go out; nothing is sent.
+    let own = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()));
+    let mut addresses = vec![format!("127.0.0.1:{number}"), format!("172.17.0.1:{number}"), format!("@{name}")];
+    addresses.extend(own.ok().map(|own| format!("{}:{number}", own.ip())));
+    let found = inside.attack("N-04", &addresses).await?.found();
+    drop(port);
+    Ok(found)
+}
+
+/// Variables that are alike on many machines.
+const COMMON: [&str; 8] = ["PATH", "HOME", "LANG", "TERM", "TZ", "PWD", "SHLVL", "_"];
+
+/// Judges what commands find in their environment by what is in ours; it never says a value.
+fn environment(found: &Finding) -> Finding {
+    if !found.held {
+        return found.clone();
+    }
+    let inside: Vec<&str> = found.got.split('\0').collect();
+    let ours = std::env::vars_os().filter(|(name, value)| {
+        let name = name.to_string_lossy();
+        !COMMON.contains(&name.as_ref()) && !name.starts_with("LC_") && !value.is_empty()
+    });
+    let leaked: Vec<String> = ours
+        .filter(|(name, value)| inside.contains(&format!("{}={}", name.display(), value.display()).as_str()))
+        .map(|(name, _)| name.to_string_lossy().into_owned())
+        .collect();
+    if leaked.is_empty() {
+        return Finding { held: true, got: format!("{} variables, none of them yours", inside.len()) };
+    }
+    Finding { held: false, got: format!("found: {}", leaked.join(", ")) }
+}
+
+/// Returns the settings of the box that is filled up.
+fn smaller(config: &Config) -> Config {
+    let mut config = config.clone();
+    let sandbox = &mut config.sandbox;
+    sandbox.memory = ByteSize::new(sandbox.memory.bytes().min(SMALL.0.bytes()));
+    sandbox.pids = sandbox.pids.min(SMALL.1);
+    config
+}
+
+fn attempt(row: &'static Row, found: Finding) -> Attempt {
+    let status = if found.held { Outcome::Held } else { Outcome::Failed };
+    let got = match found.got.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &found.got[..end]),
+        None => found.got,
+    };
+    let remedy = (status == Outcome::Failed).then_some(row.remedy.as_str());
+    Attempt { id: &row.id, group: &row.group, tried: &row.tried, expected: &row.expected, got, status, remedy }
+}
+
+fn step(front: &Front, done: usize, detail: &str, finished: bool) {
+    let task = "attacking a sandbox of your settings".to_owned();
+    let total = Some(rows().len() as u64);
+    let progress = Progress { task, done: done as u64, total, unit: Unit::Steps, detail: detail.to_owned(), finished };
+    (front.sink)(Kind::Progress(progress).into());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_of_ours_is_named_without_its_value() {
+        // Cargo sets this one, and nobody else has it like this.
+        let pair = format!("CARGO_MANIFEST_DIR={}", env!("CARGO_MANIFEST_DIR"));
+        let found = environment(&Finding { held: true, got: format!("PATH=/bin\0{pair}") });
+        assert_eq!(found, Finding { held: false, got: "found: CARGO_MANIFEST_DIR".to_owned() });
+        assert!(environment(&Finding { held: true, got: "PATH=/bin".to_owned() }).held);
+    }
+
+    #[test]
+    fn one_row_that_fails_decides_and_has_its_remedy() {
+        let row = &rows()[0];
+        let held = attempt(row, Finding { held: true, got: "x".repeat(LONGEST + 5) });
+        let failed = attempt(row, Finding { held: false, got: String::new() });
+        assert_eq!((held.remedy, held.got.chars().count()), (None, LONGEST + 1));
+        assert_eq!(failed.remedy, Some(row.remedy.as_str()));
+        let siege = Siege::new(vec![held.clone(), failed]);
+        assert_eq!((siege.status, siege.n_failed()), (Outcome::Failed, 1));
+        assert_eq!(Siege::new(vec![held]).status, Outcome::Held);
+    }
+
+    #[test]
+    fn the_box_that_is_filled_up_is_never_larger_than_the_settings() {
+        let mut config = Config::default();
+        config.sandbox.pids = 20;
+        let small = smaller(&config).sandbox;
+        assert_eq!((small.pids, small.memory), (20, SMALL.0));
+    }
+}

@@ -1,0 +1,169 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Error;
+use crate::llm::ToolSpec;
+use crate::llm::text;
+use crate::tools::Catalogue;
+use crate::tools::Options;
+use crate::tools::Set;
+
+/// Longest text that is read, in bytes.
+const MOST_TEXT: u64 = 16 << 20;
+/// Longest list of tools, in bytes.
+const MOST_TOOLS: u64 = 4 << 20;
+
+/// What Podbay understands of a model's text.
+#[derive(Debug, Serialize)]
+pub struct ParsedText {
+    content: String,
+    reasoning: String,
+    calls: Vec<ParsedCall>,
+    incomplete: Option<ParsedIncomplete>,
+}
+
+#[derive(Debug, Serialize)]
+struct ParsedCall {
+    name: String,
+    arguments: Value,
+}
+
+#[derive(Debug, Serialize)]
+struct ParsedIncomplete {
+    /// `call` or `reasoning`.
+    part: &'static str,
+    name: Option<String>,
+    text: String,
+}
+
+/// Reads a model's raw text as a session would.
+///
+/// `tools` is a file with `OpenAI`'s list of tools; without one all of our own are known. `hint` names the format of the model's template.
+pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) -> Result<ParsedText, Error> {
+    let hint = hint.map(find_hint).transpose()?;
+    let tools = match tools {
+        Some(path) => read_tools(path)?,
+        None => own_tools(),
+    };
+    let bytes = bounded(input, MOST_TEXT, "the text on the standard input")?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        Error::usage(
+            format!("the text on the standard input is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1),
+            "hand over what the model wrote, not a compressed or binary answer of its server",
+        )
+    })?;
+    let parsed = text::parse(&text, &text::Tools::new(&tools), hint);
+    Ok(ParsedText {
+        content: parsed.content,
+        reasoning: parsed.reasoning,
+        calls: parsed.calls.into_iter().map(ParsedCall::from).collect(),
+        incomplete: parsed.incomplete.map(ParsedIncomplete::from),
+    })
+}
+
+impl From<text::Call> for ParsedCall {
+    fn from(call: text::Call) -> Self {
+        // A number beyond all bounds is JSON too, but no value of ours.
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or(Value::String(call.arguments));
+        Self { name: call.name, arguments }
+    }
+}
+
+impl From<text::Incomplete> for ParsedIncomplete {
+    fn from(incomplete: text::Incomplete) -> Self {
+        let part = match incomplete.part {
+            text::Part::Call => "call",
+            text::Part::Reasoning => "reasoning",
+        };
+        Self { part, name: incomplete.name, text: incomplete.text }
+    }
+}
+
+fn find_hint(name: &str) -> Result<text::Hint, Error> {
+    text::Hint::find(name).ok_or_else(|| {
+        Error::usage(format!("no template is known by the name `{name}`"), format!("there are: {}", text::Hint::names().join(", ")))
+    })
+}
+
+fn own_tools() -> Vec<ToolSpec> {
+    let catalogue = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+    let spec = |tool: &crate::tools::Tool| ToolSpec {
+        name: tool.name.to_owned(),
+        description: tool.description.to_owned(),
+        parameters: tool.parameters.clone(),
+    };
+    catalogue.tools().iter().map(spec).collect()
+}
+
+fn read_tools(path: &Path) -> Result<Vec<ToolSpec>, Error> {
+    const HINT: &str = "it holds a JSON array of names, or of tools as they stand in a request: [{\"type\": \"function\", \"function\": {\"name\": \"…\"}}]";
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| Error::usage(format!("the list of tools {shown} cannot be read: {error}"), HINT))?;
+    let bytes = bounded(file, MOST_TOOLS, &format!("the list of tools {shown}"))?;
+    let value: Value =
+        serde_json::from_slice(&bytes).map_err(|error| Error::usage(format!("the list of tools {shown} is not JSON: {error}"), HINT))?;
+    let list = value.get("tools").unwrap_or(&value);
+    let Value::Array(entries) = list else { return Err(Error::usage(format!("the list of tools {shown} is no list"), HINT)) };
+    let tool = |(n, entry): (usize, &Value)| {
+        tool(entry).ok_or_else(|| Error::usage(format!("entry {} of the list of tools {shown} has no name", n + 1), HINT))
+    };
+    entries.iter().enumerate().map(tool).collect()
+}
+
+fn tool(entry: &Value) -> Option<ToolSpec> {
+    let entry = entry.get("function").unwrap_or(entry);
+    let name = entry.as_str().or_else(|| entry.get("name")?.as_str()).filter(|name| !name.trim().is_empty())?;
+    let parameters = ["parameters", "input_schema", "inputSchema"].iter().find_map(|key| entry.get(*key)).cloned().unwrap_or_default();
+    Some(ToolSpec { name: name.to_owned(), description: String::new(), parameters })
+}
+
+/// Reads everything, as long as it is not too much.
+fn bounded(input: impl Read, most: u64, what: &str) -> Result<Vec<u8>, Error> {
+    let mut bytes = Vec::new();
+    let read = input.take(most + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Error::usage(format!("{what} cannot be read: {error}"), "name a file, or pipe one in"))?;
+    if bytes.len() as u64 > most {
+        return Err(Error::usage(format!("{what} is over {} MiB", most >> 20), "one answer of a model is enough"));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn tools_are_listed_in_several_ways() {
+        let folder = tempfile::tempdir().expect("made");
+        let path = folder.path().join("tools.json");
+        let read = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            read_tools(&path).map(|tools| tools.into_iter().map(|tool| (tool.name, tool.parameters)).collect::<Vec<_>>())
+        };
+        let expected = vec![("a".to_owned(), json!({"x": 1}))];
+        for text in [
+            r#"[{"type": "function", "function": {"name": "a", "parameters": {"x": 1}}}]"#,
+            r#"[{"name": "a", "input_schema": {"x": 1}}]"#,
+            r#"{"model": "m", "tools": [{"name": "a", "parameters": {"x": 1}}]}"#,
+        ] {
+            assert_eq!(read(text).expect("is a list"), expected);
+        }
+        assert_eq!(read(r#"["a"]"#).expect("is a list"), [("a".to_owned(), Value::Null)]);
+        for (text, words) in [("{", "is not JSON"), ("{}", "is no list"), (r#"["a", {"x": 1}]"#, "entry 2"), (r#"[""]"#, "entry 1")] {
+            let error = read(text).expect_err("is none");
+            assert!(error.to_string().contains(words) && error.exit_code() == 2, "{error}");
+        }
+    }
+
+    #[test]
+    fn too_much_is_refused() {
+        let error = parse_text(std::io::repeat(b'x'), None, None).expect_err("is endless");
+        assert_eq!((error.exit_code(), error.to_string()), (2, "the text on the standard input is over 16 MiB".to_owned()));
+    }
+}

@@ -1,0 +1,143 @@
+//! Going on with an earlier session.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Error;
+use super::Place;
+use super::record::Recorder;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::RunStatus;
+use crate::event::Sink;
+use crate::event::ToolMode;
+use crate::llm::Prompt;
+use crate::llm::ToolSpec;
+use crate::session;
+use crate::session::Beginning;
+use crate::session::Found;
+use crate::session::Log;
+use crate::session::Open;
+use crate::session::Past;
+use crate::session::Records;
+use crate::session::Repair;
+
+/// Which session to go on with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// By its id, the beginning of one, or `last`.
+    Id(String),
+    /// The one of this project that was worked on last.
+    Latest,
+}
+
+/// What a session is opened for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Aim<'a> {
+    /// This task.
+    Task(&'a str),
+    /// The task that an earlier run left open.
+    Open,
+    /// A conversation with a person.
+    Chat,
+}
+
+impl<'a> Aim<'a> {
+    pub(super) fn task(self) -> Option<&'a str> {
+        match self {
+            Self::Task(task) => Some(task),
+            Self::Open | Self::Chat => None,
+        }
+    }
+}
+
+/// Opens the log of an earlier session and everything in it that matters. Nothing in the log is carried out again, and nothing that was
+/// allowed in it is allowed now.
+pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, watcher: &Sink) -> Result<(Recorder, Past), Error> {
+    let found = match wanted {
+        Resume::Id(id) => session::find(&place.state, id),
+        Resume::Latest => session::find_latest(&place.state, project),
+    }
+    .map_err(Error::Session)?;
+    check(&session::read(&found.path).map_err(Error::Session)?, &found, project, aim)?;
+    let (log, mut records, repair) = Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
+    let recorder = Recorder::resume(log, place.api_key.as_ref(), Arc::clone(watcher));
+    let mut past = Past::of(&records.events);
+    recorder.emit(Kind::SessionResumed {
+        podbay: env!("CARGO_PKG_VERSION").to_owned(),
+        mode: place.mode.as_str().to_owned(),
+        task: aim.task().map(ToOwned::to_owned),
+    });
+    for warning in problems(&records, repair.as_ref(), &past) {
+        recorder.warn(warning);
+    }
+    if !past.open.is_empty() {
+        for open in past.open.iter().map(Open::close) {
+            recorder.emit(open.clone());
+            records.events.push(Event::now(open));
+        }
+        past = Past::of(&records.events);
+    }
+    recorder.sync();
+    Ok((recorder, past))
+}
+
+/// Refuses what cannot be gone on with, before anything is touched.
+fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Result<(), Error> {
+    let Some(header) = &records.header else { return Err(Error::Session(session::Error::Headless { path: found.path.clone() })) };
+    if header.project != project {
+        return Err(Error::usage(
+            format!("the session {} belongs to {}, and this is {project}", found.session, header.project),
+            format!("go on with it there: -C '{}'", header.project),
+        ));
+    }
+    let past = Past::of(&records.events);
+    let is_done =
+        past.history.said().is_empty() && past.task.is_none() || past.status == Some(RunStatus::Completed) && !past.history.is_open();
+    if matches!(aim, Aim::Open) && is_done {
+        return Err(Error::usage(
+            format!("the session {} has no open task", found.session),
+            format!("give it a new one: podbay run --resume {} \"…\"", found.session),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns what a person should know of a log that is not as it was written.
+fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(first) = records.problems.first() {
+        warnings.push(format!(
+            "the session's log is damaged in {}, first in line {} ({}); what is whole in it is used",
+            if records.problems.len() == 1 { "one place".to_owned() } else { format!("{} places", records.problems.len()) },
+            first.line,
+            first.what
+        ));
+    }
+    if let Some(Repair::Cut { bytes, kept }) = repair {
+        warnings.push(format!("the last {bytes} bytes of the session's log were no whole record; they are kept in {}", kept.display()));
+    }
+    if past.n_unknown > 0 {
+        warnings.push(format!("the session's log has {} records that this version does not know; they are passed over", past.n_unknown));
+    }
+    warnings
+}
+
+/// Returns the beginning that an earlier run's requests had, so that the server finds them in its cache; `None` where this run's must
+/// differ.
+pub(super) fn same_beginning(past: &Past, tools: &[ToolSpec], mode: ToolMode, thinking: bool) -> Option<Prompt> {
+    let beginning = past.beginning.as_ref()?;
+    let before: HashSet<&str> = beginning.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let now: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    (before == now && beginning.mode == mode && beginning.thinking == thinking).then(|| prompt_of(beginning))
+}
+
+fn prompt_of(beginning: &Beginning) -> Prompt {
+    let spec = |tool: &crate::event::ToolTold| ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.clone(),
+    };
+    let tools: Vec<ToolSpec> = beginning.tools.iter().map(spec).collect();
+    Prompt::new(&beginning.system, &tools, beginning.mode).with_thinking_replayed(beginning.thinking)
+}

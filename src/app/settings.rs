@@ -1,0 +1,116 @@
+use std::path::Path;
+
+use super::Error;
+use super::bench::open_project;
+use crate::config;
+use crate::config::Config;
+use crate::config::Loaded;
+use crate::config::ProjectFile;
+use crate::config::ProjectLayer;
+use crate::config::Sources;
+use crate::config::Standing;
+use crate::config::Trust;
+use crate::config::Trusted;
+use crate::sandbox::Project;
+use crate::session::State;
+
+/// The settings that hold in one place, and what became of those that came with the project.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub loaded: Loaded<Config>,
+    /// `None`: no project, none of its own, or a sandbox that somebody else keeps.
+    pub project: Option<ProjectSettings>,
+}
+
+/// The settings file of a project and what the person thinks of it.
+#[derive(Clone, Debug)]
+pub struct ProjectSettings {
+    pub file: ProjectFile,
+    pub standing: Standing,
+    project: Project,
+}
+
+impl ProjectSettings {
+    pub(super) fn read(project: &Project, trust: &Trust) -> Result<Option<Self>, config::Error> {
+        let Some(file) = ProjectFile::read(project.path())? else {
+            // Trust ends with the file: what comes back under its name was put there by somebody, who may have been an agent.
+            trust.revoke(&project.key())?;
+            return Ok(None);
+        };
+        let standing = trust.standing(&project.key(), project.path(), &file)?;
+        Ok(Some(Self { file, standing, project: project.clone() }))
+    }
+
+    pub(super) fn layer(&self) -> ProjectLayer {
+        ProjectLayer { file: self.file.clone(), trusted: self.standing == Standing::Trusted }
+    }
+
+    /// Returns what was trusted before, where that was something else.
+    pub fn before(&self) -> Option<&str> {
+        match &self.standing {
+            Standing::Changed { before } => Some(before),
+            Standing::Trusted | Standing::Untrusted => None,
+        }
+    }
+}
+
+impl Settings {
+    /// Returns what a person should know of the settings, each a sentence.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.loaded.warnings.clone();
+        let Some(project) = &self.project else { return warnings };
+        warnings.extend(self.loaded.passed_over.iter().map(ToString::to_string));
+        let path = project.file.path().display();
+        match project.standing {
+            Standing::Changed { .. } => warnings.push(format!(
+                "{path} has changed since you trusted it, so it may only make things tighter; `podbay config trust` shows what has changed"
+            )),
+            Standing::Untrusted if !self.loaded.passed_over.is_empty() => {
+                warnings.push(format!("{path} is not trusted; `podbay config trust` shows it and lets all of it count"));
+            }
+            Standing::Trusted | Standing::Untrusted => {}
+        }
+        warnings
+    }
+}
+
+/// Reads the settings that hold for work in a folder, those of the project among them.
+///
+/// A folder that cannot be a project has none; why it cannot is said by whoever opens it.
+pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Settings, Error> {
+    let loaded = Config::load(&sources).map_err(Error::Config)?;
+    if super::is_attached(&loaded.config) {
+        return Ok(Settings { loaded, project: None });
+    }
+    let Some(own) = project_settings(folder, state)? else { return Ok(Settings { loaded, project: None }) };
+    sources.project = Some(own.layer());
+    let loaded = Config::load(&sources).map_err(Error::Config)?;
+    Ok(Settings { loaded, project: Some(own) })
+}
+
+/// Reads the settings that come with a project; `None` where there are none.
+pub fn project_settings(folder: &Path, state: &State) -> Result<Option<ProjectSettings>, Error> {
+    let Ok(project) = open_project(folder, state) else { return Ok(None) };
+    ProjectSettings::read(&project, &Trust::new(state.trust())).map_err(Error::Config)
+}
+
+/// Trusts a project's settings as they were read.
+pub fn trust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error> {
+    Trust::new(state.trust()).accept(&own.project.key(), own.project.path(), &own.file).map_err(Error::Config)
+}
+
+/// Takes trust back from settings that the person was shown and did not want.
+pub fn distrust_settings(own: &ProjectSettings, state: &State) -> Result<(), Error> {
+    Trust::new(state.trust()).revoke(&own.project.key()).map(drop).map_err(Error::Config)
+}
+
+/// Takes trust in a project's settings back; returns whether there was any.
+pub fn revoke_settings(folder: &Path, state: &State) -> Result<bool, Error> {
+    let project = open_project(folder, state)?;
+    Trust::new(state.trust()).revoke(&project.key()).map_err(Error::Config)
+}
+
+/// Returns the projects whose settings are trusted.
+pub fn trusted_settings(state: &State) -> Result<Vec<Trusted>, Error> {
+    Trust::new(state.trust()).list().map_err(Error::Config)
+}

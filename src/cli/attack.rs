@@ -1,0 +1,130 @@
+use std::io;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use super::args::DoctorArgs;
+use super::args::OutputFormat;
+use super::delivery::Delivery;
+use super::delivery::deliver;
+use super::front::Nobody;
+use super::run::listen;
+use super::setup::Setup;
+use crate::app;
+use crate::app::Interrupt;
+use crate::app::Mode;
+use crate::app::doctor;
+use crate::app::doctor::Attempt;
+use crate::app::doctor::Outcome;
+use crate::app::doctor::Siege;
+use crate::app::exit_code;
+use crate::event::Kind;
+use crate::ui;
+use crate::ui::Paint;
+use crate::ui::text;
+
+/// `podbay doctor --attack`: the rows, and what to do about those that failed.
+pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
+    let setup = Setup::new(&args.config, Vec::new())?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let place = setup.place(args.path.as_deref(), Mode::Deny)?;
+    let mut front = terminal.front(&interrupt, Arc::new(Nobody));
+    let sink = Arc::clone(&front.sink);
+    front.sink = Arc::new(move |event| {
+        if matches!(event.kind, Kind::Progress(_)) {
+            sink(event);
+        }
+    });
+    let siege = Box::pin(doctor::attack(&place, &front)).await;
+    terminal.finish();
+    let siege = match siege {
+        Ok(siege) => siege,
+        Err(error) => {
+            super::failure::show(&error, &mut io::stderr(), terminal.paint);
+            return Ok(signals.exit_code(error.exit_code()));
+        }
+    };
+    if args.json {
+        let mut out = Delivery::default();
+        let _ = ui::json::result(&mut out, &siege);
+        out.end()?;
+    } else {
+        let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| std::env::var_os(name));
+        deliver(&words(&siege, paint))?;
+    }
+    let code = if siege.status == Outcome::Failed { exit_code::FAILED } else { exit_code::DONE };
+    Ok(signals.exit_code(code))
+}
+
+/// Renders the rows by their groups: tried, expected, got, and for those that failed what to do.
+fn words(siege: &Siege, paint: Paint) -> String {
+    let mut out = String::new();
+    let mut group = None;
+    for attempt in &siege.attacks {
+        if group != Some(attempt.group) {
+            let gap = if group.is_some() { "\n" } else { "" };
+            out.push_str(&format!("{gap}{}\n", paint.bold(attempt.group)));
+            group = Some(attempt.group);
+        }
+        row(attempt, paint, &mut out);
+    }
+    let n_failed = siege.n_failed();
+    let n_rows = siege.attacks.len();
+    let sum = match n_failed {
+        0 => paint.good(&format!("all {n_rows} attacks were held off")),
+        1 => paint.bad(&format!("one attack of {n_rows} got through")),
+        _ => paint.bad(&format!("{n_failed} attacks of {n_rows} got through")),
+    };
+    out.push_str(&format!("\n{sum}\n"));
+    out
+}
+
+fn row(attempt: &Attempt, paint: Paint, out: &mut String) {
+    let word = match attempt.status {
+        Outcome::Held => paint.good("held"),
+        Outcome::Failed => paint.bad("FAIL"),
+    };
+    out.push_str(&format!("  {word}  {:<6}  {}\n", attempt.id, attempt.tried));
+    out.push_str(&format!("                expected: {}\n", attempt.expected));
+    out.push_str(&format!("                got:      {}\n", text::line(&attempt.got)));
+    if let Some(remedy) = attempt.remedy {
+        out.push_str(&format!("                {} {remedy}\n", paint.bold("->")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_show_what_came_of_them_and_nothing_that_a_terminal_obeys() {
+        let attempt = |id, group, status, got: &str| Attempt {
+            id,
+            group,
+            tried: "try it",
+            expected: "refused",
+            got: got.to_owned(),
+            status,
+            remedy: (status == Outcome::Failed).then_some("close it"),
+        };
+        let attacks =
+            vec![attempt("ESC-01", "escape", Outcome::Held, "3 refused"), attempt("N-01", "network", Outcome::Failed, "a way\u{1b}[2J")];
+        let siege = Siege { status: Outcome::Failed, attacks };
+        let expected = r"escape
+  held  ESC-01  try it
+                expected: refused
+                got:      3 refused
+
+network
+  FAIL  N-01    try it
+                expected: refused
+                got:      a way\x1b[2J
+                -> close it
+
+one attack of 2 got through
+";
+        assert_eq!(words(&siege, Paint::NONE), expected);
+    }
+}

@@ -1,0 +1,174 @@
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::Subcommand;
+use tokio_util::sync::CancellationToken;
+
+use super::args::ConfigFlags;
+use super::args::OutputFormat;
+use super::delivery::deliver;
+use super::setup;
+use super::setup::Setup;
+use crate::app;
+use crate::app::ProjectSettings;
+use crate::app::exit_code;
+use crate::config;
+use crate::config::PassedOver;
+use crate::ui;
+use crate::ui::Keyboard;
+use crate::ui::Paint;
+use crate::ui::text;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    command: Option<ConfigCommand>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    path: Option<PathBuf>,
+    #[command(flatten)]
+    config: ConfigFlags,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Let all of a project's own settings count, once you have read them
+    Trust(TrustArgs),
+}
+
+#[derive(Debug, Args)]
+struct TrustArgs {
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    path: Option<PathBuf>,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Take trust back
+    #[arg(long, conflicts_with_all = ["yes", "list"])]
+    revoke: bool,
+    /// List the projects whose settings are trusted
+    #[arg(long, conflicts_with_all = ["yes", "path"])]
+    list: bool,
+}
+
+pub(super) async fn config(args: ConfigArgs) -> Result<u8, app::Error> {
+    match args.command {
+        None => show(&args.show),
+        Some(ConfigCommand::Trust(args)) if args.list => list(),
+        Some(ConfigCommand::Trust(args)) if args.revoke => revoke(&args),
+        Some(ConfigCommand::Trust(args)) => trust(&args).await,
+    }
+}
+
+fn show(args: &ShowArgs) -> Result<u8, app::Error> {
+    let setup = Setup::in_project(&args.config, args.path.as_deref(), Vec::new())?;
+    setup.show_warnings(&setup.terminal(OutputFormat::Text));
+    deliver(&text::clean(&config::render(&setup.settings.loaded)))?;
+    Ok(exit_code::DONE)
+}
+
+fn list() -> Result<u8, app::Error> {
+    let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
+    let mut out = String::new();
+    for trusted in app::trusted_settings(&setup.state)? {
+        // A string takes all that is written.
+        let _ = writeln!(out, "{}  SHA-256 {}", text::line(&trusted.project.to_string_lossy()), trusted.sha256);
+    }
+    deliver(&out)?;
+    Ok(exit_code::DONE)
+}
+
+fn revoke(args: &TrustArgs) -> Result<u8, app::Error> {
+    let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
+    let revoked = app::revoke_settings(&setup::folder(args.path.as_deref())?, &setup.state)?;
+    deliver(if revoked { "not trusted any more\n" } else { "it was not trusted\n" })?;
+    Ok(exit_code::DONE)
+}
+
+async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
+    let setup = Setup::in_project(&ConfigFlags::default(), args.path.as_deref(), Vec::new())?;
+    let Some(own) = &setup.settings.project else {
+        return Err(app::Error::usage(
+            format!("there is no `{}` here that could be trusted", config::PROJECT_FILE),
+            "name the project with -C DIR; `podbay init` makes the file",
+        ));
+    };
+    let path = text::line(&own.file.path().to_string_lossy());
+    if own.standing == config::Standing::Trusted {
+        deliver(&format!("{path} is trusted already\n"))?;
+        return Ok(exit_code::DONE);
+    }
+    super::say(&describe(own, &setup.settings.loaded.passed_over, super::front::err_paint(&setup.config.ui)));
+    if !args.yes {
+        let keyboard = Keyboard::stdin().map_err(|source| app::Error::Io { doing: "open the keyboard".to_owned(), source })?;
+        if !keyboard.is_terminal() {
+            return Err(app::Error::usage("there is no terminal to ask at, so nothing was trusted", "read the file, then give --yes"));
+        }
+        if !ui::confirm("Trust it as it is shown here?", &keyboard, &mut io::stderr(), &CancellationToken::new()).await {
+            super::say("nothing was changed\n");
+            return Ok(exit_code::FAILED);
+        }
+    }
+    app::trust_settings(own, &setup.state)?;
+    deliver(&format!("{path} is trusted, until it changes\n"))?;
+    Ok(exit_code::DONE)
+}
+
+/// Asks about settings that were trusted and have changed; returns whether they are trusted now.
+pub(super) async fn ask_again(setup: &Setup, keyboard: &Keyboard, paint: Paint, cancel: &CancellationToken) -> Result<bool, app::Error> {
+    let Some(own) = setup.settings.project.as_ref().filter(|own| own.before().is_some() && keyboard.is_terminal()) else {
+        return Ok(false);
+    };
+    super::say(&describe(own, &setup.settings.loaded.passed_over, paint));
+    let trusted = ui::confirm("Trust it as it is now?", keyboard, &mut io::stderr(), cancel).await;
+    if trusted {
+        app::trust_settings(own, &setup.state)?;
+    } else {
+        // What was trusted before is over too: else it would count again as soon as somebody put it back.
+        app::distrust_settings(own, &setup.state)?;
+    }
+    Ok(trusted)
+}
+
+/// Shows what is to be trusted: what has changed, or all of it, with every hidden character, and what counts only then.
+fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> String {
+    let path = text::line(&own.file.path().to_string_lossy());
+    let mut out = match own.before() {
+        Some(_) => format!("{path} has changed since you trusted it:\n\n"),
+        None => format!("{path}:\n\n"),
+    };
+    let shown = match own.before() {
+        Some(before) => config::difference(before, own.file.text()),
+        None => own.file.text().to_owned(),
+    };
+    for line in shown.lines() {
+        let line = text::line(line);
+        let line = match (own.before().is_some(), line.chars().next()) {
+            (true, Some('+')) => paint.good(&line),
+            (true, Some('-')) => paint.bad(&line),
+            _ => line,
+        };
+        out.push_str(&format!("  {line}\n"));
+    }
+    if own.file.text().chars().any(text::is_suspect) {
+        out.push_str(&format!("\n{}\n", paint.warn("Careful: it holds hidden characters, shown here by number.")));
+    }
+    if !passed_over.is_empty() {
+        out.push_str("\nWith your trust these count too, which a project alone may not set:\n");
+        for PassedOver { key, value, holds, .. } in passed_over {
+            out.push_str(&format!("  {} = {}  (now {})\n", text::line(key), text::line(value), text::line(holds)));
+        }
+    }
+    out.push('\n');
+    out
+}

@@ -1,0 +1,264 @@
+//! What the settings file that comes with a project may do before a person trusts it: make things tighter, never looser.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::Value;
+
+use crate::event::ByteSize;
+use crate::event::Seconds;
+
+/// In which direction a project may move a setting without the person's trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Latitude {
+    /// Not at all: it would loosen, cost, contact somebody, or concerns the person's own machine.
+    Never,
+    Lower(Unit),
+    /// Lower, where 0 is no limit.
+    LowerFromNone(Unit),
+    Raise(Unit),
+    /// To this value alone.
+    Switch(bool),
+    /// Towards the first of these.
+    Toward(&'static [&'static str]),
+    /// Add to the list, never take away from it.
+    Add,
+}
+
+/// How a number is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Number,
+    Size,
+    Time,
+}
+
+use Latitude::Add;
+use Latitude::Lower;
+use Latitude::LowerFromNone;
+use Latitude::Never;
+use Latitude::Raise;
+use Latitude::Switch;
+use Latitude::Toward;
+use Unit::Number;
+use Unit::Size;
+use Unit::Time;
+
+/// Every setting; one that is missing here is one that no project may touch.
+const TABLE: &[(&str, Latitude)] = &[
+    ("offline", Switch(true)),
+    ("agent.max_turns", Lower(Number)),
+    ("agent.timeout", LowerFromNone(Time)),
+    ("agent.max_tokens", LowerFromNone(Number)),
+    ("agent.wrap_up_percent", Lower(Number)),
+    ("agent.last_answer", Lower(Time)),
+    ("agent.show_files", Switch(false)),
+    ("agent.show_entries", Lower(Number)),
+    ("agent.show_depth", Lower(Number)),
+    ("agent.read_instructions", Switch(false)),
+    ("agent.instruction_lines", Lower(Number)),
+    ("agent.instruction_bytes", Lower(Size)),
+    ("agent.misunderstandings", Lower(Number)),
+    ("agent.deny_is_failure", Switch(true)),
+    ("agent.checkpoint_percent", Never),
+    ("agent.compact_percent", Never),
+    ("agent.context_warnings", Never),
+    ("agent.keep_turns", Never),
+    // Which model reads the project, at whose cost and where: the person's business.
+    ("llm.endpoint", Never),
+    ("llm.model", Never),
+    ("llm.api_key_env", Never),
+    ("llm.api_key_file", Never),
+    ("llm.proxy", Never),
+    ("llm.temperature", Never),
+    ("llm.top_p", Never),
+    ("llm.top_k", Never),
+    ("llm.min_p", Never),
+    ("llm.max_output_tokens", Never),
+    ("llm.idle_timeout_s", Never),
+    ("llm.connect_timeout_s", Never),
+    ("llm.probe_timeout_s", Never),
+    ("llm.request_timeout_s", Never),
+    ("llm.retries", Never),
+    ("llm.tool_mode", Never),
+    ("sandbox.backend", Never),
+    ("sandbox.socket", Never),
+    ("sandbox.image", Never),
+    ("sandbox.cpus", Lower(Number)),
+    ("sandbox.memory", Lower(Size)),
+    ("sandbox.pids", Lower(Number)),
+    ("sandbox.open_files", Lower(Number)),
+    ("sandbox.file_size", Lower(Size)),
+    ("sandbox.disk", LowerFromNone(Size)),
+    ("sandbox.disk_files", LowerFromNone(Number)),
+    ("sandbox.disk_floor", Raise(Size)),
+    ("sandbox.network", Toward(&["none"])),
+    ("sandbox.lease", Lower(Time)),
+    ("sandbox.start_timeout", Never),
+    ("sandbox.grace", Lower(Time)),
+    ("sandbox.restarts", Lower(Number)),
+    ("sandbox.restart_window", Never),
+    ("sandbox.strict", Switch(true)),
+    // Whom and what the engine contacts.
+    ("engine.host", Never),
+    ("engine.cert_path", Never),
+    ("engine.timeout_s", Never),
+    ("engine.pull", Switch(false)),
+    ("engine.pull_timeout", Never),
+    ("engine.keep_guest", Never),
+    ("engine.debian_mirror", Never),
+    ("engine.debian_security_mirror", Never),
+    ("engine.apt_options", Never),
+    // The model server is shared by all projects.
+    ("inference.model", Never),
+    ("inference.context", Never),
+    ("inference.threads", Never),
+    ("inference.memory", Never),
+    ("inference.image", Never),
+    ("inference.program", Never),
+    ("inference.publish", Never),
+    ("inference.port", Never),
+    ("inference.sleep_idle", Never),
+    ("inference.start_timeout", Never),
+    ("inference.probe_timeout", Never),
+    ("inference.warm_up", Never),
+    ("inference.hub", Never),
+    ("inference.hub_token_env", Never),
+    ("inference.catalogue", Never),
+    ("inference.download_connections", Never),
+    ("inference.download_timeout", Never),
+    ("inference.download_slowest", Never),
+    ("inference.download_retries", Never),
+    ("inference.proxy", Never),
+    ("tools.set", Toward(&["small", "standard", "full"])),
+    ("tools.parallel", Lower(Number)),
+    ("tools.bash_timeout", Lower(Time)),
+    ("tools.bash_timeout_max", Lower(Time)),
+    ("tools.bash_grace", Lower(Time)),
+    ("tools.bash_output", Lower(Size)),
+    ("tools.bash_stream", Lower(Size)),
+    ("tools.bash_tail", Lower(Size)),
+    ("tools.read_lines", Lower(Number)),
+    ("tools.read_bytes", Lower(Size)),
+    ("tools.search_results", Lower(Number)),
+    ("tools.search_results_max", Lower(Number)),
+    ("tools.search_timeout", Lower(Time)),
+    ("tools.list_entries", Lower(Number)),
+    ("tools.result_percent", Lower(Number)),
+    ("tools.artifact_threshold", Never),
+    ("tools.file_timeout", Lower(Time)),
+    ("policy.allow", Never),
+    ("policy.deny", Add),
+    // What is kept of a session is evidence, and what is shown is the person's taste.
+    ("session.artifact_threshold", Never),
+    ("session.artifacts_max", Never),
+    ("session.events_max", Never),
+    ("session.keep_days", Never),
+    ("session.keep_sessions", Never),
+    ("ui.color", Never),
+    ("ui.stream_during_tools", Never),
+    ("ui.show_thinking", Never),
+];
+
+impl Latitude {
+    /// Returns what a project may do to a setting.
+    pub fn of(key: &str) -> Self {
+        Self::listed(key).unwrap_or(Never)
+    }
+
+    /// Returns what the table says; `None` where it says nothing.
+    pub fn listed(key: &str) -> Option<Self> {
+        TABLE.iter().find(|(known, _)| *known == key).map(|(_, latitude)| *latitude)
+    }
+
+    /// Returns whether a project may put `new` where `now` holds.
+    pub(super) fn lets(self, now: &Value, new: &Value) -> bool {
+        match self {
+            Never => false,
+            Add => true,
+            Switch(to) => new.as_bool() == Some(to) || now == new,
+            Lower(unit) => compare(unit, now, new, |now, new| new <= now),
+            Raise(unit) => compare(unit, now, new, |now, new| new >= now),
+            LowerFromNone(unit) => compare(unit, now, new, |now, new| now == 0.0 || (new > 0.0 && new <= now)),
+            Toward(order) => {
+                let place = |value: &Value| order.iter().position(|word| value.as_str() == Some(word));
+                matches!((place(now), place(new)), (Some(now), Some(new)) if new <= now)
+            }
+        }
+    }
+}
+
+/// Compares two values; what is no number is never right.
+fn compare(unit: Unit, now: &Value, new: &Value, fits: impl Fn(f64, f64) -> bool) -> bool {
+    matches!((number(unit, now), number(unit, new)), (Some(now), Some(new)) if fits(now, new))
+}
+
+fn number(unit: Unit, value: &Value) -> Option<f64> {
+    match (value, unit) {
+        (Value::Number(number), _) => number.as_f64(),
+        (Value::String(text), Size) => ByteSize::from_str(text).ok().map(|size| size.bytes() as f64),
+        (Value::String(text), Time) => Seconds::from_str(text).ok().map(|time| time.get() as f64),
+        _ => None,
+    }
+}
+
+impl fmt::Display for Latitude {
+    /// Says what a project may do, to go behind "a project may".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Never => f.write_str("not set it"),
+            Lower(_) | LowerFromNone(_) => f.write_str("only lower it"),
+            Raise(_) => f.write_str("only raise it"),
+            Switch(to) => write!(f, "only set it to {to}"),
+            Toward([only]) => write!(f, "only set it to {only}"),
+            Toward(order) => write!(f, "only choose less, in the order {}", order.join(", ")),
+            Add => f.write_str("add to it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(latitude: Latitude, now: &Value, may: &[Value], may_not: &[Value]) {
+        for new in may {
+            assert!(latitude.lets(now, new), "{latitude:?}: {now} to {new}");
+        }
+        for new in may_not {
+            assert!(!latitude.lets(now, new), "{latitude:?}: {now} to {new}");
+        }
+    }
+
+    #[test]
+    fn a_project_moves_a_setting_in_one_direction_alone() {
+        check(Never, &json!("a"), &[], &[json!("a"), json!("b"), json!(null)]);
+        check(Lower(Number), &json!(8), &[json!(8), json!(2), json!(0.5)], &[json!(9), json!("2"), json!(null), json!(true)]);
+        check(
+            Lower(Size),
+            &json!("2GiB"),
+            &[json!("2g"), json!("512m"), json!(1024)],
+            &[json!("3GiB"), json!(4_000_000_000_u64), json!("x")],
+        );
+        check(Lower(Time), &json!("2m"), &[json!("90s"), json!("2m"), json!(5)], &[json!("3m"), json!("1h"), json!(121)]);
+        check(LowerFromNone(Time), &json!("1h"), &[json!("5m")], &[json!(0), json!("0s"), json!("2h")]);
+        check(LowerFromNone(Number), &json!(0), &[json!(0), json!(1_000_000)], &[json!("x")]);
+        check(Raise(Size), &json!("1GiB"), &[json!("2GiB")], &[json!("1m"), json!(0)]);
+        check(Switch(true), &json!(false), &[json!(true), json!(false)], &[json!("true")]);
+        check(Switch(true), &json!(true), &[json!(true)], &[json!(false)]);
+        check(Toward(&["none", "some", "all"]), &json!("some"), &[json!("none"), json!("some")], &[json!("all"), json!("other")]);
+        check(Toward(&["none"]), &json!("open"), &[], &[json!("none"), json!("open")]);
+    }
+
+    #[test]
+    fn no_setting_stands_in_the_table_twice() {
+        let mut keys: Vec<&str> = TABLE.iter().map(|(key, _)| *key).collect();
+        keys.sort_unstable();
+        let all = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+}

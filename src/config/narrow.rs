@@ -1,0 +1,83 @@
+use std::fmt;
+
+use serde_json::Value as Json;
+use toml::Table;
+use toml::Value;
+
+use super::Latitude;
+use super::Origin;
+use super::key;
+use super::key::Known;
+use super::layer::Layer;
+
+/// A setting of a project that does not count because nobody trusts the file it stands in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PassedOver {
+    pub origin: Origin,
+    pub key: String,
+    /// What the file says.
+    pub value: String,
+    /// What holds instead.
+    pub holds: String,
+    pub latitude: Latitude,
+}
+
+impl fmt::Display for PassedOver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { origin, key, holds, latitude, .. } = self;
+        write!(f, "{origin}: `{key}` is passed over: a project may {latitude}")?;
+        if *latitude == Latitude::Never { Ok(()) } else { write!(f, ", and {holds} holds") }
+    }
+}
+
+/// Takes out of a project's layer whatever would loosen what the weaker layers say, and returns it.
+pub(super) fn narrow(layer: &mut Layer, known: &Known, below: &Table, defaults: &Json) -> Vec<PassedOver> {
+    let mut refused = Vec::new();
+    let set = |key: &str| {
+        let mut parts = key.split('.');
+        let first = below.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.get(part)).map(json)
+    };
+    let default = |key: &str| key.split('.').try_fold(defaults, |value, part| value.get(part)).cloned();
+    let now = |key: &str| set(key).or_else(|| default(key)).unwrap_or(Json::Null);
+    retain("", &mut layer.table, known, &mut |key, value| {
+        let (latitude, now, new) = (Latitude::of(key), now(key), json(value));
+        let lets = latitude.lets(&now, &new);
+        if !lets {
+            refused.push((key.to_owned(), latitude, shown(&new), shown(&now)));
+        }
+        lets
+    });
+    let mut refused: Vec<PassedOver> = refused
+        .into_iter()
+        .map(|(key, latitude, value, holds)| PassedOver { origin: layer.origin(&key), key, value, holds, latitude })
+        .collect();
+    refused.sort_by_key(|passed| layer.line(&passed.key));
+    refused
+}
+
+/// Walks the values; what nobody knows stays, to be warned about, and means nothing.
+fn retain(parent: &str, table: &mut Table, known: &Known, lets: &mut impl FnMut(&str, &Value) -> bool) {
+    table.retain(|part, value| {
+        let key = key::join(parent, part);
+        match value {
+            Value::Table(inner) if known.has_table(&key) => {
+                retain(&key, inner, known, lets);
+                true
+            }
+            value => !known.has(&key) || lets(&key, value),
+        }
+    });
+}
+
+fn json(value: &Value) -> Json {
+    serde_json::to_value(value).unwrap_or(Json::Null)
+}
+
+fn shown(value: &Json) -> String {
+    match value {
+        Json::Null => "nothing".to_owned(),
+        Json::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,138 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::sys::stat::Mode;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::Error;
+
+/// Where a project keeps settings of its own.
+pub const PROJECT_FILE: &str = ".podbay/config.toml";
+const FOLDER: &str = ".podbay";
+const NAME: &str = "config.toml";
+
+/// A settings file is a page or two; one of a project may come from anybody.
+const LONGEST: u64 = 64 << 10;
+
+/// The settings file of a project, read once: what is shown, hashed and used are the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectFile {
+    path: PathBuf,
+    text: String,
+}
+
+impl ProjectFile {
+    /// Reads the file of a project folder; `None` where it has none.
+    ///
+    /// The folder may have come from anybody, and a command may be at work in it: each part is opened by its own name, no link is
+    /// followed, and a pipe is not waited for.
+    pub fn read(project: &Path) -> Result<Option<Self>, Error> {
+        let path = project.join(PROJECT_FILE);
+        let refuse = |problem: &str| Error::Project { path: path.clone(), problem: problem.to_owned() };
+        let folder = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let file = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let opened = nix::fcntl::open(project, folder, Mode::empty())
+            .and_then(|project| openat(project, FOLDER, folder, Mode::empty()))
+            .map_err(|error| if error == Errno::ENOTDIR && path.parent().is_some_and(Path::is_symlink) { Errno::ELOOP } else { error })
+            .and_then(|inner| openat(inner, NAME, file, Mode::empty()));
+        let file = match opened {
+            Ok(fd) => File::from(fd),
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
+            Err(Errno::ELOOP) => return Err(refuse("it is, or lies behind, a symbolic link")),
+            Err(Errno::ENXIO) => return Err(refuse("it is no plain file")),
+            Err(error) => return Err(Error::Read { path, source: error.into() }),
+        };
+        let failed = |source| Error::Read { path: path.clone(), source };
+        if !file.metadata().map_err(failed)?.is_file() {
+            return Err(refuse("it is no plain file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > LONGEST {
+            return Err(refuse("it is longer than the 64 KiB that settings may have"));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8"))?;
+        Ok(Some(Self { path, text }))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the SHA-256 of its bytes, in hexadecimal.
+    pub fn hash(&self) -> String {
+        hash(&self.text)
+    }
+}
+
+pub(super) fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[track_caller]
+    fn refused(project: &Path, because: &str) {
+        let error = ProjectFile::read(project).expect_err("must be refused");
+        assert!(error.to_string().contains(because), "{error}");
+        assert!(error.hint().is_some(), "{error}");
+    }
+
+    #[test]
+    fn only_a_plain_file_that_lies_in_the_project_is_read() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let (project, elsewhere) = (temp.path().join("project"), temp.path().join("elsewhere"));
+        fs::create_dir_all(&project).expect("made");
+        fs::create_dir_all(&elsewhere).expect("made");
+        fs::write(elsewhere.join(NAME), "offline = true\n").expect("written");
+        assert_eq!(ProjectFile::read(&project).expect("no file is no fault"), None);
+        let folder = project.join(FOLDER);
+        fs::write(&folder, "").expect("written");
+        assert_eq!(ProjectFile::read(&project).expect("a file has none below it"), None);
+        fs::remove_file(&folder).expect("removed");
+        symlink(&elsewhere, &folder).expect("linked");
+        refused(&project, "symbolic link");
+        fs::remove_file(&folder).expect("removed");
+        fs::create_dir(&folder).expect("made");
+        let file = folder.join(NAME);
+        symlink(elsewhere.join(NAME), &file).expect("linked");
+        refused(&project, "symbolic link");
+        fs::remove_file(&file).expect("removed");
+        nix::unistd::mkfifo(&file, Mode::S_IRWXU).expect("a pipe");
+        refused(&project, "no plain file");
+        fs::remove_file(&file).expect("removed");
+        let listener = UnixListener::bind(&file).expect("a socket");
+        refused(&project, "no plain file");
+        drop(listener);
+        fs::remove_file(&file).expect("removed");
+        fs::create_dir(&file).expect("made");
+        refused(&project, "no plain file");
+        fs::remove_dir(&file).expect("removed");
+        fs::write(&file, "#".repeat((64 << 10) + 1)).expect("written");
+        refused(&project, "64 KiB");
+        fs::write(&file, b"\xff").expect("written");
+        refused(&project, "UTF-8");
+        fs::write(&file, "#".repeat(64 << 10)).expect("written");
+        let read = ProjectFile::read(&project).expect("reads").expect("is there");
+        assert_eq!((read.text().len(), read.path()), (64 << 10, file.as_path()));
+        fs::write(&file, "").expect("written");
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(ProjectFile::read(&project).expect("reads").expect("is there").hash(), empty);
+    }
+}

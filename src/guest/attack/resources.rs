@@ -1,0 +1,195 @@
+//! Taking more than the box may have. Each stops by itself a little above the limit that the host names.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::fs::File;
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Seek;
+use std::io::SeekFrom;
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::sys::signal::SigHandler;
+use nix::sys::signal::Signal;
+use nix::sys::statfs::TMPFS_MAGIC;
+use nix::sys::statfs::statfs;
+use nix::unistd::setsid;
+
+use super::Finding;
+use super::number;
+use crate::guest::unix::Fork;
+use crate::guest::unix::Reaped;
+use crate::guest::unix::exit_now;
+use crate::guest::unix::fork_single_threaded;
+use crate::guest::unix::kill;
+use crate::guest::unix::reap;
+
+/// The name that left-over processes of an attack are found by.
+const NAME: &str = "podbay-attack";
+
+/// as many processes as there can be, and some more.
+pub(super) fn processes(arguments: &[String]) -> Finding {
+    let limit = number(arguments, 0, 512);
+    let mut children = Vec::new();
+    let mut refused = false;
+    for _ in 0..limit + 32 {
+        match fork_single_threaded() {
+            Ok(Fork::Child) => loop {
+                std::thread::sleep(Duration::from_secs(60));
+            },
+            Ok(Fork::Parent(pid)) => children.push(pid),
+            Err(_) => {
+                refused = true;
+                break;
+            }
+        }
+    }
+    for pid in &children {
+        kill(*pid, libc::SIGKILL);
+    }
+    while !matches!(reap(), Reaped::NoChildren) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let n = children.len();
+    if refused { Finding::held(format!("the one after {n} was refused")) } else { Finding::failed(format!("{n} were started")) }
+}
+
+/// as much memory as there can be, and some more. Where the box holds, this is killed and says nothing.
+pub(super) fn memory(arguments: &[String]) -> Finding {
+    const PIECE: u64 = 1 << 20;
+    let limit = number(arguments, 0, 256 << 20);
+    let mut taken = Vec::new();
+    while (taken.len() as u64) * PIECE < limit + (64 << 20) {
+        // Written to, because untouched memory is not there.
+        taken.push(vec![1_u8; PIECE as usize]);
+    }
+    Finding::failed(format!("{} MiB were taken", taken.len()))
+}
+
+/// a great deal of output.
+pub(super) fn output(arguments: &[String]) -> Finding {
+    let mut left = number(arguments, 0, 64 << 20);
+    let piece = vec![b'y'; 64 << 10];
+    let mut out = io::stdout().lock();
+    while left > 0 {
+        let take = left.min(piece.len() as u64);
+        if out.write_all(&piece[..take as usize]).is_err() {
+            break;
+        }
+        left -= take;
+    }
+    let _ = out.write_all(b"\n");
+    Finding::held("written")
+}
+
+/// never silent, never done, deaf to being asked to end.
+pub(super) fn drip(_: &[String]) -> Finding {
+    ignore(Signal::SIGTERM);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(60) {
+        let _ = io::stdout().write_all(b".").and_then(|()| io::stdout().flush());
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Finding::failed("it went on for a minute")
+}
+
+/// one file above the size that a file may have. It is sparse: no disk is filled.
+pub(super) fn file_size(arguments: &[String]) -> Finding {
+    let limit = number(arguments, 0, 4 << 30);
+    let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
+    // The signal would end this process before it could say so.
+    ignore(Signal::SIGXFSZ);
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    let written = file.and_then(|mut file| {
+        file.seek(SeekFrom::Start(limit))?;
+        file.write_all(b"x")
+    });
+    let _ = fs::remove_file(&path);
+    match written {
+        Ok(()) => Finding::failed(format!("a file of {limit} bytes and one was written")),
+        Err(error) => Finding::held(format!("refused: {error}")),
+    }
+}
+
+/// as many open files as there can be, and some more.
+pub(super) fn open_files(arguments: &[String]) -> Finding {
+    let limit = number(arguments, 0, 4096);
+    let mut open = Vec::new();
+    for _ in 0..limit + 32 {
+        match File::open("/dev/null") {
+            Ok(file) => open.push(file),
+            Err(error) if error.raw_os_error() == Some(Errno::EMFILE as i32) => {
+                return Finding::held(format!("the one after {} was refused", open.len()));
+            }
+            Err(error) => return Finding::failed(format!("after {}: {error}", open.len())),
+        }
+    }
+    Finding::failed(format!("{} were opened", open.len()))
+}
+
+/// a process that leaves its session and its parent, and will not be asked to end.
+pub(super) fn daemon(_: &[String]) -> Finding {
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+        ignore(signal);
+    }
+    match fork_single_threaded() {
+        Ok(Fork::Parent(_)) => Finding::held("started"),
+        Ok(Fork::Child) => {
+            let _ = setsid();
+            if let Ok(Fork::Parent(_)) = fork_single_threaded() {
+                exit_now(0);
+            }
+            let _ = fs::write("/proc/self/comm", NAME);
+            std::thread::sleep(Duration::from_secs(120));
+            exit_now(0)
+        }
+        Err(error) => Finding::failed(format!("it could not be started: {error}")),
+    }
+}
+
+/// Looks for what [`daemon`] left.
+pub(super) fn count(_: &[String]) -> Finding {
+    let mut left = BTreeSet::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        if fs::read_to_string(entry.path().join("comm")).is_ok_and(|name| name.trim() == NAME) {
+            left.insert(entry.file_name());
+        }
+    }
+    if left.is_empty() { Finding::held("nothing of it is left") } else { Finding::failed(format!("{} processes are left", left.len())) }
+}
+
+/// as many empty files as there can be in `/tmp`, and some more. Where they would lie on a disk nothing is tried.
+pub(super) fn inodes(_: &[String]) -> Finding {
+    const MOST: u64 = 2_000_000;
+    let facts = match statfs("/tmp") {
+        Ok(facts) => facts,
+        Err(error) => return Finding::failed(format!("/tmp cannot be asked: {error}")),
+    };
+    if facts.filesystem_type() != TMPFS_MAGIC || facts.files() > MOST {
+        return Finding::failed("/tmp has no bound of its own; nothing was tried");
+    }
+    let most = facts.files() + 32;
+    let folder = Path::new("/tmp").join(format!(".{NAME}-{}", std::process::id()));
+    if let Err(error) = fs::create_dir(&folder) {
+        return Finding::failed(format!("no folder can be made in /tmp: {error}"));
+    }
+    let mut found = Finding::failed(format!("{most} files were made"));
+    for n in 0..most {
+        if let Err(error) = File::create(folder.join(n.to_string())) {
+            found = Finding::held(format!("the one after {n} was refused: {error}"));
+            break;
+        }
+    }
+    let _ = fs::remove_dir_all(&folder);
+    found
+}
+
+fn ignore(signal: Signal) {
+    #[expect(unsafe_code, reason = "a handler may be unsafe; ignoring is none")]
+    // SAFETY: no handler runs.
+    let _ = unsafe { nix::sys::signal::signal(signal, SigHandler::SigIgn) };
+}

@@ -1,0 +1,127 @@
+//! Looks at a running command's limits that the kernel does not tell of, and at who takes the most, while there is somebody to look at.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::guest::culprit::By;
+use crate::guest::culprit::biggest;
+use crate::guest::disk::Room;
+use crate::guest::session::Session;
+use crate::wire::Culprit;
+use crate::wire::Limit;
+
+/// Between two looks: many at first, because a hog is quick.
+const YOUNG: Duration = Duration::from_millis(20);
+const OLD: Duration = Duration::from_millis(100);
+const AGE: Duration = Duration::from_secs(2);
+/// Looking takes at most this part of the time.
+const SHARE: u32 = 20;
+/// Between two looks at the disk.
+const DISK: Duration = Duration::from_millis(200);
+/// How often processes are counted: a bomb is refused all the time.
+const COUNTS: u32 = 3;
+/// Part of the memory from which on it is worth knowing who has it, in percent.
+const MUCH: u64 = 40;
+
+pub(super) struct Watch {
+    began: Instant,
+    next: Instant,
+    /// What was free when the command began.
+    start: Option<Room>,
+    disk_at: Instant,
+    n_refused: u64,
+    n_counts: u32,
+    memory: Option<Culprit>,
+    processes: Option<Culprit>,
+    disk: Option<Culprit>,
+}
+
+impl Watch {
+    pub(super) fn begin(session: &Session) -> Self {
+        let began = Instant::now();
+        Self {
+            began,
+            next: began + YOUNG,
+            start: session.disk.room(),
+            disk_at: began + DISK,
+            n_refused: session.cgroup.counters().refused_forks,
+            n_counts: 0,
+            memory: None,
+            processes: None,
+            disk: None,
+        }
+    }
+
+    /// Returns when to look next.
+    pub(super) fn at(&self) -> Instant {
+        self.next
+    }
+
+    /// Looks once, and returns the limit of the disk that the command has crossed.
+    pub(super) async fn look(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
+        let now = Instant::now();
+        self.look_at_memory(session, supervisor);
+        let n_refused = session.cgroup.counters().refused_forks;
+        if n_refused > self.n_refused && self.n_counts < COUNTS {
+            self.n_refused = n_refused;
+            self.n_counts += 1;
+            keep_larger(&mut self.processes, biggest(supervisor, By::Count), |culprit| culprit.count);
+        }
+        let mut crossed = None;
+        if now >= self.disk_at {
+            crossed = self.look_at_disk(session, supervisor).await;
+            self.disk_at = Instant::now() + DISK;
+        }
+        let pause = if self.began.elapsed() < AGE { YOUNG } else { OLD };
+        self.next = Instant::now() + pause.max(now.elapsed() * SHARE);
+        crossed
+    }
+
+    fn look_at_memory(&mut self, session: &Session, supervisor: i32) {
+        let (Some(used), Some(limit)) = (session.cgroup.used_bytes(), session.cgroup.memory_bytes()) else { return };
+        if used > limit / 100 * MUCH {
+            keep_larger(&mut self.memory, biggest(supervisor, By::Memory), |culprit| culprit.bytes);
+        }
+    }
+
+    async fn look_at_disk(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
+        let (start, now) = (self.start?, session.disk.room()?);
+        let limit = session.disk.crossed(start, now)?;
+        // Empty files take no bytes, so there it is told who is busy.
+        let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) { By::Work } else { By::Written };
+        self.disk = biggest(supervisor, by);
+        if !session.is_ours(limit, now).await {
+            return None;
+        }
+        if session.n_background() > 0 {
+            // It may be theirs; this command is judged by what it takes from here on.
+            session.end_background().await;
+            session.tell_of_filled_disk();
+            self.start = session.disk.room();
+            return None;
+        }
+        Some(limit)
+    }
+
+    /// Returns who ran into a limit, as far as somebody was seen; of a command that was too slow, what still ran.
+    pub(super) fn culprit(&mut self, limit: Option<Limit>) -> Option<Culprit> {
+        match limit? {
+            Limit::Memory { .. } | Limit::Time { .. } => self.memory.take(),
+            Limit::Processes { .. } => self.processes.take(),
+            Limit::Disk { .. } | Limit::Files { .. } | Limit::FreeSpace { .. } | Limit::FreeFiles { .. } => self.disk.take(),
+            Limit::FileSize { .. } => None,
+        }
+    }
+
+    /// Looks at who is there when the time is up: afterwards nobody is. Where all processes are in use, ending them comes first.
+    pub(super) fn time_is_up(&mut self, supervisor: i32) {
+        self.memory = self.processes.clone().or_else(|| biggest(supervisor, By::Memory));
+    }
+}
+
+fn keep_larger(kept: &mut Option<Culprit>, seen: Option<Culprit>, size: impl Fn(&Culprit) -> u64) {
+    if seen.as_ref().map(&size) > kept.as_ref().map(&size) {
+        *kept = seen;
+    }
+}

@@ -1,0 +1,261 @@
+//! What the session's commands take of the disk that the project lies on.
+//!
+//! That disk is the host's, and no quota of the engine covers a folder of it. So its free space is looked at while commands run, which
+//! costs a microsecond. Others use the disk too: only when it looks as if the project had grown too much is the project walked, and only
+//! what has changed since the session began is counted. Nothing is walked at the start.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::Duration;
+use std::time::Instant;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
+
+use nix::sys::statvfs::statvfs;
+
+use crate::wire::Limit;
+use crate::wire::message::DiskLimits;
+
+/// What a command may take, at most, of what others have used up: it must be able to clean up after them.
+const SLACK_BYTES: u64 = 16 << 20;
+const SLACK_FILES: u64 = 1000;
+
+/// How long the project is walked, and how far.
+const PATIENCE: Duration = Duration::from_millis(1500);
+const MOST_ENTRIES: u64 = 2_000_000;
+
+/// What is free on a file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) bytes: u64,
+    /// Files that can still be made; `None` where the file system sets no number.
+    pub(super) files: Option<u64>,
+    pub(super) all_bytes: u64,
+    pub(super) all_files: u64,
+}
+
+impl Room {
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let facts = statvfs(path).ok()?;
+        let all_files = facts.files();
+        Some(Self {
+            bytes: facts.blocks_available().saturating_mul(facts.fragment_size()),
+            files: (all_files > 0).then(|| facts.files_available()),
+            all_bytes: facts.blocks().saturating_mul(facts.fragment_size()),
+            all_files,
+        })
+    }
+
+    /// Returns whether nothing more can be written or made.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes == 0 || self.files == Some(0)
+    }
+}
+
+/// What became of the project since the session began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Grown {
+    bytes: u64,
+    files: u64,
+    /// Whether all of it was seen.
+    whole: bool,
+}
+
+/// The disk under the project, and what was free there when the session began.
+#[derive(Debug)]
+pub(super) struct Disk {
+    workspace: PathBuf,
+    began: SystemTime,
+    limits: DiskLimits,
+    before: Mutex<Option<Room>>,
+}
+
+impl Disk {
+    pub(super) fn watch(workspace: &Path) -> Self {
+        let before = Mutex::new(Room::of(workspace));
+        Self { workspace: workspace.to_owned(), began: SystemTime::now(), limits: DiskLimits::default(), before }
+    }
+
+    pub(super) fn limit(&mut self, limits: DiskLimits) {
+        self.limits = limits;
+    }
+
+    pub(super) fn room(&self) -> Option<Room> {
+        if self.limits == DiskLimits::default() { None } else { Room::of(&self.workspace) }
+    }
+
+    /// Returns the limit that seems to be crossed, given what was free when the command began.
+    pub(super) fn crossed(&self, start: Room, now: Room) -> Option<Limit> {
+        let before = (*self.before())?;
+        judge(self.limits, before, start, now)
+    }
+
+    /// Returns where to look whether it was the project that grew, `None` where that does not matter: what is left for the host is left
+    /// for the host, whoever took the rest.
+    pub(super) fn to_walk(&self, limit: Limit) -> Option<(PathBuf, SystemTime)> {
+        matches!(limit, Limit::Disk { .. } | Limit::Files { .. }).then(|| (self.workspace.clone(), self.began))
+    }
+
+    /// Returns whether the project has grown by what is missing; if others took most of that, it counts as theirs from now on.
+    pub(super) fn is_ours(&self, grown: Grown, now: Room) -> bool {
+        let mut before = self.before();
+        let Some(room) = before.as_mut() else { return false };
+        let is_most = |grown: u64, missing: u64| grown.saturating_mul(2) >= missing;
+        let bytes = is_most(grown.bytes, room.bytes.saturating_sub(now.bytes));
+        let files = is_most(grown.files, room.files.unwrap_or(0).saturating_sub(now.files.unwrap_or(0)));
+        if !grown.whole || (bytes && files) {
+            return true;
+        }
+        room.bytes = now.bytes.saturating_add(grown.bytes);
+        room.files = now.files.map(|files| files.saturating_add(grown.files));
+        false
+    }
+
+    fn before(&self) -> std::sync::MutexGuard<'_, Option<Room>> {
+        self.before.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn judge(limits: DiskLimits, before: Room, start: Room, now: Room) -> Option<Limit> {
+    let taken = start.bytes.saturating_sub(now.bytes);
+    let grown = before.bytes.saturating_sub(now.bytes);
+    let has_taken = |limit: u64, over: u64| is_guilty(taken, over, SLACK_BYTES.min(limit / 8));
+    if limits.bytes > 0 && grown > limits.bytes && has_taken(limits.bytes, grown - limits.bytes) {
+        return Some(Limit::Disk { bytes: limits.bytes });
+    }
+    // A disk that was nearly full before the session must still do for small work.
+    let floor = limits.floor.min(before.bytes / 2);
+    if floor > 0 && now.bytes < floor && has_taken(floor, floor - now.bytes) {
+        return Some(Limit::FreeSpace { bytes: floor });
+    }
+    let (Some(files_before), Some(files_start), Some(files)) = (before.files, start.files, now.files) else { return None };
+    let has_made = |limit: u64, over: u64| is_guilty(files_start.saturating_sub(files), over, SLACK_FILES.min(limit / 8));
+    let made = files_before.saturating_sub(files);
+    if limits.files > 0 && made > limits.files && has_made(limits.files, made - limits.files) {
+        return Some(Limit::Files { count: limits.files });
+    }
+    let floor = if limits.floor > 0 { (before.all_files / 20).min(files_before / 2) } else { 0 };
+    (floor > 0 && files < floor && has_made(floor, floor - files)).then_some(Limit::FreeFiles { count: floor })
+}
+
+/// Returns whether a command has its part in a limit's being crossed. The slack, in which a command can clean up after another one, is there
+/// once: when all of it is used up, a sixteenth of it is enough.
+fn is_guilty(taken: u64, over: u64, slack: u64) -> bool {
+    taken > slack || (over > slack && taken > slack / 16)
+}
+
+/// Counts what has changed under a folder since a time, as far as that goes quickly. Must not run where others wait.
+pub(super) fn grown(folder: PathBuf, since: SystemTime) -> Grown {
+    let end = Instant::now() + PATIENCE;
+    // Some file systems have whole seconds.
+    let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed()) - 1;
+    let mut grown = Grown { whole: true, ..Grown::default() };
+    let mut n_seen = 0;
+    let mut waiting = vec![folder];
+    while let Some(folder) = waiting.pop() {
+        // What cannot be listed may hold anything.
+        let Ok(entries) = fs::read_dir(folder) else {
+            grown.whole = false;
+            continue;
+        };
+        for entry in entries {
+            let Ok(entry) = entry else {
+                grown.whole = false;
+                break;
+            };
+            n_seen += 1;
+            if n_seen > MOST_ENTRIES || (n_seen % 256 == 0 && Instant::now() > end) {
+                grown.whole = false;
+                return grown;
+            }
+            // Of a link this is the link itself.
+            let Ok(facts) = entry.metadata() else { continue };
+            if facts.ctime() >= since {
+                grown.bytes = grown.bytes.saturating_add(facts.blocks().saturating_mul(512));
+                grown.files += 1;
+            }
+            if facts.is_dir() {
+                waiting.push(entry.path());
+            }
+        }
+    }
+    grown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: DiskLimits = DiskLimits { bytes: 10 << 30, files: 1_000_000, floor: 1 << 30 };
+
+    fn room(mib: u64, files: u64) -> Room {
+        Room { bytes: mib << 20, files: Some(files), all_bytes: 1 << 40, all_files: 10_000_000 }
+    }
+
+    #[track_caller]
+    fn check(before: Room, start: Room, now: Room, expected: Option<Limit>) {
+        assert_eq!(judge(LIMITS, before, start, now), expected);
+    }
+
+    #[test]
+    fn growth_and_what_is_left_are_judged_by_session_and_by_command() {
+        let (plenty, many) = (100 << 10, 9_000_000);
+        let before = room(plenty, many);
+        check(before, before, room(plenty - 9000, many), None);
+        check(before, before, room(plenty - 10_300, many), Some(Limit::Disk { bytes: 10 << 30 }));
+        // The command before this one did it; this one may clean up.
+        check(before, room(plenty - 10_230, many), room(plenty - 10_245, many), None);
+        check(before, room(plenty - 10_300, many), room(plenty - 10_301, many), None);
+        // But many small ones together must not go on for ever.
+        check(before, room(plenty - 10_300, many), room(plenty - 10_302, many), Some(Limit::Disk { bytes: 10 << 30 }));
+        check(before, room(plenty - 10_300, many), room(plenty - 10_330, many), Some(Limit::Disk { bytes: 10 << 30 }));
+        let small = room(3000, many);
+        check(small, small, room(1000, many), Some(Limit::FreeSpace { bytes: 1 << 30 }));
+        check(small, room(1030, many), room(1020, many), None);
+        check(small, room(900, many), room(899, many), None);
+        // It was nearly full already.
+        check(room(600, many), room(600, many), room(500, many), None);
+        check(room(600, many), room(600, many), room(200, many), Some(Limit::FreeSpace { bytes: 300 << 20 }));
+        check(before, before, room(plenty, many - 1_000_001), Some(Limit::Files { count: 1_000_000 }));
+        check(room(plenty, 900_000), room(plenty, 900_000), room(plenty, 440_000), Some(Limit::FreeFiles { count: 450_000 }));
+        let none = Room { bytes: plenty << 20, files: None, all_bytes: 1 << 40, all_files: 0 };
+        check(none, none, none, None);
+        let off = DiskLimits::default();
+        assert_eq!(judge(off, before, before, room(0, 0)), None, "nothing is watched where no limit is set");
+    }
+
+    #[test]
+    fn what_others_took_is_not_the_projects() {
+        let temp = std::env::temp_dir().join(format!("podbay-disk-{}", std::process::id()));
+        fs::create_dir_all(temp.join("sub")).expect("made");
+        let mut disk = Disk::watch(&temp);
+        disk.limit(LIMITS);
+        let before = room(100 << 10, 9_000_000);
+        *disk.before() = Some(before);
+        let now = room(80 << 10, 9_000_000);
+        let limit = disk.crossed(before, now).expect("it looks like it");
+        let (folder, since) = disk.to_walk(limit).expect("worth a look");
+        fs::write(temp.join("sub/file"), vec![1; 1 << 20]).expect("written");
+        let seen = grown(folder, since);
+        assert!(seen.whole && seen.bytes >= 1 << 20 && seen.files >= 2, "{seen:?}");
+        assert!(!disk.is_ours(seen, now));
+        assert_eq!(disk.crossed(before, now), None, "it is not looked at again and again");
+        assert!(disk.is_ours(Grown { whole: false, ..seen }, room(0, 0)), "what is too large to be seen is not let off");
+        let old = grown(temp.clone(), SystemTime::now() + Duration::from_secs(3600));
+        let mut here = fs::File::open(&temp).expect("opened");
+        let name = "x".repeat(250);
+        for _ in 0..20 {
+            // Step by step: the whole path is longer than the kernel takes.
+            nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("made");
+            let flags = nix::fcntl::OFlag::O_DIRECTORY | nix::fcntl::OFlag::O_CLOEXEC;
+            here = nix::fcntl::openat(&here, name.as_str(), flags, nix::sys::stat::Mode::empty()).expect("opened").into();
+        }
+        assert!(!grown(temp.clone(), SystemTime::now()).whole, "what cannot be listed may hold anything");
+        fs::remove_dir_all(&temp).expect("removed");
+        assert_eq!((old.bytes, old.files), (0, 0));
+    }
+}

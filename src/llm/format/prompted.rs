@@ -1,0 +1,90 @@
+//! Tool calls that are only spoken of, for servers that know neither tools nor schemas.
+//!
+//! The system prompt shows one form, chosen because no template has it as a control token, so that it can be repeated in the history as
+//! it is. What comes back is understood in any form (`text`): many models fall back to what they were trained on.
+
+use serde_json::Value;
+
+use super::Wire;
+use super::constrained;
+use super::native;
+use crate::event::ToolCall;
+use crate::llm::control::neutralise;
+use crate::llm::message::ToolSpec;
+
+/// Returns what the system prompt says of the tools.
+pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from(
+        "\n\n# How to use tools\n\n\
+         To use a tool, write its call on a line of its own, like this:\n\
+         <tool>{\"tool\": \"NAME\", \"arguments\": {...}}</tool>\n\
+         Then stop: the result comes in the next message. A reply without a call is your answer to the user. Answer only when the task is \
+         done.\n\n# Tools\n",
+    );
+    constrained::list(tools, &mut out);
+    out
+}
+
+/// Returns an assistant's message as the model wrote it, or as it would have been written.
+pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>) -> String {
+    let mut content = raw.unwrap_or(text).to_owned();
+    if raw.is_none() {
+        for call in calls {
+            if !content.is_empty() {
+                content.push('\n');
+            }
+            let (name, arguments) = (Value::from(call.name.as_str()), native::arguments(&call.arguments));
+            content.push_str(&format!("<tool>{{\"tool\": {name}, \"arguments\": {arguments}}}</tool>"));
+        }
+    }
+    Wire::new("assistant", &neutralise(&content)).json()
+}
+
+/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown.
+pub(in crate::llm) fn unknown_tool(text: &str) -> Option<String> {
+    let is_call = |line: &str| line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>");
+    text.lines().any(is_call).then(|| "Your reply has a tool call that is not valid, or names no tool of yours. Write it again: <tool>{\"tool\": \"NAME\", \"arguments\": {...}}</tool>, with a name and arguments from the list of tools.".to_owned())
+}
+
+/// Returns what to tell a model whose call was cut off.
+pub(in crate::llm) fn cut_off(name: Option<&str>) -> String {
+    let of = name.map_or_else(String::new, |name| format!(" of {name}"));
+    format!(
+        "Your call{of} was cut off before its end and was not carried out. Make it again, shorter: several small calls instead of one long one."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::llm::format::text;
+
+    #[test]
+    fn the_form_that_is_shown_is_understood_and_survives_the_history() {
+        let tool = ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) };
+        insta::assert_snapshot!(instructions(std::slice::from_ref(&tool)).trim(), @r#"
+        # How to use tools
+
+        To use a tool, write its call on a line of its own, like this:
+        <tool>{"tool": "NAME", "arguments": {...}}</tool>
+        Then stop: the result comes in the next message. A reply without a call is your answer to the user. Answer only when the task is done.
+
+        # Tools
+
+        bash: Runs.
+        "#);
+        let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: "{\"command\": \"ls\"}".into() };
+        let message: Value = serde_json::from_str(&assistant("I look.", std::slice::from_ref(&call), None)).expect("is JSON");
+        let content = message["content"].as_str().expect("a text");
+        assert_eq!(content, "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool>");
+        let parsed = text::parse(content, &text::Tools::new([&tool]), None);
+        assert_eq!(parsed.calls, [text::Call { name: "bash".into(), arguments: call.arguments }]);
+        assert_eq!(instructions(&[]), "");
+        assert!(unknown_tool("I fly:\n<tool>{\"tool\": \"fly\"}</tool>").is_some() && unknown_tool("The <tool> tag.").is_none());
+    }
+}

@@ -1,0 +1,115 @@
+//! Calls without a tag, at the beginning of a line: bare JSON, Llama's and xLAM's; Python's lists; `functools[…]` of Phi; `Action:` of
+//! Command-R; a name above its arguments, as Functionary and GLM-4 write.
+
+use super::call::Form;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::family;
+use super::family::Found;
+use super::fence;
+use super::fence::Certainty;
+use super::markers;
+use super::pythonic;
+use super::tagged;
+use super::tools::Tools;
+
+/// Reads what begins at the first character of a line.
+pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
+    let begin = c.at();
+    match c.peek()? {
+        b'{' => {
+            family::objects(c, Form::Open, tools, found)?;
+            // Llama separates several of them by semicolons.
+            while !found.calls.is_empty() {
+                let end = c.at();
+                c.spaces();
+                if !(c.take(";")? || c.take(",")? || c.since(end).contains('\n')) {
+                    c.go(end);
+                    break;
+                }
+                c.spaces();
+                if c.peek_or_end()? != Some(b'{') {
+                    c.go(end);
+                    break;
+                }
+                let before = found.calls.len();
+                family::objects(c, Form::Open, tools, found)?;
+                if found.calls.len() == before {
+                    c.go(end);
+                    break;
+                }
+            }
+            end_of_line(c)?;
+            Ok(Certainty::Likely)
+        }
+        b'[' => {
+            c.next()?;
+            c.spaces();
+            let is_json = c.peek()? == b'{';
+            c.go(begin);
+            if is_json {
+                family::objects(c, Form::Open, tools, found)?;
+            } else {
+                pythonic::list(c, tools, found)?;
+            }
+            end_of_line(c)?;
+            Ok(Certainty::Likely)
+        }
+        b'>' => {
+            c.expect(">>>")?;
+            markers::name_line(c, tools, found)?;
+            Ok(Certainty::Certain)
+        }
+        _ => {
+            // Ordinary words are told apart at once, so that they are not held back.
+            let word = c.ahead(tagged::is_name);
+            if !tools.may_begin(word) && !["functools", "Action"].iter().any(|other| other.starts_with(word)) {
+                return Err(Stop::No);
+            }
+            if c.take("functools[")? {
+                c.go(c.at() - 1);
+                family::objects(c, Form::Marked, tools, found)?;
+                return Ok(Certainty::Certain);
+            }
+            if c.take("Action:")? {
+                c.spaces();
+                if c.take("```")? {
+                    fence::read(c, "```", tools, found)?;
+                } else {
+                    family::objects(c, Form::Open, tools, found)?;
+                }
+                return Ok(Certainty::Certain);
+            }
+            let word = c.run(tagged::is_name)?;
+            if tools.resolve(word).is_none() {
+                return Err(Stop::No);
+            }
+            let next = c.peek_or_end()?;
+            c.go(begin);
+            if next == Some(b'(') {
+                pythonic::call(c, tools, found)?;
+                end_of_line(c)?;
+            } else {
+                markers::name_line(c, tools, found)?;
+            }
+            Ok(Certainty::Likely)
+        }
+    }
+}
+
+/// A call in the open has its line for itself: with words behind it, it is spoken of.
+fn end_of_line(c: &mut Cursor) -> Read<()> {
+    let at = c.at();
+    c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b';'))?;
+    let ends = match c.peek_or_end()? {
+        None | Some(b'\n') => true,
+        Some(b'<') => {
+            c.next()?;
+            matches!(c.peek_or_end()?, None | Some(b'|' | b'/' | 0xEF | b'e'))
+        }
+        Some(_) => false,
+    };
+    c.go(at);
+    if ends { Ok(()) } else { Err(Stop::No) }
+}

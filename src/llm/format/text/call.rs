@@ -1,0 +1,121 @@
+//! From a JSON object to a call.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::cursor::Cursor;
+use super::json;
+use super::tools::Tools;
+
+/// A tool's name and its arguments, an object in JSON.
+///
+/// Where the model wrote valid JSON, the arguments are its own bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub name: String,
+    pub arguments: String,
+}
+
+const NAMES: [&str; 6] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name"];
+const ARGUMENTS: [&str; 7] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs"];
+/// Objects that hold the call.
+const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
+/// Fields that are neither.
+const BESIDES: [&str; 5] = ["id", "type", "call_id", "tool_call_id", "index"];
+/// How often arguments may be written into a string again.
+const MAX_LAYERS: usize = 4;
+
+/// What makes an object a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// It stands where only calls stand: the arguments may be missing, or lie beside the name.
+    Marked,
+    /// It stands in the open: name and arguments must both be there.
+    Open,
+}
+
+/// Returns the calls that a value stands for: an object, or a list of them. `text` is what it was read from.
+pub(super) fn calls(text: &str, value: &Value, form: Form, tools: &Tools) -> Vec<Call> {
+    if let Some(call) = raw(text, tools, 0) {
+        return vec![call];
+    }
+    if let Value::Array(items) = value {
+        let whole: Option<Vec<&RawValue>> = serde_json::from_str(text).ok();
+        let texts = whole.filter(|texts| texts.len() == items.len());
+        return items
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| item.is_object())
+            .flat_map(|(n, item)| calls(texts.as_ref().map_or("", |texts| texts[n].get()), item, form, tools))
+            .collect();
+    }
+    let Value::Object(fields) = value else { return Vec::new() };
+    if let Some(list @ Value::Array(_)) = fields.get("tool_calls") {
+        return calls("", list, form, tools);
+    }
+    of_fields(fields, form, tools, 0).into_iter().collect()
+}
+
+/// Returns the call in valid JSON with its arguments byte for byte.
+fn raw(text: &str, tools: &Tools, depth: usize) -> Option<Call> {
+    if depth > WRAPPERS.len() || !text.starts_with('{') {
+        return None;
+    }
+    let fields: HashMap<Cow<str>, &RawValue> = serde_json::from_str(text).ok()?;
+    let arguments = ARGUMENTS.iter().find_map(|key| fields.get(*key)).filter(|value| value.get().starts_with('{'));
+    if let Some(arguments) = arguments
+        && let Some(name) = NAMES.iter().find_map(|key| serde_json::from_str::<String>(fields.get(*key)?.get()).ok())
+    {
+        return Some(Call { name: tools.resolve(&name)?.to_owned(), arguments: arguments.get().to_owned() });
+    }
+    WRAPPERS.iter().find_map(|key| raw(fields.get(*key)?.get(), tools, depth + 1))
+}
+
+fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usize) -> Option<Call> {
+    if depth > WRAPPERS.len() {
+        return None;
+    }
+    let name = NAMES.iter().find_map(|key| Some((*key, fields.get(*key)?.as_str()?)));
+    let Some((name_key, name)) = name else {
+        return WRAPPERS.iter().find_map(|key| of_fields(fields.get(*key)?.as_object()?, form, tools, depth + 1));
+    };
+    let name = tools.resolve(name)?;
+    let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
+        (Some(written), _) => arguments(written, 0)?,
+        (None, Form::Open) => return None,
+        (None, Form::Marked) => {
+            let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
+            Value::Object(fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect())
+        }
+    };
+    Some(Call { name: name.to_owned(), arguments: arguments.to_string() })
+}
+
+/// Returns the object that arguments stand for; some models write it into a string, and that into another.
+pub(super) fn arguments(written: &Value, depth: usize) -> Option<Value> {
+    match written {
+        Value::Object(_) => Some(written.clone()),
+        Value::Null => Some(Value::Object(Map::new())),
+        Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
+        Value::String(text) if depth < MAX_LAYERS => {
+            let text = text.trim();
+            let inner = serde_json::from_str(text).ok().or_else(|| json::value(&mut Cursor::new(text, 0, true), 0).ok())?;
+            arguments(&inner, depth + 1)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the name in the beginning of an object that was cut off, as it is written there.
+pub(super) fn begun_name(text: &str) -> Option<&str> {
+    let after = NAMES.iter().find_map(|key| {
+        let at = text.find(&format!("\"{key}"))?;
+        text[at + key.len() + 1..].trim_start_matches(['\\', '"', ' ', '\n']).strip_prefix(':')
+    })?;
+    let after = after.trim_start_matches(['\\', ' ', '\n']).strip_prefix('"')?;
+    after.find(['"', '\\']).map(|end| &after[..end])
+}

@@ -1,0 +1,46 @@
+//! The headers of gpt-oss ("Harmony"): `<|start|>assistant<|channel|>commentary to=functions.NAME <|constrain|>json<|message|>`.
+
+use super::Call;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::family;
+use super::family::Found;
+use super::tools::Tools;
+
+/// Longest header, in bytes.
+const MAX_HEADER: usize = 512;
+const END: &str = "<|message|>";
+
+/// What follows a header.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Follows {
+    Thought,
+    Call,
+    Answer,
+}
+
+/// A thought of gpt-oss ends with any of these.
+pub(super) const THOUGHT_ENDS: &[&str] = &["<|end|>", "<|return|>", "<|call|>"];
+
+/// Reads a header to its end, and the arguments behind it where it addresses a tool.
+pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Follows> {
+    let begin = c.at();
+    while !c.take(END)? {
+        let byte = c.peek()?;
+        if c.at() - begin > MAX_HEADER || byte == b'{' {
+            return Err(Stop::No);
+        }
+        c.next()?;
+    }
+    let header = c.since(begin);
+    let header = &header[..header.len() - END.len()];
+    let words = |text: &'static str| header.split([' ', '<', '>', '|', '\n']).find_map(|word| word.strip_prefix(text));
+    if let Some(recipient) = words("to=").filter(|name| !name.is_empty() && *name != "assistant" && *name != "all") {
+        let name = family::name(recipient, tools, found)?;
+        let arguments = family::arguments(c)?;
+        found.push([Call { name, arguments }], c.at());
+        return Ok(Follows::Call);
+    }
+    if words("analysis").is_some() { Ok(Follows::Thought) } else { Ok(Follows::Answer) }
+}

@@ -1,0 +1,168 @@
+//! Puts in order what was recognised: what can be said at once, and what must wait until the message has shown what it is.
+
+use super::call::Call;
+
+/// More of a message, as soon as it is sure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Content(String),
+    Reasoning(String),
+    Call(Call),
+    /// All content so far was a thought: its beginning stood in the prompt.
+    Rethought,
+}
+
+/// Where something was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Content,
+    Reasoning,
+}
+
+#[derive(Debug)]
+enum Held {
+    Text(Place, String),
+    Noise(String),
+    Likely { place: Place, raw: String, calls: Vec<Call> },
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    ready: Vec<Piece>,
+    /// All that comes after a likely call, and that call; empty most of the time.
+    held: Vec<Held>,
+    has_calls: bool,
+    has_content: bool,
+    /// Tokens that say nothing at the end of the content, and blanks behind them: they count if more of it follows.
+    pad: String,
+    /// Those blanks alone.
+    blanks: String,
+}
+
+impl Collector {
+    pub(super) fn take(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.ready)
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.has_calls
+    }
+
+    /// Returns whether content was found that is more than blanks.
+    pub(super) fn has_content(&self) -> bool {
+        self.has_content || self.held.iter().any(|held| matches!(held, Held::Text(Place::Content, text) if !text.trim().is_empty()))
+    }
+
+    pub(super) fn text(&mut self, place: Place, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if self.held.is_empty() {
+            return self.say(place, text);
+        }
+        // A thought that led to words was no call.
+        if place == Place::Content
+            && !text.trim().is_empty()
+            && self.held.iter().all(|held| !matches!(held, Held::Likely { place: Place::Content, .. }))
+        {
+            self.release(|_| false);
+            return self.say(place, text);
+        }
+        match self.held.last_mut() {
+            Some(Held::Text(last, before)) if *last == place => before.push_str(text),
+            _ => self.held.push(Held::Text(place, text.to_owned())),
+        }
+    }
+
+    /// Takes a token that says nothing.
+    pub(super) fn noise(&mut self, token: &str) {
+        if self.held.is_empty() { self.say_noise(token) } else { self.held.push(Held::Noise(token.to_owned())) }
+    }
+
+    /// Forgets tokens that say nothing: what follows is something else than content.
+    pub(super) fn drop_noise(&mut self) {
+        self.pad.clone_from(&self.blanks);
+    }
+
+    /// Takes what is a call if the message has no certain one.
+    pub(super) fn likely(&mut self, place: Place, raw: &str, calls: Vec<Call>) {
+        if self.has_calls { self.text(place, raw) } else { self.held.push(Held::Likely { place, raw: raw.to_owned(), calls }) }
+    }
+
+    pub(super) fn certain(&mut self, calls: Vec<Call>) {
+        self.has_calls = true;
+        self.release(|_| false);
+        self.drop_noise();
+        self.ready.extend(calls.into_iter().map(Piece::Call));
+    }
+
+    /// Takes back that content was content.
+    pub(super) fn rethink(&mut self) {
+        self.ready.push(Piece::Rethought);
+        self.has_content = false;
+        self.pad.clear();
+        self.blanks.clear();
+    }
+
+    /// Decides what was held back: nothing more comes.
+    pub(super) fn finish(&mut self) {
+        let has_likely = |place| self.held.iter().any(|held| matches!(held, Held::Likely { place: at, .. } if *at == place));
+        // Calls in a thought count only where the model came to nothing else.
+        let wanted = if has_likely(Place::Content) {
+            Some(Place::Content)
+        } else {
+            (has_likely(Place::Reasoning) && !self.has_content()).then_some(Place::Reasoning)
+        };
+        self.release(|place| Some(place) == wanted);
+    }
+
+    fn release(&mut self, is_call: impl Fn(Place) -> bool) {
+        for held in std::mem::take(&mut self.held) {
+            match held {
+                Held::Text(place, text) => self.say(place, &text),
+                Held::Noise(token) => self.say_noise(&token),
+                Held::Likely { place, calls, .. } if is_call(place) => {
+                    self.has_calls = true;
+                    self.drop_noise();
+                    self.ready.extend(calls.into_iter().map(Piece::Call));
+                }
+                Held::Likely { place, raw, .. } => self.say(place, &raw),
+            }
+        }
+    }
+
+    fn say(&mut self, place: Place, text: &str) {
+        if place == Place::Reasoning {
+            return match self.ready.last_mut() {
+                Some(Piece::Reasoning(before)) => before.push_str(text),
+                _ => self.ready.push(Piece::Reasoning(text.to_owned())),
+            };
+        }
+        let text = if self.has_content { text } else { text.trim_start() };
+        if text.is_empty() {
+            return;
+        }
+        if !self.pad.is_empty() && text.trim().is_empty() {
+            self.pad.push_str(text);
+            self.blanks.push_str(text);
+            return;
+        }
+        let pad = std::mem::take(&mut self.pad);
+        self.blanks.clear();
+        self.has_content = true;
+        match self.ready.last_mut() {
+            Some(Piece::Content(before)) => {
+                before.push_str(&pad);
+                before.push_str(text);
+            }
+            _ => self.ready.push(Piece::Content(pad + text)),
+        }
+    }
+
+    fn say_noise(&mut self, token: &str) {
+        // In front of everything it is dropped for good.
+        if self.has_content {
+            self.pad.push_str(token);
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! What each format's models write, and what must be understood of it.
+
+use serde_json::json;
+
+use super::*;
+use crate::llm::message::ToolSpec;
+
+/// One format: the same two calls, written its way.
+struct Format {
+    name: &'static str,
+    /// `bash` with the command `ls -l`.
+    one: &'static str,
+    /// The same, and `read_file` with the path `a b.txt` and the limit 5.
+    two: &'static str,
+    /// `bash` with a command that is hard to quote: `grep "it's" *.rs`, written as such models write.
+    odd: &'static str,
+    /// A call of `bash` that ends too soon.
+    cut: &'static str,
+}
+
+pub(super) fn tools() -> Tools {
+    let spec = |name: &str, parameters| ToolSpec { name: name.into(), description: String::new(), parameters };
+    let string = json!({"type": "string"});
+    Tools::new(&[
+        spec("bash", json!({"type": "object", "properties": {"command": string}, "required": ["command"]})),
+        spec("read_file", json!({"type": "object", "properties": {"path": string, "limit": {"type": "integer"}}, "required": ["path"]})),
+    ])
+}
+
+const FORMATS: &[Format] = &[
+    Format {
+        name: "hermes, qwen",
+        one: "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tool_call>",
+        two: "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n</tool_call>",
+        odd: "<tool_call>{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs',},}</tool_call>",
+        cut: "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+    },
+    Format {
+        name: "several objects in one tag",
+        one: "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}",
+        two: "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}</tool_call>",
+        odd: "<tool_call>{\\\"name\\\": \\\"bash\\\", \\\"arguments\\\": {\\\"command\\\": \\\"grep \\\\\\\"it's\\\\\\\" *.rs\\\"}}</tool_call>",
+        cut: "<tool_call>{\"name\":\"bash\"",
+    },
+    Format {
+        name: "openmono, with bars",
+        one: "<|tool_call|>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}<|/tool_call|>",
+        two: "<|tool_call|>{\"tool_call\": {\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}}<|/tool_call|><|tool_call|>{\"function\": {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}}<|/tool_call|>",
+        odd: "<|tool_call|>{\"name\": \"bash\", \"arguments\": \"{\\\"command\\\": \\\"grep \\\\\\\"it's\\\\\\\" *.rs\\\"}\"}<|/tool_call|>",
+        cut: "<|tool_call|>{\"function\": {\"name\": \"bash\", \"argum",
+    },
+    Format {
+        name: "openmono, in brackets",
+        one: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[/TOOL_CALL]",
+        two: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}[/TOOL_CALL]\n[TOOL_CALL]{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}[/TOOL_CALL]",
+        odd: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {\"command\": \"grep \"it's\" *.rs\"}}[/TOOL_CALL]",
+        cut: "[TOOL_CALL]{\"name\": \"bash\", \"arguments\": {",
+    },
+    Format {
+        name: "openmono, granite 20b",
+        one: "<function_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</function_call>",
+        two: "<function_call> {\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}} <function_call> {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}",
+        odd: "<function_call>{name: 'bash', arguments: {command: 'grep \"it's\" *.rs'}}</function_call>",
+        cut: "<function_call>{\"name\": \"bash\",",
+    },
+    Format {
+        name: "orangutan",
+        one: "<tool>{\"tool\":\"bash\",\"params\":{\"command\":\"ls -l\"}}</tool>",
+        two: "<tool>{\"tool\":\"bash\",\"params\":{\"command\":\"ls -l\"}}</tool>\n<tool>{\"tool\":\"read_file\",\"params\":{\"path\":\"a b.txt\",\"limit\":5}}</tool>",
+        odd: "<tool>{\"tool\":\"bash\",\"command\":\"grep \\\"it's\\\" *.rs\"}</tool>",
+        cut: "<tool>{\"tool\":\"bash\",\"params\":{\"command\":\"l",
+    },
+    Format {
+        name: "qwen3-coder, nemotron 3",
+        one: "<tool_call>\n<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>\n</tool_call>",
+        two: "<tool_call>\n<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>\n</tool_call>\n<function=read_file>\n<parameter=path>\na b.txt\n<parameter=limit>\n5\n</parameter>\n</function>",
+        odd: "<function=bash><parameter=command>grep \"it's\" *.rs</parameter></function></tool_call>",
+        cut: "<tool_call>\n<function=bash>\n<parameter=command>\nls",
+    },
+    Format {
+        name: "seed-oss",
+        one: "<seed:tool_call>\n<function=bash>\n<parameter=command>ls -l</parameter>\n</function>\n</seed:tool_call>",
+        two: "<seed:tool_call>\n<function=bash>\n<parameter=command>ls -l</parameter>\n</function>\n<function=read_file>\n<parameter=path>a b.txt</parameter>\n<parameter=limit>5</parameter>\n</function>\n</seed:tool_call>",
+        odd: "<seed:tool_call><function=bash>\n<parameter=command>\ngrep \"it's\" *.rs\n</function></seed:tool_call>",
+        cut: "<seed:tool_call><function=bash>",
+    },
+    Format {
+        name: "llama 3, bare",
+        one: "{\"name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}",
+        two: "{\"name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}; {\"name\": \"read_file\", \"parameters\": {\"path\": \"a b.txt\", \"limit\": 5}}<|eot_id|>",
+        odd: "{\"type\": \"function\", \"name\": \"bash\", \"parameters\": {\"command\": \"grep \\\"it's\\\" *.rs\"}<|eom_id|>",
+        cut: "{\"name\": \"bash\", \"parameters\": {\"command\": \"ls",
+    },
+    Format {
+        name: "llama 3, python_tag",
+        one: "<|python_tag|>{\"name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}<|eom_id|>",
+        two: "<|python_tag|>bash.call(command=\"ls -l\"); read_file.call(path=\"a b.txt\", limit=5)<|eom_id|>",
+        odd: "<|python_tag|>bash(command='grep \"it\\'s\" *.rs')",
+        cut: "<|python_tag|>bash.call(command=\"l",
+    },
+    Format {
+        name: "llama 3, functionary 3.1",
+        one: "<function=bash>{\"command\": \"ls -l\"}</function>",
+        two: "<function=bash>{\"command\": \"ls -l\"}</function>\n<function=read_file>{\"path\": \"a b.txt\", \"limit\": 5}</function><|eom_id|>",
+        odd: "<function=\"bash\">{\"command\": \"grep \\\"it's\\\" *.rs\",}</function>",
+        cut: "<function=bash>{\"command\": ",
+    },
+    Format {
+        name: "pythonic: llama 4, gemma 3",
+        one: "[bash(command=\"ls -l\")]",
+        two: "[bash(command='ls -l'), read_file(path=\"a b.txt\", limit=5)]",
+        odd: "[bash(command='grep \"it\\'s\" *.rs')]",
+        cut: "[bash(command=\"ls",
+    },
+    Format {
+        name: "lfm2",
+        one: "<|tool_call_start|>[bash(command=\"ls -l\")]<|tool_call_end|>",
+        two: "<|tool_call_start|>[bash(command=\"ls -l\"), read_file(\"a b.txt\", 5)]<|tool_call_end|>",
+        odd: "<|tool_call_start|>[{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs'}}]<|tool_call_end|>",
+        cut: "<|tool_call_start|>[bash(comm",
+    },
+    Format {
+        name: "olmo",
+        one: "<function_calls>bash(command=\"ls -l\")</function_calls>",
+        two: "<function_calls>\nbash(command=\"ls -l\")\nread_file(path=\"a b.txt\", limit=5)\n</function_calls>",
+        odd: "<function_calls>bash(command=\"\"\"grep \"it's\" *.rs\"\"\")</function_calls>",
+        cut: "<function_calls>\nbash(command=",
+    },
+    Format {
+        name: "mistral, list",
+        one: "[TOOL_CALLS][{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]",
+        two: "[TOOL_CALLS] [{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}, \"id\": \"abcdefghi\"}]</s>",
+        odd: "[TOOL_CALLS][{\"name\": \"bash\", \"arguments\": \"{\\\"command\\\": \\\"grep \\\\\\\"it's\\\\\\\" *.rs\\\"}\"}]",
+        cut: "[TOOL_CALLS][{\"name\": \"bash\", \"arguments\": {\"c",
+    },
+    Format {
+        name: "mistral, names",
+        one: "[TOOL_CALLS]bash[ARGS]{\"command\": \"ls -l\"}",
+        two: "[TOOL_CALLS]bash[CALL_ID]abcdefghi[ARGS]{\"command\": \"ls -l\"}[TOOL_CALLS]read_file{\"path\": \"a b.txt\", \"limit\": 5}</s>",
+        odd: "[TOOL_CALLS]bash[ARGS]{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "[TOOL_CALLS]bash[ARGS]{\"command\": \"ls -l\"",
+    },
+    Format {
+        name: "deepseek v3, r1",
+        one: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{\"command\": \"ls -l\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        two: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{\"command\": \"ls -l\"}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>read_file\n```json\n{\"path\": \"a b.txt\", \"limit\": 5}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>",
+        odd: "<｜tool_calls_begin｜><｜tool call begin｜>function<｜tool\\_sep｜>bash\n```json\n{\"command\": \"grep \\\"it's\\\" *.rs\",}\n```<｜tool_call_end｜>",
+        cut: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{\"comm",
+    },
+    Format {
+        name: "deepseek v3.1",
+        one: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>bash<｜tool▁sep｜>{\"command\": \"ls -l\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        two: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>bash<｜tool▁sep｜>{\"command\": \"ls -l\"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{\"path\": \"a b.txt\", \"limit\": 5}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+        odd: "<｜tool▁call▁begin｜>bash<｜tool▁sep｜>{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "<｜tool▁call▁begin｜>bash<｜tool▁sep｜>{",
+    },
+    Format {
+        name: "deepseek v3.2",
+        one: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜parameter name=\"command\" string=\"true\">ls -l</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        two: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜parameter name=\"command\" string=\"true\">ls -l</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a b.txt</｜DSML｜parameter>\n<｜DSML｜parameter name=\"limit\" string=\"false\">5</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+        odd: "<｜DSML｜invoke name=\"bash\"><｜DSML｜parameter name=\"command\" string=\"true\">grep \"it's\" *.rs</｜DSML｜parameter></｜DSML｜invoke>",
+        cut: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜param",
+    },
+    Format {
+        name: "glm 4.5 and later",
+        one: "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call>",
+        two: "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call>\n<tool_call>read_file<arg_key>path</arg_key><arg_value>a b.txt</arg_value><arg_key>limit</arg_key><arg_value>5</arg_value></tool_call>",
+        odd: "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>\ngrep \"it's\" *.rs\n</arg_value>\n</tool_c",
+        cut: "<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls",
+    },
+    Format {
+        name: "glm 4, functionary 3.2 without its mark",
+        one: "bash\n{\"command\": \"ls -l\"}",
+        two: "bash\n{\"command\": \"ls -l\"}\nread_file\n{\"path\": \"a b.txt\", \"limit\": 5}<|observation|>",
+        odd: "bash \n{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "bash\n{\"command\": \"ls",
+    },
+    Format {
+        name: "kimi k2",
+        one: "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|><|tool_calls_section_end|>",
+        two: "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|><|tool_call_begin|>functions.read_file:1<|tool_call_argument_begin|>{\"path\": \"a b.txt\", \"limit\": 5}<|tool_call_end|><|tool_calls_section_end|>",
+        odd: "<|tool_call_begin|>bash:12<|tool_call_argument_begin|>{\"command\": \"grep \\\"it's\\\" *.rs\",}<|tool_call_end|>",
+        cut: "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"",
+    },
+    Format {
+        name: "gpt-oss",
+        one: "<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{\"command\": \"ls -l\"}<|call|>",
+        two: "<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{\"command\": \"ls -l\"}<|call|><|start|>assistant to=functions.read_file<|channel|>commentary json<|message|>{\"path\": \"a b.txt\", \"limit\": 5}<|call|>",
+        odd: "<|start|>assistant<|channel|>commentary to=functions.bash<|message|>{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{\"command\": \"",
+    },
+    Format {
+        name: "granite 3",
+        one: "<|tool_call|>[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]",
+        two: "<tool_call>[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}]<|end_of_text|>",
+        odd: "<|tool_call|>[{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs'}}]",
+        cut: "<|tool_call|>[{\"name\": \"bash\", \"arguments\": {\"command\"",
+    },
+    Format {
+        name: "command-r",
+        one: "Action: ```json\n[\n    {\n        \"tool_name\": \"bash\",\n        \"parameters\": {\"command\": \"ls -l\"}\n    }\n]```",
+        two: "Action: ```json\n[{\"tool_name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}, {\"tool_name\": \"read_file\", \"parameters\": {\"path\": \"a b.txt\", \"limit\": 5}}]\n```",
+        odd: "Action: [{'tool_name': 'bash', 'parameters': {'command': 'grep \"it\\'s\" *.rs'}}]",
+        cut: "Action: ```json\n[{\"tool_name\": \"bash\", \"para",
+    },
+    Format {
+        name: "command-r7b, command-a",
+        one: "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}}]<|END_ACTION|>",
+        two: "<|START_ACTION|>[\n    {\"tool_call_id\": \"0\", \"tool_name\": \"bash\", \"parameters\": {\"command\": \"ls -l\"}},\n    {\"tool_call_id\": \"1\", \"tool_name\": \"read_file\", \"parameters\": {\"path\": \"a b.txt\", \"limit\": 5}}\n]<|END_ACTION|>",
+        odd: "<|START_ACTION|>{\"tool_name\": \"bash\", \"parameters\": {\"command\": \"grep \\\"it's\\\" *.rs\"},}",
+        cut: "<|START_ACTION|>[{\"tool_call_id\": \"0\", \"tool_name\": \"bash\", \"param",
+    },
+    Format {
+        name: "minimax m1, hunyuan, apriel",
+        one: "<tool_calls>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tool_calls>",
+        two: "<tool_calls>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n</tool_calls>",
+        odd: "<tool_calls>[{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs'}}]</tool_calls>",
+        cut: "<tool_calls>[{\"name\": \"bash\", \"arguments\": {",
+    },
+    Format {
+        name: "minimax m2",
+        one: "<minimax:tool_call>\n<invoke name=\"bash\">\n<parameter name=\"command\">ls -l</parameter>\n</invoke>\n</minimax:tool_call>",
+        two: "<minimax:tool_call>\n<invoke name=\"bash\">\n<parameter name=\"command\">ls -l</parameter>\n</invoke>\n<invoke name=\"read_file\">\n<parameter name=\"path\">a b.txt</parameter>\n<parameter name=\"limit\">5</parameter>\n</invoke>\n</minimax:tool_call>[e~[",
+        odd: "<invoke name='bash'><parameter name='command'>grep \"it's\" *.rs</parameter></invoke>",
+        cut: "<minimax:tool_call>\n<invoke name=\"bash\">\n<parameter name=\"command\">",
+    },
+    Format {
+        name: "functionary 3.2",
+        one: ">>>bash\n{\"command\": \"ls -l\"}",
+        two: ">>>bash\n{\"command\": \"ls -l\"}\n>>>read_file\n{\"path\": \"a b.txt\", \"limit\": 5}<|eot_id|>",
+        odd: ">>>bash\n{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: ">>>bash\n{\"comma",
+    },
+    Format {
+        name: "functionary 2",
+        one: "<|from|>assistant\n<|recipient|>bash\n<|content|>{\"command\": \"ls -l\"}<|stop|>",
+        two: "<|recipient|>bash\n<|content|>{\"command\": \"ls -l\"}\n<|from|>assistant\n<|recipient|>read_file\n<|content|>{\"path\": \"a b.txt\", \"limit\": 5}<|stop|>",
+        odd: "<|recipient|> bash\n<|content|>{'command': 'grep \"it\\'s\" *.rs'}",
+        cut: "<|from|>assistant\n<|recipient|>bash\n<|content|>{\"command",
+    },
+    Format {
+        name: "nemotron 1 and 2",
+        one: "<TOOLCALL>[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]</TOOLCALL>",
+        two: "<TOOLCALL>[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}]</TOOLCALL>",
+        odd: "<TOOLCALL>[{\"name\": \"bash\", \"arguments\": {\"command\": \"grep \"it's\" *.rs\"}}]</TOOLCALL>",
+        cut: "<TOOLCALL>[{\"name\": \"bash\"",
+    },
+    Format {
+        name: "gemma 3, tool_code",
+        one: "```tool_code\nprint(bash(command=\"ls -l\"))\n```",
+        two: "```tool_code\nbash(command=\"ls -l\")\ndefault_api.read_file(path=\"a b.txt\", limit=5)\n```",
+        odd: "```tool_call\n{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs'}}\n```",
+        cut: "```tool_code\nbash(command=\"ls",
+    },
+    Format {
+        name: "gemma 4",
+        one: "<|tool_call>call:bash{command:<|\"|>ls -l<|\"|>}<tool_call|>",
+        two: "<|tool_call>call:bash{command:<|\"|>ls -l<|\"|>}<tool_call|><|tool_call>call:read_file{path:<|\"|>a b.txt<|\"|>,limit:5}<tool_call|><|tool_response>",
+        odd: "<|tool_call>call:bash{command:<|\"|>grep \"it's\" *.rs<|\"|>}",
+        cut: "<|tool_call>call:bash{command:<|\"|>ls",
+    },
+    Format {
+        name: "functiongemma",
+        one: "<start_function_call>call:bash{command:<escape>ls -l<escape>}<end_function_call>",
+        two: "<start_function_call>call:bash{command:<escape>ls -l<escape>}<end_function_call><start_function_call>call:read_file{path:<escape>a b.txt<escape>,limit:5}<end_function_call>",
+        odd: "<start_function_call>call:bash{command:<escape>grep \"it's\" *.rs<escape>}<end_function_call>",
+        cut: "<start_function_call>call:bash{command:",
+    },
+    Format {
+        name: "phi 4",
+        one: "functools[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]",
+        two: "functools[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}]",
+        odd: "<|tool_call|>[{\"type\": \"function\", \"function\": {\"name\": \"bash\", \"parameters\": {\"command\": \"grep \\\"it's\\\" *.rs\"}}}]<|/tool_call|>",
+        cut: "functools[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+    },
+    Format {
+        name: "xlam, a bare list",
+        one: "[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]",
+        two: "[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}, {\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}]",
+        odd: "[{'name': 'bash', 'arguments': {'command': 'grep \"it\\'s\" *.rs'}}]",
+        cut: "[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+    },
+    Format {
+        name: "json in a fence",
+        one: "```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n```",
+        two: "```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n{\"name\": \"read_file\", \"arguments\": {\"path\": \"a b.txt\", \"limit\": 5}}\n```",
+        odd: "```\n{\"tool_call\": {\"name\": \"bash\", \"arguments\": {\"command\": \"grep \\\"it's\\\" *.rs\"}}}\n```",
+        cut: "```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+    },
+];
+
+/// Returns content, thought, calls, and the name of what is incomplete (empty where it has none); cut anywhere it must be the same.
+#[track_caller]
+pub(super) fn read(text: &str, hint: Option<&str>) -> (String, String, Vec<String>, Option<String>) {
+    let hint = hint.map(|name| Hint::find(name).expect("a known hint"));
+    let parsed = parse(text, &tools(), hint);
+    let mut pieces = Parsed::default();
+    let mut parser = Parser::new(&tools(), hint);
+    for piece in text.split_inclusive(|_: char| true) {
+        parser.feed(piece, &mut |piece| pieces.add(piece));
+    }
+    let incomplete = parser.finish(&mut |piece| pieces.add(piece));
+    let pieces = pieces.ended(incomplete);
+    assert_eq!(pieces, parsed, "character by character: {text}");
+    let calls = parsed.calls.iter().map(|call| format!("{} {}", call.name, compact(&call.arguments))).collect();
+    (parsed.content, parsed.reasoning, calls, parsed.incomplete.map(|incomplete| incomplete.name.unwrap_or_default()))
+}
+
+fn compact(json: &str) -> String {
+    serde_json::from_str::<serde_json::Value>(json).expect("arguments are JSON").to_string()
+}
+
+#[track_caller]
+fn check(what: &str, text: &str, content: &str, reasoning: &str, calls: &[&str], incomplete: Option<&str>) {
+    let expected = (
+        content.to_owned(),
+        reasoning.to_owned(),
+        calls.iter().map(|call| (*call).to_owned()).collect::<Vec<_>>(),
+        incomplete.map(str::to_owned),
+    );
+    assert_eq!(read(text, None), expected, "{what}: {text}");
+}
+
+const LS: &str = r#"bash {"command":"ls -l"}"#;
+const READ: &str = r#"read_file {"path":"a b.txt","limit":5}"#;
+const GREP: &str = r#"bash {"command":"grep \"it's\" *.rs"}"#;
+
+#[test]
+fn each_format_is_read() {
+    for format in FORMATS {
+        check(&format!("{}, clean", format.name), format.one, "", "", &[LS], None);
+        check(&format!("{}, several", format.name), format.two, "", "", &[LS, READ], None);
+        check(&format!("{}, odd quoting", format.name), format.odd, "", "", &[GREP], None);
+    }
+}
+
+#[test]
+fn text_and_thoughts_around_calls_are_kept() {
+    for format in FORMATS {
+        let text = format!("I will look.\n\n{}\n", format.one);
+        check(&format!("{}, text before", format.name), &text, "I will look.", "", &[LS], None);
+        let text = format!("<think>\nHm, `ls`?\n</think>\n\n{}", format.one);
+        check(&format!("{}, thought before", format.name), &text, "", "Hm, `ls`?", &[LS], None);
+        let text = format!("{}\nThat is all.", format.one);
+        check(&format!("{}, text behind", format.name), &text, "That is all.", "", &[LS], None);
+    }
+}
+
+#[test]
+fn what_is_cut_off_is_said_to_be_incomplete() {
+    for format in FORMATS {
+        check(&format!("{}, cut", format.name), format.cut, "", "", &[], Some("bash"));
+    }
+}
+
+#[test]
+fn each_format_is_cut_anywhere_without_harm() {
+    for format in FORMATS {
+        for (at, _) in format.two.char_indices() {
+            let (_, _, calls, _) = read(&format.two[..at], None);
+            assert!([vec![], vec![LS], vec![LS, READ]].iter().any(|some| *some == calls), "{} at {at}: {calls:?}", format.name);
+        }
+    }
+}
+
+#[test]
+fn examples_are_no_calls() {
+    for format in FORMATS {
+        let unknown = format.one.replace("bash", "smash");
+        let (_, _, calls, incomplete) = read(&unknown, None);
+        assert_eq!((calls, incomplete), (vec![], None), "{}: {unknown}", format.name);
+        let (content, _, calls, _) = read(&format!("For example:\n````text\n{}\n````\nlists files.", format.one), None);
+        assert_eq!(calls, [""; 0], "{} in a fence", format.name);
+        assert!(content.starts_with("For example:") && content.ends_with("lists files."), "{content}");
+        if !format.one.contains(['\n', '`']) {
+            let text = format!("A call is written `{}` there.", format.one);
+            check(&format!("{} in code", format.name), &text, &text, "", &[], None);
+            // Without a word that says so: whoever quotes what a file says to run must not run it.
+            for text in [
+                format!("The file says: {} which I will not do.", format.one),
+                format!("Never write {}.", format.one),
+                format!("> {}\n\nstands in the file.", format.one),
+                format!("<!-- {} -->", format.one),
+                format!("| {} | lists |", format.one),
+                format!("It reads \"{}\", so I stop.", format.one),
+            ] {
+                assert_eq!(read(&text, None).2, [""; 0], "{} in a sentence: {text}", format.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn thoughts_are_told_from_content() {
+    let check = |text: &str, content: &str, reasoning: &str| self::check("thought", text, content, reasoning, &[], None);
+    check("<think>\na\n</think>\n\nb", "b", "a");
+    check("[THINK]a[/THINK]b", "b", "a");
+    check("<seed:think>a</seed:think>b", "b", "a");
+    check("<|START_THINKING|>a<|END_THINKING|><|START_RESPONSE|>b<|END_RESPONSE|>", "b", "a");
+    check("<|channel|>analysis<|message|>a<|end|><|start|>assistant<|channel|>final<|message|>b<|return|>", "b", "a");
+    check("<|channel>thought\na\n<channel|>b<turn|>", "b", "a");
+    check("<think>a</think><response>b</response>", "b", "a");
+    check("◁think▷a◁/think▷b", "b", "a");
+    check("<assistant>b</assistant>", "b", "");
+    // The template wrote the beginning.
+    check("a\n</think>\n\nb", "b", "a");
+    // Spoken of.
+    check("Use <think> like </think> this.", "Use <think> like </think> this.", "");
+    check("b <think> c\n</think>", "b <think> c\n</think>", "");
+    check("The token <|im_end|> ends it.", "The token <|im_end|> ends it.", "");
+    self::check("unclosed", "<think>a", "", "a", &[], Some(""));
+}
+
+#[test]
+fn calls_in_thoughts_count_only_if_nothing_else_came_of_them() {
+    let call = FORMATS[0].one;
+    check("alone", &format!("<think>I call {call}"), "", "I call", &[LS], None);
+    check("closed", &format!("<think>I call {call}</think>\n"), "", "I call", &[LS], None);
+    let thought = format!("I could {call} or not.");
+    check("answered", &format!("<think>{thought}</think>No."), "No.", &thought, &[], None);
+    let two = format!("<think>{thought}</think>{}", "<tool>{\"tool\":\"read_file\",\"params\":{\"path\":\"a b.txt\",\"limit\":5}}</tool>");
+    check("called", &two, "", &thought, &[READ], None);
+}
+
+#[test]
+fn a_likely_call_gives_way_to_a_certain_one() {
+    let likely = "{\"name\": \"bash\", \"arguments\": {\"command\": \"rm x\"}}";
+    let text = format!("```json\n{likely}\n```\nBetter:\n{}", FORMATS[0].one);
+    check("certain last", &text, &format!("```json\n{likely}\n```\nBetter:"), "", &[LS], None);
+    let text = format!("{}\n{likely}\n", FORMATS[0].one);
+    check("certain first", &text, likely, "", &[LS], None);
+    let text = format!("For example:\n```json\n{likely}\n```\nThat would remove it.");
+    check("an example", &text, &text, "", &[], None);
+    let text = format!("The object {likely} says so.\n{likely} is what it is.");
+    check("in a sentence", &text, &text, "", &[], None);
+    let text = format!("```rust\nlet x = {{}};\n```\n```text\n{likely}\n```");
+    check("other code", &text, &text, "", &[], None);
+}
+
+#[test]
+fn marks_within_arguments_are_arguments() {
+    let text = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"echo '</tool_call>' ```\"}}</tool_call>";
+    check("closing tag", text, "", "", &[r#"bash {"command":"echo '</tool_call>' ```"}"#], None);
+    let text = "<function=bash>\n<parameter=command>\ncat <<X\n<a></function> {\nX\n</parameter>\n</function>";
+    check("elements", text, "", "", &[r#"bash {"command":"cat <<X\n<a></function> {\nX"}"#], None);
+}
+
+#[test]
+fn a_missing_quote_does_not_swallow_the_calls_behind_it() {
+    let broken = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls}}</tool_call>";
+    let (content, _, calls, incomplete) = read(&format!("{broken}\n{}", FORMATS[0].one), None);
+    assert_eq!((content.as_str(), calls, incomplete), (broken, vec![LS.to_owned()], Some("bash".to_owned())));
+}
+
+#[test]
+fn valid_arguments_are_the_models_own_bytes() {
+    let written = "{ \"command\":\"\\u0061\" ,\"n\":1.0 }";
+    for text in [
+        format!("<tool_call>{{\"name\": \"bash\", \"arguments\": {written}}}</tool_call>"),
+        format!("[TOOL_CALLS]bash[ARGS]{written}"),
+        format!("[{{\"name\": \"bash\", \"arguments\": {written}}}]"),
+        format!("<tool_call>{{\"tool_call\": {{\"name\": \"bash\", \"arguments\": {written}}}}}</tool_call>"),
+    ] {
+        let calls = parse(&text, &tools(), None).calls;
+        assert_eq!(calls, [Call { name: "bash".into(), arguments: written.into() }], "{text}");
+    }
+}
+
+#[test]
+fn a_hint_settles_what_is_open() {
+    let bare = FORMATS.iter().find(|format| format.name == "llama 3, bare").expect("is there").one;
+    let text = format!("{bare}\n<tool>{{\"tool\":\"read_file\",\"params\":{{\"path\":\"a b.txt\",\"limit\":5}}}}</tool>");
+    assert_eq!(read(&text, None).2, [READ]);
+    assert_eq!(read(&text, Some("llama3")).2, [LS, READ]);
+    assert_eq!(read("a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
+    assert_eq!(read("<think>a</think>b", Some("deepseek-r1")), ("b".into(), "a".into(), vec![], None));
+}
+
+#[test]
+fn without_tools_everything_is_content() {
+    for format in FORMATS {
+        assert_eq!(parse(format.two, &Tools::default(), None).calls, [], "{}", format.name);
+    }
+}

@@ -1,0 +1,115 @@
+//! What all families share: what they know, and what they found.
+
+use serde_json::Value;
+
+use super::call;
+use super::call::Call;
+use super::call::Form;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::json;
+use super::tools::Tools;
+
+/// What a block of text turned out to hold.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) calls: Vec<Call>,
+    /// Where the last whole call ends.
+    pub(super) end: usize,
+    /// The tool of a call that has begun.
+    pub(super) begun: Option<String>,
+}
+
+impl Found {
+    pub(super) fn push(&mut self, calls: impl IntoIterator<Item = Call>, end: usize) {
+        let before = self.calls.len();
+        self.calls.extend(calls);
+        if self.calls.len() > before {
+            self.end = end;
+            self.begun = None;
+        }
+    }
+}
+
+/// Notes the tool that a call names; without one of ours this is no call.
+pub(super) fn name(written: &str, tools: &Tools, found: &mut Found) -> Read<String> {
+    let name = tools.resolve(written).ok_or(Stop::No)?;
+    found.begun = Some(name.to_owned());
+    Ok(name.to_owned())
+}
+
+/// Reads arguments as a JSON object and returns them; valid ones byte for byte.
+pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
+    c.spaces();
+    let fenced = c.take("```json")? || c.take("```")?;
+    c.spaces();
+    let begin = c.at();
+    // Depth 1: at the end of the text nobody knows whether more arguments would have come.
+    let value = json::value(c, 1)?;
+    let text = c.since(begin);
+    let arguments = if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
+        text.to_owned()
+    } else {
+        call::arguments(&value, 0).ok_or(Stop::No)?.to_string()
+    };
+    if fenced {
+        let at = c.at();
+        c.spaces();
+        if !c.close("```")? {
+            c.go(at);
+        }
+    }
+    Ok(arguments)
+}
+
+/// Reads an object, or a list of them, that holds name and arguments.
+pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    if let Some(value) = escaped(c)? {
+        found.push(call::calls("", &value, form, tools), c.at());
+        return Ok(());
+    }
+    c.go(begin);
+    let value = json::value(c, 0)?;
+    let value = match value {
+        Value::String(text) => serde_json::from_str(&text).map_err(|_| Stop::No)?,
+        other => other,
+    };
+    let text = c.since(begin);
+    // The end of the text closed it: without arguments nobody knows whether some would have come.
+    let is_cut = text.starts_with(['{', '[']) && !text.ends_with(['}', ']']) && c.peek_or_end()?.is_none();
+    let calls = call::calls(text, &value, if is_cut { Form::Open } else { form }, tools);
+    if is_cut && calls.is_empty() {
+        return Err(Stop::More);
+    }
+    found.push(calls, c.at());
+    Ok(())
+}
+
+/// Reads an object whose quotes are all escaped, as if it stood within a string.
+fn escaped(c: &mut Cursor) -> Read<Option<Value>> {
+    if !c.take("{")? {
+        return Ok(None);
+    }
+    c.spaces();
+    if c.peek()? != b'\\' {
+        return Ok(None);
+    }
+    // The brackets tell where it ends; within its strings they count only when they are not quoted.
+    let begin = c.at();
+    let (mut depth, mut in_string, mut n_slashes) = (1_usize, false, 0_usize);
+    while depth > 0 {
+        let character = c.next()?;
+        match character {
+            '"' if n_slashes == 1 => in_string = !in_string,
+            '{' | '[' if !in_string => depth += 1,
+            '}' | ']' if !in_string => depth -= 1,
+            _ => {}
+        }
+        n_slashes = if character == '\\' { n_slashes + 1 } else { 0 };
+    }
+    let quoted = format!("\"{{{}\"", c.since(begin).replace('\n', "\\n"));
+    let text: String = serde_json::from_str(&quoted).map_err(|_| Stop::No)?;
+    serde_json::from_str(&text).map(Some).map_err(|_| Stop::No)
+}

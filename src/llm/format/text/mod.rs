@@ -1,0 +1,81 @@
+//! Tool calls in the text of an answer, in whatever way the model was taught to write them.
+//!
+//! [`Parser`] takes an answer piece by piece and tells content, thoughts and calls as soon as each is sure; [`parse`] takes it whole.
+//! Both see the same, however the text is cut. Only names of the given [`Tools`] are calls.
+//!
+//! Reading is linear: each family of formats is a function over a [`cursor::Cursor`], which remembers how far it looked, and what was
+//! looked at in vain becomes content as a whole. Where more text is needed the same function runs again later, as often as the bytes
+//! that came since pay for.
+//!
+//! Start with [`Parser`], then `openers`, then `tagged`; `family` is what they share, `corpus` what they must understand.
+
+mod bare;
+mod call;
+mod channel;
+mod collector;
+#[cfg(test)]
+mod corpus;
+mod cursor;
+mod example;
+mod family;
+mod fence;
+mod hint;
+mod json;
+mod line;
+mod markers;
+mod openers;
+mod parser;
+#[cfg(test)]
+mod properties;
+mod pythonic;
+mod tagged;
+mod tools;
+mod xml;
+
+pub use call::Call;
+pub use collector::Piece;
+pub use hint::Hint;
+pub use parser::Incomplete;
+pub use parser::Parser;
+pub use parser::Part;
+pub use tools::Tools;
+
+/// A whole answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    pub content: String,
+    pub reasoning: String,
+    pub calls: Vec<Call>,
+    /// What the text ended in the middle of.
+    pub incomplete: Option<Incomplete>,
+}
+
+impl Parsed {
+    /// Adds what a [`Parser`] told.
+    pub fn add(&mut self, piece: Piece) {
+        match piece {
+            Piece::Content(text) => self.content.push_str(&text),
+            Piece::Reasoning(text) => self.reasoning.push_str(&text),
+            Piece::Call(call) => self.calls.push(call),
+            Piece::Rethought => self.reasoning.push_str(&std::mem::take(&mut self.content)),
+        }
+    }
+
+    /// Returns the whole, once the parser told everything. Blanks at the ends belong to the format.
+    #[must_use]
+    pub fn ended(mut self, incomplete: Option<Incomplete>) -> Self {
+        self.content.truncate(self.content.trim_end().len());
+        self.reasoning = self.reasoning.trim().to_owned();
+        self.incomplete = incomplete;
+        self
+    }
+}
+
+/// Understands a whole answer.
+pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
+    let mut parsed = Parsed::default();
+    let mut parser = Parser::new(tools, hint);
+    parser.feed(text, &mut |piece| parsed.add(piece));
+    let incomplete = parser.finish(&mut |piece| parsed.add(piece));
+    parsed.ended(incomplete)
+}

@@ -1,0 +1,186 @@
+//! What begins a call, a thought, or nothing at all: the tokens that are looked for anywhere in a text.
+
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::family::Found;
+use super::markers;
+use super::tagged;
+use super::tools::Tools;
+use super::xml;
+
+/// What a token at the beginning of something says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opener {
+    /// Calls up to one of these tokens.
+    Calls(&'static [&'static str]),
+    /// `<function=`.
+    Function,
+    /// `<invoke name=`, with a prefix or without.
+    Invoke,
+    /// One call of `DeepSeek` or Kimi.
+    Marker,
+    Mistral,
+    /// Functionary's `<|recipient|>`.
+    Recipient,
+    /// A header of gpt-oss: it says whether a thought, a call or an answer follows.
+    Channel,
+    /// A thought up to one of these tokens.
+    Thought(&'static [&'static str]),
+    /// The end of a thought that began in the prompt.
+    ThoughtEnd,
+    /// A token of the template that says nothing.
+    Noise,
+}
+
+use Opener::Calls;
+use Opener::Channel;
+use Opener::Noise;
+use Opener::Thought;
+use Opener::ThoughtEnd;
+
+const TOKENS: &[(&str, Opener)] = &[
+    // Hermes, Qwen, GLM, Granite, Nemotron 3.
+    ("<tool_call>", Calls(&["</tool_call>"])),
+    ("<|tool_call|>", Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"])),
+    ("[TOOL_CALL]", Calls(&["[/TOOL_CALL]"])),
+    ("<function_call>", Calls(&["</function_call>"])),
+    ("<tool>", Calls(&["</tool>"])),
+    // MiniMax M1, Hunyuan, Apriel, Jamba.
+    ("<tool_calls>", Calls(&["</tool_calls>"])),
+    ("<minimax:tool_call>", Calls(&["</minimax:tool_call>"])),
+    ("<seed:tool_call>", Calls(&["</seed:tool_call>"])),
+    ("<longcat_tool_call>", Calls(&["</longcat_tool_call>"])),
+    ("<function_calls>", Calls(&["</function_calls>"])),
+    ("<\u{ff5c}DSML\u{ff5c}function_calls>", Calls(&["</\u{ff5c}DSML\u{ff5c}function_calls>"])),
+    ("<\u{ff5c}DSML\u{ff5c}invoke name=", Opener::Invoke),
+    ("<invoke name=", Opener::Invoke),
+    ("<function=", Opener::Function),
+    // Nemotron 1 and 2.
+    ("<TOOLCALL>", Calls(&["</TOOLCALL>"])),
+    // Llama 3.
+    ("<|python_tag|>", Calls(&["<|eom_id|>", "<|eot_id|>"])),
+    // Command-R7B and later.
+    ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
+    // LFM2.
+    ("<|tool_call_start|>", Calls(&["<|tool_call_end|>"])),
+    // Gemma 4 and FunctionGemma.
+    ("<|tool_call>", Calls(&["<tool_call|>"])),
+    ("<start_function_call>", Calls(&["<end_function_call>"])),
+    // InternLM.
+    ("<|action_start|><|plugin|>", Calls(&["<|action_end|>"])),
+    ("[TOOL_CALLS]", Opener::Mistral),
+    ("<|tool_call_begin|>", Opener::Marker),
+    ("<|recipient|>", Opener::Recipient),
+    ("<|channel|>", Channel),
+    ("<|start|>", Channel),
+    ("<think>", Thought(&["</think>"])),
+    ("<thinking>", Thought(&["</thinking>"])),
+    ("<thought>", Thought(&["</thought>"])),
+    ("<reasoning>", Thought(&["</reasoning>"])),
+    ("<seed:think>", Thought(&["</seed:think>"])),
+    ("[THINK]", Thought(&["[/THINK]"])),
+    ("<|START_THINKING|>", Thought(&["<|END_THINKING|>"])),
+    ("<|channel>thought", Thought(&["<channel|>"])),
+    ("<|begin_of_thought|>", Thought(&["<|end_of_thought|>"])),
+    ("\u{25c1}think\u{25b7}", Thought(&["\u{25c1}/think\u{25b7}"])),
+    ("</think>", ThoughtEnd),
+    ("</seed:think>", ThoughtEnd),
+    ("[/THINK]", ThoughtEnd),
+    ("<assistant>", Noise),
+    ("</assistant>", Noise),
+    ("<response>", Noise),
+    ("</response>", Noise),
+    ("<|START_RESPONSE|>", Noise),
+    ("<|END_RESPONSE|>", Noise),
+    ("<|START_TEXT|>", Noise),
+    ("<|END_TEXT|>", Noise),
+    ("<|begin_of_solution|>", Noise),
+    ("<|end_of_solution|>", Noise),
+    ("<|tool_calls_section_begin|>", Noise),
+    ("<|tool_calls_section_end|>", Noise),
+    ("<|im_end|>", Noise),
+    ("<|im_start|>assistant", Noise),
+    ("<|eot_id|>", Noise),
+    ("<|eom_id|>", Noise),
+    ("<|end_of_text|>", Noise),
+    ("<|endoftext|>", Noise),
+    ("<|end|>", Noise),
+    ("<|return|>", Noise),
+    ("<|call|>", Noise),
+    ("<|message|>", Noise),
+    ("<|stop|>", Noise),
+    ("<|content|>", Noise),
+    ("<|from|>assistant", Noise),
+    ("<|observation|>", Noise),
+    ("<|user|>", Noise),
+    ("<|tool_response>", Noise),
+    ("<start_function_response>", Noise),
+    ("<end_of_turn>", Noise),
+    ("<turn|>", Noise),
+    ("<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>", Noise),
+    ("</s>", Noise),
+    ("[e~[", Noise),
+    ("</tool_call>", Noise),
+    ("</function>", Noise),
+];
+
+/// The least that must be there of a token that the end of the text cuts off.
+const MIN_CUT: usize = 6;
+
+/// Bytes that begin a token.
+pub(super) fn may_begin(byte: u8) -> bool {
+    matches!(byte, b'<' | b'[' | 0xE2)
+}
+
+/// Returns the token here, which is passed; `None` where there is none.
+pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
+    let mut cut = false;
+    for (token, opener) in TOKENS {
+        match c.take(token) {
+            Ok(true) => return Ok(Some(*opener)),
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    // The variants of `DeepSeek` are too many for the table.
+    for (words, opener) in [
+        (&["tool", "calls", "begin"], Noise),
+        (&["tool", "calls", "end"], Noise),
+        (&["tool", "call", "end"], Noise),
+        (&["tool", "call", "begin"], Opener::Marker),
+    ] {
+        match markers::token(c, words) {
+            Ok(true) => return Ok(Some(opener)),
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    if cut { Err(Stop::More) } else { Ok(None) }
+}
+
+/// Returns whether `rest`, which nothing follows, is the beginning of a token for calls.
+pub(super) fn is_cut_off(rest: &str) -> bool {
+    let begins_call = |opener: &Opener| !matches!(opener, Noise | ThoughtEnd | Thought(_));
+    rest.len() >= MIN_CUT && TOKENS.iter().any(|(token, opener)| begins_call(opener) && token.starts_with(rest))
+}
+
+/// Reads the calls behind an opener that was passed and that began at `begin`.
+pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, found: &mut Found) -> Read<()> {
+    match opener {
+        Calls(closers) => return tagged::read(c, closers, tools, found),
+        Opener::Function => xml::function(c, tools, found)?,
+        Opener::Invoke => {
+            c.go(begin);
+            xml::invoke(c, tools, found)?;
+        }
+        Opener::Marker => {
+            c.go(begin);
+            markers::read(c, tools, found)?;
+        }
+        Opener::Mistral => markers::mistral(c, tools, found)?,
+        Opener::Recipient => markers::recipient(c, tools, found)?,
+        Channel | Thought(_) | ThoughtEnd | Noise => return Err(Stop::No),
+    }
+    Ok(())
+}

@@ -1,0 +1,195 @@
+//! What must hold for any text.
+
+use proptest::prelude::*;
+
+use super::corpus::tools;
+use super::*;
+
+/// Bits of all formats, to be put together in ways that no model would.
+const BITS: &[&str] = &[
+    "<tool_call>",
+    "</tool_call>",
+    "<tool>",
+    "</tool>",
+    "<|tool_call|>",
+    "[TOOL_CALL]",
+    "[/TOOL_CALL]",
+    "[TOOL_CALLS]",
+    "[ARGS]",
+    "<function=bash>",
+    "<parameter=command>",
+    "</parameter>",
+    "</function>",
+    "<invoke name=\"bash\">",
+    "</invoke>",
+    "<arg_key>command</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜tool▁call▁end｜>",
+    "<|tool_call_begin|>",
+    "<|tool_call_argument_begin|>",
+    "<|tool_call_end|>",
+    "<|channel|>",
+    "analysis",
+    "final",
+    "commentary to=functions.bash",
+    "<|message|>",
+    "<|end|>",
+    "<|start|>",
+    "<|call|>",
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "[/THINK]",
+    "<|python_tag|>",
+    "<|tool_call>",
+    "call:bash",
+    "<|\"|>",
+    "<tool_call|>",
+    "```",
+    "```json\n",
+    "`",
+    "~~~",
+    "\n",
+    "\n\n",
+    " ",
+    "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}",
+    "{\"name\": \"bash\", ",
+    "\"arguments\": {",
+    "\"command\": \"ls\"",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "\"",
+    "'",
+    ",",
+    ";",
+    "\\",
+    "bash",
+    "bash(command=\"ls\")",
+    "functools[",
+    "Action: ",
+    ">>>",
+    "read_file",
+    "For example, ",
+    "word",
+    "é",
+    "🦀",
+    "<",
+    "<|",
+    "<tool_ca",
+    "<｜",
+    "◁think▷",
+    "null",
+    "1",
+];
+
+fn text() -> impl Strategy<Value = String> {
+    prop::collection::vec(prop_oneof![6 => prop::sample::select(BITS).prop_map(str::to_owned), 1 => ".{0,6}"], 0..24)
+        .prop_map(|bits| bits.concat())
+}
+
+fn in_pieces(text: &str, cuts: &[usize], hint: Option<Hint>) -> Parsed {
+    let mut cuts: Vec<usize> = cuts.iter().map(|cut| text.floor_char_boundary(cut % (text.len() + 1))).collect();
+    cuts.extend([0, text.len()]);
+    cuts.sort_unstable();
+    let mut parsed = Parsed::default();
+    let mut parser = Parser::new(&tools(), hint);
+    for pair in cuts.windows(2) {
+        parser.feed(&text[pair[0]..pair[1]], &mut |piece| parsed.add(piece));
+    }
+    let incomplete = parser.finish(&mut |piece| parsed.add(piece));
+    parsed.ended(incomplete)
+}
+
+/// Returns how many bytes were looked at, fed in pieces of a size.
+fn work(text: &str, step: usize) -> u64 {
+    let mut parser = Parser::new(&tools(), None);
+    let mut begin = 0;
+    while begin < text.len() {
+        let end = text.ceil_char_boundary((begin + step).min(text.len()));
+        parser.feed(&text[begin..end], &mut |_| {});
+        begin = end;
+    }
+    parser.end();
+    parser.work()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
+    #[test]
+    fn any_text_is_the_same_however_it_is_cut(
+        text in text(),
+        cuts in prop::collection::vec(any::<usize>(), 0..12),
+        hint in prop::option::of(prop::sample::select(Hint::names())),
+    ) {
+        let hint = hint.and_then(Hint::find);
+        let whole = parse(&text, &tools(), hint);
+        prop_assert_eq!(&in_pieces(&text, &cuts, hint), &whole);
+        let all: Vec<usize> = (0..text.len()).collect();
+        prop_assert_eq!(&in_pieces(&text, &all, hint), &whole);
+        for call in &whole.calls {
+            prop_assert!(serde_json::from_str::<serde_json::Map<_, _>>(&call.arguments).is_ok(), "{}", call.arguments);
+        }
+    }
+
+    #[test]
+    fn text_without_marks_comes_out_as_it_is(text in "[a-zA-Z0-9 .,:;!?\n(){}*#_é-]{0,200}") {
+        let parsed = parse(&text, &tools(), None);
+        prop_assert_eq!(parsed, Parsed { content: text.trim().to_owned(), ..Parsed::default() });
+    }
+}
+
+/// Returns `head`, and `bit` again and again up to a size.
+fn repeated(head: &str, bit: &str, size: usize) -> String {
+    let mut text = head.to_owned();
+    while text.len() < size {
+        text.push_str(bit);
+    }
+    text
+}
+
+#[test]
+fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
+    const MOST: u64 = 48;
+    let mut bits: Vec<String> = BITS.iter().map(|bit| (*bit).to_owned()).collect();
+    for opener in ["<tool_call>", "[TOOL_CALLS]", "```json\n", "\n", "<|python_tag|>", "functools", "\n[", "<think>", "<tool>"] {
+        for body in [
+            "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls",
+            "{\"name\":\"bash\",\"arguments\":",
+            "[{\"name\":",
+            "{\\\"name\\\": ",
+            "{'name': 'bash', 'x': '",
+        ] {
+            bits.push(format!("{opener}{body}"));
+            bits.push(format!("{opener}{body}</tool_call>"));
+            bits.push(format!("{opener}{body}\n```\n"));
+        }
+    }
+    bits.push("<tool_call>{\"a\":\"</tool_call>".to_owned());
+    bits.push("<function=bash><parameter=command>\n".to_owned());
+    bits.push("<function=bash>\n<parameter=command>\n<".to_owned());
+    bits.push("<|channel|>commentary to=functions.bash ".to_owned());
+    let check = |head: &str, bit: &str, size, step| {
+        let text = repeated(head, bit, size);
+        let looks = work(&text, step) / text.len() as u64;
+        assert!(looks <= MOST, "{looks} looks at each byte of {head}{bit} in steps of {step}");
+    };
+    for bit in &bits {
+        // Already here something quadratic would look a thousand times.
+        for (head, step) in
+            [("", 12 << 10), ("", 700), ("<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"", 64), ("<think>", 700)]
+        {
+            check(head, bit, 12 << 10, step);
+        }
+    }
+    for bit in ["<tool_call>{\"a\":\"</tool_call>", "<"] {
+        check("", bit, 1 << 20, 1 << 20);
+    }
+}

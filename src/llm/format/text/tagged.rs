@@ -1,0 +1,110 @@
+//! What stands between a tag for calls and its end: Hermes and Qwen, `OpenMono`, Orangutan, Granite, Llama's `<|python_tag|>`, Command-R,
+//! Nemotron, `MiniMax`, LFM2, GLM, Gemma and others put any of a few things there.
+//!
+//! Which one it is shows in its first characters. A tag that something else follows is only spoken of.
+
+use super::call::Form;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+use super::family;
+use super::family::Found;
+use super::markers;
+use super::pythonic;
+use super::tools::Tools;
+use super::xml;
+
+/// Reads calls until one of `closers`, or until something that is none.
+pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+    loop {
+        c.spaces();
+        if c.close_any(closers)? {
+            if found.calls.is_empty() {
+                return Err(Stop::No);
+            }
+            found.end = c.at();
+            return Ok(());
+        }
+        let before = found.calls.len();
+        match c.peek_or_end()? {
+            None if before > 0 => return Ok(()),
+            None => return Err(Stop::More),
+            Some(b',' | b';') if before > 0 => {
+                c.next()?;
+                continue;
+            }
+            Some(b'{' | b'"') => family::objects(c, Form::Marked, tools, found)?,
+            Some(b'[') => list(c, tools, found)?,
+            Some(b'<') => element(c, tools, found)?,
+            Some(b'`') => {
+                // A fence within the tag.
+                c.expect("```")?;
+                c.run(|byte| byte.is_ascii_alphabetic() || byte == b'_')?;
+                let inner = read(c, &["```"], tools, found);
+                match inner {
+                    Ok(()) => continue,
+                    stop => return stop,
+                }
+            }
+            Some(byte) if byte.is_ascii_alphabetic() || byte == b'_' => named(c, closers, tools, found)?,
+            Some(_) => return Err(Stop::No),
+        }
+        if found.calls.len() == before && before == 0 {
+            return Err(Stop::No);
+        }
+    }
+}
+
+/// Reads a list of objects, or of calls as Python writes them.
+fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    c.next()?;
+    c.spaces();
+    let first = c.peek()?;
+    c.go(begin);
+    if first == b'{' || first == b']' { family::objects(c, Form::Marked, tools, found) } else { pythonic::list(c, tools, found) }
+}
+
+/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`.
+fn element(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    if c.take("<function=")? {
+        return xml::function(c, tools, found);
+    }
+    if xml::is_invoke(c)? {
+        return xml::invoke(c, tools, found);
+    }
+    c.go(begin);
+    if c.take("<name>")? {
+        return xml::name_and_arguments(c, tools, found);
+    }
+    markers::read(c, tools, found)
+}
+
+/// Reads what begins with a name: GLM's pairs, Python, Gemma's `call:`, or a name before an object.
+fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    let gemma = c.take("call:")?;
+    let word = c.run(is_name)?;
+    let next = c.peek_or_end()?;
+    if next == Some(b'(') {
+        c.go(begin);
+        return pythonic::call(c, tools, found);
+    }
+    let name = match family::name(word, tools, found) {
+        // The name may still go on.
+        Err(_) if next.is_none() => return Err(Stop::More),
+        other => other?,
+    };
+    c.spaces();
+    if gemma || c.peek_or_end()? == Some(b'{') {
+        let arguments = family::arguments(c)?;
+        found.push([super::Call { name, arguments }], c.at());
+        return Ok(());
+    }
+    xml::pairs(c, &name, closers, tools, found)
+}
+
+pub(super) fn is_name(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.')
+}

@@ -1,0 +1,147 @@
+//! The tools that a text may call: only their names are calls, and their schemas say what a text is meant to be.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::llm::message::ToolSpec;
+
+/// What some servers and models put before a name.
+const PREFIXES: [&str; 4] = ["functions.", "default_api.", "tools.", "function."];
+
+/// The tools that are known, by name. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Tools {
+    by_name: Arc<HashMap<String, Vec<Parameter>>>,
+}
+
+#[derive(Clone, Debug)]
+struct Parameter {
+    name: String,
+    /// Types of JSON that the schema allows; none where it does not say.
+    types: Vec<String>,
+}
+
+impl Tools {
+    pub fn new<'s>(specs: impl IntoIterator<Item = &'s ToolSpec>) -> Self {
+        Self { by_name: Arc::new(specs.into_iter().map(|spec| (spec.name.clone(), parameters(&spec.parameters))).collect()) }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Returns the known name that `written` stands for.
+    pub(super) fn resolve(&self, written: &str) -> Option<&str> {
+        let written = written.trim().trim_matches(['"', '\'']);
+        let find = |name: &str| self.by_name.get_key_value(name).map(|(name, _)| name.as_str());
+        find(written).or_else(|| PREFIXES.iter().find_map(|prefix| find(written.strip_prefix(prefix)?)))
+    }
+
+    /// Returns whether a known name, as it may be written, begins like this.
+    pub(super) fn may_begin(&self, written: &str) -> bool {
+        let begins = |begin: &str| self.by_name.keys().any(|name| name.starts_with(begin));
+        begins(written) || PREFIXES.iter().any(|prefix| prefix.starts_with(written) || written.strip_prefix(prefix).is_some_and(begins))
+    }
+
+    /// Returns the argument at a place, for calls that do not name theirs.
+    pub(super) fn parameter(&self, tool: &str, place: usize) -> Option<&str> {
+        self.by_name.get(tool)?.get(place).map(|parameter| parameter.name.as_str())
+    }
+
+    /// Returns what an argument that stands as bare text is meant to be.
+    pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
+        let known = self.by_name.get(tool).and_then(|all| all.iter().find(|one| one.name == parameter));
+        let types = known.map_or(&[][..], |parameter| &parameter.types);
+        let as_text = || Value::String(text.to_owned());
+        if types.iter().any(|kind| kind == "string") {
+            return as_text();
+        }
+        let trimmed = text.trim();
+        let value = match trimmed {
+            "True" => Value::Bool(true),
+            "False" => Value::Bool(false),
+            "None" => Value::Null,
+            _ => match serde_json::from_str(trimmed) {
+                Ok(value) => value,
+                Err(_) => return as_text(),
+            },
+        };
+        // Without a schema a quoted text keeps its quotes: they may be meant.
+        if value.is_string() { as_text() } else { value }
+    }
+}
+
+fn parameters(schema: &Value) -> Vec<Parameter> {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
+    let required: Vec<&str> = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut all: Vec<Parameter> =
+        properties.iter().map(|(name, property)| Parameter { name: name.clone(), types: types(property, schema, 0) }).collect();
+    // Where arguments go by their place, those that must be there come first.
+    all.sort_by_key(|parameter| required.iter().position(|name| *name == parameter.name).unwrap_or(usize::MAX));
+    all
+}
+
+/// Collects the types that a schema allows, also through references and choices.
+fn types(property: &Value, root: &Value, depth: usize) -> Vec<String> {
+    if depth > 8 {
+        return Vec::new();
+    }
+    if let Some(target) = property.get("$ref").and_then(Value::as_str).and_then(|path| root.pointer(path.strip_prefix('#')?)) {
+        return types(target, root, depth + 1);
+    }
+    match property.get("type") {
+        Some(Value::String(one)) => return vec![one.clone()],
+        Some(Value::Array(some)) => return some.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => {}
+    }
+    if let Some(values) = property.get("enum").and_then(Value::as_array) {
+        return if values.iter().any(Value::is_string) { vec!["string".to_owned()] } else { Vec::new() };
+    }
+    let choices = ["anyOf", "oneOf", "allOf"].iter().filter_map(|key| property.get(*key)).filter_map(Value::as_array).flatten();
+    choices.flat_map(|choice| types(choice, root, depth + 1)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tools() -> Tools {
+        let parameters = json!({
+            "properties": {
+                "limit": {"$ref": "#/$defs/N"}, "mode": {"enum": ["1", "2"]}, "path": {"type": "string"},
+                "names": {"anyOf": [{"type": "array"}, {"type": "null"}]}, "deep": {"type": ["boolean", "null"]},
+            },
+            "required": ["path"], "$defs": {"N": {"type": "integer"}},
+        });
+        Tools::new([&ToolSpec { name: "read".into(), description: String::new(), parameters }])
+    }
+
+    #[test]
+    fn names_are_found_with_what_surrounds_them() {
+        for name in ["read", " read\n", "\"read\"", "functions.read", "default_api.read"] {
+            assert_eq!(tools().resolve(name), Some("read"), "{name}");
+        }
+        assert!(["r", "rea", "read", "func", "functions.re"].iter().all(|begin| tools().may_begin(begin)));
+        assert!(["x", "reads", "functions.x", "functional"].iter().all(|begin| !tools().may_begin(begin)));
+        for name in ["", "reader", "rea", "functions.", "x.read", "READ"] {
+            assert_eq!(tools().resolve(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_schema_says_what_a_text_is() {
+        let typed = |parameter, text| tools().typed("read", parameter, text);
+        assert_eq!(typed("path", "12"), json!("12"));
+        assert_eq!(typed("limit", " 12 "), json!(12));
+        assert_eq!(typed("limit", "many"), json!("many"));
+        assert_eq!(typed("mode", "1"), json!("1"));
+        assert_eq!(typed("names", "[\"a\"]"), json!(["a"]));
+        assert_eq!([typed("deep", "True"), typed("deep", "None")], [json!(true), json!(null)]);
+        assert_eq!([typed("other", "{}"), typed("other", "\"x\"")], [json!({}), json!("\"x\"")]);
+        assert_eq!(tools().parameter("read", 0), Some("path"));
+    }
+}

@@ -1,0 +1,154 @@
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use serde_json::json;
+
+use crate::event::CallStatus;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::ToolCall;
+
+use super::Past;
+use super::Records;
+use super::mask::mask;
+
+const TAKES_ALL: &str = "a string takes all that is written";
+
+/// Renders a session as Markdown, for people who read it elsewhere: what looks like a key is masked, and every text goes through `clean`.
+pub fn markdown(records: &Records, clean: &dyn Fn(&str) -> String) -> String {
+    // Cleaned first: what a terminal obeys may stand between a key and the word that gives it away.
+    let safe = |text: &str| mask(&clean(text)).into_owned();
+    let mut out = format!("# Session {}\n", records.session);
+    if let Some(header) = &records.header {
+        let at = header.at.strftime("%Y-%m-%d %H:%M:%S UTC");
+        write!(
+            out,
+            "\n- started: {at}\n- project: {}\n- mode: {}\n- podbay: {}\n",
+            safe(&header.project),
+            header.mode,
+            safe(&header.podbay)
+        )
+        .expect(TAKES_ALL);
+    }
+    let mut asked: Vec<&ToolCall> = Vec::new();
+    for event in &records.events {
+        one(&mut out, &event.kind, &mut asked, &safe);
+    }
+    for problem in &records.problems {
+        writeln!(out, "\n> line {} of the log: {}", problem.line, safe(&problem.what)).expect(TAKES_ALL);
+    }
+    out
+}
+
+fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe: &dyn Fn(&str) -> String) {
+    match kind {
+        Kind::SessionResumed { .. } => out.push_str("\n*resumed*\n"),
+        Kind::SessionForked { from } => writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL),
+        Kind::SessionRewound { turns } => writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL),
+        Kind::ModelReady { model, .. } => writeln!(out, "\n*model: {}*", safe(model).replace('*', "")).expect(TAKES_ALL),
+        Kind::UserMessage { text } => writeln!(out, "\n## You\n\n{}", safe(text).trim()).expect(TAKES_ALL),
+        Kind::NoteAdded { text } => writeln!(out, "\n> note to the model: {}", safe(text).replace('\n', "\n> ")).expect(TAKES_ALL),
+        Kind::AssistantMessage { text, calls, interrupted, .. } => {
+            asked.clear();
+            asked.extend(calls);
+            if !text.trim().is_empty() {
+                writeln!(out, "\n## Model\n\n{}", safe(text).trim()).expect(TAKES_ALL);
+            }
+            if *interrupted {
+                out.push_str("\n*cut short*\n");
+            }
+        }
+        Kind::CallFinished { call, name, status, result, artifact, .. } => {
+            let how = match status {
+                CallStatus::Ok => "",
+                CallStatus::Failed => ", failed",
+                CallStatus::Invalid => ", not valid",
+                CallStatus::Denied => ", denied",
+                CallStatus::Cancelled => ", cancelled",
+            };
+            writeln!(out, "\n### `{}`{how}\n", safe(name).replace('`', "'")).expect(TAKES_ALL);
+            if let Some(call) = asked.iter().find(|asked| asked.id == *call) {
+                fenced(out, "json", &safe(&call.arguments));
+            }
+            fenced(out, "text", &safe(result));
+            if let Some(artifact) = artifact {
+                writeln!(out, "all of it: artifact {}\n", safe(artifact)).expect(TAKES_ALL);
+            }
+        }
+        Kind::ConversationCompacted { summary, .. } => {
+            writeln!(out, "\n## Summary in the place of what is above\n\n{}", safe(summary).trim()).expect(TAKES_ALL);
+        }
+        Kind::LimitReached { limit, at_end: true } => writeln!(out, "\n> the limit of {limit:?} is reached").expect(TAKES_ALL),
+        Kind::Warning { message } => writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL),
+        Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, .. } => {
+            let status = format!("{status:?}").to_lowercase();
+            let tokens = usage.total();
+            writeln!(out, "\n---\n\n{status} (exit code {exit_code}): {turns} turns, {tool_calls} calls, {tokens} tokens")
+                .expect(TAKES_ALL);
+            if let Some(error) = error {
+                writeln!(out, "\nerror: {}", safe(error)).expect(TAKES_ALL);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A fence is longer than every run of backticks in what it holds.
+fn fenced(out: &mut String, language: &str, text: &str) {
+    if text.trim().is_empty() {
+        return;
+    }
+    let (mut longest, mut run) = (0, 0);
+    for c in text.chars() {
+        run = if c == '`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    let fence = "`".repeat((longest + 1).max(3));
+    writeln!(out, "{fence}{language}\n{}\n{fence}", text.trim_end()).expect(TAKES_ALL);
+}
+
+/// Renders a session as one JSON object: its events, and the conversation as a model would read it now.
+pub fn json(records: &Records, clean: &dyn Fn(&str) -> String) -> Value {
+    let past = Past::of(&records.events);
+    let messages: Vec<Value> = past.history.messages().filter_map(|message| serde_json::to_value(message).ok()).collect();
+    let events: Vec<Value> = records.events.iter().filter_map(event).collect();
+    let header = records.header.as_ref();
+    let mut value = json!({
+        "version": super::VERSION,
+        "session": records.session,
+        "started": header.map(|header| header.at),
+        "project": header.map(|header| &header.project),
+        "mode": header.map(|header| &header.mode),
+        "podbay": header.map(|header| &header.podbay),
+        "messages": messages,
+        "events": events,
+        "problems": records.problems.iter().map(|problem| json!({"line": problem.line, "what": problem.what})).collect::<Vec<_>>(),
+    });
+    make_safe(&mut value, &|text: &str| mask(&clean(text)).into_owned());
+    value
+}
+
+fn event(event: &Event) -> Option<Value> {
+    serde_json::to_value(event).ok()
+}
+
+fn make_safe(value: &mut Value, safe: &dyn Fn(&str) -> String) {
+    match value {
+        Value::String(text) => *text = safe(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| make_safe(item, safe)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| make_safe(field, safe)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fence_cannot_be_ended_from_inside() {
+        let mut out = String::new();
+        fenced(&mut out, "text", "a\n````\nb");
+        assert_eq!(out, "`````text\na\n````\nb\n`````\n");
+    }
+}

@@ -1,0 +1,253 @@
+use serde_json::Value;
+
+use crate::event::Evicted;
+use crate::event::ToolCall;
+use crate::llm::message::Message;
+
+/// Tools that change the file they name, by all the names that models give them.
+const WRITERS: [&str; 8] = ["write_file", "edit_file", "FileWrite", "Write", "create_file", "FileEdit", "Edit", "str_replace"];
+const PATHS: [&str; 5] = ["path", "file_path", "filepath", "filename", "file"];
+
+/// The messages of one conversation and what was done to them as a whole.
+///
+/// The loop keeps one while it works, and [`super::Past`] makes one of a log: the same steps give the same messages, which is why a session
+/// that is resumed sends the bytes that it sent before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    entries: Vec<Entry>,
+    /// How many messages there were when a request was sent, growing.
+    asked: Vec<usize>,
+    /// How many messages at the beginning tell of the project: they stay.
+    n_context: usize,
+    said: Vec<String>,
+    touched: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    message: Message,
+    /// A person said it: a turn begins here.
+    is_turn: bool,
+}
+
+/// One step of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step<'a> {
+    Message(&'a Message),
+    /// All messages before were sent.
+    Asked,
+}
+
+impl History {
+    /// Appends what the model is told of the project before anything else.
+    pub fn tell(&mut self, text: &str) {
+        if self.entries.len() == self.n_context {
+            self.n_context += 1;
+        }
+        self.push(Message::user(text));
+    }
+
+    /// Returns how many messages at the beginning tell of the project.
+    pub fn n_context(&self) -> usize {
+        self.n_context
+    }
+
+    /// Returns how many messages there are from each possible cut on, the longest first: a cut never parts a call from its result.
+    pub fn tails(&self) -> Vec<usize> {
+        let is_cut = |entry: &Entry| entry.is_turn || matches!(entry.message, Message::Assistant { .. });
+        (self.n_context..self.entries.len()).filter(|at| is_cut(&self.entries[*at])).map(|at| self.entries.len() - at).collect()
+    }
+
+    /// Appends what the person says.
+    pub fn say(&mut self, text: &str) {
+        self.said.push(text.to_owned());
+        self.entries.push(Entry { message: Message::user(text), is_turn: true });
+    }
+
+    /// Appends any other message.
+    pub fn push(&mut self, message: Message) {
+        if let Message::ToolResult { call, is_error: false, .. } = &message
+            && let Some(path) = self.call(call).and_then(touched_path)
+            && !self.touched.contains(&path)
+        {
+            self.touched.push(path);
+        }
+        self.entries.push(Entry { message, is_turn: false });
+    }
+
+    /// Notes that all messages so far were sent.
+    pub fn asked(&mut self) {
+        if self.asked.last() != Some(&self.entries.len()) {
+            self.asked.push(self.entries.len());
+        }
+    }
+
+    pub fn messages(&self) -> impl ExactSizeIterator<Item = &Message> + DoubleEndedIterator {
+        self.entries.iter().map(|entry| &entry.message)
+    }
+
+    /// Returns messages and requests in their order.
+    pub fn steps(&self) -> Vec<Step<'_>> {
+        let mut asked = self.asked.iter().peekable();
+        let mut steps = Vec::with_capacity(self.entries.len() + self.asked.len());
+        for at in 0..=self.entries.len() {
+            if asked.next_if(|n| **n == at).is_some() {
+                steps.push(Step::Asked);
+            }
+            steps.extend(self.entries.get(at).map(|entry| Step::Message(&entry.message)));
+        }
+        steps
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns all that the person said, also what no longer stands in the conversation.
+    pub fn said(&self) -> &[String] {
+        &self.said
+    }
+
+    /// Returns the files that file tools changed, as the model named them.
+    pub fn touched(&self) -> &[String] {
+        &self.touched
+    }
+
+    /// Returns whether the model is to speak next: something was said or came back that it has not answered.
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self.entries.last().map(|entry| &entry.message),
+            Some(Message::User { .. } | Message::System { .. } | Message::ToolResult { .. })
+        )
+    }
+
+    /// Puts short references in the place of long results.
+    pub fn evict(&mut self, evicted: &[Evicted]) {
+        for short in evicted {
+            // Ids are unique among the messages of one conversation; where a log is damaged the latest one counts.
+            let found = self.entries.iter_mut().rev().find_map(|entry| match &mut entry.message {
+                Message::ToolResult { call, text, .. } if *call == short.call => Some(text),
+                _ => None,
+            });
+            if let Some(text) = found {
+                text.clone_from(&short.text);
+            }
+        }
+        // Whatever was sent differs now, so that all of it is sent anew.
+        self.asked.clear();
+    }
+
+    /// Puts a summary in the place of all messages but the first `head` and the last `tail`.
+    pub fn compact(&mut self, summary: &str, head: usize, tail: usize) {
+        let head = head.min(self.entries.len());
+        let from = self.entries.len().saturating_sub(tail).max(head);
+        let summary = Entry { message: Message::user(summary), is_turn: false };
+        self.entries.splice(head..from, [summary]);
+        self.asked.clear();
+    }
+
+    /// Returns how many turns can be taken back.
+    pub fn n_turns(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.is_turn).count()
+    }
+
+    /// Takes back the last messages of the person, with all that came of them; too many are all there are.
+    pub fn rewind(&mut self, turns: usize) {
+        let begins: Vec<usize> = (0..self.entries.len()).filter(|at| self.entries[*at].is_turn).collect();
+        let Some(back) = turns.checked_sub(1) else { return };
+        let Some(at) = begins.iter().rev().nth(back).or(begins.first()).copied() else { return };
+        let left = begins.len().saturating_sub(turns);
+        self.said.truncate(self.said.len() - (begins.len() - left));
+        self.entries.truncate(at);
+        self.asked.retain(|n| *n <= at);
+    }
+
+    /// Returns the call of this id that was made last.
+    pub fn call(&self, id: &str) -> Option<&ToolCall> {
+        self.messages().rev().find_map(|message| match message {
+            Message::Assistant { calls, .. } => calls.iter().find(|call| call.id == id),
+            _ => None,
+        })
+    }
+}
+
+fn touched_path(call: &ToolCall) -> Option<String> {
+    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
+    let path = PATHS.iter().find_map(|name| arguments.get(name)?.as_str())?;
+    WRITERS.contains(&call.name.as_str()).then(|| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(id: &str, name: &str, arguments: &str) -> Message {
+        let call = ToolCall { id: id.into(), name: name.into(), arguments: arguments.into() };
+        Message::Assistant { text: String::new(), thinking: String::new(), calls: vec![call], raw: None }
+    }
+
+    fn result(id: &str, text: &str) -> Message {
+        Message::ToolResult { call: id.into(), name: "x".into(), text: text.into(), is_error: false }
+    }
+
+    fn history() -> History {
+        let mut history = History::default();
+        history.push(Message::user("context"));
+        history.say("one");
+        history.asked();
+        history.push(called("a", "write_file", r#"{"path":"x.txt"}"#));
+        history.push(result("a", "written"));
+        history.asked();
+        history.push(Message::assistant("done"));
+        history.say("two");
+        history.asked();
+        history.push(called("b", "read_file", r#"{"path":"y.txt"}"#));
+        history.push(result("b", "long"));
+        history
+    }
+
+    fn texts(history: &History) -> Vec<String> {
+        let text = |message: &Message| match message {
+            Message::System { text } | Message::User { text } | Message::ToolResult { text, .. } => text.clone(),
+            Message::Assistant { text, calls, .. } => format!("{text}{}", calls.len()),
+        };
+        history.messages().map(text).collect()
+    }
+
+    #[test]
+    fn a_turn_is_taken_back_with_all_that_came_of_it() {
+        let mut rewound = history();
+        rewound.rewind(1);
+        assert_eq!(texts(&rewound), ["context", "one", "1", "written", "done0"]);
+        assert_eq!((rewound.said(), rewound.n_turns(), rewound.is_open()), (&["one".to_owned()][..], 1, false));
+        rewound.rewind(5);
+        assert_eq!((texts(&rewound), rewound.said().len()), (vec!["context".to_owned()], 0));
+    }
+
+    #[test]
+    fn a_summary_takes_the_place_of_the_middle_and_nothing_the_person_said_is_forgotten() {
+        let mut compacted = history();
+        compacted.compact("summary", 1, 2);
+        assert_eq!(texts(&compacted), ["context", "summary", "1", "long"]);
+        assert_eq!((compacted.said(), compacted.touched()), (&["one".to_owned(), "two".to_owned()][..], &["x.txt".to_owned()][..]));
+        assert!(!compacted.steps().contains(&Step::Asked), "all of it is sent anew");
+        compacted.compact("again", 9, 9);
+        assert_eq!(texts(&compacted).last().map(String::as_str), Some("again"), "counts that are too large do no harm");
+    }
+
+    #[test]
+    fn an_evicted_result_is_replaced_and_others_stay() {
+        let mut evicted = history();
+        evicted.evict(&[Evicted { call: "a".into(), text: "short".into() }, Evicted { call: "unknown".into(), text: "?".into() }]);
+        assert_eq!(texts(&evicted)[3], "short");
+        assert_eq!(texts(&evicted)[7], "long");
+    }
+
+    #[test]
+    fn requests_stand_where_they_were_sent() {
+        let history = history();
+        let at: Vec<usize> = history.steps().iter().enumerate().filter(|(_, step)| **step == Step::Asked).map(|(at, _)| at).collect();
+        assert_eq!(at, [2, 5, 8]);
+        assert!(history.is_open());
+    }
+}

@@ -1,0 +1,289 @@
+use crate::event::CallStatus;
+use crate::event::Event;
+use crate::event::Kind;
+use crate::event::RunStatus;
+use crate::event::ToolCall;
+use crate::event::ToolMode;
+use crate::event::ToolTold;
+use crate::llm::message::Message;
+
+use super::History;
+
+/// What the model reads of a call that had begun when the log ended.
+const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
+                           was not carried out again. Look at what it may have changed before you go on.";
+/// What the model reads of a call that had not begun.
+const NOT_BEGUN: &str = "This call was not carried out: Podbay was stopped before it began.";
+/// Stands where a damaged log lacks what came between two answers.
+const MISSING: &str = "(a message is missing here)";
+
+/// What a log says of its conversation: enough to go on with it as if nothing had happened.
+///
+/// Only messages are taken from a log. What a person allowed in it counts for nothing, and nothing in it is carried out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Past {
+    /// What every request began with, `None` where the log does not say: it is older, or ended before.
+    pub beginning: Option<Beginning>,
+    pub history: History,
+    /// Calls at the end that have no result.
+    pub open: Vec<Open>,
+    /// How the last run ended, `None` where it did not come to an end.
+    pub status: Option<RunStatus>,
+    /// The task that the session began with, or got when it was resumed and that has not become a message yet.
+    pub task: Option<String>,
+    /// Records of kinds that this version does not know.
+    pub n_unknown: usize,
+}
+
+/// The fixed part of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Beginning {
+    pub system: String,
+    pub tools: Vec<ToolTold>,
+    pub mode: ToolMode,
+    pub thinking: bool,
+}
+
+/// A call without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    pub call: ToolCall,
+    /// Whether it may have done something.
+    pub begun: bool,
+}
+
+impl Open {
+    /// Returns the event that closes it.
+    pub fn close(&self) -> Kind {
+        let result = if self.begun { UNKNOWN_END } else { NOT_BEGUN };
+        Kind::CallFinished {
+            call: self.call.id.clone(),
+            name: self.call.name.clone(),
+            status: CallStatus::Cancelled,
+            result: result.to_owned(),
+            artifact: None,
+            duration_ms: 0,
+        }
+    }
+}
+
+impl Past {
+    /// Goes through the events of a log.
+    pub fn of(events: &[Event]) -> Self {
+        let mut replay = Replay::default();
+        for event in events {
+            replay.take(&event.kind);
+        }
+        let (mut past, calls) = (replay.past, replay.calls);
+        past.open = calls.into_iter().filter(|call| call.result.is_none()).map(Asked::open).collect();
+        past
+    }
+}
+
+/// A call of the last answer.
+struct Asked {
+    call: ToolCall,
+    begun: bool,
+    result: Option<(CallStatus, String)>,
+}
+
+impl Asked {
+    fn open(self) -> Open {
+        Open { call: self.call, begun: self.begun }
+    }
+}
+
+#[derive(Default)]
+struct Replay {
+    past: Past,
+    /// The calls of the last answer, until each has its result: in the conversation results stand in the order of the calls.
+    calls: Vec<Asked>,
+}
+
+impl Replay {
+    fn take(&mut self, kind: &Kind) {
+        match kind {
+            Kind::SessionStarted { task, .. } => self.past.task.clone_from(task),
+            Kind::SessionResumed { task, .. } => {
+                self.past.status = None;
+                if task.is_some() {
+                    self.past.task.clone_from(task);
+                }
+            }
+            Kind::SessionRewound { turns } => {
+                self.give_up();
+                self.past.history.rewind(*turns as usize);
+                // What is left has its answer.
+                (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
+            }
+            Kind::PromptBegun { system, tools, mode, thinking } => {
+                self.past.beginning = Some(Beginning { system: system.clone(), tools: tools.clone(), mode: *mode, thinking: *thinking });
+            }
+            Kind::ContextAdded { text } => {
+                self.give_up();
+                self.past.history.tell(text);
+            }
+            Kind::NoteAdded { text } => {
+                self.give_up();
+                self.past.history.push(Message::user(text));
+            }
+            Kind::UserMessage { text } => {
+                self.give_up();
+                (self.past.status, self.past.task) = (None, None);
+                self.past.history.say(text);
+            }
+            Kind::ModelAsked => {
+                self.give_up();
+                self.past.history.asked();
+            }
+            Kind::AssistantMessage { text, thinking, calls, raw, .. } => self.answer(text, thinking, calls, raw.as_ref()),
+            Kind::CallStarted { call, .. } => {
+                if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call) {
+                    asked.begun = true;
+                }
+            }
+            Kind::CallFinished { call, status, result, .. } => {
+                if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call && asked.result.is_none()) {
+                    asked.result = Some((*status, result.clone()));
+                }
+                if self.calls.iter().all(|asked| asked.result.is_some()) {
+                    self.give_up();
+                }
+            }
+            Kind::ResultsEvicted { results } => {
+                self.give_up();
+                self.past.history.evict(results);
+            }
+            Kind::ConversationCompacted { summary, head, tail, .. } => {
+                self.give_up();
+                self.past.history.compact(summary, *head as usize, *tail as usize);
+            }
+            Kind::RunFinished { status, .. } => self.past.status = Some(*status),
+            Kind::Unknown => self.past.n_unknown += 1,
+            _ => {}
+        }
+    }
+
+    fn answer(&mut self, text: &str, thinking: &str, calls: &[ToolCall], raw: Option<&String>) {
+        self.give_up();
+        // An answer that came is one to a request, whether an older log says so or not.
+        self.past.history.asked();
+        if text.is_empty() && calls.is_empty() {
+            return;
+        }
+        if !self.past.history.is_open() {
+            self.past.history.push(Message::user(MISSING));
+        }
+        self.past.history.push(Message::Assistant {
+            text: text.to_owned(),
+            thinking: thinking.to_owned(),
+            calls: calls.to_vec(),
+            raw: raw.cloned(),
+        });
+        self.calls = calls.iter().map(|call| Asked { call: call.clone(), begun: false, result: None }).collect();
+    }
+
+    /// Puts the results of the last answer into the conversation; where one is missing although something follows, that is said.
+    fn give_up(&mut self) {
+        for Asked { call, begun, result } in std::mem::take(&mut self.calls) {
+            let lost = if begun { UNKNOWN_END } else { NOT_BEGUN };
+            let (status, text) = result.unwrap_or_else(|| (CallStatus::Cancelled, lost.to_owned()));
+            self.past.history.push(Message::ToolResult { call: call.id, name: call.name, text, is_error: status != CallStatus::Ok });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Usage;
+
+    fn call(id: &str) -> ToolCall {
+        ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() }
+    }
+
+    fn answer(text: &str, calls: &[&str]) -> Kind {
+        let calls = calls.iter().map(|id| call(id)).collect();
+        let (thinking, usage) = ("hm".to_owned(), Usage::default());
+        Kind::AssistantMessage { text: text.into(), thinking, calls, raw: None, usage, interrupted: false, duration_ms: 1 }
+    }
+
+    fn began(id: &str) -> Kind {
+        Kind::CallStarted { call: id.into(), name: "bash".into(), arguments: "{}".into() }
+    }
+
+    fn ended(id: &str, result: &str) -> Kind {
+        let (call, name) = (id.into(), "bash".into());
+        Kind::CallFinished { call, name, status: CallStatus::Ok, result: result.into(), artifact: None, duration_ms: 1 }
+    }
+
+    fn said(text: &str) -> Kind {
+        Kind::UserMessage { text: text.into() }
+    }
+
+    fn past(kinds: Vec<Kind>) -> Past {
+        Past::of(&kinds.into_iter().map(Event::now).collect::<Vec<_>>())
+    }
+
+    fn text(message: &Message) -> &str {
+        match message {
+            Message::System { text } | Message::User { text } | Message::ToolResult { text, .. } | Message::Assistant { text, .. } => text,
+        }
+    }
+
+    fn texts(past: &Past) -> Vec<&str> {
+        past.history.messages().map(text).collect()
+    }
+
+    #[test]
+    fn results_stand_in_the_order_of_the_calls_whatever_ended_first() {
+        let events = vec![said("go"), Kind::ModelAsked, answer("", &["a", "b"]), began("a"), began("b"), ended("b", "2"), ended("a", "1")];
+        let past = past(events);
+        assert_eq!(texts(&past), ["go", "", "1", "2"]);
+        assert!(past.open.is_empty() && past.history.is_open());
+    }
+
+    #[test]
+    fn calls_that_never_ended_are_open_and_closing_them_says_what_is_known() {
+        let mut events = vec![said("go"), answer("", &["a", "b", "c"]), began("a"), ended("a", "1"), began("b")];
+        let before = past(events.clone());
+        assert_eq!(before.open, [Open { call: call("b"), begun: true }, Open { call: call("c"), begun: false }]);
+        assert_eq!(texts(&before), ["go", ""], "no result stands there before all of them do");
+        events.extend(before.open.iter().map(Open::close));
+        let after = past(events);
+        assert_eq!(texts(&after), ["go", "", "1", UNKNOWN_END, NOT_BEGUN]);
+        assert!(after.open.is_empty());
+    }
+
+    #[test]
+    fn what_a_damaged_log_lacks_never_makes_a_conversation_that_a_server_refuses() {
+        let lost_end = past(vec![said("go"), answer("", &["a"]), began("a"), said("and?")]);
+        assert_eq!(texts(&lost_end), ["go", "", UNKNOWN_END, "and?"]);
+        let lost_message = past(vec![said("go"), answer("one", &[]), answer("two", &[])]);
+        assert_eq!(texts(&lost_message), ["go", "one", MISSING, "two"]);
+        let lost_answer = past(vec![said("go"), began("a"), ended("a", "1"), ended("a", "1")]);
+        assert_eq!(texts(&lost_answer), ["go"], "a result of nothing is none");
+        let headless = past(vec![answer("one", &[])]);
+        assert_eq!(texts(&headless), [MISSING, "one"]);
+    }
+
+    #[test]
+    fn how_far_the_task_came_is_told() {
+        let end = |status| Kind::RunFinished {
+            status,
+            exit_code: 0,
+            response: String::new(),
+            turns: 1,
+            tool_calls: 0,
+            usage: Usage::default(),
+            limit: None,
+            error: None,
+            duration_ms: 1,
+        };
+        assert_eq!(past(vec![said("go"), answer("done", &[]), end(RunStatus::Completed)]).status, Some(RunStatus::Completed));
+        assert_eq!(past(vec![said("go"), answer("done", &[]), end(RunStatus::Completed), said("more")]).status, None);
+        let resumed = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: Some("other".into()) };
+        let resumed = past(vec![said("go"), end(RunStatus::Failed), resumed]);
+        assert_eq!((resumed.status, resumed.task.as_deref()), (None, Some("other")));
+    }
+}

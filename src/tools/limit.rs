@@ -1,0 +1,93 @@
+use crate::wire::Culprit;
+use crate::wire::Limit;
+
+/// Longest name of a process that is told; the kernel has 15 bytes, and the guest is not believed.
+const NAME: usize = 32;
+
+/// Says which limit a command met, how large it is, and who took the most of it.
+pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
+    let met = match limit {
+        Limit::Time { ms } => format!("killed: it ran longer than the limit of {} s", ms.div_ceil(1000)),
+        Limit::Memory { bytes } => format!("killed: out of memory, the limit of the sandbox is {}", size(bytes)),
+        Limit::Processes { count } => format!("it ran into the limit of {count} processes in the sandbox"),
+        Limit::FileSize { bytes } => format!("killed: a file came to be as large as the sandbox allows, {}", size(bytes)),
+        Limit::Disk { bytes } => {
+            format!("killed: the project has grown by more than {} in this session, the limit of `sandbox.disk`", size(bytes))
+        }
+        Limit::Files { count } => {
+            format!("killed: the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`")
+        }
+        Limit::FreeSpace { bytes } => {
+            format!("killed: less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host", size(bytes))
+        }
+        Limit::FreeFiles { count } => {
+            format!("killed: fewer than {count} more files fit on the disk of the project, which are kept for the host")
+        }
+    };
+    match culprit.map(|culprit| who(limit, culprit)) {
+        Some(who) => format!("{met}; {who}"),
+        None => met,
+    }
+}
+
+fn who(limit: Limit, culprit: &Culprit) -> String {
+    let name: String = culprit.name.chars().filter(|c| !c.is_control()).take(NAME).collect();
+    let Culprit { count, bytes, .. } = *culprit;
+    let processes = if count == 1 { String::new() } else { format!(" in {count} processes") };
+    match limit {
+        Limit::Time { .. } if bytes == 0 => format!("most of what still ran was `{name}`{processes}"),
+        Limit::Time { .. } => format!("what took the most memory of what still ran: `{name}`, {}{processes}", size(bytes)),
+        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", size(bytes)),
+        Limit::Processes { .. } => format!("most of those that were seen: `{name}`, {count}"),
+        Limit::Files { .. } | Limit::FreeFiles { .. } => format!("busiest was `{name}`{processes}"),
+        Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } => {
+            format!("most was written by `{name}`, {}{processes}", size(bytes))
+        }
+    }
+}
+
+/// Returns a number of bytes as people read it.
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
+        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
+        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(limit: Limit, culprit: Option<(&str, u64, u64)>, expected: &str) {
+        let culprit = culprit.map(|(name, count, bytes)| Culprit { name: name.to_owned(), count, bytes });
+        assert_eq!(limit_words(limit, culprit.as_ref()), expected);
+    }
+
+    #[test]
+    fn a_limit_is_told_with_its_value_and_its_culprit() {
+        let memory = Limit::Memory { bytes: 64 << 20 };
+        check(memory, None, "killed: out of memory, the limit of the sandbox is 64.0 MiB");
+        check(
+            memory,
+            Some(("python3", 8, 60 << 20)),
+            "killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes",
+        );
+        check(
+            Limit::Processes { count: 512 },
+            Some(("sh", 498, 0)),
+            "it ran into the limit of 512 processes in the sandbox; most of those that were seen: `sh`, 498",
+        );
+        check(
+            Limit::Disk { bytes: 10 << 30 },
+            Some(("d\u{1b}[31md", 1, 3 << 20)),
+            "killed: the project has grown by more than 10.0 GiB in this session, the limit of `sandbox.disk`; most was written by `d[31md`, \
+             3.0 MiB",
+        );
+        let long = "x".repeat(5000);
+        let words = limit_words(Limit::Time { ms: 1500 }, Some(&Culprit { name: long, count: 1, bytes: 0 }));
+        assert!(words.starts_with("killed: it ran longer than the limit of 2 s; ") && words.len() < 200, "{words}");
+    }
+}

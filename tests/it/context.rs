@@ -1,0 +1,249 @@
+//! The model's window: warned of, kept free, and never outgrown in silence.
+
+use podbay::agent;
+use podbay::agent::Conversation;
+use podbay::event::Event;
+use podbay::event::Kind;
+use podbay::event::LimitKind;
+use podbay::event::RunStatus;
+use podbay::llm;
+use podbay::session::Open;
+use podbay::session::Past;
+use proptest::prelude::*;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::Desk;
+use crate::support::ScriptedModel;
+use crate::support::desk::Wishes;
+use crate::support::scripted_model::asks_to_sum_up;
+use crate::support::scripted_model::exceeded;
+
+const SUMMARY: &str = "I printed numbers and found 42.";
+
+/// Returns the requests of the conversation itself, up to the end of their messages: without those for a summary, and without the second
+/// question behind a stream that had nothing in it.
+fn heads(desk: &Desk) -> Vec<Vec<u8>> {
+    let streamed = |body: &[u8]| String::from_utf8_lossy(body).contains(r#","stream":true"#);
+    let bodies = desk.model.raw_bodies();
+    let both = desk.model.heads().into_iter().zip(bodies);
+    both.filter(|(_, body)| streamed(body) && !asks_to_sum_up(body)).map(|(head, _)| head).collect()
+}
+
+fn makes_room(kind: &Kind) -> bool {
+    matches!(kind, Kind::ResultsEvicted { .. } | Kind::ConversationCompacted { .. })
+}
+
+/// Panics unless each request begins with the bytes of the one before, but where room was made between them.
+#[track_caller]
+fn assert_append_only(desk: &Desk) {
+    let heads = heads(desk);
+    let mut n_asked = 0;
+    let mut made_room = false;
+    for kind in desk.kinds() {
+        made_room |= makes_room(&kind);
+        if kind == Kind::ModelAsked {
+            if n_asked > 0 && !made_room {
+                assert!(heads[n_asked].starts_with(&heads[n_asked - 1]), "request {n_asked} differs from the one before");
+            }
+            (n_asked, made_room) = (n_asked + 1, false);
+        }
+    }
+    assert_eq!(n_asked, heads.len());
+}
+
+/// Panics unless the log, cut anywhere, tells the conversation that was sent.
+#[track_caller]
+fn assert_resumable(desk: &Desk) {
+    let (events, heads) = (desk.events(), heads(desk));
+    for cut in 1..=events.len() {
+        let mut events: Vec<Event> = events[..cut].to_vec();
+        let n_asked = events.iter().filter(|event| event.kind == Kind::ModelAsked).count();
+        let has_room = events
+            .iter()
+            .rposition(|event| event.kind == Kind::ModelAsked)
+            .is_some_and(|at| events[at..].iter().any(|event| makes_room(&event.kind)));
+        let open: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
+        events.extend(open.into_iter().map(Event::now));
+        let head = Conversation::over(desk.prompt.clone(), Past::of(&events).history).prompt().head();
+        if n_asked > 0 && !has_room {
+            assert!(head.as_bytes().starts_with(&heads[n_asked - 1]), "cut at {cut}");
+        }
+    }
+}
+
+fn prints(model: ScriptedModel, n: u32) -> ScriptedModel {
+    (0..n).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo {n}; seq 1 700")})))
+}
+
+fn agent(options: agent::Options) -> Wishes {
+    Wishes {
+        agent: agent::Options { max_turns: 100, ..options },
+        llm: llm::Options { retries: 0, ..llm::Options::default() },
+        ..Wishes::default()
+    }
+}
+
+#[tokio::test]
+async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_first() {
+    let model = prints(ScriptedModel::new().context(8192).sums_up(SUMMARY), 8);
+    let model = model.calls("read_file", json!({"path": "artifact:call_0_0", "limit": 2})).says("Done.").start().await;
+    let desk = Desk::new(model, agent(agent::Options::default())).await;
+    let outcome = desk.work("print numbers").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."));
+    let kinds = desk.kinds();
+    let at = |found: &dyn Fn(&Kind) -> bool| kinds.iter().position(found).expect("it happened");
+    let near = at(&|kind| matches!(kind, Kind::ContextNear { percent: 75, window: 8192, .. }));
+    let checkpoint = at(&|kind| matches!(kind, Kind::CheckpointMade { summary } if summary.contains("- print numbers")));
+    let evicted = at(&|kind| matches!(kind, Kind::ResultsEvicted { .. }));
+    assert!(checkpoint <= near + 1 && near < evicted, "{checkpoint} {near} {evicted}");
+    let last = heads(&desk).pop().expect("requests");
+    let last = String::from_utf8_lossy(&last);
+    assert!(last.contains("was set aside to make room") && last.contains("artifact:call_0_0"), "{last}");
+    let requests = desk.model.requests();
+    let told = desk.told(requests.len() - 1);
+    assert!(told.starts_with("1\t0\n2\t1\n"), "the model reads it again: {told}");
+    assert_append_only(&desk);
+    assert_resumable(&desk);
+}
+
+#[tokio::test]
+async fn a_summary_keeps_what_the_person_said_and_the_session_goes_on_with_it() {
+    for constrained in [false, true] {
+        let model = ScriptedModel::new().context(8192).sums_up(SUMMARY);
+        let model = (0..60).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(250))})));
+        let model = if constrained { model.without_tools() } else { model };
+        let desk = Desk::new(model.says("Done.").start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work("echo sixty times, exactly").await;
+        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 60), "{outcome:?}");
+        let compacted: Vec<(String, u64, u64)> = desk
+            .kinds()
+            .into_iter()
+            .filter_map(|kind| match kind {
+                Kind::ConversationCompacted { summary, before, after, .. } => Some((summary, before, after)),
+                _ => None,
+            })
+            .collect();
+        assert!(compacted.len() >= 2, "{}", compacted.len());
+        for (summary, before, after) in compacted {
+            assert!(summary.contains("- echo sixty times, exactly\n") && summary.contains(SUMMARY), "{summary}");
+            assert!(after * 10 < before * 9, "{before} -> {after}");
+        }
+        assert_append_only(&desk);
+        assert_resumable(&desk);
+        let past = Past::of(&desk.events());
+        let wishes = Wishes { history: past.history, ..agent(agent::Options::default()) };
+        let again = ScriptedModel::new().context(8192);
+        let again = if constrained { again.without_tools() } else { again };
+        let again = Desk::new(again.says("42.").start().await, wishes).await;
+        assert_eq!(again.work("what did you find?").await.response, "42.");
+        assert!(again.model.heads()[0].starts_with(heads(&desk).last().expect("requests")), "after a compaction too");
+    }
+}
+
+type Refuse = fn(ScriptedModel, &Value, &str) -> ScriptedModel;
+
+/// REL-13: recognised in all shapes, room is made, and it is tried once more.
+#[tokio::test]
+async fn a_conversation_that_a_server_refuses_is_made_shorter_and_sent_once_more() {
+    let error = exceeded(9001, 8192);
+    let sse = format!("data: {}\n\n", json!({ "error": error }));
+    let shapes: [(&str, Refuse); 7] = [
+        ("status 400", |model, _, _| model.exceeds_context(9001, 8192)),
+        ("status 500", |model, error, _| model.status(500, json!({ "error": error }).to_string())),
+        ("status 200", |model, error, _| model.status(200, json!({ "error": error }).to_string())),
+        ("a chunk", |model, _, sse| model.raw_sse(sse)),
+        ("an event", |model, error, _| model.sse_error(error.clone())),
+        ("an empty stream", |model, error, _| model.silent(400, json!({ "error": error }))),
+        ("OpenAI", |model, _, _| {
+            let message = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.";
+            model.status(400, json!({"error": {"message": message, "code": "context_length_exceeded"}}).to_string())
+        }),
+    ];
+    for (shape, refuse) in shapes {
+        // Its window is not told, as with most servers: the refusal is the first that is heard of it.
+        let model = prints(ScriptedModel::new().without_props().context(8192).sums_up(SUMMARY), 6);
+        let model = refuse(model, &error, &sse).says("Done.").start().await;
+        let desk = Desk::new(model, agent(agent::Options::default())).await;
+        let outcome = desk.work("print").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."), "{shape}: {outcome:?}");
+        assert!(desk.kinds().iter().any(makes_room), "{shape}");
+        assert_resumable(&desk);
+        let heads = heads(&desk);
+        assert!(heads.last().expect("requests").len() < heads[heads.len() - 2].len(), "{shape}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_cannot_be_made_shorter_ends_the_run() {
+    // Refused again and again.
+    let model = prints(ScriptedModel::new().context(8192).sums_up(SUMMARY), 5);
+    let model = model.exceeds_context(9001, 8192).exceeds_context(9001, 8192).exceeds_context(9001, 8192).start().await;
+    let desk = Desk::new(model, agent(agent::Options::default())).await;
+    let outcome = desk.work("print").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)), "{outcome:?}");
+    assert_eq!(heads(&desk).len(), 7, "tried once more, and no more");
+    // From the start there is nothing that could go.
+    let desk = Desk::new(ScriptedModel::new().exceeds_context(9001, 8192).start().await, agent(agent::Options::default())).await;
+    let outcome = desk.work("print").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)), "{outcome:?}");
+    assert_eq!(desk.model.requests().len(), 1);
+    // A window that system prompt and tools fill alone.
+    let desk = Desk::new(ScriptedModel::new().context(300).start().await, agent(agent::Options::default())).await;
+    let outcome = desk.work("print").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)), "{outcome:?}");
+    assert_eq!(desk.model.requests().len(), 0, "a request that cannot fit is not sent");
+}
+
+#[tokio::test]
+async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
+    let model = (0..60).fold(ScriptedModel::new().context(8192), |model, n| {
+        model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(250))}))
+    });
+    // Asked to sum up, it calls a tool: the script goes on.
+    let desk = Desk::new(model.start().await, agent(agent::Options::default())).await;
+    let outcome = desk.work("echo").await;
+    assert_eq!(outcome.status, RunStatus::Completed, "{outcome:?}");
+    let summary = desk.kinds().into_iter().find_map(|kind| match kind {
+        Kind::ConversationCompacted { summary, .. } => Some(summary),
+        _ => None,
+    });
+    let summary = summary.expect("room was made");
+    assert!(summary.contains("- echo\n") && summary.contains("- called bash"), "{summary}");
+    assert_resumable(&desk);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// The property that a server's cache lives by, over whole sessions.
+    #[test]
+    fn tools_and_messages_only_grow_until_room_is_made(
+        turns in prop::collection::vec((0..6_u8, 0..900_u32), 1..14),
+        constrained in any::<bool>(),
+        window in 6000..14_000_u64,
+    ) {
+        let mut model = ScriptedModel::new().context(window).sums_up(SUMMARY);
+        for (what, n) in &turns {
+            let bash = json!({"command": format!("seq 1 {n}")});
+            model = match what {
+                0 => model.says(""),
+                1 => model.raw_call("bash", "{\"command\": "),
+                2 => model.calls_many([("bash", bash.clone()), ("read_file", json!({"path": "absent"}))]),
+                3 => model.thinks("hm").calls("bash", bash),
+                4 => model.says("An answer."),
+                _ => model.calls("bash", bash),
+            };
+        }
+        let model = if constrained { model.without_tools() } else { model };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let desk = Desk::new(model.start().await, agent(agent::Options::default())).await;
+            for task in ["first", "second", "third"] {
+                desk.work(task).await;
+            }
+            assert_append_only(&desk);
+            assert_resumable(&desk);
+        });
+    }
+}

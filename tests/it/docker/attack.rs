@@ -1,0 +1,161 @@
+//! The attacks of `podbay doctor --attack`: held off by the sandbox, and not by what is no sandbox.
+
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use podbay::guest::attack::ATTACKS;
+use podbay::guest::attack::Finding;
+use serde_json::Value;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::test_env::is_root;
+use crate::support::test_env::run;
+use crate::support::test_env::within;
+
+/// Returns the ids of the rows that failed, after looking at every row.
+#[track_caller]
+fn failed(report: &Value) -> Vec<String> {
+    let rows = report["attacks"].as_array().expect("rows");
+    assert!(rows.len() >= 25, "{}", rows.len());
+    for row in rows {
+        let keys: Vec<&str> = row.as_object().expect("an object").keys().map(String::as_str).collect();
+        assert_eq!(keys, ["id", "group", "tried", "expected", "got", "status", "remedy"]);
+        assert_eq!(row["status"] == "failed", row["remedy"].is_string(), "{row}");
+    }
+    rows.iter().filter(|row| row["status"] == "failed").map(|row| row["id"].as_str().expect("text").to_owned()).collect()
+}
+
+#[test]
+fn every_attack_of_the_doctor_is_held_off() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("mine", "untouched");
+    let report = run(env.here(&["doctor", "--attack", "--json"]).env("PODBAY_TEST_CANARY", "a-value-of-the-person")).expect(0).json();
+    assert_eq!((failed(&report), &report["status"]), (Vec::new(), &json!("held")), "{report:#}");
+    let shown = std::fs::read_dir(env.project()).expect("the project").count();
+    assert_eq!((shown, env.read("mine").as_str()), (1, "untouched"), "the person's project is none of its business");
+    env.assert_no_container();
+}
+
+#[test]
+fn limits_that_limit_nothing_show_as_rows_that_failed() {
+    let Some(env) = TestBox::new() else { return };
+    let mut command = env.here(&["doctor", "--attack", "--json"]);
+    command.env("PODBAY_SANDBOX_MEMORY", "64TiB").env("PODBAY_SANDBOX_PIDS", "4194304").env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB");
+    let report = run(&mut command).expect(1).json();
+    assert_eq!((failed(&report), &report["status"]), (vec!["R-01".into(), "R-02".into(), "R-08".into()], &json!("failed")), "{report:#}");
+    let text = run(env.here(&["doctor", "--attack"]).env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB")).expect(1).text();
+    for words in ["FAIL  R-08", "-> set `sandbox.file_size`", "one attack of "] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    env.assert_no_container();
+}
+
+/// A container without any protection, with the guest's program in it; it goes with this value.
+struct Open {
+    id: String,
+}
+
+impl Open {
+    fn start(env: &TestBox, entrypoint: &[&str], more: &[&str]) -> Self {
+        // A copy: some attacks try to change it.
+        let folder = env.beside("guest");
+        std::fs::create_dir_all(&folder).expect("made");
+        std::fs::copy(env!("CARGO_BIN_EXE_podbay"), folder.join("podbay")).expect("copied");
+        std::fs::set_permissions(folder.join("podbay"), PermissionsExt::from_mode(0o755)).expect("ours");
+        let mount = |from: &PathBuf, to: &str| format!("{}:{to}", from.display());
+        let (guest, project) = (mount(&folder, "/run/podbay/bin"), mount(&env.project(), "/workspace"));
+        // Not privileged: a machine may lack a right that this would ask for, and these are enough for the attacks.
+        let rights = ["--user", "0:0", "--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE", "--cap-add", "SYSLOG"];
+        let open = ["--network", "bridge", "--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined"];
+        let fixed = [&["run", "--detach"][..], &rights, &open, &["--volume", &guest, "--volume", &project]].concat();
+        let arguments = [&fixed[..], more, &["--entrypoint", entrypoint[0], "podbay/workspace"], &entrypoint[1..]].concat();
+        let open = Self { id: docker(&arguments).trim().to_owned() };
+        docker(&["exec", &open.id, "mknod", "/dev/extra", "c", "10", "999"]);
+        open
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let _ = Command::new("docker").args(["rm", "--force", "--volumes", &self.id]).output();
+    }
+}
+
+/// The negative control: without protection each attack that a command can make works, so that a row which holds says something.
+#[test]
+fn without_a_sandbox_the_attacks_work() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a container without protection") {
+        return;
+    }
+    std::fs::create_dir_all(env.path(".git/hooks")).expect("made");
+    std::fs::create_dir_all(env.path(".git/objects")).expect("made");
+    env.write(".git/config", "[core]\n");
+    let socket = env.beside("engine.sock");
+    let _engine = UnixListener::bind(&socket).expect("bound");
+    let open = Open::start(&env, &["sleep", "600"], &["--volume", &format!("{}:/run/docker.sock", socket.display())]);
+    let port = TcpListener::bind("0.0.0.0:0").expect("a port");
+    let gateway = docker(&["inspect", "--format", "{{.NetworkSettings.Gateway}}", &open.id]);
+    let address = format!("{}:{}", gateway.trim(), port.local_addr().expect("bound").port());
+    let attack = |id: &str, argument: &str| -> Finding {
+        let program = "/run/podbay/bin/podbay";
+        let text = docker(&["exec", &open.id, program, "guest", "attack", id, argument]);
+        serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_else(|error| panic!("{id}: {error}: {text}"))
+    };
+    // These are judged by what the host sees of them.
+    let of_the_host = ["R-05", "R-06", "R-12", "S-01"];
+    let mut held = Vec::new();
+    for (id, _) in ATTACKS.iter().filter(|(id, _)| !of_the_host.contains(id)) {
+        let argument = match *id {
+            "N-04" => address.as_str(),
+            "R-01" | "R-10" => "100",
+            "R-02" | "R-08" => "1000000",
+            _ => "",
+        };
+        let found = attack(id, argument);
+        if found.held {
+            held.push(format!("{id}: {}", found.got));
+        }
+    }
+    assert!(held.is_empty(), "held off where nothing protects: {held:#?}");
+    assert!(attack("R-12", "").held);
+    let stays = within(Duration::from_secs(5), || !attack("count", "").held);
+    assert!(stays, "nobody ends what a command leaves behind");
+    let told = docker(&["exec", "--env", "PODBAY_TEST_CANARY=told", &open.id, "/run/podbay/bin/podbay", "guest", "attack", "S-01"]);
+    assert!(told.contains("PODBAY_TEST_CANARY=told"), "{told}");
+}
+
+#[test]
+fn a_sandbox_of_somebody_else_s_that_is_open_shows_its_rows() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a container without protection") {
+        return;
+    }
+    let socket = env.beside("socket");
+    std::fs::create_dir(&socket).expect("made");
+    let mount = format!("{}:/run/podbay/socket", socket.display());
+    let listen = ["/run/podbay/bin/podbay", "guest", "listen", "--socket", "/run/podbay/socket/guest.sock"];
+    let _open = Open::start(&env, &listen, &["--volume", &mount]);
+    let path = socket.join("guest.sock");
+    assert!(within(Duration::from_secs(20), || path.exists()));
+    let mut command = env.podbay(&["doctor", "--attack", "--json"]);
+    command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", &path);
+    let report = run(&mut command).expect(1).json();
+    let failed = failed(&report);
+    let expected = ["ESC-01", "ESC-04", "ESC-08", "ESC-15", "ESC-16", "G-01", "N-01", "N-02", "N-04", "R-01", "R-02", "R-04", "R-15"];
+    for id in expected {
+        assert!(failed.iter().any(|found| found == id), "{id} held in {report:#}");
+    }
+    // What the guest does by itself holds there too.
+    for id in ["ESC-02", "ESC-03", "ESC-07", "ESC-12", "P-01", "P-03", "F-05", "R-06", "R-12"] {
+        assert!(!failed.iter().any(|found| found == id), "{id} failed in {report:#}");
+    }
+    let tidy = std::fs::read_dir(env.project()).expect("the project").flatten().map(|entry| entry.file_name()).collect::<Vec<_>>();
+    assert!(tidy.is_empty(), "{tidy:?}");
+}

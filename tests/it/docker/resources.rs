@@ -1,0 +1,204 @@
+//! Commands that take all they can get: each ends in a result that says what it ran into, and the next call in the same box works.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::test_env::is_root;
+use crate::support::test_env::owner;
+use crate::support::test_env::run;
+
+/// Seconds that a greedy command gets.
+const TIMEOUT: u64 = 20;
+
+/// Runs a greedy command and then a small one in one box. Returns what the model read of the first.
+#[track_caller]
+fn greedy(env: &TestBox, flags: &[&str], settings: &[(&str, &str)], command: &str) -> String {
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": command, "timeout_seconds": TIMEOUT}))
+        .calls("bash", json!({"command": "echo $((40+2)); cat /proc/self/status | grep -c ^Threads"}))
+        .says("Done.")
+        .start_blocking();
+    let mut task = env.here(&["run", "--output", "jsonl", "--model", "scripted", "--endpoint"]);
+    task.arg(model.endpoint()).args(flags).args(["be greedy"]).envs(settings.iter().copied());
+    let done = run(&mut task).expect(0);
+    let text = done.text();
+    let ended: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"))
+        .filter(|event| event["type"] == "call_finished")
+        .collect();
+    assert_eq!(ended.len(), 2, "{text}");
+    let duration = ended[0]["duration_ms"].as_u64().expect("a number");
+    assert!(duration <= (TIMEOUT + 2) * 1000, "{duration} ms: {}", ended[0]["result"]);
+    assert_eq!(ended[1]["result"], "42\n1\n", "the next call works in the same box");
+    assert!(!text.contains("box_lost"), "{text}");
+    env.assert_no_container();
+    ended[0]["result"].as_str().expect("text").to_owned()
+}
+
+#[track_caller]
+fn has(text: &str, words: &[&str]) {
+    for word in words {
+        assert!(text.contains(word), "`{word}` is missing: {text}");
+    }
+}
+
+/// The project on a small file system of its own: on the machine's disk others write too.
+struct Small(PathBuf);
+
+impl Small {
+    fn over(env: &TestBox, options: &str) -> Self {
+        let (uid, gid) = owner();
+        let options = format!("{options},mode=0755,uid={uid},gid={gid}");
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "none"]).arg(env.project()).status();
+        assert!(done.expect("the `mount` command").success());
+        Self(env.project())
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn r_01_a_fork_bomb_ends_at_the_limit_and_is_named() {
+    let Some(env) = TestBox::new() else { return };
+    let bomb = "exec bash -c 'bomb() { bomb | bomb & }; bomb; sleep 3'";
+    let text = greedy(&env, &["--pids", "64"], &[], bomb);
+    has(&text, &["the limit of 64 processes", "most of those that were seen: `bash`"]);
+}
+
+#[test]
+fn r_02_a_memory_hog_is_named_with_what_it_had() {
+    let Some(env) = TestBox::new() else { return };
+    let hog = "python3 -c 'x = []\nwhile True: x.append(bytearray(4 << 20))'";
+    let text = greedy(&env, &["--memory", "256m"], &[], hog);
+    has(&text, &["killed: out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " MiB"]);
+}
+
+#[test]
+fn r_03_many_small_hogs_are_named_together() {
+    let Some(env) = TestBox::new() else { return };
+    let hogs = "for n in $(seq 60); do python3 -c 'import time; x = bytearray(12 << 20); time.sleep(4)' & done; wait; exit 3";
+    let text = greedy(&env, &["--memory", "256m"], &[], hogs);
+    has(&text, &["out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " processes"]);
+}
+
+#[test]
+fn r_05_endless_output_and_an_endless_line_are_cut() {
+    let Some(env) = TestBox::new() else { return };
+    let text = greedy(&env, &[], &[], "yes & sleep 3; kill %1");
+    assert!(text.starts_with("y\ny\n") && text.len() < 100_000, "{} bytes", text.len());
+    let line = greedy(&env, &[], &[], "head -c 1000000000 /dev/zero | tr '\\0' x; echo; echo end");
+    has(&line, &["xxxxxxxx", "end"]);
+    assert!(line.len() < 100_000, "{} bytes", line.len());
+}
+
+#[test]
+fn r_06_what_runs_too_long_is_named_by_what_still_ran() {
+    let Some(env) = TestBox::new() else { return };
+    let arguments = r#"{"command":"while :; do echo .; sleep 0.1; done & sleep 33.5 & sleep 33.5","timeout_seconds":1}"#;
+    let text = run(&mut env.here(&["call", "bash", arguments])).expect(1).text();
+    has(&text, &["longer than the limit of 1 s; what took the most memory of what still ran: `"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    // In slices, as one file has a limit of its own; the last one waits to be ended.
+    let fill = "for n in $(seq 240); do head -c 1M /dev/zero > piece$n; sleep 0.01; done; sleep 60";
+    let settings = [("PODBAY_SANDBOX_DISK", "64MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "16MiB")];
+    let text = greedy(&env, &[], &settings, fill);
+    has(
+        &text,
+        &["killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`", "most was written by `"],
+    );
+    let n_pieces = std::fs::read_dir(env.project()).expect("a folder").count();
+    assert!((60..240).contains(&n_pieces), "{n_pieces}");
+
+    // A new session begins with what is there; without that limit the host's part is what stays.
+    let settings = [("PODBAY_SANDBOX_DISK", "0"), ("PODBAY_SANDBOX_DISK_FLOOR", "32MiB")];
+    let text = greedy(&env, &[], &settings, fill.replace("piece", "more").as_str());
+    has(&text, &["killed: less than 32.0 MiB is free on the disk of the project, which `sandbox.disk_floor` keeps for the host"]);
+
+    // One in the background is stopped as well, and the next command tells of it.
+    let remove = |prefix: &str| {
+        for entry in std::fs::read_dir(env.project()).expect("a folder").flatten() {
+            if entry.file_name().to_string_lossy().starts_with(prefix) {
+                std::fs::remove_file(entry.path()).expect("removed");
+            }
+        }
+    };
+    remove("more");
+    let fill = "for n in $(seq 120); do head -c 1M /dev/zero > back$n; sleep 0.01; done; sleep 60";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": fill, "background": true}))
+        .calls("bash", json!({"command": "sleep 8; ls | grep -c back"}))
+        .says("Done.")
+        .start_blocking();
+    let mut task = env.task(&model, &["be greedy"]);
+    run(task.env("PODBAY_SANDBOX_DISK", "48MiB").env("PODBAY_SANDBOX_DISK_FLOOR", "0")).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    has(&told, &["a background command was ended, because it filled the disk of the project"]);
+    remove("back");
+    env.write("more1", vec![1; 100 << 20]);
+
+    // What frees something is not stopped, and what is small neither.
+    let settings = [("PODBAY_SANDBOX_DISK_FLOOR", "128MiB")];
+    let text = greedy(&env, &[], &settings, "rm more*; head -c 1M /dev/zero > small; sleep 1; echo freed");
+    assert_eq!(text, "freed\n");
+    // Without any limit nothing is watched.
+    let off = [("PODBAY_SANDBOX_DISK", "0"), ("PODBAY_SANDBOX_DISK_FILES", "0"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
+    let text = greedy(&env, &[], &off, "head -c 400M /dev/zero > all; sleep 1; rm all; echo through");
+    has(&text, &["No space left on device", "through"]);
+}
+
+#[test]
+fn r_09_a_project_that_gains_too_many_files_is_stopped() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=64m,nr_inodes=60000");
+    let fill = "python3 -c '\nimport time\nfor n in range(50000):\n    open(f\"f{n}\", \"w\").close()\n    if n % 100 == 0: time.sleep(0.01)\ntime.sleep(60)'";
+    let settings = [("PODBAY_SANDBOX_DISK_FILES", "5000"), ("PODBAY_SANDBOX_DISK", "0"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
+    let text = greedy(&env, &[], &settings, fill);
+    has(&text, &["killed: the project has gained more than 5000 files in this session, the limit of `sandbox.disk_files`", "`python3`"]);
+    let settings = [("PODBAY_SANDBOX_DISK_FILES", "0"), ("PODBAY_SANDBOX_DISK_FLOOR", "1MiB")];
+    let text = greedy(&env, &[], &settings, &fill.replace("f\"f", "f\"g").replace("50000", "59000"));
+    has(&text, &["killed: fewer than 3000 more files fit on the disk of the project"]);
+}
+
+#[test]
+fn r_15_which_of_its_own_folders_is_full_is_told() {
+    let Some(env) = TestBox::new() else { return };
+    let flags = ["--memory", "256m"];
+    let text = greedy(&env, &flags, &[], "head -c 1G /dev/zero > /tmp/large");
+    has(&text, &["No space left on device", "/tmp is full: it holds 64 MiB in 16384 files at most"]);
+    let text = greedy(&env, &flags, &[], "cd \"$HOME\" && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'");
+    has(&text, &["No space left on device", "/home/agent is full: it holds 48 MiB in 16384 files at most"]);
+    let text = greedy(&env, &flags, &[], "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'");
+    has(&text, &["/tmp is full"]);
+    // Of what failed for another reason nothing of the kind is said.
+    let text = greedy(&env, &flags, &[], "false");
+    assert!(!text.contains("full"), "{text}");
+}
+
+#[test]
+fn a_file_that_is_too_large_names_the_limit() {
+    let Some(env) = TestBox::new() else { return };
+    let text = greedy(&env, &[], &[("PODBAY_SANDBOX_FILE_SIZE", "64KiB")], "head -c 65537 /dev/zero > large");
+    has(&text, &["killed: a file came to be as large as the sandbox allows, 64.0 KiB", "exit code 153"]);
+}

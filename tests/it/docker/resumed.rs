@@ -1,0 +1,104 @@
+//! A run that is killed goes on: nothing is said or done twice.
+
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::guest::marker;
+use crate::support::scripted_model::Running;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::until;
+
+/// Kills a run once `now` is so, and lets another one finish its task; returns what the second model server saw.
+#[track_caller]
+fn killed_and_gone_on(env: &TestBox, first: ScriptedModel, second: ScriptedModel, now: impl Fn(&Running) -> bool) -> (Running, Running) {
+    let first = first.start_blocking();
+    let controller = start(&mut env.task(&first, &["write a line"]));
+    assert!(until(|| now(&first)), "the moment did not come");
+    controller.signal(Signal::SIGKILL);
+    assert_eq!(controller.wait().code, 128 + 9);
+    let second = second.start_blocking();
+    let done = run(&mut env.task(&second, &["--continue"])).expect(0);
+    let result = done.json();
+    assert_eq!((&result["status"], &result["response"]), (&json!("completed"), &json!("It is done.")), "{}", done.stderr);
+    let (before, after) = (first.heads(), second.heads());
+    let sent = before.last().expect("a request");
+    assert!(after[0].starts_with(sent), "what was sent is sent again:\n{}", String::from_utf8_lossy(&after[0]));
+    second.assert_append_only();
+    let said = second.requests()[0]["messages"].to_string().matches("write a line").count();
+    assert_eq!(said, 1, "the task is told once");
+    env.assert_no_container();
+    let listed: Value = run(&mut env.podbay(&["sessions", "list", "--json"])).expect(0).json();
+    assert_eq!((&listed["session"], &listed["status"]), (&result["session"], &json!("completed")), "one session, which went on");
+    (first, second)
+}
+
+fn write() -> ScriptedModel {
+    ScriptedModel::new().calls("bash", json!({"command": "echo line >> made.txt"}))
+}
+
+#[test]
+fn a_run_that_is_killed_while_the_model_reads_goes_on() {
+    let Some(env) = TestBox::new() else { return };
+    let first = write().stall(Duration::from_mins(5));
+    killed_and_gone_on(&env, first, ScriptedModel::new().says("It is done."), |model| model.requests().len() == 2);
+    assert_eq!(env.read("made.txt"), "line\n");
+}
+
+#[test]
+fn a_run_that_is_killed_while_the_model_speaks_goes_on() {
+    let Some(env) = TestBox::new() else { return };
+    let first = write().drips(&"word ".repeat(2000), 5, Duration::from_millis(50));
+    let mut begun = None;
+    let begun = std::cell::RefCell::new(&mut begun);
+    killed_and_gone_on(&env, first, ScriptedModel::new().says("It is done."), |model| {
+        let spoken = model.requests().len() == 2;
+        // Some words later.
+        spoken && begun.borrow_mut().get_or_insert_with(std::time::Instant::now).elapsed() > Duration::from_millis(500)
+    });
+    assert_eq!(env.read("made.txt"), "line\n");
+}
+
+/// REL-02: the call that was under way is told as such and is not carried out again.
+#[test]
+fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
+    let Some(env) = TestBox::new() else { return };
+    let sleep = marker();
+    let calls = [
+        ("bash", json!({"command": "echo line >> made.txt"})),
+        ("bash", json!({"command": format!("echo half >> made.txt; touch begun; sleep {sleep}")})),
+        ("bash", json!({"command": "echo never >> made.txt"})),
+    ];
+    let first = ScriptedModel::new().calls_many(calls);
+    let path = env.path("begun");
+    let (_, second) = killed_and_gone_on(&env, first, ScriptedModel::new().says("It is done."), |_| path.exists());
+    assert_eq!(env.read("made.txt"), "line\nhalf\n");
+    let told: Vec<String> = second.requests()[0]["messages"]
+        .as_array()
+        .expect("messages")
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .filter_map(|message| message["content"].as_str().map(str::to_owned))
+        .collect();
+    assert!(told[1].contains("not known how this call ended") && told[2].contains("not carried out"), "{told:?}");
+}
+
+/// REL-17: of two that want to go on the second is told who does.
+#[test]
+fn of_two_runs_that_go_on_with_a_session_the_second_is_refused() {
+    let Some(env) = TestBox::new() else { return };
+    let first = ScriptedModel::new().says("Done.").start_blocking();
+    run(&mut env.task(&first, &["look"])).expect(0);
+    let slow = ScriptedModel::new().stall(Duration::from_mins(5)).start_blocking();
+    let one = start(&mut env.task(&slow, &["--continue", "more"]));
+    assert!(until(|| slow.requests().len() == 1), "the first one works");
+    let pid = one.pid().to_string();
+    run(&mut env.task(&first, &["--continue", "even more"])).expect(5).says(&[&pid]);
+    one.signal(Signal::SIGTERM);
+    one.wait().expect(143);
+}
