@@ -20,6 +20,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::test_box::TestBox;
+use super::test_box::build_image;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::scripted_model::Running;
@@ -48,7 +49,7 @@ impl Compose {
         let env = TestBox::new()?;
         let program = program()?;
         BUILT.get_or_init(|| {
-            run(&mut env.podbay(&["images", "build", "--install", "podbay/podbay"])).expect(0);
+            build_image(&env, "podbay/podbay").expect(0);
         });
         std::fs::create_dir(env.path(".git")).expect("made");
         crate::support::TestEnv::give(&env.path(".git"));
@@ -362,7 +363,7 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
     let model = folder.join(file.file_name().expect("a name"));
     std::fs::copy(&file, &model).expect("copied");
     crate::support::TestEnv::give(&model);
-    run(&mut run_images(&compose)).expect(0);
+    build_image(&compose.env, "podbay/llama-server").expect(0);
     run(&mut compose.compose(&["up", "-d"])).expect(0);
 
     // The sandbox of the command line, to compare with.
@@ -428,10 +429,6 @@ fn every_service_is_as_closed_as_it_says_and_the_real_model_answers() {
     for service in ["key", "llama-server", "workspace"] {
         assert!(!compose.inspect(service).to_string().contains(key.trim()), "{service}");
     }
-}
-
-fn run_images(compose: &Compose) -> Command {
-    compose.env.podbay(&["images", "build", "--install", "podbay/llama-server"])
 }
 
 #[track_caller]

@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect;
 use super::progress;
+use super::test_box::build_image;
 use super::test_box::docker;
 use crate::support::TestEnv;
-use crate::support::test_env::run;
 
 #[tokio::test]
 async fn our_image_is_built_once_and_then_found() {
@@ -100,7 +100,7 @@ async fn a_build_leaves_no_stage_of_its_own_behind() {
     let marked = || docker(&["images", "--quiet", "--no-trunc", "--filter", "label=dev.podbay.stage"]);
     let before = marked();
     // By the program itself: the image holds whatever builds it, and what stands under this name is the person's.
-    run(&mut TestEnv::new().podbay(&["images", "build", "--install", "podbay/podbay"])).expect(0);
+    build_image(&TestEnv::new(), "podbay/podbay").expect(0);
     assert_eq!(marked(), before);
     let label = docker(&["inspect", "--format", "{{index .Config.Labels \"dev.podbay.stage\"}}", "podbay/podbay"]);
     assert_eq!(label.trim(), "", "the mark is the stage's alone");

@@ -9,7 +9,9 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use crate::support::TestEnv;
+use crate::support::test_env::Done;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 pub(super) struct TestBox(TestEnv);
@@ -32,7 +34,7 @@ impl TestBox {
         // One test builds what is missing, the others wait for it: image, guest volume.
         READY.get_or_init(|| {
             let env = TestBox(TestEnv::new());
-            let built = run(&mut env.podbay(&["images", "build", "--install", "podbay/workspace"]));
+            let built = build_image(&env, "podbay/workspace");
             assert_eq!(built.code, 0, "a container engine is needed, or PODBAY_TEST_DOCKER=0: {}", built.stderr);
             let begun = run(&mut env.here(&["sh", "--", "true"]));
             assert_eq!(begun.code, 0, "{}", begun.stderr);
@@ -80,6 +82,12 @@ impl Drop for TestBox {
             let _ = Command::new("docker").args(["rm", "--force", "--volumes", &id]).output();
         }
     }
+}
+
+/// Builds one of our images, and its base, unless they are there. On a new machine that takes minutes, so it has a patience of its own.
+#[track_caller]
+pub(super) fn build_image(env: &TestEnv, name: &str) -> Done {
+    start(&mut env.podbay(&["images", "build", "--install", name])).wait_within(Duration::from_mins(15))
 }
 
 /// Runs the engine's own command line and returns what it prints.
