@@ -13,6 +13,7 @@ use crate::app;
 use crate::app::Interrupt;
 use crate::app::ModelLine;
 use crate::app::exit_code;
+use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::ui;
@@ -164,13 +165,9 @@ fn billions(number: f64) -> String {
     format!("{}B", (number * step).round() / step)
 }
 
+/// The size of a file that nobody knows yet is no zero.
 fn size(bytes: u64) -> String {
-    match bytes {
-        0 => "-".to_owned(),
-        1..0x4000_0000 => format!("{:.0} MiB", bytes as f64 / 1_048_576.0),
-        0x4000_0000..0x100_0000_0000 => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
-        _ => format!("{:.1} TiB", bytes as f64 / 1_099_511_627_776.0),
-    }
+    if bytes == 0 { "-".to_owned() } else { ByteSize::new(bytes).rounded().to_string() }
 }
 
 #[cfg(test)]
@@ -182,7 +179,7 @@ mod tests {
         for (number, shown) in [(7.6, "7.6B"), (7.615_616_512, "7.6B"), (0.135, "0.135B"), (30.0, "30B"), (99_999.99, "100000B")] {
             assert_eq!(billions(number), shown);
         }
-        for (bytes, shown) in [(0, "-"), (1 << 20, "1 MiB"), (5 << 30, "5.0 GiB"), (1 << 42, "4.0 TiB")] {
+        for (bytes, shown) in [(0, "-"), (1 << 20, "1.0 MiB"), (5 << 30, "5.0 GiB"), (1 << 42, "4.0 TiB")] {
             assert_eq!(size(bytes), shown);
         }
     }

@@ -38,6 +38,14 @@ impl ByteSize {
     pub const fn bytes(self) -> u64 {
         self.0
     }
+
+    /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`.
+    pub fn rounded(self) -> impl fmt::Display {
+        fmt::from_fn(move |f| match UNITS.into_iter().find(|(_, shift)| self.0 >> shift > 0) {
+            Some((unit, shift)) if shift > 0 => write!(f, "{:.1} {unit}", self.0 as f64 / (1_u64 << shift) as f64),
+            _ => write!(f, "{} bytes", self.0),
+        })
+    }
 }
 
 const UNITS: [(&str, u32); 5] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10), ("", 0)];
@@ -133,6 +141,15 @@ mod tests {
     fn check(text: &str, bytes: u64, shown: &str) {
         let size: ByteSize = text.parse().expect("a size");
         assert_eq!((size.bytes(), size.to_string().as_str()), (bytes, shown));
+    }
+
+    #[test]
+    fn people_read_one_decimal() {
+        for (bytes, shown) in
+            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (64 << 20, "64.0 MiB"), (u64::MAX, "16777216.0 TiB")]
+        {
+            assert_eq!(ByteSize::new(bytes).rounded().to_string(), shown);
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::Machine;
 use super::Options;
 use super::plan::HEADROOM;
 use super::plan::PROMPT_CACHE;
+use crate::event::ByteSize;
 
 /// Tokens of context that must fit: less does not hold a coding task.
 const CONTEXT: u64 = 8192;
@@ -37,12 +38,14 @@ pub(super) fn reason(entry: &Entry, machine: &Machine, options: &Options) -> Str
     let slow = format!("those that compute with more than {MOST_ACTIVE} billion parameters are left out");
     let gpu = match (used_gpu(machine, options), &machine.gpu) {
         (_, None) => format!("no GPU found, so {slow}"),
-        (Some(Gpu { name, memory: Some(bytes) }), _) => format!("{name} has {}, and {slow} where they do not fit it whole", gib(*bytes)),
+        (Some(Gpu { name, memory: Some(bytes) }), _) => {
+            format!("{name} has {}, and {slow} where they do not fit it whole", ByteSize::new(*bytes).rounded())
+        }
         (Some(Gpu { name, memory: None }), _) => format!("{name} was found, but how much memory it has is not known, so {slow}"),
         (None, Some(Gpu { name, .. })) => format!("Podbay's own image does not use the GPU ({name}), so {slow}"),
     };
     let memory = options.memory.map_or(machine.memory, crate::event::ByteSize::bytes);
-    format!("{}: the largest that fits {} of memory with 8k of context; {gpu}", entry.id, gib(memory))
+    format!("{}: the largest that fits {} of memory with 8k of context; {gpu}", entry.id, ByteSize::new(memory).rounded())
 }
 
 /// Returns the card that computes. Podbay's own image uses the processor; whoever names another does so for the card.
@@ -53,10 +56,6 @@ fn used_gpu<'a>(machine: &'a Machine, options: &Options) -> Option<&'a Gpu> {
 /// The rest of the machine lives from something too.
 fn free(machine: &Machine) -> u64 {
     machine.memory.saturating_sub((machine.memory / 8).max(1 << 30))
-}
-
-pub(super) fn gib(bytes: u64) -> String {
-    format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0)
 }
 
 #[cfg(test)]

@@ -1,3 +1,4 @@
+use crate::event::ByteSize;
 use crate::wire::Culprit;
 use crate::wire::Limit;
 
@@ -8,17 +9,25 @@ const NAME: usize = 32;
 pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
     let met = match limit {
         Limit::Time { ms } => format!("killed: it ran longer than the limit of {} s", ms.div_ceil(1000)),
-        Limit::Memory { bytes } => format!("killed: out of memory, the limit of the sandbox is {}", size(bytes)),
+        Limit::Memory { bytes } => format!("killed: out of memory, the limit of the sandbox is {}", ByteSize::new(bytes).rounded()),
         Limit::Processes { count } => format!("it ran into the limit of {count} processes in the sandbox"),
-        Limit::FileSize { bytes } => format!("killed: a file came to be as large as the sandbox allows, {}", size(bytes)),
+        Limit::FileSize { bytes } => {
+            format!("killed: a file came to be as large as the sandbox allows, {}", ByteSize::new(bytes).rounded())
+        }
         Limit::Disk { bytes } => {
-            format!("killed: the project has grown by more than {} in this session, the limit of `sandbox.disk`", size(bytes))
+            format!(
+                "killed: the project has grown by more than {} in this session, the limit of `sandbox.disk`",
+                ByteSize::new(bytes).rounded()
+            )
         }
         Limit::Files { count } => {
             format!("killed: the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`")
         }
         Limit::FreeSpace { bytes } => {
-            format!("killed: less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host", size(bytes))
+            format!(
+                "killed: less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host",
+                ByteSize::new(bytes).rounded()
+            )
         }
         Limit::FreeFiles { count } => {
             format!("killed: fewer than {count} more files fit on the disk of the project, which are kept for the host")
@@ -36,23 +45,15 @@ fn who(limit: Limit, culprit: &Culprit) -> String {
     let processes = if count == 1 { String::new() } else { format!(" in {count} processes") };
     match limit {
         Limit::Time { .. } if bytes == 0 => format!("most of what still ran was `{name}`{processes}"),
-        Limit::Time { .. } => format!("what took the most memory of what still ran: `{name}`, {}{processes}", size(bytes)),
-        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", size(bytes)),
+        Limit::Time { .. } => {
+            format!("what took the most memory of what still ran: `{name}`, {}{processes}", ByteSize::new(bytes).rounded())
+        }
+        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", ByteSize::new(bytes).rounded()),
         Limit::Processes { .. } => format!("most of those that were seen: `{name}`, {count}"),
         Limit::Files { .. } | Limit::FreeFiles { .. } => format!("busiest was `{name}`{processes}"),
         Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } => {
-            format!("most was written by `{name}`, {}{processes}", size(bytes))
+            format!("most was written by `{name}`, {}{processes}", ByteSize::new(bytes).rounded())
         }
-    }
-}
-
-/// Returns a number of bytes as people read it.
-pub(super) fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} bytes"),
-        1024..1_048_576 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        1_048_576..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
     }
 }
 

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use super::Options;
 use super::dispatch::Printed;
 use super::limit::limit_words;
-use super::limit::size;
+use crate::event::ByteSize;
 use crate::wire::CommandEnded;
 use crate::wire::DirectoryListing;
 use crate::wire::Edited;
@@ -210,7 +210,7 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
             (EntryKind::Directory, ..) => writeln!(body, "{}/", entry.path),
             (EntryKind::Link, _, Some(target)) => writeln!(body, "{} -> {target}", entry.path),
             (EntryKind::Other, ..) => writeln!(body, "{} (special file)", entry.path),
-            (_, Some(bytes), _) => writeln!(body, "{} ({})", entry.path, size(bytes)),
+            (_, Some(bytes), _) => writeln!(body, "{} ({})", entry.path, ByteSize::new(bytes).rounded()),
             _ => writeln!(body, "{}", entry.path),
         };
     }

@@ -12,6 +12,7 @@ use indicatif::ProgressDrawTarget;
 use indicatif::ProgressStyle;
 
 use crate::event;
+use crate::event::ByteSize;
 use crate::event::ProgressSink;
 use crate::event::Unit;
 
@@ -169,16 +170,18 @@ impl Lines {
         known.detail.clone_from(&detail);
         let mut parts = vec![match (step.total, step.unit) {
             (Some(total), Unit::Percent) => format!("{} of {total} %", step.done),
-            (Some(total), Unit::Bytes) => format!("{} of {}{}", size(step.done), size(total), percent(step.done, total)),
+            (Some(total), Unit::Bytes) => {
+                format!("{} of {}{}", ByteSize::new(step.done).rounded(), ByteSize::new(total).rounded(), percent(step.done, total))
+            }
             (Some(total), _) => format!("{} of {total}{}", step.done, percent(step.done, total)),
-            (None, Unit::Bytes) => size(step.done),
+            (None, Unit::Bytes) => ByteSize::new(step.done).rounded().to_string(),
             (None, _) if step.done == 0 => elapsed(now - known.started),
             (None, _) => step.done.to_string(),
         }];
         let rate = step.done.saturating_sub(known.done_before) as f64 / (now - known.started).as_secs_f64();
         if rate > 0.0 {
             if step.unit == Unit::Bytes {
-                parts.push(format!("{}/s", size(rate as u64)));
+                parts.push(format!("{}/s", ByteSize::new(rate as u64).rounded()));
             }
             if let Some(total) = step.total {
                 parts.push(format!("{} left", elapsed(Duration::from_secs_f64(total.saturating_sub(step.done) as f64 / rate))));
@@ -193,15 +196,6 @@ impl Lines {
 
 fn percent(done: u64, total: u64) -> String {
     done.saturating_mul(100).checked_div(total).map(|percent| format!(" ({} %)", percent.min(100))).unwrap_or_default()
-}
-
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1024 => format!("{bytes} B"),
-        1024..0x10_0000 => format!("{:.1} KiB", bytes as f64 / 1024.0),
-        0x10_0000..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / 1_048_576.0),
-        _ => format!("{:.1} GiB", bytes as f64 / 1_073_741_824.0),
-    }
 }
 
 fn elapsed(time: Duration) -> String {

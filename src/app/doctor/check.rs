@@ -107,18 +107,6 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-/// Returns bytes as people read them: `23.5 GiB`.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u32); 4] = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    match UNITS.into_iter().find(|(_, shift)| bytes >> shift > 0) {
-        Some((unit, shift)) => {
-            let value = bytes as f64 / (1_u64 << shift) as f64;
-            if value < 10.0 { format!("{value:.1} {unit}") } else { format!("{value:.0} {unit}") }
-        }
-        None => format!("{bytes} bytes"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,10 +124,5 @@ mod tests {
         let names: Vec<&str> = diagnosis.checks.iter().map(|check| check.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "terminal", "clock"]);
         assert_eq!(Diagnosis::new(Vec::new()).status, Status::Ok);
-    }
-
-    #[test]
-    fn sizes_read_well() {
-        assert_eq!([0, 1023, 1536, 25 << 30, u64::MAX].map(size), ["0 bytes", "1023 bytes", "1.5 KiB", "25 GiB", "16777216 TiB"]);
     }
 }

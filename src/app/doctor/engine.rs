@@ -5,12 +5,12 @@ use std::path::Path;
 use super::check::Check;
 use super::check::Group;
 use super::check::Status;
-use super::check::size;
 use super::holes;
 use super::holes::Component;
 use crate::engine;
 use crate::engine::Details;
 use crate::engine::Facts;
+use crate::event::ByteSize;
 
 /// Below this an image can hardly be built; the two of ours take about 1.5 GiB with their bases.
 const FULL: u64 = 1 << 30;
@@ -126,7 +126,7 @@ impl Room {
             Some(files) if files < 1000 => format!(", and only {files} more files"),
             _ => String::new(),
         };
-        let detail = format!("{} free{files} at {place}", size(self.bytes));
+        let detail = format!("{} free{files} at {place}", ByteSize::new(self.bytes).rounded());
         let remedy = (status != Status::Ok).then(|| remedy.to_owned());
         Check { group, name: "disk".to_owned(), status, detail, remedy }
     }

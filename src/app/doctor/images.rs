@@ -6,13 +6,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
 use super::check::Group;
-use super::check::size;
 use crate::config::Config;
 use crate::engine;
 use crate::engine::Engine;
 use crate::engine::ImageState;
 use crate::engine::Leftover;
 use crate::engine::Provision;
+use crate::event::ByteSize;
 use crate::guest;
 use crate::sandbox;
 
@@ -66,7 +66,7 @@ pub(super) async fn images(
 
 fn judge(what: &str, image: &Needed, pull: bool) -> Check {
     let name = &image.name;
-    let bytes = image.size.map_or_else(String::new, |bytes| format!(", {}", size(bytes)));
+    let bytes = image.size.map_or_else(String::new, |bytes| format!(", {}", ByteSize::new(bytes).rounded()));
     match (image.state, image.is_ours) {
         (ImageState::Present, _) => Check::ok(GROUP, what, format!("{name}{bytes}")),
         (ImageState::Outdated, _) => Check::warn(
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn an_image_that_is_missing_says_how_it_comes() {
-        check(ImageState::Present, true, true, Status::Ok, "300 MiB");
+        check(ImageState::Present, true, true, Status::Ok, "300.0 MiB");
         check(ImageState::Outdated, true, true, Status::Warn, "podbay images build an/image");
         check(ImageState::Absent, true, false, Status::Warn, "podbay images build an/image");
         check(ImageState::Absent, false, true, Status::Warn, "docker pull an/image");

@@ -7,9 +7,9 @@ use tokio_util::sync::CancellationToken;
 use super::check::Check;
 use super::check::Group;
 use super::check::chain;
-use super::check::size;
 use crate::config::Config;
 use crate::engine::Facts;
+use crate::event::ByteSize;
 use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::event::ToolMode;
@@ -111,7 +111,7 @@ pub(super) async fn file(config: &Config, paths: &Paths, engine: Option<&Facts>,
         Ok(Found::Absent { name, size: bytes }) => vec![Check::warn(
             GROUP,
             "file",
-            format!("{name} ({}) is not here, or not all of it", size(bytes)),
+            format!("{name} ({}) is not here, or not all of it", ByteSize::new(bytes).rounded()),
             "the first run loads it; `podbay quickstart` does so now, and --model FILE.gguf names another one",
         )],
         Err(error) => {
@@ -122,7 +122,7 @@ pub(super) async fn file(config: &Config, paths: &Paths, engine: Option<&Facts>,
 }
 
 fn here(model: &Model) -> Check {
-    let detail = format!("{}, {}", model.name, size(model.size));
+    let detail = format!("{}, {}", model.name, ByteSize::new(model.size).rounded());
     if model.is_smoke {
         let remedy = "name a better one: inference.model, --model FILE.gguf, or an endpoint";
         return Check::warn(GROUP, "file", format!("{detail}: it proves the set-up and writes no good code"), remedy);
@@ -133,8 +133,8 @@ fn here(model: &Model) -> Check {
 fn memory(model: &Model, machine: u64, config: &Config) -> Check {
     match inference::measure(model, machine, &config.inference) {
         Ok((context, bytes)) => {
-            let of = if machine > 0 { format!(" of {}", size(machine)) } else { String::new() };
-            Check::ok(GROUP, "memory", format!("{}{of}, for {context} tokens of context", size(bytes)))
+            let of = if machine > 0 { format!(" of {}", ByteSize::new(machine).rounded()) } else { String::new() };
+            Check::ok(GROUP, "memory", format!("{}{of}, for {context} tokens of context", ByteSize::new(bytes).rounded()))
         }
         Err(error @ inference::Error::TooLarge { .. }) => {
             let remedy = "use a smaller model, or a shorter context: inference.context";
@@ -216,7 +216,7 @@ mod tests {
         let mut config = Config::default();
         check(&here(&model()), Status::Ok, "qwen, 4.0 GiB");
         check(&here(&Model { is_smoke: true, ..model() }), Status::Warn, "no good code");
-        check(&memory(&model(), 16 << 30, &config), Status::Ok, "of 16 GiB, for 32768 tokens");
+        check(&memory(&model(), 16 << 30, &config), Status::Ok, "of 16.0 GiB, for 32768 tokens");
         check(&memory(&model(), 0, &config), Status::Ok, "32768");
         check(&memory(&model(), 4 << 30, &config), Status::Fail, "needs");
         config.inference.memory = Some(ByteSize::new(1));
