@@ -5,15 +5,16 @@ use clap::Args;
 use clap::Parser;
 use clap::Subcommand;
 use clap::ValueEnum;
-use clap::ValueHint;
 
-use super::bundle::BundleCommand;
 use super::completions::CompletionsArgs;
 use super::completions::ManArgs;
 use super::config::ConfigArgs;
 use super::debug::DebugCommand;
+use super::images::ImagesCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
+use super::models::ModelsCommand;
+use super::sessions::SessionsCommand;
 
 /// Run a coding agent whose hands are in a sandbox
 ///
@@ -378,143 +379,6 @@ pub(super) struct InitArgs {
     /// Taken only to say how a folder is named
     #[arg(hide = true, value_name = "DIR")]
     pub(super) misplaced: Option<PathBuf>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ImagesCommand {
-    /// Build images, by default those that every set-up needs
-    Build {
-        /// Such as podbay/workspace or podbay/python
-        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-        names: Vec<String>,
-        /// Install debootstrap if a base image must be made and it is missing (as root)
-        #[arg(long)]
-        install: bool,
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-    /// List Podbay's own images
-    List {
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-    /// Take images and models to a machine without a network
-    #[command(subcommand)]
-    Bundle(BundleCommand),
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ModelsCommand {
-    /// List the models that have a name, and which of them are here
-    List {
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-    /// Load a model, going on where an earlier try ended; check one that is here
-    Pull {
-        /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of a GGUF file; by default the largest model
-        /// that fits this machine
-        #[arg(value_name = "MODEL")]
-        model: Option<String>,
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-    /// Remove a model's files
-    Rm {
-        /// A name from the list
-        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-        name: String,
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-    /// Show what is known of a model
-    Info {
-        /// A name from the list
-        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
-        name: String,
-        /// Print one JSON object
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        config: ConfigFlags,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum SessionsCommand {
-    /// List sessions, newest first
-    List {
-        /// Print a JSON object a line
-        #[arg(long)]
-        json: bool,
-        /// How many to list
-        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
-        lines: usize,
-    },
-    /// Show what happened in a session
-    Show {
-        /// Its id, the beginning of one, or `last`
-        #[arg(value_name = "ID", default_value = "last")]
-        id: String,
-        /// Print the records as they are
-        #[arg(long)]
-        json: bool,
-    },
-    /// Open a chat that goes on with a session, in its own project
-    Resume {
-        /// Its id, the beginning of one, or `last`
-        #[arg(value_name = "ID", default_value = "last")]
-        id: String,
-        #[command(flatten)]
-        session: Box<SessionFlags>,
-    },
-    /// Copy a session into a new one that goes on by itself
-    Fork {
-        /// Its id, the beginning of one, or `last`
-        #[arg(value_name = "ID")]
-        id: String,
-    },
-    /// Print a session in a form for elsewhere; what looks like a key is masked
-    Export {
-        /// Its id, the beginning of one, or `last`
-        #[arg(value_name = "ID", default_value = "last")]
-        id: String,
-        /// Which form
-        #[arg(long, value_enum, default_value_t)]
-        format: ExportFormat,
-    },
-    /// Take back the last messages, with all that came of them; files stay as they are
-    Rewind {
-        /// Its id, the beginning of one, or `last`
-        #[arg(value_name = "ID")]
-        id: String,
-        /// How many of your messages
-        #[arg(value_name = "N")]
-        messages: u32,
-    },
-    /// Remove sessions, with all that was kept of their outputs
-    Rm {
-        /// Ids, or beginnings of them
-        #[arg(value_name = "ID", required = true)]
-        ids: Vec<String>,
-    },
-    #[command(external_subcommand)]
-    Other(Vec<OsString>),
-}
-
-/// The forms of an exported session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum ExportFormat {
-    /// For people
-    #[default]
-    Markdown,
-    /// One object: the messages and all events
-    Json,
 }
 
 #[cfg(test)]

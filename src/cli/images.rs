@@ -1,9 +1,13 @@
+use std::ffi::OsString;
 use std::io::Write;
 use std::sync::Arc;
 
+use clap::Subcommand;
+use clap::ValueHint;
+
 use super::args::ConfigFlags;
-use super::args::ImagesCommand;
 use super::args::OutputFormat;
+use super::bundle::BundleCommand;
 use super::delivery::Delivery;
 use super::front::Terminal;
 use super::later;
@@ -14,6 +18,31 @@ use crate::app::Interrupt;
 use crate::app::exit_code;
 use crate::event::Kind;
 use crate::event::ProgressSink;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ImagesCommand {
+    /// Build images, by default those that every set-up needs
+    Build {
+        /// Such as podbay/workspace or podbay/python
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+        names: Vec<String>,
+        /// Install debootstrap if a base image must be made and it is missing (as root)
+        #[arg(long)]
+        install: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// List Podbay's own images
+    List {
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Take images and models to a machine without a network
+    #[command(subcommand)]
+    Bundle(BundleCommand),
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
 
 pub(super) async fn images(command: ImagesCommand) -> Result<u8, app::Error> {
     match command {

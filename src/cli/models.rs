@@ -2,8 +2,10 @@ use std::io;
 use std::io::Write;
 use std::sync::Arc;
 
+use clap::Subcommand;
+use clap::ValueHint;
+
 use super::args::ConfigFlags;
-use super::args::ModelsCommand;
 use super::args::OutputFormat;
 use super::delivery::Delivery;
 use super::failure;
@@ -18,6 +20,46 @@ use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::ui;
 use crate::ui::text;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ModelsCommand {
+    /// List the models that have a name, and which of them are here
+    List {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Load a model, going on where an earlier try ended; check one that is here
+    Pull {
+        /// A name from the list, hf:OWNER/REPOSITORY/FILE.gguf, or the path or https:// address of a GGUF file; by default the largest model
+        /// that fits this machine
+        #[arg(value_name = "MODEL")]
+        model: Option<String>,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Remove a model's files
+    Rm {
+        /// A name from the list
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+        name: String,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+    /// Show what is known of a model
+    Info {
+        /// A name from the list
+        #[arg(value_name = "NAME", value_hint = ValueHint::Other)]
+        name: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        config: ConfigFlags,
+    },
+}
 
 pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
     let flags: &ConfigFlags = match &command {

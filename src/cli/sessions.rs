@@ -1,8 +1,11 @@
+use std::ffi::OsString;
 use std::io::Write;
 
+use clap::Subcommand;
+use clap::ValueEnum;
+
 use super::args::ConfigFlags;
-use super::args::ExportFormat;
-use super::args::SessionsCommand;
+use super::args::SessionFlags;
 use super::chat;
 use super::delivery::Delivery;
 use super::later;
@@ -10,6 +13,78 @@ use super::setup::Setup;
 use crate::app;
 use crate::app::exit_code;
 use crate::ui::text;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SessionsCommand {
+    /// List sessions, newest first
+    List {
+        /// Print a JSON object a line
+        #[arg(long)]
+        json: bool,
+        /// How many to list
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        lines: usize,
+    },
+    /// Show what happened in a session
+    Show {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        /// Print the records as they are
+        #[arg(long)]
+        json: bool,
+    },
+    /// Open a chat that goes on with a session, in its own project
+    Resume {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        #[command(flatten)]
+        session: Box<SessionFlags>,
+    },
+    /// Copy a session into a new one that goes on by itself
+    Fork {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+    /// Print a session in a form for elsewhere; what looks like a key is masked
+    Export {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID", default_value = "last")]
+        id: String,
+        /// Which form
+        #[arg(long, value_enum, default_value_t)]
+        format: ExportFormat,
+    },
+    /// Take back the last messages, with all that came of them; files stay as they are
+    Rewind {
+        /// Its id, the beginning of one, or `last`
+        #[arg(value_name = "ID")]
+        id: String,
+        /// How many of your messages
+        #[arg(value_name = "N")]
+        messages: u32,
+    },
+    /// Remove sessions, with all that was kept of their outputs
+    Rm {
+        /// Ids, or beginnings of them
+        #[arg(value_name = "ID", required = true)]
+        ids: Vec<String>,
+    },
+    #[command(external_subcommand)]
+    Other(Vec<OsString>),
+}
+
+/// The forms of an exported session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportFormat {
+    /// For people
+    #[default]
+    Markdown,
+    /// One object: the messages and all events
+    Json,
+}
 
 pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error> {
     let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
