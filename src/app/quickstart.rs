@@ -22,7 +22,7 @@ use crate::inference::Machine;
 use crate::tools::Set;
 
 /// The example that quickstart works on, brought along in the program.
-const EXAMPLE: [(&str, &str); 4] = [
+pub(super) const EXAMPLE: [(&str, &str); 4] = [
     ("README.md", include_str!("../../examples/notes/README.md")),
     ("notes.py", include_str!("../../examples/notes/notes.py")),
     ("test_notes.py", include_str!("../../examples/notes/test_notes.py")),

@@ -267,7 +267,7 @@ pub(super) async fn sit_down(
 }
 
 /// Begins a new session's log.
-fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink) -> Result<Recorder, Error> {
+pub(super) fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink) -> Result<Recorder, Error> {
     let header = Kind::SessionStarted {
         version: LOG_VERSION,
         session: SessionId::random(),
@@ -280,7 +280,7 @@ fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink) -> Result
 }
 
 /// Returns what all requests begin with, and the event that says so unless the log has it already.
-fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) -> (Prompt, Option<Kind>) {
+pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) -> (Prompt, Option<Kind>) {
     let tools: Vec<ToolSpec> = catalogue
         .tools()
         .iter()

@@ -274,6 +274,9 @@ pub(super) struct RunArgs {
     /// The same as TASK
     #[arg(long, short, value_name = "TASK")]
     pub(super) prompt: Option<String>,
+    /// Show a run without a model and without an engine: a script answers, files are in memory, no command is run
+    #[arg(long, conflicts_with_all = ["resume", "go_on", "endpoint", "model", "api_key_env"])]
+    pub(super) demo: bool,
     #[command(flatten)]
     pub(super) session: SessionFlags,
 }

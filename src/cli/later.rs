@@ -38,9 +38,6 @@ pub(super) struct LaterFlags {
     /// Not yet: take what the model said from a file
     #[arg(long, value_name = "FILE", hide = true)]
     replay: Option<String>,
-    /// Not yet: show what it looks like without a model
-    #[arg(long, hide = true)]
-    demo: bool,
 }
 
 const NETWORK: &str =
@@ -113,7 +110,6 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
             "--replay",
             "any program that answers like an OpenAI-compatible server can stand in for a model: --endpoint URL",
         ),
-        (later.demo, "--demo", "podbay quickstart shows a real task"),
     ];
     match asked.into_iter().find(|(is_asked, ..)| *is_asked) {
         Some((_, flag, instead)) => Err(not_yet(flag, instead)),

@@ -75,12 +75,15 @@ pub(super) const PAGES: &[Page] = &[
                A run that was broken off, however that came, goes on with --continue or --resume ID: the model is sent what it was sent \
                before, no call is carried out twice, and one that was under way is told to the model as such. Without TASK the open task \
                goes on.\n\n\
+               With --demo nothing is needed and nothing is touched: a script stands in for the model, the files are in memory, and no \
+               command is run. All else is as in a real run, the log and the exit code too, so a script around Podbay can be tried with it.\n\n\
                With --output json one object is printed at the end, on every way out, with the status, the exit code, the answer, the \
                usage and the error. With --output jsonl each event is printed as it happens, and that object last.",
         examples: &[
             ("Work in the current folder:", "podbay run \"make the tests pass\""),
             ("Go on after a crash, a limit or a Ctrl-C:", "podbay run --continue"),
             ("Review a change, without changing anything:", "git diff | podbay run --mode deny -"),
+            ("See what a run looks like, without a model and without Docker:", "podbay run --demo"),
             ("In a script, within bounds:", "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json"),
         ],
         codes: Codes::All,

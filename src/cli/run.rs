@@ -35,13 +35,23 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         flags::session(&args.session, &mut overrides)?;
         let mut setup = Setup::in_project(&args.session.place.config, args.session.place.path.as_deref(), overrides)?;
         setup.add_rules(&args.session.allow, &args.session.deny);
+        if args.demo {
+            setup.without_model();
+        }
         let task = task(&args, &setup, &interrupt).await?;
         let terminal = setup.terminal(format);
         setup.show_warnings(&terminal);
-        terminal.sink()(app::warning("changes are made in place: there is no review yet"));
+        if !args.demo {
+            terminal.sink()(app::warning("changes are made in place: there is no review yet"));
+        }
         let mut place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
         place.resume = flags::resume(&args.session);
-        let report = app::run(&place, task.as_deref(), &terminal.front(&interrupt, Arc::new(Nobody)), begun).await;
+        let front = terminal.front(&interrupt, Arc::new(Nobody));
+        let report = if args.demo {
+            app::demo(&place, task.as_deref(), &front, begun).await
+        } else {
+            app::run(&place, task.as_deref(), &front, begun).await
+        };
         terminal.finish();
         Ok((terminal, report))
     };

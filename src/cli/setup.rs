@@ -63,6 +63,11 @@ impl Setup {
         self.config.policy.deny.extend_from_slice(deny);
     }
 
+    /// Forgets which model the settings name, and its key: no model is asked.
+    pub(super) fn without_model(&mut self) {
+        self.config.llm = Config::default().llm;
+    }
+
     pub(super) fn terminal(&self, format: OutputFormat) -> Terminal {
         Terminal::new(format, &self.config.ui)
     }

@@ -8,6 +8,7 @@ mod config;
 mod config_trust;
 mod context;
 mod debug_parse;
+mod demo;
 mod dist;
 mod docker;
 mod docs;

@@ -1,0 +1,116 @@
+//! A whole run with neither a model nor an engine: what it looks like, and a test of the set-up that works anywhere.
+//!
+//! The loop, the pipeline, the policy, the log and the HTTP client are the real ones. The model is a script behind a unix socket
+//! ([`script`], [`server`]), the project an example that lives in memory ([`files`]): nothing is read from the disk, nothing is written
+//! to it but the session's log, and no command is run anywhere.
+
+mod files;
+mod script;
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::Error;
+use super::Front;
+use super::Place;
+use super::Report;
+use super::exit_code;
+use super::quickstart::EXAMPLE;
+use super::record::Recorder;
+use super::resume::Aim;
+use super::run::begin;
+use super::run::first_prompt;
+use super::services::HostServices;
+use crate::agent::Agent;
+use crate::agent::gather_context;
+use crate::event::Kind;
+use crate::llm;
+use crate::llm::Client;
+use crate::policy::Policy;
+use crate::session::Artifacts;
+use crate::session::Past;
+use crate::tools::Catalogue;
+use crate::tools::Pipeline;
+use crate::tools::Set;
+use files::Files;
+use server::Server;
+
+/// What the log of a demonstration calls its project. No folder is called so, hence no session of a real project is ever taken for one.
+const PROJECT: &str = "demonstration (in memory)";
+
+/// What is worked on where the person says nothing.
+const TASK: &str = "Add a command that removes a note by its number.";
+
+const WHAT_IT_IS: &str = "this is a demonstration: a script stands in for the model and does the same whatever the task, the files are in \
+                          memory, no command is run, and no file of your project is touched";
+
+/// How long the script may take to say what it is; it is in this process.
+const PROBE: Duration = Duration::from_secs(10);
+
+/// Shows a run and reports on it like on any other. Its time counts from `begun`.
+pub async fn demo(place: &Place, task: Option<&str>, front: &Front, begun: Instant) -> Report {
+    let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let task = task.filter(|task| !task.trim().is_empty()).unwrap_or(TASK);
+    let recorder = match begin(place, PROJECT.to_owned(), Aim::Task(task), &front.sink) {
+        Ok(recorder) => recorder,
+        Err(error) => return Report::failed(&error, None, elapsed()),
+    };
+    recorder.warn(WHAT_IT_IS);
+    let mut report = match show(place, task, front, &recorder, begun).await {
+        Ok(report) => report,
+        Err(error) => Report::failed(&error, Some(recorder.session().clone()), elapsed()),
+    };
+    report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
+    report.duration_ms = elapsed();
+    recorder.emit(report.event());
+    if let Some(problem) = recorder.unwritten() {
+        report.fail(&Error::LogLost { problem });
+    }
+    report
+}
+
+async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, begun: Instant) -> Result<Report, Error> {
+    let config = &place.config;
+    let cancel = front.interrupt.run();
+    let policy = Policy::new(place.mode, &config.policy).map_err(Error::Rule)?;
+    let server = Server::start().map_err(|source| Error::Io { doing: "let the script of the demonstration listen".to_owned(), source })?;
+    // The person's own settings are about models that exist.
+    let client = Client::new(server.endpoint(), None, llm::Options::default()).map_err(Error::Model)?;
+    let probed = client.probe(cancel, PROBE).await.map_err(Error::Model)?;
+    let mut tools = config.tools.clone();
+    tools.set = Set::Small;
+    let catalogue = Catalogue::new(&tools);
+    let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default());
+    let files = Files::new(&EXAMPLE);
+    recorder.emit(Kind::BoxStarted { image: "none, files in memory".to_owned(), duration_ms: 0 });
+    recorder.emit(Kind::ModelReady {
+        model: probed.model.clone(),
+        context: probed.context,
+        tools: probed.tools,
+        reason: probed.reason.clone(),
+    });
+    if let Some(begins) = begins {
+        recorder.emit(begins);
+    }
+    let context = gather_context(&files, &config.agent, probed.context, cancel).await.map_err(Error::Sandbox)?;
+    let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
+    let parallel = tools.parallel as usize;
+    let pipeline = Pipeline::new(
+        catalogue,
+        policy,
+        Arc::new(files),
+        Arc::new(HostServices::new(artifacts, recorder.sink())),
+        Arc::clone(&front.asker),
+        recorder.sink(),
+        tools,
+    );
+    pipeline.set_window(probed.context);
+    let mut agent = Agent::new(client, prompt, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    if let Some(context) = context {
+        agent.add_context(&context);
+    }
+    let outcome = agent.run_since(begun, Some(task), &front.interrupt).await;
+    Ok(Report::of(outcome, probed.model, recorder.session().clone(), recorder.warnings(), 0))
+}
