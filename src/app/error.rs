@@ -93,6 +93,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage { .. } | Self::Config(_) | Self::Rule(_) | Self::Engine(engine::Error::Setting { .. }) => exit_code::USAGE,
+            Self::Session(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
             Self::Inference(error) if error.is_usage() => exit_code::USAGE,

@@ -64,6 +64,20 @@ impl Error {
         move |source| Self::Io { action, path, source }
     }
 
+    /// Returns whether what was asked for does not exist, so that asking otherwise is the remedy.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::TooFarBack { .. }
+                | Self::NoSession
+                | Self::NoSessionHere { .. }
+                | Self::UnknownSession { .. }
+                | Self::Ambiguous { .. }
+                | Self::BadArtifact { .. }
+                | Self::NoArtifact { .. }
+        )
+    }
+
     /// Returns whether one session is what cannot be had, rather than the folder of them all.
     pub fn is_about_one(&self) -> bool {
         match self {

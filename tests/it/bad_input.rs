@@ -73,7 +73,7 @@ fn folders_that_cannot_be_projects_are_refused() {
 #[test]
 fn a_session_that_is_not_there_is_not_the_folder_s_fault() {
     let env = TestEnv::new();
-    let done = run(&mut env.podbay(&["sessions", "show", "nosuch"])).expect(1);
+    let done = run(&mut env.podbay(&["sessions", "show", "nosuch"])).expect(2);
     assert!(done.stderr.starts_with("error: the session cannot be had\ncaused by: find a session: there is none yet"), "{}", done.stderr);
 }
 
@@ -369,7 +369,7 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
 #[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 12] = [
+    let flags: [&[&str]; 11] = [
         &["--plan"],
         &["--preset", "careful"],
         &["--changes", "review"],
@@ -381,7 +381,6 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
         &["--max-cost", "1.5"],
         &["--record", "file"],
         &["--replay", "file"],
-        &["--demo"],
     ];
     for words in flags {
         let make = |format: &str| {

@@ -250,14 +250,14 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     };
     refused(&Machine::of("newer_version.jsonl"), &["--resume", "abc"], 1, &["version 2", "update Podbay"]);
     refused(&Machine::of("empty.jsonl"), &["--resume", "abc"], 1, &["it holds no session"]);
-    refused(&Machine::of("empty.jsonl"), &["--continue"], 1, &["there is none yet"]);
+    refused(&Machine::of("empty.jsonl"), &["--continue"], 2, &["there is none yet"]);
     refused(&Machine::of("2026-11-21_headless2345.jsonl"), &["--resume", "abc"], 1, &["first record is damaged"]);
     let elsewhere = Machine::of("v1.jsonl");
     let other = elsewhere.text().replace(&*elsewhere.env.project().to_string_lossy(), "/somewhere/else");
     fs::write(&elsewhere.log, other).expect("written");
     refused(&elsewhere, &["--resume", "abc"], 2, &["belongs to /somewhere/else", "-C '/somewhere/else'"]);
-    refused(&elsewhere, &["--continue"], 1, &["there is none yet"]);
-    refused(&Machine::of("v1.jsonl"), &["--resume", "nosuch"], 1, &["find the session `nosuch`"]);
+    refused(&elsewhere, &["--continue"], 2, &["there is none yet"]);
+    refused(&Machine::of("v1.jsonl"), &["--resume", "nosuch"], 2, &["find the session `nosuch`"]);
     if is_root("a session of another user") {
         let foreign = Machine::of("v1.jsonl");
         std::os::unix::fs::chown(&foreign.log, Some(4242), None).expect("root");
@@ -325,8 +325,8 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
     assert!(matches!(&theirs.events.last().expect("events").kind, Kind::SessionForked { from } if from.as_str() == "abcdefghjkmn"));
     assert_eq!(fs::read_to_string(state.artifacts(&found.session).join("c1")).expect("copied"), "all of it");
 
-    podbay(&["sessions", "rewind", &fork, "3"]).expect(1).says(&["2 can be taken back"]);
-    podbay(&["sessions", "rewind", &fork, "0"]).expect(1);
+    podbay(&["sessions", "rewind", &fork, "3"]).expect(2).says(&["2 can be taken back"]);
+    podbay(&["sessions", "rewind", &fork, "0"]).expect(2);
     let done = podbay(&["sessions", "rewind", &fork, "1"]).expect(0);
     assert_eq!(done.text(), "taken back: 1, left: 1 (files stay as they are)\n");
     let past = Past::of(&session::read(&found.path).expect("reads").events);
@@ -341,7 +341,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
     assert!(!exported.to_string().contains("s3cret") && !exported.to_string().contains("u001b"), "{exported}");
     podbay(&["sessions", "export", "abc", "--format", "pdf"]).expect(2);
 
-    podbay(&["sessions", "rm", "abc", "nosuch"]).expect(1);
+    podbay(&["sessions", "rm", "abc", "nosuch"]).expect(2);
     assert!(machine.log.exists(), "a word that is wrong removes nothing");
     podbay(&["sessions", "rm", "abc"]).expect(0);
     assert!(!machine.log.exists() && !artifacts.exists() && found.path.exists());
@@ -374,4 +374,23 @@ fn gc_keeps_the_sessions_that_the_settings_keep() {
     let mut gc = env.podbay(&["gc"]);
     let done = run(gc.env("PODBAY_SESSION_KEEP_SESSIONS", "1").env("DOCKER_HOST", "unix:///nonexistent"));
     assert_eq!((done.text().as_str(), path(1).exists()), ("removed session abc2\n", true), "{}", done.stderr);
+}
+
+/// A session that is not there is wrong usage, whichever command is told of it.
+#[test]
+fn a_session_that_nobody_knows_is_wrong_usage_everywhere() {
+    let machine = Machine::of("v1.jsonl");
+    let words: [&[&str]; 6] = [
+        &["sessions", "show", "nosuch"],
+        &["sessions", "resume", "nosuch"],
+        &["sessions", "fork", "nosuch"],
+        &["sessions", "export", "nosuch"],
+        &["sessions", "rewind", "nosuch", "1"],
+        &["sessions", "rm", "nosuch"],
+    ];
+    for words in words {
+        run(&mut machine.env.podbay(words)).expect(2).says(&["find the session `nosuch`", "hint: "]);
+    }
+    let chat = run(machine.env.here(&["chat", "--resume", "nosuch"]).env("DOCKER_HOST", "unix:///nonexistent"));
+    chat.expect(2).says(&["find the session `nosuch`"]);
 }
