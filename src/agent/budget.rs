@@ -69,7 +69,8 @@ pub(super) fn last_word(kind: LimitKind, task: &str) -> String {
     let why = match kind {
         LimitKind::Time => "The time for this task is over. ",
         LimitKind::Tokens | LimitKind::Cost => "The budget of this task is used up. ",
-        LimitKind::Turns | LimitKind::Stuck | LimitKind::Context => "",
+        LimitKind::Stuck => "You went round in circles. ",
+        LimitKind::Turns | LimitKind::Context => "",
     };
     format!("{why}No tool can be called any more. Answer now, in a few sentences, from what you have read: {}", &task[..end])
 }

@@ -1,17 +1,133 @@
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
 use futures::StreamExt;
 use futures::TryStreamExt;
 use tokio_util::sync::CancellationToken;
 
+use super::Agent;
+use super::Failure;
+use super::Interrupt;
+use super::run::Next;
+use super::stuck::Done;
+use super::stuck::Finding;
+use super::task::Task;
 use crate::event::CallStatus;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
 use crate::event::ToolCall;
+use crate::llm::Message;
 use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
 
+impl Agent {
+    /// Carries out the calls of one answer and tells the model what came of them.
+    pub(super) async fn calls(&mut self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Next {
+        let results = match self.carry_out_in_time(task, calls, interrupt).await {
+            Ok(results) => results,
+            Err(error) => return Next::Failed(Failure::Sandbox(error)),
+        };
+        interrupt.idle();
+        let mut quit = false;
+        let mut done = Vec::with_capacity(calls.len());
+        let mut is_whole = true;
+        for (call, finished) in calls.iter().zip(results) {
+            task.tool_calls += 1;
+            is_whole &= finished.status != CallStatus::Cancelled;
+            done.push(self.done(call, &finished));
+            quit |= finished.quit;
+            match finished.status {
+                CallStatus::Ok => task.n_succeeded += 1,
+                CallStatus::Denied => task.denied.push(format!("{} {}", call.name, short(&call.arguments))),
+                CallStatus::Failed | CallStatus::Invalid | CallStatus::Cancelled => {}
+            }
+            if let Some((path, created)) = finished.changed
+                && !task.changed.iter().any(|(known, _)| *known == path)
+            {
+                task.changed.push((path, created));
+            }
+            if !finished.read_only {
+                task.has_worked |= finished.status == CallStatus::Ok;
+                task.blocked = finished.status == CallStatus::Denied;
+            }
+            self.conversation.push(Message::ToolResult {
+                call: call.id.clone(),
+                name: call.name.clone(),
+                is_error: finished.status != CallStatus::Ok,
+                text: finished.text,
+            });
+        }
+        if quit || interrupt.is_ended() {
+            self.emit(Kind::Interrupted);
+            return Next::Done(RunStatus::Interrupted);
+        }
+        if is_whole { self.look_for_circles(task, &done) } else { Next::GoOn }
+    }
+
+    fn done(&self, call: &ToolCall, finished: &Finished) -> Done {
+        let is_fault = match finished.status {
+            CallStatus::Invalid => true,
+            // What commands say when they fail is not worded by us: `[exit code 1]` alone says nothing.
+            CallStatus::Failed => self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name != "bash"),
+            CallStatus::Ok | CallStatus::Denied | CallStatus::Cancelled => false,
+        };
+        Done {
+            canonical: self.pipeline.catalogue.canonical(&call.name, &call.arguments),
+            shown: format!("{} {}", call.name, short(&call.arguments)),
+            name: call.name.clone(),
+            result: finished.text.clone(),
+            has_failed: finished.status != CallStatus::Ok,
+            is_fault,
+        }
+    }
+
+    fn look_for_circles(&mut self, task: &mut Task, done: &[Done]) -> Next {
+        match task.stuck.take(done, &self.options) {
+            Finding::Moving => Next::GoOn,
+            Finding::Nudge(words) => {
+                self.note(&words);
+                Next::GoOn
+            }
+            Finding::Stuck(why) => {
+                self.emit(Kind::Warning { message: why });
+                Next::Limit(LimitKind::Stuck)
+            }
+        }
+    }
+
+    /// Carries out the calls, and cancels what is under way when the time of the task is up: a command must not outlive it.
+    async fn carry_out_in_time(&self, task: &Task, calls: &[ToolCall], interrupt: &Interrupt) -> Result<Vec<Finished>, PipelineError> {
+        let is_late = AtomicBool::new(false);
+        let step = || {
+            let step = interrupt.step();
+            if is_late.load(Ordering::Relaxed) {
+                step.cancel();
+            }
+            step
+        };
+        let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, self.parallel, step));
+        let left = match self.options.timeout.get() {
+            0 => return work.await,
+            seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()),
+        };
+        match tokio::time::timeout(left, &mut work).await {
+            Ok(results) => results,
+            Err(_elapsed) => {
+                is_late.store(true, Ordering::Relaxed);
+                interrupt.end_step();
+                work.await
+            }
+        }
+    }
+}
+
 /// Carries out the calls of one answer: neighbours that change nothing at once, all others alone and in order.
 ///
 /// The results come in the order of the calls. Once one was cancelled, the person left or `step` comes cancelled, the rest is not begun.
-pub(super) async fn carry_out(
+async fn carry_out(
     pipeline: &Pipeline,
     calls: &[ToolCall],
     parallel: usize,
@@ -35,4 +151,9 @@ pub(super) async fn carry_out(
         results.extend(futures::stream::iter(group).buffered(parallel.max(1)).try_collect::<Vec<_>>().await?);
     }
     Ok(results)
+}
+
+fn short(arguments: &str) -> String {
+    let end = arguments.floor_char_boundary(120);
+    if end < arguments.len() { format!("{}…", &arguments[..end]) } else { arguments.to_owned() }
 }

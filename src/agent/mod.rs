@@ -3,17 +3,21 @@
 //! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what a call may do `tools`' and `policy`'s.
 //! Start with [`Agent::run`].
 
+mod ask;
 mod budget;
 mod calls;
 mod conversation;
 mod gauge;
 mod interrupt;
+mod nudge;
 mod options;
 mod outcome;
 mod prompt;
 mod room;
 mod run;
+mod stuck;
 mod summary;
+mod task;
 
 pub use conversation::Conversation;
 pub use interrupt::Interrupt;

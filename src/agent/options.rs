@@ -43,6 +43,14 @@ pub struct Options {
     pub instruction_bytes: ByteSize,
     /// How often in a row an answer that cannot be understood, or an empty one, is asked for again.
     pub misunderstandings: u32,
+    /// How often a call may fail in the same way, or a circle of up to four answers with a failure in it be run through, until the model is
+    /// told so.
+    pub redirect_at: u32,
+    /// …and how often until the run ends with code 3; 0 is never.
+    pub break_at: u32,
+    /// How often a call, or a circle of up to four answers, may bring the same results until the run ends with code 3; the model is told
+    /// one before. Twice as often where the results differ. 0 is never.
+    pub abort_at: u32,
     /// Ends a run with code 4 if anything was denied, not only its last change.
     pub deny_is_failure: bool,
 }
@@ -66,6 +74,9 @@ impl Default for Options {
             instruction_lines: 200,
             instruction_bytes: ByteSize::kib(25),
             misunderstandings: 3,
+            redirect_at: 3,
+            break_at: 4,
+            abort_at: 3,
             deny_is_failure: false,
         }
     }

@@ -86,7 +86,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
     match arguments.command {
         None => chat::chat(arguments.chat).await,
         Some(Command::Chat(flags)) => chat::chat(flags).await,
-        Some(Command::Quickstart(args)) => run::quickstart(args).await,
+        Some(Command::Quickstart(args)) => Box::pin(run::quickstart(args)).await,
         Some(Command::Run(args)) => run::run(args).await,
         Some(Command::Call(args)) => Box::pin(call::call(args)).await,
         Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),

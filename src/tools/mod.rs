@@ -5,6 +5,7 @@
 //! `policy`'s business, how it is done the guest's. Start with [`Pipeline::run`], which reads like the list of its steps.
 
 mod arguments;
+mod canonical;
 mod catalogue;
 mod dispatch;
 mod limit;

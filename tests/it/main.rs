@@ -3,6 +3,7 @@
 mod agent;
 mod attach;
 mod bad_input;
+mod circles;
 mod completions;
 mod config;
 mod config_trust;

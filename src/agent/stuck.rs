@@ -1,0 +1,274 @@
+//! Notices a model that goes round in circles: it is told so first, then the run ends.
+
+use std::collections::VecDeque;
+use std::hash::DefaultHasher;
+use std::hash::Hash;
+use std::hash::Hasher;
+
+use super::Options;
+
+/// The longest circle that is looked for, in answers.
+const MAX_PERIOD: usize = 4;
+/// Answers that are remembered: enough for the longest circle at any sensible setting.
+const MAX_STEPS: usize = 256;
+
+/// One call and what came of it.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    /// Equal for calls that mean the same, however their arguments are written.
+    pub(super) canonical: String,
+    /// The call as people read it.
+    pub(super) shown: String,
+    pub(super) name: String,
+    /// What the model read.
+    pub(super) result: String,
+    pub(super) has_failed: bool,
+    /// The result says what was wrong with the call itself, not what a command said.
+    pub(super) is_fault: bool,
+}
+
+/// What the last answers come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Finding {
+    /// Something new is being tried.
+    Moving,
+    /// Words for the model.
+    Nudge(String),
+    /// Why the run ends.
+    Stuck(String),
+}
+
+/// The calls of a task, answer by answer.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stuck {
+    steps: VecDeque<Step>,
+    /// The model was told of the circle that it is in.
+    is_told: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    calls: u64,
+    results: u64,
+    has_failed: bool,
+    /// Tool and error, where every call of the answer failed by its own fault and in the same way.
+    fault: Option<u64>,
+    shown: String,
+}
+
+/// How often something happened, from which number on the model is told, and at which the run ends; 0 is never.
+#[derive(Clone, Copy)]
+struct Count {
+    n: usize,
+    tell_at: usize,
+    end_at: usize,
+}
+
+impl Count {
+    fn ends(self) -> bool {
+        self.end_at > 0 && self.n >= self.end_at
+    }
+
+    fn tells(self) -> bool {
+        self.end_at > 0 && self.n >= self.tell_at.max(2)
+    }
+}
+
+impl Stuck {
+    /// Takes the calls of one answer with their results.
+    pub(super) fn take(&mut self, done: &[Done], options: &Options) -> Finding {
+        if self.steps.len() == MAX_STEPS {
+            self.steps.pop_front();
+        }
+        self.steps.push_back(Step::of(done));
+        let mut finding = Finding::Moving;
+        for (period, count) in self.circles(options) {
+            let how = if self.has_failed(period) { "and failed each time" } else { "to no new effect" };
+            let what = self.describe(period, count.n);
+            if count.ends() {
+                return Finding::Stuck(format!("the model goes round in circles: {what} {how}"));
+            }
+            if count.tells() && finding == Finding::Moving {
+                finding = Finding::Nudge(format!(
+                    "Note from Podbay: {what} {how}. The same once more will come to the same. Try something else; if nothing else is left, \
+                     answer without a call and say what you found and what stands in the way."
+                ));
+            }
+        }
+        let faults = self.faults(options);
+        if faults.ends() {
+            let shown = self.steps.back().map_or("", |step| step.shown.as_str());
+            return Finding::Stuck(format!(
+                "the model makes the same mistake: {} answers in a row failed alike, the last with {shown}",
+                faults.n
+            ));
+        }
+        if faults.tells() && finding == Finding::Moving {
+            finding = Finding::Nudge(format!(
+                "Note from Podbay: {} calls in a row were refused for the same reason. Read what the last result says and change that, or use \
+                 another tool.",
+                faults.n
+            ));
+        }
+        let was_told = std::mem::replace(&mut self.is_told, finding != Finding::Moving);
+        if was_told { Finding::Moving } else { finding }
+    }
+
+    /// Returns how often the last answers went round, for each length of a circle.
+    fn circles(&self, options: &Options) -> Vec<(usize, Count)> {
+        let at = |n: u32| n as usize;
+        let mut counts = Vec::new();
+        for period in 1..=MAX_PERIOD.min(self.steps.len()) {
+            let alike = self.repeats(period, |a, b| a.calls == b.calls);
+            if self.has_failed(period) {
+                counts.push((period, Count { n: alike, tell_at: at(options.redirect_at), end_at: at(options.break_at) }));
+                continue;
+            }
+            let same = self.repeats(period, |a, b| a.calls == b.calls && a.results == b.results);
+            let end_at = at(options.abort_at);
+            counts.push((period, Count { n: same, tell_at: end_at.saturating_sub(1), end_at }));
+            // Looking again and again until something has changed is work, up to a point.
+            let patient = end_at * 2;
+            counts.push((period, Count { n: alike, tell_at: patient.saturating_sub(1), end_at: patient }));
+        }
+        counts
+    }
+
+    /// Returns how often the last so many answers came one after the other.
+    fn repeats(&self, period: usize, same: impl Fn(&Step, &Step) -> bool) -> usize {
+        let steps = &self.steps;
+        let run = (period..steps.len()).rev().take_while(|at| same(&steps[*at], &steps[at - period])).count();
+        run / period + 1
+    }
+
+    fn has_failed(&self, period: usize) -> bool {
+        self.steps.iter().rev().take(period).any(|step| step.has_failed)
+    }
+
+    /// Counts the last answers that failed alike, whatever they called with.
+    fn faults(&self, options: &Options) -> Count {
+        let last = self.steps.back().and_then(|step| step.fault);
+        let n = if last.is_some() { self.steps.iter().rev().take_while(|step| step.fault == last).count() } else { 0 };
+        Count { n, tell_at: options.redirect_at as usize, end_at: options.break_at as usize }
+    }
+
+    fn describe(&self, period: usize, n: usize) -> String {
+        let shown: Vec<&str> = self.steps.iter().rev().take(period).map(|step| step.shown.as_str()).collect();
+        match shown.as_slice() {
+            [one] => format!("the same call was made {n} times in a row ({one})"),
+            several => {
+                let list: Vec<&str> = several.iter().rev().copied().collect();
+                format!("the same {} steps were taken {n} times in a row ({})", several.len(), list.join(", "))
+            }
+        }
+    }
+}
+
+impl Step {
+    fn of(done: &[Done]) -> Self {
+        let hash = |part: &dyn Fn(&Done) -> String| {
+            let mut hasher = DefaultHasher::new();
+            for one in done {
+                part(one).hash(&mut hasher);
+            }
+            hasher.finish()
+        };
+        let same_fault = done.iter().all(|one| one.is_fault && one.name == done[0].name && one.result == done[0].result);
+        let shown = match done {
+            [] => String::new(),
+            [one] => one.shown.clone(),
+            [one, rest @ ..] => format!("{} and {} more", one.shown, rest.len()),
+        };
+        Self {
+            calls: hash(&|one| one.canonical.clone()),
+            results: hash(&|one| one.result.clone()),
+            has_failed: done.iter().any(|one| one.has_failed),
+            fault: (same_fault && !done.is_empty()).then(|| hash(&|one| format!("{} {}", one.name, one.result))),
+            shown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One answer per character: small letters succeed, capitals fail; a digit behind it is another result.
+    #[track_caller]
+    fn check(script: &str, expected: &str) {
+        let mut stuck = Stuck::default();
+        let mut found = String::new();
+        for step in script.split(' ') {
+            let letter = &step[..1];
+            let has_failed = letter.chars().all(char::is_uppercase);
+            let done = Done {
+                canonical: letter.into(),
+                shown: letter.into(),
+                name: letter.into(),
+                result: step.into(),
+                has_failed,
+                is_fault: false,
+            };
+            found.push(match stuck.take(&[done], &Options::default()) {
+                Finding::Moving => '.',
+                Finding::Nudge(_) => 'n',
+                Finding::Stuck(_) => '!',
+            });
+        }
+        assert_eq!(found, expected, "{script}");
+    }
+
+    #[test]
+    fn a_call_that_succeeds_to_no_new_effect_is_stopped_at_the_third() {
+        check("a a a", ".n!");
+        check("a b a c a d", "......");
+        check("a a b a a", ".n..n");
+    }
+
+    #[test]
+    fn a_call_that_fails_is_redirected_at_the_third_and_stopped_at_the_fourth() {
+        check("A A A A", "..n!");
+        check("A1 A2 A3 A4", "..n!");
+        check("A A b A A", ".....");
+    }
+
+    #[test]
+    fn one_that_brings_something_new_has_more_patience() {
+        check("a1 a2 a3 a4 a5 a6", "....n!");
+    }
+
+    #[test]
+    fn circles_of_two_to_four_answers_are_found() {
+        check("a b a b a b", "...n.!");
+        check("a b c a b c a b c", ".....n..!");
+        check("a b c d a b c d a b c d", ".......n...!");
+        check("a b c d e a b c d e a b c d e", "...............");
+        check("a B a B a B a B", ".....n.!");
+    }
+
+    #[test]
+    fn the_same_mistake_with_other_arguments_is_one_too() {
+        let mut stuck = Stuck::default();
+        let fault = |n: u32, result: &str| {
+            let canonical = format!("fly {n}");
+            Done { shown: canonical.clone(), canonical, name: "fly".into(), result: result.into(), has_failed: true, is_fault: true }
+        };
+        let options = Options::default();
+        let found: Vec<Finding> = (0..4).map(|n| stuck.take(&[fault(n, "there is no tool `fly`")], &options)).collect();
+        assert!(matches!(&found[..], [Finding::Moving, Finding::Moving, Finding::Nudge(_), Finding::Stuck(_)]), "{found:?}");
+        let mut stuck = Stuck::default();
+        for n in 0..8 {
+            assert_eq!(stuck.take(&[fault(n, &format!("wrong in another way: {n}"))], &options), Finding::Moving);
+        }
+    }
+
+    #[test]
+    fn zero_switches_it_off() {
+        let options = Options { redirect_at: 0, break_at: 0, abort_at: 0, ..Options::default() };
+        let mut stuck = Stuck::default();
+        for has_failed in [false, true].repeat(20).into_iter().chain([true; 20]) {
+            let done = Done { canonical: "a".into(), shown: "a".into(), name: "a".into(), result: "a".into(), has_failed, is_fault: true };
+            assert_eq!(stuck.take(&[done], &options), Finding::Moving);
+        }
+    }
+}

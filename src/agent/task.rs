@@ -1,0 +1,68 @@
+use std::time::Instant;
+
+use super::Failure;
+use super::Outcome;
+use super::budget::Spent;
+use super::stuck::Stuck;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::wire::BytesPath;
+
+/// What one task has come to so far.
+pub(super) struct Task {
+    pub(super) begun: Instant,
+    pub(super) spent: Spent,
+    pub(super) tool_calls: u32,
+    pub(super) n_succeeded: u32,
+    pub(super) denied: Vec<String>,
+    /// Whether the last call that could change something was denied.
+    pub(super) blocked: bool,
+    /// Whether the model was told that the end is near.
+    pub(super) warned: bool,
+    pub(super) n_misunderstood: u32,
+    pub(super) n_silent: u32,
+    pub(super) response: String,
+    pub(super) changed: Vec<(BytesPath, bool)>,
+    /// A call that could change something did what was asked.
+    pub(super) has_worked: bool,
+    pub(super) stuck: Stuck,
+    /// What the model had answered when it was asked whether it meant to act; once in a task.
+    pub(super) nudged: Option<String>,
+}
+
+impl Task {
+    pub(super) fn new(begun: Instant) -> Self {
+        Self {
+            begun,
+            spent: Spent::default(),
+            tool_calls: 0,
+            n_succeeded: 0,
+            denied: Vec::new(),
+            blocked: false,
+            warned: false,
+            n_misunderstood: 0,
+            n_silent: 0,
+            response: String::new(),
+            changed: Vec::new(),
+            has_worked: false,
+            stuck: Stuck::default(),
+            nudged: None,
+        }
+    }
+
+    /// Puts together what is reported of a self.
+    pub(super) fn outcome(self, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+        Outcome {
+            status: if failure.is_some() { RunStatus::Failed } else { status },
+            response: self.response,
+            turns: self.spent.turns,
+            tool_calls: self.tool_calls,
+            usage: self.spent.usage,
+            limit,
+            failure,
+            denied: self.denied,
+            n_succeeded: self.n_succeeded,
+            changed: self.changed,
+        }
+    }
+}
