@@ -120,8 +120,14 @@ impl Bench {
             return Err(Error::Sandbox(sandbox::Error::Setting { key: "sandbox.image", problem }));
         }
         let image = self.provision(progress)?.ensure(name, cancel).await.map_err(Error::Engine)?;
-        Spec::new(self.project()?, &image, self.engine()?.facts(), &self.config.sandbox, &sandbox::guest_volume_name())
-            .map_err(Error::Sandbox)
+        let engine = self.engine()?;
+        let spec = Spec::new(self.project()?, &image, engine.facts(), &self.config.sandbox, &sandbox::guest_volume_name())
+            .map_err(Error::Sandbox)?;
+        // What we build ourselves is known.
+        if !Provision::is_own(name) {
+            spec.check_image(engine, &image, &self.state.images(), cancel).await.map_err(Error::Sandbox)?;
+        }
+        Ok(spec)
     }
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {

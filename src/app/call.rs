@@ -52,7 +52,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
     let step = front.interrupt.step();
     let outcome = pipeline.run(&call, &step).await;
-    sandbox.close().await;
+    sandbox.close_session().await;
     if let Some(lock) = lock {
         lock.release();
     }

@@ -299,7 +299,7 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) 
 impl Seat {
     /// Ends the box and gives the project back.
     pub(super) async fn close(&mut self) {
-        self.sandbox.close().await;
+        self.sandbox.close_session().await;
         if let Some(lock) = self.lock.take() {
             lock.release();
         }

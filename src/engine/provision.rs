@@ -112,6 +112,11 @@ impl Provision {
         }
     }
 
+    /// Returns whether an image of this name is one that Podbay builds itself.
+    pub fn is_own(name: &str) -> bool {
+        Recipe::find(name).is_some()
+    }
+
     /// Builds an image of ours even if it is there; what has not changed comes from the engine's build cache.
     pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let Some(recipe) = Recipe::find(name) else {

@@ -101,7 +101,7 @@ async fn wait_for_other(engine: &Engine, filler: &str, cancel: &CancellationToke
 }
 
 /// The filler's name is the lock: of several controllers that find no volume, the engine lets one make it.
-fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
+pub(super) fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
     let mut filler = spec.container(format!("podbay-filler-{}", guest::build_id()), labels, None);
     filler.mounts = Vec::<Mount>::new();
     filler.tmpfs = Vec::new();

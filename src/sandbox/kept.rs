@@ -15,6 +15,7 @@ use super::Spec;
 use super::attach;
 use super::docker;
 use super::docker::Running;
+use super::entries::Entries;
 use super::environment;
 use super::link;
 use super::link::Link;
@@ -44,6 +45,8 @@ struct Inner {
     options: Options,
     sink: Sink,
     haste: OnceLock<CancellationToken>,
+    /// What stood in the project when the session began.
+    first: Entries,
     state: Mutex<State>,
 }
 
@@ -60,6 +63,16 @@ enum Way {
     Engine(Box<Made>),
     /// It is there, and somebody else keeps it.
     Attached(Socket),
+}
+
+impl Way {
+    /// Returns what stands in the project now; nothing where the project is not ours to look at.
+    fn entries(&self) -> Entries {
+        match self {
+            Self::Engine(made) => Entries::of(&made.spec.project),
+            Self::Attached(_) => Entries::default(),
+        }
+    }
 }
 
 /// What a box is made with.
@@ -79,6 +92,8 @@ const JOINED_ANEW: &str = "The sandbox is joined again, or a new one takes its p
 #[derive(Default)]
 struct State {
     running: Option<Running>,
+    /// What stood in the project when the box that is or was running was made.
+    entries: Entries,
     /// Counts the boxes; tells whose end a late error speaks of.
     n_boxes: u32,
     /// The end of the box that is or was running has been told.
@@ -127,7 +142,10 @@ impl Sandbox {
 
     async fn begin(way: Way, options: &Options, sink: Sink, cancel: &CancellationToken) -> Result<(Self, Started), Error> {
         let begun = Instant::now();
-        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), state: Mutex::new(State::default()) };
+        // Looked at first: what changes while the box is made counts as changed.
+        let entries = way.entries();
+        let state = Mutex::new(State { entries, ..State::default() });
+        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), first: entries, state };
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
             Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
@@ -186,10 +204,20 @@ impl Sandbox {
 
     async fn living(&self, cancel: &CancellationToken) -> Result<Living, Error> {
         let mut state = self.inner.state.lock().await;
-        if let Some(running) = &state.running
+        let entries = self.inner.way.entries();
+        let before = state.entries;
+        let mut replaced = None;
+        if let Some(running) = &mut state.running
             && running.link.ended().is_none()
         {
-            return Ok(Living { link: running.link.clone(), n_box: state.n_boxes, in_place_of: None });
+            replaced = before.gone(entries);
+            let Some(name) = replaced else {
+                return Ok(Living { link: running.link.clone(), n_box: state.n_boxes, in_place_of: None });
+            };
+            tracing::info!(name, "the sandbox is made anew, because what it protects was replaced");
+            running.link.close();
+            // That of `podbay up` protects it as little for anybody else.
+            running.owned |= running.id.is_some();
         }
         if state.closed {
             return Err(Error::Cancelled);
@@ -197,7 +225,12 @@ impl Sandbox {
         let mut in_place_of = None;
         if let Some(gone) = state.running.take() {
             if !state.told {
-                let reason = gone.link.ended().map_or_else(String::new, |reason| reason.to_string());
+                let reason = match replaced {
+                    Some(name) => format!(
+                        "`{name}` of the project was replaced or removed while the sandbox ran, which protects what it started with"
+                    ),
+                    None => gone.link.ended().map_or_else(String::new, |reason| reason.to_string()),
+                };
                 self.tell(&mut state, &reason);
                 in_place_of = Some(format!("{reason}. {}", what_follows(&gone)));
             }
@@ -219,6 +252,7 @@ impl Sandbox {
         let running = self.inner.make(cancel).await?;
         let link = running.link.clone();
         state.running = Some(running);
+        state.entries = entries;
         state.n_boxes += 1;
         state.told = false;
         Ok(Living { link, n_box: state.n_boxes, in_place_of })
@@ -287,6 +321,24 @@ impl Sandbox {
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
         state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
+    }
+
+    /// Ends the box for good after a session in which a model gave the orders, and moves aside what that may have left for git to obey.
+    pub async fn close_session(&self) {
+        self.close().await;
+        let Way::Engine(made) = &self.inner.way else { return };
+        let message = match self.inner.first.set_git_aside(&made.spec.project) {
+            Ok(None) => return,
+            Ok(Some(name)) => format!(
+                "a `.git` was made in this session and is now `{name}`: git on your machine would run what its hooks and settings say; look at \
+                 them, then `mv {name} .git`"
+            ),
+            Err(error) => format!(
+                "a `.git` was made in this session and cannot be moved aside ({error}): git on your machine will run what its hooks and \
+                 settings say; look at them, or remove it"
+            ),
+        };
+        (self.inner.sink)(Kind::Warning { message }.into());
     }
 
     /// Ends the box and waits until it is removed.

@@ -6,10 +6,12 @@
 
 mod attach;
 mod docker;
+mod entries;
 mod environment;
 mod error;
 mod guest_volume;
 mod image_name;
+mod image_paths;
 mod kept;
 pub mod link;
 mod lock;

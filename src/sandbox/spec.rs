@@ -1,9 +1,15 @@
+use std::path::Path;
+
+use tokio_util::sync::CancellationToken;
+
 use super::Error;
 use super::Options;
 use super::Project;
+use super::image_paths;
 use super::user::User;
 use crate::engine;
 use crate::engine::ContainerSpec;
+use crate::engine::Engine;
 use crate::engine::ImageFacts;
 use crate::engine::Labels;
 use crate::engine::Log;
@@ -103,7 +109,9 @@ impl Spec {
         let for_volume =
             format!("size={},nr_inodes={}", (memory / 32 / n_volumes).min(16 << 20), (files / 4 / n_volumes).clamp(16, 10_000));
         for volume in &image.volumes {
-            let path = volume.trim_end_matches('/');
+            // As the engine reads it.
+            let path = clean(volume);
+            let path = path.as_str();
             if path == "/workspace" || path.starts_with("/workspace/") {
                 let problem = format!("it declares a volume at {path}, and the engine would make that folder in your project, as root");
                 return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
@@ -164,6 +172,11 @@ impl Spec {
         Ok(Self { container, warnings, project: project.clone(), disk: options.disk_limits() })
     }
 
+    /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
+    pub async fn check_image(&self, engine: &Engine, image: &ImageFacts, seen: &Path, cancel: &CancellationToken) -> Result<(), Error> {
+        image_paths::check(engine, self, image, seen, cancel).await
+    }
+
     /// Returns what the engine is told, under a name and labels of this run.
     ///
     /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not set up any network: half of what it
@@ -196,6 +209,21 @@ impl Spec {
     pub fn n_processes(&self) -> u32 {
         self.container.n_processes
     }
+}
+
+/// Returns a path without `.`, `..` and doubled slashes, looking at the text alone; empty for the root.
+fn clean(path: &str) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts.iter().map(|part| format!("/{part}")).collect()
 }
 
 /// Returns the environment of PID 1. The image's own variables reach it whatever we do, so those that make the loader or a

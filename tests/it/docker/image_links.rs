@@ -1,0 +1,61 @@
+//! Images whose own links would lead a mount into the project, where the engine makes folders as root.
+
+use super::mounts::Image;
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::test_env::run;
+
+fn n_entries(env: &TestBox) -> usize {
+    std::fs::read_dir(env.project()).expect("a folder").count()
+}
+
+#[test]
+fn an_image_whose_links_lead_a_mount_astray_is_refused() {
+    let cases = [
+        ("RUN rm -rf /home/agent && ln -s /workspace/made/deep /home/agent", "`/home/agent` is a symbolic link to `/workspace/made/deep`"),
+        ("RUN rm -rf /run && ln -s workspace /run", "`/run` is a symbolic link to `/workspace`"),
+        ("RUN rm -rf /workspace && ln -s /srv /workspace", "`/workspace` is a symbolic link to `/srv`"),
+        (
+            "RUN ln -s /workspace /srv/one && ln -s /srv/one/made /srv/two\nVOLUME /srv/two",
+            "`/srv/two` is a symbolic link to `/workspace/made`",
+        ),
+        ("VOLUME /srv/../workspace/made", "a volume at /workspace/made"),
+    ];
+    for (lines, words) in cases {
+        let Some(env) = TestBox::new() else { return };
+        let image = Image::new(&env, lines);
+        // All ways to a sandbox, and twice: what was refused is not taken for known.
+        for (arguments, code) in
+            [(&["call", "--image", &image.0, "list_directory", "{}"][..], 5), (&["sh", "--image", &image.0, "--", "true"], 125)]
+        {
+            run(&mut env.here(arguments)).expect(code).says(&[words, "hint:"]);
+        }
+        assert_eq!(n_entries(&env), 0, "{lines}");
+        env.assert_no_container();
+    }
+}
+
+/// What the engine would do with such an image.
+#[test]
+fn without_the_look_an_image_makes_folders_in_the_project() {
+    let Some(env) = TestBox::new() else { return };
+    let image = Image::new(&env, "RUN rm -rf /home/agent && ln -s /workspace/made/deep /home/agent");
+    let mount = format!("{}:/workspace", env.project().display());
+    docker(&["run", "--rm", "--network", "none", "--volume", &mount, "--tmpfs", "/home/agent", &image.0, "true"]);
+    assert_eq!(n_entries(&env), 1, "it made `made/deep`");
+}
+
+#[test]
+fn an_image_with_links_of_another_kind_works_and_is_looked_at_once() {
+    let Some(env) = TestBox::new() else { return };
+    let image =
+        Image::new(&env, "RUN mkdir /srv/real && ln -s /srv/real /srv/link && ln -s /workspace /srv/project\nVOLUME /srv/link/data");
+    let seen = env.state().join("images");
+    for _ in 0..2 {
+        let script = "touch /srv/link/data/x && stat -f -c %T /srv/link/data && ls -d /srv/project/";
+        let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0);
+        assert_eq!(done.text(), "tmpfs\n/srv/project/\n", "{}", done.stderr);
+        assert_eq!(std::fs::read_dir(&seen).expect("a folder").count(), 1);
+    }
+    env.assert_no_container();
+}
