@@ -10,6 +10,7 @@ use super::Loaded;
 use super::Origin;
 use super::key;
 use super::variable;
+use crate::event::shown_address;
 
 /// All there is to know about one key.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,7 +62,7 @@ pub fn render<C: Default + Serialize + JsonSchema>(loaded: &Loaded<C>) -> String
             // A table of free names has origins below it.
             from.push(loaded.origins.of(&setting.key).to_string());
         }
-        writeln!(text, "{} = {}  ({})", setting.key, without_password(show(value)), from.join(", ")).expect(TAKES_ALL);
+        writeln!(text, "{} = {}  ({})", setting.key, show(&without_passwords(value)), from.join(", ")).expect(TAKES_ALL);
         if !setting.doc.is_empty() {
             writeln!(text, "    {}", setting.doc).expect(TAKES_ALL);
         }
@@ -92,17 +93,31 @@ pub fn markdown<C: Default + Serialize + JsonSchema>() -> String {
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-/// Hides who logs in where, in the address that a value may be.
-fn without_password(mut value: String) -> String {
-    if let Some(begin) = value.find("://").map(|at| at + 3)
-        && let authority = value[begin..].split(['/', '?', '#']).next().unwrap_or_default()
-        && let Some(end) = authority.rfind('@').map(|at| begin + at)
-    {
-        value.replace_range(begin..end, "***");
-    }
-    value
-}
-
 fn show(value: &Value) -> String {
     if value.is_null() { "not set".to_owned() } else { value.to_string() }
+}
+
+/// Leaves out of the addresses in a value what may be a password.
+fn without_passwords(value: &Value) -> Value {
+    match value {
+        // An image's name holds an `@` too, and nothing secret.
+        Value::String(text) if text.contains("://") => Value::String(shown_address(text)),
+        Value::Array(values) => values.iter().map(without_passwords).collect(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), without_passwords(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_address_in_a_value_is_shown_without_its_password() {
+        let value = json!({"a": ["https://u:sesame@h/x", "plain"], "b": "https://h/?token=sesame", "image": "debian@sha256:00", "n": 1});
+        let shown = json!({"a": ["https://***@h/x", "plain"], "b": "https://h/?***", "image": "debian@sha256:00", "n": 1});
+        assert_eq!(without_passwords(&value), shown);
+    }
 }

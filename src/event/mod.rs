@@ -4,6 +4,7 @@
 //! Nothing here acts. A tool call appears by its name and its argument bytes, never as an action: whoever only watches need not know
 //! what it would do. Start with [`Kind`].
 
+mod address;
 mod capability;
 mod command;
 mod duration;
@@ -16,6 +17,7 @@ mod usage;
 
 use std::sync::Arc;
 
+pub use address::shown_address;
 pub use capability::Capability;
 pub use capability::Decision;
 pub use command::Answer;

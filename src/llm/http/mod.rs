@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::event::shown_address;
+
 pub use endpoint::Endpoint;
 
 /// Why a client cannot be made, or an address not be used.
@@ -75,7 +77,7 @@ pub fn client(settings: &Settings) -> Result<reqwest::Client, Error> {
         .pool_max_idle_per_host(if settings.tls { 2 } else { 0 })
         .http1_max_headers(100);
     if let Some(proxy) = &settings.proxy {
-        let failed = |source: reqwest::Error| Error::Proxy { proxy: endpoint::shown(proxy), source: source.without_url() };
+        let failed = |source: reqwest::Error| Error::Proxy { proxy: shown_address(proxy), source: source.without_url() };
         let past = reqwest::NoProxy::from_string("localhost,127.0.0.0/8,::1");
         builder = builder.proxy(reqwest::Proxy::all(proxy).map_err(failed)?.no_proxy(past));
     }
