@@ -40,6 +40,8 @@ pub struct Facts {
     pub cgroup: u8,
     /// Storage driver.
     pub storage: String,
+    /// Images lie in containerd's own store, which gives them other ids.
+    pub containerd_images: bool,
     /// Where images and volumes lie, on the engine's machine.
     pub root: PathBuf,
     /// Memory of the engine's machine in bytes.
@@ -63,6 +65,7 @@ impl Facts {
             userns: false,
             cgroup: 2,
             storage: "overlay2".to_owned(),
+            containerd_images: false,
             root: "/".into(),
             memory: 0,
             n_cpus: 2,
@@ -114,6 +117,7 @@ impl Engine {
             userns: has("userns"),
             cgroup: info.cgroup_version.map_or(1, |version| if version.to_string() == "2" { 2 } else { 1 }),
             storage: info.driver.unwrap_or_default(),
+            containerd_images: is_snapshotter(&info.driver_status.unwrap_or_default()),
             root: PathBuf::from(info.docker_root_dir.unwrap_or_default()),
             memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
             n_cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1),
@@ -174,5 +178,31 @@ fn explain(address: &Address, source: bollard::errors::Error, within: Duration) 
             Error::Tls { address: text, source: Box::new(other) }
         }
         other => Error::NotAnEngine { address: text, source: Box::new(other) },
+    }
+}
+
+/// Returns whether a storage driver's status is that of containerd's image store. Its name does not tell: `fuse-overlayfs` and
+/// `overlayfs` are snapshotters there, and a driver of the engine's own is called much the same.
+fn is_snapshotter(status: &[Vec<String>]) -> bool {
+    status.iter().any(|pair| matches!(&pair[..], [name, value] if name == "driver-type" && value.starts_with("io.containerd.snapshotter")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_snapshotter;
+
+    #[track_caller]
+    fn check(status: &[(&str, &str)], expected: bool) {
+        let status: Vec<Vec<String>> = status.iter().map(|(name, value)| vec![(*name).to_owned(), (*value).to_owned()]).collect();
+        assert_eq!(is_snapshotter(&status), expected);
+    }
+
+    #[test]
+    fn containerds_store_is_known_by_its_type() {
+        check(&[("driver-type", "io.containerd.snapshotter.v1")], true);
+        check(&[("Backing Filesystem", "extfs"), ("Supports d_type", "true")], false);
+        check(&[("driver-type", "other")], false);
+        check(&[], false);
+        assert!(!is_snapshotter(&[Vec::new(), vec!["driver-type".to_owned()]]));
     }
 }

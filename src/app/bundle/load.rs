@@ -366,14 +366,33 @@ impl Write for Pieces {
 async fn confirm(engine: &Engine, wanted: &[Image], cancel: &CancellationToken) -> Result<(), app::Error> {
     for image in wanted {
         let found = engine.image(&image.name, cancel).await.map_err(app::Error::Engine)?;
-        // Engines that keep images in containerd count ids otherwise; there only the name can be looked for.
-        let counts_alike = !engine.facts().storage.contains("overlayfs");
-        let problem = match found {
-            None => format!("`{}` is not there", image.name),
-            Some(facts) if counts_alike && facts.id != id(image) => format!("`{}` is {}", image.name, facts.id),
-            Some(_) => continue,
-        };
-        return Err(Error::NotLoaded { problem }.into());
+        if let Some(problem) = problem(image, found.as_ref().map(|facts| facts.id.as_str()), engine.facts().containerd_images) {
+            return Err(Error::NotLoaded { problem }.into());
+        }
     }
     Ok(())
+}
+
+/// Says what is wrong with what a name means now. Where the engine gives images other ids, only the name can be looked for.
+fn problem(wanted: &Image, found: Option<&str>, has_other_ids: bool) -> Option<String> {
+    match found {
+        None => Some(format!("`{}` is not there", wanted.name)),
+        Some(found) if !has_other_ids && found != id(wanted) => Some(format!("`{}` is {found}", wanted.name)),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_that_became_another_is_told_of_where_ids_can_be_compared() {
+        let wanted = Image { name: "a:1".to_owned(), config: "ab".to_owned() };
+        assert_eq!(problem(&wanted, None, false).as_deref(), Some("`a:1` is not there"));
+        assert_eq!(problem(&wanted, None, true).as_deref(), Some("`a:1` is not there"));
+        assert_eq!(problem(&wanted, Some("sha256:ab"), false), None);
+        assert_eq!(problem(&wanted, Some("sha256:cd"), false).as_deref(), Some("`a:1` is sha256:cd"));
+        assert_eq!(problem(&wanted, Some("sha256:cd"), true), None);
+    }
 }
