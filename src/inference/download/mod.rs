@@ -96,8 +96,10 @@ pub struct Patience {
     pub idle: Duration,
     /// Bytes a second that a file has to come with, over `idle`: what drips is no better than what stands still. 0: any rate will do.
     pub slowest: u64,
-    /// Tries in a row that bring not one byte.
+    /// Tries in a row that bring less than `least`.
     pub retries: u32,
+    /// Bytes that a connection has to bring for the next one to be worth it: who cuts each of them short is given up.
+    pub least: u64,
     /// Pause before the first of them; each further one is twice as long.
     pub pause: Duration,
     /// Connections at once for one file.
@@ -109,7 +111,7 @@ pub struct Patience {
 impl Default for Patience {
     fn default() -> Self {
         let (idle, pause) = (Duration::from_mins(1), Duration::from_millis(500));
-        Self { idle, slowest: 1 << 10, retries: 5, pause, connections: 4, stretch: 16 << 20 }
+        Self { idle, slowest: 1 << 10, retries: 5, least: 64 << 10, pause, connections: 4, stretch: 16 << 20 }
     }
 }
 

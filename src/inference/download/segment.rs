@@ -23,9 +23,6 @@ use super::remedy::LOGIN;
 use super::remedy::PROXY;
 use crate::event::ProgressSink;
 
-/// Most connections for one stretch, however often each of them got a little further.
-const MOST_ATTEMPTS: u32 = 100;
-
 /// What the connections of one file share.
 pub(super) struct Loader<'a> {
     pub(super) asker: &'a Asker<'a>,
@@ -39,12 +36,9 @@ pub(super) struct Loader<'a> {
 impl Loader<'_> {
     /// Loads a stretch to its end.
     pub(super) async fn load(&self, segment: &Segment) -> Result<(), Ended> {
-        let mut failures = 0;
-        for _ in 0..MOST_ATTEMPTS {
-            if segment.is_whole() {
-                return Ok(());
-            }
-            let before = segment.done();
+        let (mut failures, mut furthest) = (0, segment.done());
+        // It ends: each round that does not count as a failure got further than all before it, by a good deal.
+        while !segment.is_whole() {
             let (problem, was_slow) = match self.attempt(segment).await {
                 Ok(()) if segment.is_whole() => return Ok(()),
                 Ok(()) => (format!("the connection ended after {} of {} bytes", segment.at(), segment.end), false),
@@ -52,14 +46,16 @@ impl Loader<'_> {
                 Err(Ended::Slow(problem)) => (problem, true),
                 Err(ended) => return Err(ended),
             };
-            failures = if segment.done() > before && !was_slow { 0 } else { failures + 1 };
+            let is_progress = segment.done() >= furthest + self.patience.least.max(1) && !was_slow;
+            furthest = furthest.max(segment.done());
+            failures = if is_progress { 0 } else { failures + 1 };
             if failures > self.patience.retries {
                 return Err(self.asker.given_up(problem));
             }
             tracing::info!(%problem, "a download goes on with a new connection");
             tokio::time::sleep(self.patience.pause * 2_u32.pow(failures.min(6))).await;
         }
-        Err(self.asker.given_up(format!("{MOST_ATTEMPTS} connections did not bring it to its end")))
+        Ok(())
     }
 
     fn is_alone(&self) -> bool {

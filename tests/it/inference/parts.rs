@@ -75,7 +75,7 @@ impl Case {
 async fn fetch(download: &Download, idle: Duration) -> Result<Loaded, Error> {
     let client = http::client(&http::Settings { tls: false, ..http::Settings::default() }).expect("a client");
     let pause = Duration::from_millis(1);
-    let patience = Patience { idle, slowest: 1 << 10, retries: 2, pause, connections: 4, stretch: 100_000 };
+    let patience = Patience { idle, slowest: 1 << 10, retries: 2, least: 4096, pause, connections: 4, stretch: 100_000 };
     let progress: ProgressSink = Arc::new(|_| {});
     let cancel = CancellationToken::new();
     tokio::time::timeout(Duration::from_secs(60), download.fetch(&client, &patience, &progress, &cancel)).await.expect("bounded")
@@ -111,6 +111,29 @@ async fn each_part_goes_on_where_its_connection_was_cut() {
     case.arrived(&loaded);
     // Four parts of a quarter of a million, three connections each, and the first question.
     assert_eq!(case.hub.ranges().len(), 13, "{:?}", case.hub.ranges());
+}
+
+#[tokio::test]
+async fn a_server_that_cuts_every_connection_short_is_given_up() {
+    let case = Case::new();
+    case.hub.manners().cut = Some(1000);
+    let error = case.fails("the connection failed").await;
+    assert!(error.hint().is_some_and(|hint| hint.contains("goes on from there")), "{error:?}");
+    // Of four parts at once, each is given up after three connections; the first that is ends the others.
+    let n_ranges = case.hub.ranges().len();
+    assert!((4..=13).contains(&n_ranges), "{n_ranges} connections");
+    // What came is kept, and a better day goes on from there.
+    case.hub.manners().cut = None;
+    let loaded = case.fetch().await.expect("it arrives");
+    case.arrived(&loaded);
+    assert!(!case.hub.ranges().split_off(n_ranges).contains(&"bytes=0-250000".to_owned()));
+
+    // One that does not do parts begins anew each time, and never gets further.
+    let case = Case::new();
+    case.hub.manners().has_parts = false;
+    case.hub.manners().cut = Some(500_000);
+    case.fails("the connection failed").await;
+    assert!(case.hub.asked().len() < 20, "{:?}", case.hub.asked());
 }
 
 #[tokio::test]
