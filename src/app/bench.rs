@@ -49,7 +49,7 @@ pub(super) enum Ground {
 impl Ground {
     /// Opens what the settings and the person name, and refuses what must not be worked on. Contacts nobody yet.
     pub(super) fn open(place: &Place) -> Result<Self, Error> {
-        match place.config.sandbox.check_backend().map_err(Error::Sandbox)? {
+        match place.config.sandbox.check().map_err(Error::Sandbox)? {
             Backend::Attach => Socket::open(&place.config.sandbox).map(Self::Socket).map_err(Error::Sandbox),
             Backend::Docker | Backend::Native => open_project(&place.project, &place.state).map(Self::Project),
         }
@@ -115,10 +115,6 @@ impl Bench {
     /// Makes sure the image is there and puts the box together from it.
     pub(super) async fn spec(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Spec, Error> {
         let name = self.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
-        if !sandbox::is_image_name(name) {
-            let problem = format!("`{name}` is not the name of an image");
-            return Err(Error::Sandbox(sandbox::Error::Setting { key: "sandbox.image", problem }));
-        }
         let image = self.provision(progress)?.ensure(name, cancel).await.map_err(Error::Engine)?;
         let engine = self.engine()?;
         let spec = Spec::new(self.project()?, &image, engine.facts(), &self.config.sandbox, &sandbox::guest_volume_name())

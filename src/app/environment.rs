@@ -49,6 +49,7 @@ pub struct Running {
 /// Starts the environment and, where the model is ours, the model server. Returns what is up then.
 pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
+    model::check_endpoint(&place.config, place.api_key.as_ref())?;
     let bench = open(place, "`podbay up`", cancel).await?;
     bench.sweep_aside();
     let sink = Arc::clone(&front.sink);

@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::bench::Bench;
+use crate::config::Config;
 use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::inference::ModelServer;
@@ -63,6 +64,13 @@ pub(super) async fn connect(
 
 pub(super) fn paths(bench: &Bench) -> Paths {
     Paths::new(bench.state.root())
+}
+
+/// Refuses an endpoint that no client can be made for, before anything is started; asks nobody.
+pub(super) fn check_endpoint(config: &Config, key: Option<&Secret>) -> Result<(), Error> {
+    let Some(endpoint) = &config.llm.endpoint else { return Ok(()) };
+    let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
+    Client::new(endpoint, key.cloned(), config.llm.clone()).map(drop).map_err(Error::Model)
 }
 
 /// Refuses a sandbox that somebody else keeps where no model is named: no server can be started then.

@@ -9,6 +9,7 @@ use super::Front;
 use super::Place;
 use super::Report;
 use super::exit_code;
+use super::model;
 use super::models;
 use super::resume::Aim;
 use super::run::sit_down;
@@ -51,6 +52,8 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
+    place.config.sandbox.check().map_err(Error::Sandbox)?;
+    model::check_endpoint(&place.config, place.api_key.as_ref())?;
     let engine = Engine::connect(&place.config.engine, cancel).await.map_err(Error::Engine)?;
     // The one command that may install what makes base images, because it promises to get there by itself.
     let provision = Provision::new(&engine, &place.config.engine, place.state.locks(), &progress).allow_install(true);

@@ -163,6 +163,7 @@ pub(super) async fn sit_down(
 ) -> Result<Seat, (Error, Option<Recorder>)> {
     let config = &place.config;
     let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
+    model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
     let (recorder, past) = match &place.resume {

@@ -13,6 +13,7 @@ mod guest_volume;
 mod image_name;
 mod image_paths;
 mod kept;
+mod limits;
 pub mod link;
 mod lock;
 mod options;

@@ -1,7 +1,6 @@
 use serde::Deserialize;
 use serde::Serialize;
 
-use super::Error;
 use crate::event::ByteSize;
 use crate::event::Seconds;
 use crate::wire::message::DiskLimits;
@@ -64,17 +63,6 @@ impl Options {
     /// Returns what the guest is to watch.
     pub(super) fn disk_limits(&self) -> DiskLimits {
         DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes() }
-    }
-
-    /// Refuses a backend that does not exist yet.
-    pub fn check_backend(&self) -> Result<Backend, Error> {
-        match self.backend {
-            Backend::Native => Err(Error::Setting {
-                key: "sandbox.backend",
-                problem: "the native backend is not built yet; `docker` is the one that makes sandboxes".to_owned(),
-            }),
-            backend => Ok(backend),
-        }
     }
 }
 

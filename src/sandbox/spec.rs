@@ -78,7 +78,7 @@ impl Spec {
         options: &Options,
         guest_volume: &str,
     ) -> Result<Self, Error> {
-        check(options)?;
+        options.check()?;
         let user = User::choose(project, engine, options)?;
         let memory = options.memory.bytes();
         let mut warnings: Vec<String> = user.warning.iter().cloned().collect();
@@ -244,21 +244,4 @@ fn environment(image: &ImageFacts) -> Vec<String> {
         env.push(format!("{name}="));
     }
     env
-}
-
-fn check(options: &Options) -> Result<(), Error> {
-    let setting = |key: &'static str, problem: String| Err(Error::Setting { key, problem });
-    if !(0.01..=1024.0).contains(&options.cpus) {
-        return setting("sandbox.cpus", format!("{} is not between 0.01 and 1024 cores", options.cpus));
-    }
-    if options.memory.bytes() < 32 << 20 {
-        return setting("sandbox.memory", format!("{} is less than the 32 MiB that a sandbox needs", options.memory));
-    }
-    if options.pids < 16 {
-        return setting("sandbox.pids", format!("{} is less than the 16 processes that a sandbox needs", options.pids));
-    }
-    if options.open_files < 64 {
-        return setting("sandbox.open_files", format!("{} is less than the 64 files that a sandbox needs", options.open_files));
-    }
-    Ok(())
 }

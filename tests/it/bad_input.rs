@@ -176,6 +176,26 @@ fn an_endpoint_with_a_key_in_it_is_refused_without_the_key() {
     }
 }
 
+/// The engine is not even asked: nothing would have answered there.
+#[test]
+fn an_endpoint_that_is_none_is_refused_before_anything_is_started() {
+    let env = TestEnv::new();
+    for command in [&["run", "look around"][..], &["up"], &["quickstart"]] {
+        for (endpoint, words) in [("127.0.0.1:7474", "starts with `http://`"), ("http://", "no address of a model server")] {
+            let mut refused = env.podbay(&[command, &["--endpoint", endpoint]].concat());
+            if command[0] != "quickstart" {
+                refused.arg("-C").arg(env.project());
+            }
+            let refused = run(refused.env("DOCKER_HOST", "unix:///nonexistent/docker.sock")).expect(2);
+            assert!(refused.stderr.contains(words) && refused.stderr.contains("hint:"), "{command:?}: {}", refused.stderr);
+            let sessions = std::fs::read_dir(env.state().join("sessions")).map_or(0, Iterator::count);
+            assert_eq!(sessions, 0, "{command:?}: nothing was begun");
+        }
+    }
+    // The same place with an endpoint that is one gets as far as the engine.
+    run(env.here(&["run", "--endpoint", NOWHERE, "look around"]).env("DOCKER_HOST", "unix:///nonexistent/docker.sock")).expect(5);
+}
+
 #[test]
 fn tasks_and_words_that_mean_nothing_are_refused() {
     let env = TestEnv::new();

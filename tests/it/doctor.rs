@@ -374,7 +374,47 @@ fn with_attach_the_socket_is_looked_at_and_no_engine() {
 fn a_backend_that_is_not_built_yet_fails() {
     let env = TestEnv::new();
     let found = diagnosis(doctor(&env, &[]).env("PODBAY_SANDBOX_BACKEND", "native"), 1);
-    line(&found, "sandbox", "backend", "fail", &["not built yet", "docker"]);
+    line(&found, "settings", "sandbox", "fail", &["not built yet", "docker"]);
+}
+
+/// What `run` would refuse fails here too, with the same words.
+#[test]
+fn limits_that_no_sandbox_can_be_made_with_fail() {
+    let env = TestEnv::new();
+    for (name, value, words) in [
+        ("MEMORY", "1m", "1MiB is less than the 32MiB"),
+        ("MEMORY", "0", "less than the 32MiB"),
+        ("MEMORY", "16777215TiB", "more than the 64TiB"),
+        ("CPUS", "0", "not between 0.01 and 1024"),
+        ("CPUS", "-2", "not between 0.01 and 1024"),
+        ("CPUS", "1e300", "not between 0.01 and 1024"),
+        ("PIDS", "0", "less than the 16 processes"),
+        ("PIDS", "4294967295", "more than the 4194304 processes"),
+        ("OPEN_FILES", "3", "less than the 64 files"),
+        ("FILE_SIZE", "1k", "less than the 1MiB"),
+        ("DISK", "9000000TiB", "more than the"),
+        ("START_TIMEOUT", "0", "not between 1 s and a year"),
+        ("LEASE", "18446744073709551615", "longer than a year"),
+        ("IMAGE", "No Image", "not the name of an image"),
+    ] {
+        let variable = format!("PODBAY_SANDBOX_{name}");
+        let found = diagnosis(doctor(&env, &[]).env(&variable, value), 1);
+        let key = format!("sandbox.{}", name.to_ascii_lowercase());
+        line(&found, "settings", "sandbox", "fail", &[&key, words, "docs/configuration.md"]);
+        let refused = run(env.here(&["run", "--endpoint", "http://127.0.0.1:9", "look around"]).env(&variable, value)).expect(2);
+        assert!(refused.stderr.contains(words), "{variable}={value}: {}", refused.stderr);
+    }
+    // What is no value at all does not even load.
+    for (name, value) in
+        [("MEMORY", "lots"), ("MEMORY", "-1"), ("MEMORY", "99999999TiB"), ("PIDS", "-1"), ("PIDS", "lots"), ("LEASE", "soon")]
+    {
+        let found = diagnosis(doctor(&env, &[]).env(format!("PODBAY_SANDBOX_{name}"), value), 1);
+        line(&found, "settings", "files", "fail", &[&format!("sandbox.{}", name.to_ascii_lowercase()), "no run starts like this"]);
+    }
+    // All of them are named at once.
+    let found = diagnosis(doctor(&env, &[]).env("PODBAY_SANDBOX_MEMORY", "1m").env("PODBAY_SANDBOX_PIDS", "1"), 1);
+    line(&found, "settings", "sandbox", "fail", &["sandbox.memory"]);
+    line(&found, "settings", "sandbox", "fail", &["sandbox.pids"]);
 }
 
 #[test]

@@ -121,14 +121,8 @@ async fn of_backend(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> (Option<Engine>, Vec<Check>) {
-    let backend = config.sandbox.check_backend();
-    if !matches!(backend, Ok(Backend::Attach)) {
-        let (engine, mut checks) = Box::pin(of_engine(config, root, progress, cancel)).await;
-        if let Err(error) = backend {
-            let remedy = "use the one that there is: sandbox.backend = \"docker\"";
-            checks.push(Check::error(Group::Sandbox, "backend", &error, error.hint(), remedy));
-        }
-        return (engine, checks);
+    if config.sandbox.backend != Backend::Attach {
+        return Box::pin(of_engine(config, root, progress, cancel)).await;
     }
     let remedy = "`docker compose restart workspace` starts it anew";
     let (socket, kernel) = tokio::join!(within(attached::socket(&config.sandbox, cancel)), kernel());

@@ -54,6 +54,11 @@ pub(super) fn judge(sources: &Sources, loaded: Result<Loaded<Config>, config::Er
         let error = Error::Rule(error);
         checks.push(Check::error(GROUP, "rules", &error, error.hint(), "correct the rule"));
     }
+    checks.extend(loaded.config.sandbox.mistakes().into_iter().map(|error| {
+        let remedy =
+            "give it another value, or none, for the default: docs/configuration.md lists them; `podbay config` says where it comes from";
+        Check::error(GROUP, "sandbox", &error, error.hint(), remedy)
+    }));
     (loaded.config, checks)
 }
 
