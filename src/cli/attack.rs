@@ -1,11 +1,10 @@
-use std::io;
-use std::io::IsTerminal;
 use std::sync::Arc;
 
 use super::args::DoctorArgs;
 use super::args::OutputFormat;
-use super::delivery::Delivery;
-use super::delivery::deliver;
+use super::findings;
+use super::findings::Findings;
+use super::findings::Headings;
 use super::front::Nobody;
 use super::run::listen;
 use super::setup::Setup;
@@ -16,9 +15,6 @@ use crate::app::doctor;
 use crate::app::doctor::Attempt;
 use crate::app::doctor::Outcome;
 use crate::app::doctor::Siege;
-use crate::app::exit_code;
-use crate::event::Kind;
-use crate::ui;
 use crate::ui::Paint;
 use crate::ui::text;
 
@@ -31,43 +27,27 @@ pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
     setup.show_warnings(&terminal);
     let place = setup.place(args.path.as_deref(), Mode::Deny)?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
-    let sink = Arc::clone(&front.sink);
-    front.sink = Arc::new(move |event| {
-        if matches!(event.kind, Kind::Progress(_)) {
-            sink(event);
-        }
-    });
+    front.sink = findings::only_progress(front.sink);
     let siege = Box::pin(doctor::attack(&place, &front)).await;
-    terminal.finish();
-    let siege = match siege {
-        Ok(siege) => siege,
-        Err(error) => {
-            super::failure::show(&error, &mut io::stderr(), terminal.paint);
-            return Ok(signals.exit_code(error.exit_code()));
-        }
-    };
-    if args.json {
-        let mut out = Delivery::default();
-        let _ = ui::json::result(&mut out, &siege);
-        out.end()?;
-    } else {
-        let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| std::env::var_os(name));
-        deliver(&words(&siege, paint))?;
+    findings::show(siege, args.json, &terminal, &setup.config.ui, &signals)
+}
+
+impl Findings for Siege {
+    fn is_bad(&self) -> bool {
+        self.status == Outcome::Failed
     }
-    let code = if siege.status == Outcome::Failed { exit_code::FAILED } else { exit_code::DONE };
-    Ok(signals.exit_code(code))
+
+    fn words(&self, paint: Paint) -> String {
+        words(self, paint)
+    }
 }
 
 /// Renders the rows by their groups: tried, expected, got, and for those that failed what to do.
 fn words(siege: &Siege, paint: Paint) -> String {
     let mut out = String::new();
-    let mut group = None;
+    let mut headings = Headings::default();
     for attempt in &siege.attacks {
-        if group != Some(attempt.group) {
-            let gap = if group.is_some() { "\n" } else { "" };
-            out.push_str(&format!("{gap}{}\n", paint.bold(attempt.group)));
-            group = Some(attempt.group);
-        }
+        headings.add(attempt.group, paint, &mut out);
         row(attempt, paint, &mut out);
     }
     let n_failed = siege.n_failed();

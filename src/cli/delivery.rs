@@ -18,9 +18,7 @@ impl Delivery {
     pub(super) fn end(&self) -> Result<(), app::Error> {
         self.attempt(Write::flush);
         match self.failed.lock().expect("nothing panics while it holds this lock").take() {
-            Some(source) if source.kind() != io::ErrorKind::BrokenPipe => {
-                Err(app::Error::Io { doing: "write the result to the standard output".to_owned(), source })
-            }
+            Some(source) if source.kind() != io::ErrorKind::BrokenPipe => Err(undelivered(source)),
             _ => Ok(()),
         }
     }
@@ -43,6 +41,11 @@ impl Write for Delivery {
         self.attempt(Write::flush);
         Ok(())
     }
+}
+
+/// Returns the error of a result that could not be written.
+pub(super) fn undelivered(source: io::Error) -> app::Error {
+    app::Error::Io { doing: "write the result to the standard output".to_owned(), source }
 }
 
 /// Writes a whole result.

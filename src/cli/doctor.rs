@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::args::DoctorArgs;
 use super::args::ModelFlags;
 use super::args::OutputFormat;
-use super::delivery::Delivery;
-use super::delivery::deliver;
+use super::findings;
+use super::findings::Findings;
+use super::findings::Headings;
 use super::flags;
 use super::front::Terminal;
 use super::run::listen;
@@ -19,7 +20,6 @@ use crate::app::doctor::Check;
 use crate::app::doctor::Diagnosis;
 use crate::app::doctor::Status;
 use crate::app::doctor::Subject;
-use crate::app::exit_code;
 use crate::config::Sources;
 use crate::event::Kind;
 use crate::event::ProgressSink;
@@ -46,13 +46,12 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
     let terminal = Terminal::new(OutputFormat::Text, &options);
     let sink = terminal.sink();
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
-    let paint = Paint::new(options.color, io::stdout().is_terminal(), |name| env::var_os(name));
     let columns = super::raw::window_size().map(|(_, columns)| columns);
     let subject = Subject {
         sources,
         state: app::find_state(|name| env::var_os(name)),
         project: args.path,
-        terminal: facts(columns, paint),
+        terminal: facts(columns, findings::out_paint(&options)),
         key: setup::api_key,
         trial: args.model,
     };
@@ -60,23 +59,18 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
         super::say("trying the model; our own server is started if no endpoint is set and it does not run\n");
     }
     let diagnosis = Box::pin(doctor::diagnose(subject, &progress, interrupt.run())).await;
-    terminal.finish();
-    let diagnosis = match diagnosis {
-        Ok(diagnosis) => diagnosis,
-        Err(error) => {
-            super::failure::show(&error, &mut io::stderr(), terminal.paint);
-            return Ok(signals.exit_code(error.exit_code()));
-        }
-    };
-    if args.json {
-        let mut out = Delivery::default();
-        let _ = ui::json::result(&mut out, &diagnosis);
-        out.end()?;
-    } else {
-        deliver(&words(&diagnosis, paint, columns.map_or(WIDTH, |columns| usize::from(columns).clamp(40, WIDTH))))?;
+    findings::show(diagnosis, args.json, &terminal, &options, &signals)
+}
+
+impl Findings for Diagnosis {
+    fn is_bad(&self) -> bool {
+        self.status == Status::Fail
     }
-    let code = if diagnosis.status == Status::Fail { exit_code::FAILED } else { exit_code::DONE };
-    Ok(signals.exit_code(code))
+
+    fn words(&self, paint: Paint) -> String {
+        let columns = super::raw::window_size().map_or(WIDTH, |(_, columns)| usize::from(columns).clamp(40, WIDTH));
+        words(self, paint, columns)
+    }
 }
 
 fn facts(columns: Option<u16>, paint: Paint) -> doctor::Terminal {
@@ -95,13 +89,9 @@ fn facts(columns: Option<u16>, paint: Paint) -> doctor::Terminal {
 fn words(diagnosis: &Diagnosis, paint: Paint, width: usize) -> String {
     let longest = diagnosis.checks.iter().map(|check| check.name.chars().count()).max().unwrap_or(0);
     let mut out = String::new();
-    let mut group = None;
+    let mut headings = Headings::default();
     for check in &diagnosis.checks {
-        if group != Some(check.group) {
-            let gap = if group.is_some() { "\n" } else { "" };
-            out.push_str(&format!("{gap}{}\n", paint.bold(check.group.as_str())));
-            group = Some(check.group);
-        }
+        headings.add(check.group.as_str(), paint, &mut out);
         line(check, longest, paint, width, &mut out);
     }
     let n = |status| diagnosis.count(status);

@@ -15,6 +15,7 @@ mod delivery;
 mod doctor;
 mod environment;
 mod failure;
+mod findings;
 mod flags;
 mod front;
 mod help;
@@ -149,8 +150,15 @@ async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
 /// Shows help, the version, or what is wrong with the command line. A script that asked for JSON gets its object here too.
 fn misused(error: &clap::Error) -> u8 {
     if !error.use_stderr() {
-        let _ = error.print();
-        return exit_code::DONE;
+        // Colours are the parser's business, so it writes by itself; what the stream holds back must not be lost at the end.
+        return match error.print().and_then(|()| io::stdout().flush()) {
+            Err(source) if source.kind() != io::ErrorKind::BrokenPipe => {
+                let error = delivery::undelivered(source);
+                failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+                error.exit_code()
+            }
+            _ => exit_code::DONE,
+        };
     }
     report(&app::Error::usage(first_words(error), "see `podbay --help`"));
     let _ = error.print();

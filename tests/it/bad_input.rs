@@ -91,7 +91,15 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_reader_that_left_is_none()
     }
     let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
     let gone = || std::io::pipe().expect("a pipe").1;
-    for arguments in [&["sessions", "list"][..], &["sessions", "list", "--json"], &["sessions", "show", "last"]] {
+    for arguments in [
+        &["sessions", "list"][..],
+        &["sessions", "list", "--json"],
+        &["sessions", "show", "last"],
+        &["--help"],
+        &["run", "-h"],
+        &["help", "run"],
+        &["--version"],
+    ] {
         let done = env.podbay(arguments).stdout(full()).output().expect("runs");
         let said = String::from_utf8_lossy(&done.stderr);
         assert_eq!(done.status.code(), Some(1), "{arguments:?}: {said}");
