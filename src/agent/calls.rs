@@ -33,10 +33,9 @@ impl Agent {
         interrupt.idle();
         let mut quit = false;
         let mut done = Vec::with_capacity(calls.len());
-        let mut is_whole = true;
+        let statuses: Vec<CallStatus> = results.iter().map(|finished| finished.status).collect();
         for (call, finished) in calls.iter().zip(results) {
             task.tool_calls += 1;
-            is_whole &= finished.status != CallStatus::Cancelled;
             done.push(self.done(call, &finished));
             quit |= finished.quit;
             match finished.status {
@@ -64,7 +63,9 @@ impl Agent {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }
-        if is_whole { self.look_for_circles(task, &done) } else { Next::GoOn }
+        self.learn_from_calls(calls, &statuses);
+        // What somebody ended says nothing of the model.
+        if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
     }
 
     fn done(&self, call: &ToolCall, finished: &Finished) -> Done {

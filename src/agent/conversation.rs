@@ -1,4 +1,5 @@
 use crate::event::Evicted;
+use crate::event::ToolMode;
 use crate::llm::Message;
 use crate::llm::Prompt;
 use crate::session::History;
@@ -72,6 +73,12 @@ impl Conversation {
         self.rebuild();
     }
 
+    /// Writes everything anew, as it is written where tools are told otherwise; what was sent and what was not stays known.
+    pub(super) fn retell(&mut self, mode: ToolMode, system_folded: bool) {
+        let prompt = self.prompt.rebuilt(mode, std::iter::empty()).with_system_folded(system_folded);
+        *self = Self::over(prompt, std::mem::take(&mut self.history));
+    }
+
     fn rebuild(&mut self) {
         self.prompt = self.prompt.rebuilt(self.prompt.mode(), self.history.messages());
     }
@@ -83,7 +90,6 @@ mod tests {
 
     use super::*;
     use crate::event::ToolCall;
-    use crate::event::ToolMode;
 
     #[derive(Clone, Debug)]
     enum Act {

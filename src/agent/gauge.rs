@@ -45,6 +45,11 @@ impl Gauge {
         *self = Self { known, told_window: self.told_window, ..Self::default() };
     }
 
+    /// Notes that the conversation is written otherwise from now on, so that earlier counts say nothing.
+    pub(super) fn retold(&mut self) {
+        self.known = None;
+    }
+
     /// Returns how many tokens the model reads at once, if anybody said.
     pub(super) fn window(&self, client: &Client) -> Option<u64> {
         self.told_window.or_else(|| client.probed()?.context).filter(|window| *window > 0)

@@ -3,6 +3,7 @@
 //! This room decides when to go on and when to end. How a model is asked is `llm`'s business, what a call may do `tools`' and `policy`'s.
 //! Start with [`Agent::run`].
 
+mod adapt;
 mod ask;
 mod budget;
 mod calls;

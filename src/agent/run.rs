@@ -6,6 +6,7 @@ use super::Failure;
 use super::Interrupt;
 use super::Options;
 use super::Outcome;
+use super::adapt::Learnt;
 use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
@@ -22,7 +23,6 @@ use crate::llm::Client;
 use crate::llm::Finish;
 use crate::llm::Message;
 use crate::llm::Reply;
-use crate::llm::Request;
 use crate::tools::Pipeline;
 
 /// Said where the model had spoken last before its task was broken off.
@@ -39,6 +39,7 @@ pub struct Agent {
     pub(super) gauge: Gauge,
     /// Whether the person was told that calls are taken from the text.
     told_recovery: bool,
+    pub(super) learnt: Learnt,
 }
 
 /// What the loop does after one turn.
@@ -58,7 +59,17 @@ impl Agent {
         options: Options,
         sink: Sink,
     ) -> Self {
-        Self { client, conversation: conversation.into(), pipeline, parallel, options, sink, gauge: Gauge::default(), told_recovery: false }
+        Self {
+            client,
+            conversation: conversation.into(),
+            pipeline,
+            parallel,
+            options,
+            sink,
+            gauge: Gauge::default(),
+            told_recovery: false,
+            learnt: Learnt::default(),
+        }
     }
 
     /// Tells the model something before the first task.
@@ -121,7 +132,7 @@ impl Agent {
         if room == Room::None {
             return Next::Limit(LimitKind::Context);
         }
-        let mut outcome = self.ask(task, &Request::default(), left, interrupt).await;
+        let mut outcome = self.ask_adapting(task, interrupt).await;
         if let Err(error) = &outcome
             && let llm::Error::ContextExceeded { prompt, context } = error.root()
         {
@@ -133,7 +144,7 @@ impl Agent {
                     if !self.conversation.history().is_open() {
                         self.note(GO_ON);
                     }
-                    self.ask(task, &Request::default(), self.time_left(task), interrupt).await
+                    self.ask_adapting(task, interrupt).await
                 }
             };
         }
@@ -187,6 +198,7 @@ impl Agent {
             if task.n_silent >= self.options.misunderstandings {
                 return Next::Failed(Failure::Silent { count: task.n_silent });
             }
+            self.learn_from_silence(reply);
             self.note("Your answer was empty. Call a tool, or say what you did and what you saw.");
             return Next::GoOn;
         }

@@ -28,9 +28,11 @@ use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::SessionId;
 use crate::event::Sink;
+use crate::event::ToolMode;
 use crate::event::ToolTold;
 use crate::llm::Probed;
 use crate::llm::Prompt;
+use crate::llm::ToolModeChoice;
 use crate::llm::ToolSpec;
 use crate::policy::Mode;
 use crate::policy::Policy;
@@ -184,7 +186,8 @@ pub(super) async fn sit_down(
         catalogue = catalogue.only(only);
     }
     let find_model = async {
-        let found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
+        let mut found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
+        keep_mode(&mut found.probed, &past, config.llm.tool_mode);
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past);
         let conversation = Conversation::over(prompt, past.history.clone());
         let warm_up = config.inference.warm_up.duration();
@@ -278,6 +281,20 @@ pub(super) fn begin(place: &Place, project: String, aim: Aim<'_>, watcher: &Sink
         task: aim.task().map(ToOwned::to_owned),
     };
     Recorder::begin(&place.state, &place.config.session, header, place.api_key.as_ref(), Arc::clone(watcher))
+}
+
+/// Goes on as an earlier run of the session has learnt that this model must be told about tools.
+fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
+    let Some(beginning) = &past.beginning else { return };
+    let steps = |mode| match mode {
+        ToolMode::Native => 0,
+        ToolMode::Constrained => 1,
+        ToolMode::Text => 2,
+    };
+    if choice == ToolModeChoice::Auto && steps(beginning.mode) > steps(probed.tools) {
+        probed.tools = beginning.mode;
+        "as the session has done before".clone_into(&mut probed.reason);
+    }
 }
 
 /// Returns what all requests begin with, and the event that says so unless the log has it already.

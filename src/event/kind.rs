@@ -107,6 +107,12 @@ pub enum Kind {
         /// Why tools are told that way.
         reason: String,
     },
+    /// From here on the model is told about tools, or its answers are read, in another way.
+    ToolModeChanged {
+        from: ToolMode,
+        to: ToolMode,
+        reason: String,
+    },
     BoxStarted {
         image: String,
         duration_ms: u64,
@@ -275,6 +281,17 @@ pub enum ToolMode {
     Constrained,
     /// By text that is searched for calls.
     Text,
+}
+
+impl ToolMode {
+    /// Returns the word that `llm.tool_mode` has for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Constrained => "constrained",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// How a call ended.

@@ -125,6 +125,16 @@ impl Client {
                     return Ok(reply);
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),
+                Err(Error::Unreadable { message, raw }) => {
+                    if let Some(reply) = assembler.recover(&raw, |id| prompt.has_call(id), on) {
+                        return Ok(reply);
+                    }
+                    let error = Error::Unreadable { message, raw };
+                    if !assembler.shown() {
+                        return Err(error);
+                    }
+                    return Err(Error::BrokenOff { partial: Box::new(assembler.interrupted()), source: Box::new(error) });
+                }
                 Err(error) if assembler.shown() => {
                     return Err(Error::BrokenOff { partial: Box::new(assembler.interrupted()), source: Box::new(error) });
                 }

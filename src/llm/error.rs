@@ -61,6 +61,12 @@ pub enum Error {
     TooLarge { what: &'static str, limit: u64 },
     #[error("the model server reported an error: {message}")]
     Reported { message: String },
+    #[error("the model server could not read its model's answer: {message}")]
+    Unreadable {
+        message: String,
+        /// What the model wrote, from where the server stopped reading, as far as it says.
+        raw: String,
+    },
     #[error("the model server's answer cannot be understood: {problem}")]
     Protocol { problem: String },
     #[error("the model server at {endpoint} is still loading its model after {}", Span(*.waited))]
@@ -91,7 +97,7 @@ impl Error {
         match self {
             Self::Unreachable { .. } | Self::Connection { .. } | Self::ModelLoading { .. } => true,
             // A chat template that rejects the conversation rejects it every time.
-            Self::Status { code: 500, message, .. } => !is_template_error(message),
+            Self::Status { code: 500, message, .. } => !is_template_error(message) && self.objection().is_none(),
             Self::Status { code, .. } => *code == 408 || *code == 429 || (500..600).contains(code),
             _ => false,
         }
@@ -118,6 +124,7 @@ impl Error {
             Self::Status { message, .. } if is_template_error(message) => {
                 "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()
             }
+            Self::Unreadable { .. } => "try `llm.tool_mode = \"constrained\"`, which leaves nothing for the server to read".to_owned(),
             Self::Status { .. } | Self::Reported { .. } => "the server's own log says more".to_owned(),
             Self::Unauthorized { .. } => "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
             Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),

@@ -26,6 +26,9 @@ pub struct Prompt {
     mode: ToolMode,
     replay_thinking: bool,
     system: String,
+    is_folded: bool,
+    /// What the first user message is to begin with.
+    folded: Option<String>,
     tools: Vec<ToolSpec>,
     /// The same, as what is looked for in a text.
     known: text::Tools,
@@ -48,6 +51,8 @@ impl Prompt {
             mode,
             replay_thinking: false,
             system: system.to_owned(),
+            is_folded: false,
+            folded: None,
             tools: tools.to_vec(),
             known: text::Tools::new(tools),
             messages: String::from("["),
@@ -57,16 +62,35 @@ impl Prompt {
             last_user: None,
             ids: HashSet::new(),
         };
-        let mut text = neutralise(system).into_owned();
-        match mode {
-            ToolMode::Native => {}
-            ToolMode::Constrained => text.push_str(&constrained::instructions(tools)),
-            ToolMode::Text => text.push_str(&prompted::instructions(tools)),
-        }
+        let text = prompt.beginning();
         if !text.is_empty() {
-            prompt.append(&Wire::new("system", text.trim_start()).json());
+            prompt.append(&Wire::new("system", &text).json());
         }
         prompt
+    }
+
+    /// Returns the system prompt with what it says of tools.
+    fn beginning(&self) -> String {
+        let mut text = neutralise(&self.system).into_owned();
+        match self.mode {
+            ToolMode::Native => {}
+            ToolMode::Constrained => text.push_str(&constrained::instructions(&self.tools)),
+            ToolMode::Text => text.push_str(&prompted::instructions(&self.tools)),
+        }
+        text.trim_start().to_owned()
+    }
+
+    /// Begins the first user message with the system prompt, for templates that know no system message. To be set before the first
+    /// message.
+    #[must_use]
+    pub fn with_system_folded(mut self, wanted: bool) -> Self {
+        if wanted && !self.is_folded {
+            self.is_folded = true;
+            self.messages.truncate(1);
+            self.n_messages = 0;
+            self.folded = Some(self.beginning()).filter(|text| !text.is_empty());
+        }
+        self
     }
 
     /// Sends the model's thinking back with its messages; see [`super::Probed::replay_thinking`]. To be set before the first message.
@@ -80,7 +104,8 @@ impl Prompt {
     /// the server turned out not to know tools. The server reads it from the first byte that differs.
     #[must_use]
     pub fn rebuilt<'a>(&self, mode: ToolMode, messages: impl IntoIterator<Item = &'a Message>) -> Self {
-        let mut prompt = Self::new(&self.system, &self.tools, mode).with_thinking_replayed(self.replay_thinking);
+        let mut prompt =
+            Self::new(&self.system, &self.tools, mode).with_thinking_replayed(self.replay_thinking).with_system_folded(self.is_folded);
         for message in messages {
             prompt.push(message);
         }
@@ -90,6 +115,10 @@ impl Prompt {
     /// Appends one message.
     pub fn push(&mut self, message: &Message) {
         let native = self.mode == ToolMode::Native;
+        let is_users = matches!(message, Message::System { .. } | Message::User { .. });
+        if !is_users && let Some(system) = self.folded.take() {
+            self.append(&Wire::new("user", &system).json());
+        }
         match message {
             Message::System { text } | Message::User { text } => self.push_user(text),
             Message::Assistant { text, thinking, calls, raw } => {
@@ -123,6 +152,9 @@ impl Prompt {
                 self.append(&json);
             }
         }
+        if let Some(system) = self.folded.take() {
+            text = format!("{system}\n\n{text}");
+        }
         let begin = self.messages.len();
         self.append(&Wire::new("user", &text).json());
         self.last_user = Some((text, begin));
@@ -139,6 +171,15 @@ impl Prompt {
 
     pub fn mode(&self) -> ToolMode {
         self.mode
+    }
+
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    /// Returns whether the model's thinking goes back with its messages.
+    pub fn replays_thinking(&self) -> bool {
+        self.replay_thinking
     }
 
     pub fn tools(&self) -> &[ToolSpec] {
@@ -180,6 +221,8 @@ impl Clone for Prompt {
             mode: self.mode,
             replay_thinking: self.replay_thinking,
             system: self.system.clone(),
+            is_folded: self.is_folded,
+            folded: self.folded.clone(),
             tools: self.tools.clone(),
             known: self.known.clone(),
             messages: self.messages.clone(),
@@ -273,6 +316,24 @@ mod tests {
         let texts: Vec<String> =
             body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
         assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
+    }
+
+    #[test]
+    fn a_system_prompt_may_go_with_the_first_words() {
+        for mode in [ToolMode::Native, ToolMode::Constrained, ToolMode::Text] {
+            let mut prompt = Prompt::new("Be good.", &tools(), mode).with_system_folded(true);
+            prompt.push(&Message::user("Hi"));
+            let again = prompt.rebuilt(mode, [&Message::user("Hi")]);
+            assert_eq!(prompt.head(), again.head());
+            let body = body(&prompt);
+            let messages = body["messages"].as_array().expect("messages");
+            let text = messages[0]["content"].as_str().expect("a text");
+            assert_eq!((messages.len(), &messages[0]["role"]), (1, &json!("user")));
+            assert!(text.starts_with("Be good.") && text.ends_with("\n\nHi"), "{text}");
+        }
+        let mut prompt = Prompt::new("Be good.", &[], ToolMode::Native).with_system_folded(true);
+        prompt.push(&Message::assistant("I was here."));
+        assert_eq!(body(&prompt)["messages"][0], json!({"role": "user", "content": "Be good."}));
     }
 
     #[test]

@@ -34,6 +34,9 @@ pub struct Request {
     pub temperature: Option<f64>,
     /// The model may only answer. The tools stay in the prompt, so that the cache still fits.
     pub no_tools: bool,
+    /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the server's own means: the conversation
+    /// keeps its bytes, and the server need not read what the model writes.
+    pub held: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.
     pub schema: Option<Value>,
     /// The slot of llama-server whose cache holds this conversation.
@@ -50,7 +53,7 @@ pub struct Reply {
     pub usage: Usage,
     pub finish: Finish,
     pub timings: Option<Timings>,
-    /// The server reported no calls, but the text held some: they were taken from there.
+    /// The server reported no calls, but the text, or a thought, held some: they were taken from there.
     pub recovered: bool,
     /// The answer as the model wrote it, where tools are told by text or schema.
     pub raw: Option<String>,

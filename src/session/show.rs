@@ -191,6 +191,9 @@ fn one(text: &mut String, event: &Event) {
             let context = context.map(|tokens| format!(", {tokens} tokens of context")).unwrap_or_default();
             writeln!(text, "model {model}{context}").expect(TAKES_ALL);
         }
+        Kind::ToolModeChanged { from, to, reason } => {
+            writeln!(text, "! tool calls: {} instead of {}: {reason}", to.as_str(), from.as_str()).expect(TAKES_ALL);
+        }
         Kind::BoxStarted { image, duration_ms } => {
             writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
         }

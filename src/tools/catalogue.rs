@@ -147,6 +147,11 @@ impl Tool {
         self.schema = Schema::new(&self.parameters);
     }
 
+    /// Returns the other names of an argument.
+    pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
+        self.renamed.iter().filter(move |(_, name)| *name == right).map(|(wrong, _)| *wrong)
+    }
+
     /// Returns arguments that would be right, to learn from.
     fn example(&self) -> &'static str {
         match self.name {

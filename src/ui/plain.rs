@@ -131,6 +131,12 @@ impl<O: Write, E: Write> Plain<O, E> {
                 let reason = if reason.is_empty() { String::new() } else { format!(" ({})", text::line(reason)) };
                 self.note(&paint.dim(&format!("model: {}{reason}", text::line(model))))
             }
+            Kind::ToolModeChanged { from, to, reason } => self.note(&paint.warn(&format!(
+                "tool calls: {} instead of {} from here on ({}); `llm.tool_mode` sets it for good",
+                to.as_str(),
+                from.as_str(),
+                text::line(reason)
+            ))),
             Kind::BoxStarted { image, duration_ms } => {
                 self.note(&paint.dim(&format!("sandbox: {}, started in {}", text::line(image), call::duration(*duration_ms))))
             }

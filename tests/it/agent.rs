@@ -142,7 +142,7 @@ async fn what_is_no_call_becomes_a_result_the_model_can_act_on() {
     let model = ScriptedModel::new()
         .calls("fly", json!({}))
         .raw_call("read_file", "{\"path\": ")
-        .calls("read_file", json!({}))
+        .calls("read_file", json!({"limit": 5}))
         .calls("read_file", json!({"path": "a", "limit": -1}))
         .calls("write_file", json!({"path": "a.txt"}))
         .calls("bash", json!({"command": "ls", "colour": true}))

@@ -34,14 +34,19 @@ fn makes_room(kind: &Kind) -> bool {
     matches!(kind, Kind::ResultsEvicted { .. } | Kind::ConversationCompacted { .. })
 }
 
-/// Panics unless each request begins with the bytes of the one before, but where room was made between them.
+/// Returns whether everything is written anew from here on: room was made, or tools are told otherwise.
+fn rewrites(kind: &Kind) -> bool {
+    makes_room(kind) || matches!(kind, Kind::PromptBegun { .. })
+}
+
+/// Panics unless each request begins with the bytes of the one before, but where all was written anew between them.
 #[track_caller]
 fn assert_append_only(desk: &Desk) {
     let heads = heads(desk);
     let mut n_asked = 0;
     let mut made_room = false;
     for kind in desk.kinds() {
-        made_room |= makes_room(&kind);
+        made_room |= rewrites(&kind);
         if kind == Kind::ModelAsked {
             if n_asked > 0 && !made_room {
                 assert!(heads[n_asked].starts_with(&heads[n_asked - 1]), "request {n_asked} differs from the one before");
@@ -62,10 +67,12 @@ fn assert_resumable(desk: &Desk) {
         let has_room = events
             .iter()
             .rposition(|event| event.kind == Kind::ModelAsked)
-            .is_some_and(|at| events[at..].iter().any(|event| makes_room(&event.kind)));
+            .is_some_and(|at| events[at..].iter().any(|event| rewrites(&event.kind)));
         let open: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
         events.extend(open.into_iter().map(Event::now));
-        let head = Conversation::over(desk.prompt.clone(), Past::of(&events).history).prompt().head();
+        let past = Past::of(&events);
+        let mode = past.beginning.as_ref().map_or(desk.prompt.mode(), |beginning| beginning.mode);
+        let head = Conversation::over(desk.prompt.rebuilt(mode, []), past.history).prompt().head();
         if n_asked > 0 && !has_room {
             assert!(head.as_bytes().starts_with(&heads[n_asked - 1]), "cut at {cut}");
         }

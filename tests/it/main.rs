@@ -22,6 +22,7 @@ mod init;
 mod layers;
 mod link;
 mod llm;
+mod modes;
 mod resume;
 mod session;
 mod support;

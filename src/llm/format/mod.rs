@@ -10,6 +10,7 @@ pub(super) mod native;
 pub(super) mod prompted;
 pub(super) mod schema;
 pub mod text;
+pub(super) mod unknown;
 
 use serde::Serialize;
 

@@ -10,6 +10,7 @@ use crate::llm::format::constrained;
 use crate::llm::format::constrained::Parsed;
 use crate::llm::format::prompted;
 use crate::llm::format::text;
+use crate::llm::format::unknown;
 use crate::llm::provider::calls::Calls;
 use crate::llm::provider::calls::Piece;
 use crate::llm::provider::think::Part;
@@ -29,6 +30,8 @@ pub(in crate::llm) enum Reading {
     Native { with_calls: bool },
     /// The text is one JSON object of ours.
     Json { with_calls: bool },
+    /// The text is one JSON object of ours, unless the server reports calls all the same.
+    Held,
     /// Calls stand in the text, in any form.
     Text { with_calls: bool },
     /// The text is what the caller's schema says.
@@ -39,6 +42,7 @@ pub(in crate::llm) enum Reading {
 #[derive(Debug)]
 pub(in crate::llm) struct Assembler {
     reading: Reading,
+    tools: text::Tools,
     splitter: Splitter,
     reader: Reader,
     /// Looks for calls in the text, also where the server should have found them.
@@ -64,9 +68,10 @@ impl Assembler {
         let looks = match reading {
             Reading::Native { with_calls } => with_calls && !tools.is_empty(),
             Reading::Text { .. } => true,
-            Reading::Json { .. } | Reading::Schema => false,
+            Reading::Json { .. } | Reading::Held | Reading::Schema => false,
         };
         Self {
+            tools: tools.clone(),
             parser: looks.then(|| text::Parser::new(tools, None)),
             parsed: text::Parsed::default(),
             after_calls: false,
@@ -125,9 +130,13 @@ impl Assembler {
             parser.feed(&text, &mut |piece| pieces.push(piece));
             return self.add_pieces(pieces, on);
         }
-        let Reading::Json { with_calls } = self.reading else {
-            self.show_text(text, on);
-            return Ok(());
+        let with_calls = match self.reading {
+            Reading::Json { with_calls } => with_calls,
+            Reading::Held => true,
+            Reading::Native { .. } | Reading::Text { .. } | Reading::Schema => {
+                self.show_text(text, on);
+                return Ok(());
+            }
         };
         let (shown, shown_text) = (&mut self.shown, &mut self.shown_text);
         self.reader.feed(&text, |seen| match seen {
@@ -207,7 +216,7 @@ impl Assembler {
 
     pub(in crate::llm) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
         // Calls that were not asked for are no calls: after the last turn nobody could carry them out.
-        if self.reading == (Reading::Native { with_calls: true })
+        if matches!(self.reading, Reading::Native { with_calls: true } | Reading::Held)
             && let Some(name) = self.calls.take(piece)
         {
             self.shown = true;
@@ -218,7 +227,7 @@ impl Assembler {
     /// Returns what there is at an interrupt; calls that were under way are left out.
     pub(in crate::llm) fn interrupted(self) -> Reply {
         let text = match self.reading {
-            Reading::Json { .. } => begun_answer(&self.text),
+            Reading::Json { .. } | Reading::Held => begun_answer(&self.text),
             // As far as it was shown.
             Reading::Text { .. } => self.parsed.content,
             Reading::Native { .. } if self.parser.is_some() => self.parsed.content,
@@ -234,6 +243,26 @@ impl Assembler {
         }
     }
 
+    /// Returns the answer that the server could not read, where the part of it that it repeats holds calls.
+    pub(in crate::llm) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
+        // With half a call in hand nobody knows where the rest of it begins.
+        if self.reading != (Reading::Native { with_calls: true }) || !self.calls.is_empty() {
+            return None;
+        }
+        let parsed = text::parse(raw, &self.tools, None);
+        if parsed.calls.is_empty() || parsed.incomplete.is_some() {
+            return None;
+        }
+        for call in &parsed.calls {
+            on(Update::CallStarted { name: call.name.clone() });
+        }
+        let (calls, fault) = numbered(parsed.calls, is_taken);
+        let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
+        let thinking = self.thinking.clone() + &parsed.reasoning;
+        let usage = usage(self.usage, self.timings);
+        Some(Reply { text, thinking, calls, fault, usage, finish: Finish::ToolCalls, timings: self.timings, recovered: true, raw: None })
+    }
+
     /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
     pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
         let mut parts = Vec::new();
@@ -244,7 +273,12 @@ impl Assembler {
         self.add_pieces(pieces, on)?;
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
-        if let Reading::Json { with_calls } = self.reading {
+        let json = match self.reading {
+            Reading::Json { with_calls } => Some(with_calls),
+            Reading::Held if self.calls.is_empty() => Some(true),
+            _ => None,
+        };
+        if let Some(with_calls) = json {
             match constrained::parse(&self.text) {
                 Parsed::Answer(text) => {
                     if !self.shown_text && !text.is_empty() {
@@ -286,11 +320,70 @@ impl Assembler {
             reply.recovered = !reply.calls.is_empty();
         } else {
             reply.text = self.text;
-            (reply.calls, reply.fault) = self.calls.finish(is_taken);
+            let with_calls = self.reading == (Reading::Native { with_calls: true });
+            let elsewhere = if with_calls && self.calls.is_empty() && self.finish != Some(Finish::Length) {
+                elsewhere(&mut reply, &self.tools)
+            } else {
+                Vec::new()
+            };
+            reply.recovered = !elsewhere.is_empty();
+            (reply.calls, reply.fault) = if elsewhere.is_empty() { self.calls.finish(is_taken) } else { numbered(elsewhere, is_taken) };
         }
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)
     }
+}
+
+/// Takes calls out of places where neither server nor parser looks: a thought that led to nothing else, and a call of a tool that does not
+/// exist, which is one all the same, so that its result can say so.
+fn elsewhere(reply: &mut Reply, tools: &text::Tools) -> Vec<text::Call> {
+    if reply.text.trim().is_empty()
+        && let Some((calls, rest)) = thought(&reply.thinking, tools)
+    {
+        reply.thinking = rest;
+        return calls;
+    }
+    if let Some((before, call)) = unknown::last_call(&reply.text) {
+        // One that the parser knows it took for an example, and it knows better.
+        let known = serde_json::json!({"name": call.name, "arguments": {}});
+        if text::parse(&format!("<tool_call>{known}</tool_call>"), tools, None).calls.is_empty() {
+            reply.text = before.to_owned();
+            return vec![call];
+        }
+    }
+    Vec::new()
+}
+
+/// Returns the calls that a thought ends with, and the rest of it.
+fn thought(thinking: &str, tools: &text::Tools) -> Option<(Vec<text::Call>, String)> {
+    if thinking.trim().is_empty() || tools.is_empty() {
+        return None;
+    }
+    let (mut parsed, mut goes_on) = (text::Parsed::default(), false);
+    let mut parser = text::Parser::new(tools, None);
+    let mut take = |piece: text::Piece| {
+        let is_call = matches!(piece, text::Piece::Call(_));
+        goes_on = !is_call && (goes_on || !parsed.calls.is_empty() && is_said(&piece));
+        parsed.add(piece);
+    };
+    parser.feed(thinking, &mut take);
+    let incomplete = parser.finish(&mut take);
+    let parsed = parsed.ended(incomplete);
+    let rest = [parsed.reasoning, parsed.content].join("\n").trim().to_owned();
+    (!parsed.calls.is_empty() && !goes_on && parsed.incomplete.is_none()).then_some((parsed.calls, rest))
+}
+
+fn is_said(piece: &text::Piece) -> bool {
+    matches!(piece, text::Piece::Content(text) | text::Piece::Reasoning(text) if !text.trim().is_empty())
+}
+
+/// Gives each call an id that no other call of the conversation has.
+fn numbered(found: Vec<text::Call>, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    let mut calls = Calls::default();
+    for (call, index) in found.into_iter().zip(0..) {
+        calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments });
+    }
+    calls.finish(is_taken)
 }
 
 /// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only

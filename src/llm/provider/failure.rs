@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::llm::error::Error;
 use crate::llm::error::plain;
+use crate::llm::objection::unreadable;
 
 /// Longest message of a server that is shown, in characters.
 const MAX_MESSAGE: usize = 600;
@@ -58,6 +59,9 @@ impl Failure<'_> {
         if let Some(exceeded) = exceeded(error, &message) {
             return Some(exceeded);
         }
+        if let Some(raw) = unreadable(&message) {
+            return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
+        }
         let code =
             error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let code = if self.code >= 400 { Some(self.code) } else { code };
@@ -80,9 +84,13 @@ impl Failure<'_> {
     }
 
     fn clean(&self, text: &str) -> String {
+        plain(&self.hide(text), MAX_MESSAGE)
+    }
+
+    fn hide(&self, text: &str) -> String {
         match self.key.filter(|key| !key.is_empty()) {
-            Some(key) => plain(&text.replace(key, "***"), MAX_MESSAGE),
-            None => plain(text, MAX_MESSAGE),
+            Some(key) => text.replace(key, "***"),
+            None => text.to_owned(),
         }
     }
 }

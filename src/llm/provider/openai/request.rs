@@ -24,6 +24,7 @@ pub(in crate::llm) struct Manner {
 pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
     match prompt.mode() {
         _ if request.schema.is_some() => Reading::Schema,
+        ToolMode::Native if is_held(prompt, request) => Reading::Held,
         ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
         ToolMode::Constrained => Reading::Json { with_calls: !request.no_tools },
         ToolMode::Text => Reading::Text { with_calls: !request.no_tools },
@@ -57,10 +58,12 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     let native_tools = prompt.mode() == ToolMode::Native && !prompt.tools().is_empty();
     if let Some(schema) = &request.schema {
         put("response_format", &constrained::wrap("reply", schema));
+    } else if is_held(prompt, request) {
+        put("response_format", &constrained::response_format(prompt.tools()));
     } else if prompt.mode() == ToolMode::Constrained {
         put("response_format", &constrained::response_format(if request.no_tools { &[] } else { prompt.tools() }));
     }
-    if native_tools && (request.no_tools || request.schema.is_some()) {
+    if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
     if manner.server == Server::LlamaCpp {
@@ -80,6 +83,10 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     }
     body.push('}');
     body.into_bytes()
+}
+
+fn is_held(prompt: &Prompt, request: &Request) -> bool {
+    request.held && !request.no_tools && prompt.mode() == ToolMode::Native && !prompt.tools().is_empty()
 }
 
 fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
@@ -141,6 +148,10 @@ mod tests {
         assert_eq!(format(ToolMode::Text, &Request::default()), Value::Null);
         assert_eq!(format(ToolMode::Constrained, &Request::default())["anyOf"].as_array().map(Vec::len), Some(2));
         assert_eq!(format(ToolMode::Constrained, &Request { no_tools: true, ..Request::default() })["required"], json!(["answer"]));
+        let held = Request { held: true, ..Request::default() };
+        assert_eq!(format(ToolMode::Native, &held)["anyOf"].as_array().map(Vec::len), Some(2));
+        assert_eq!(written(ToolMode::Native, &held, &Options::default(), &llama())["tool_choice"], "none");
+        assert_eq!(format(ToolMode::Native, &Request { no_tools: true, ..held }), Value::Null);
         assert_eq!(
             format(ToolMode::Native, &Request { schema: Some(json!({"type": "null"})), ..Request::default() }),
             json!({"type": "null"})

@@ -1,0 +1,152 @@
+//! Asks otherwise where a model or its server cannot do what was asked: by the evidence of what came back, and for the rest of the session.
+//!
+//! Each step goes one way, from the server's own calls over a schema to plain text, so it ends. A person's `llm.tool_mode` holds: then only
+//! where the system prompt stands is changed, which costs the model nothing.
+
+use super::Agent;
+use super::Interrupt;
+use super::task::Task;
+use crate::event::CallStatus;
+use crate::event::Kind;
+use crate::event::ToolCall;
+use crate::event::ToolMode;
+use crate::event::ToolTold;
+use crate::llm;
+use crate::llm::Finish;
+use crate::llm::Objection;
+use crate::llm::Reply;
+use crate::llm::Request;
+use crate::llm::Server;
+use crate::llm::ToolModeChoice;
+use crate::tools::Lack;
+
+/// Answers in a row whose calls lack something, until the model is told of tools otherwise.
+const MAX_LACKING: u32 = 2;
+
+/// What was learnt of the way this model has to be asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Learnt {
+    /// Answers are held to a schema although tools are told by the server's own means: what was sent stays as it is.
+    pub(super) is_held: bool,
+    /// The system prompt goes with the first words of the person.
+    is_folded: bool,
+    /// A call that the server understood succeeded.
+    pub(super) calls_work: bool,
+    n_lacking: u32,
+}
+
+impl Agent {
+    /// Asks, and asks otherwise where the server objects to the way it was asked.
+    pub(super) async fn ask_adapting(&mut self, task: &mut Task, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
+        loop {
+            let request = Request { held: self.learnt.is_held, ..Request::default() };
+            let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
+            let Err(error) = &outcome else { return outcome };
+            let Some(objection) = error.objection() else { return outcome };
+            if interrupt.is_ended() || self.time_left(task).is_zero() || !self.adapt(objection, &error.root().to_string()) {
+                return outcome;
+            }
+            // What had come of the answer stands there already.
+            if !self.conversation.history().is_open() {
+                self.note("The rest of your last answer was lost. Give the whole answer again.");
+            }
+        }
+    }
+
+    /// Changes the way of asking; returns whether there is another one.
+    fn adapt(&mut self, objection: Objection, why: &str) -> bool {
+        let mode = self.conversation.prompt().mode();
+        match objection {
+            Objection::Roles | Objection::Tools if mode == ToolMode::Native && self.may_change() => {
+                self.change_mode(ToolMode::Constrained, why);
+            }
+            Objection::Roles | Objection::System if !self.learnt.is_folded => {
+                self.learnt.is_folded = true;
+                self.emit(Kind::Warning { message: format!("the system prompt goes with the task from here on: {why}") });
+                self.retell(mode);
+            }
+            Objection::Schema if self.learnt.is_held => {
+                self.learnt.is_held = false;
+                self.change_mode(ToolMode::Constrained, why);
+            }
+            Objection::Schema if mode == ToolMode::Constrained && self.may_change() => self.change_mode(ToolMode::Text, why),
+            Objection::Unreadable if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() => {
+                if self.client.probed().is_some_and(|probed| probed.server == Server::LlamaCpp) {
+                    self.learnt.is_held = true;
+                    self.announce(mode, ToolMode::Constrained, why);
+                } else {
+                    self.change_mode(ToolMode::Constrained, why);
+                }
+            }
+            Objection::Unreadable if self.learnt.is_held => {
+                self.learnt.is_held = false;
+                self.change_mode(ToolMode::Constrained, why);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Looks whether an answer without a word may come of the tools: a server that cannot tell its model about them may say nothing at all.
+    pub(super) fn learn_from_silence(&mut self, reply: &Reply) {
+        let is_mute = reply.text.trim().is_empty() && reply.thinking.trim().is_empty() && reply.finish != Finish::Length;
+        if is_mute && self.is_plainly_native() && !self.learnt.calls_work {
+            self.change_mode(
+                ToolMode::Constrained,
+                "the model answered without a word when it was told of tools by the server's own means",
+            );
+        }
+    }
+
+    /// Looks whether calls come without what they must have, which a schema would not let happen.
+    pub(super) fn learn_from_calls(&mut self, calls: &[ToolCall], statuses: &[CallStatus]) {
+        self.learnt.calls_work |= statuses.contains(&CallStatus::Ok);
+        let invalid = calls.iter().zip(statuses).filter(|(_, status)| **status == CallStatus::Invalid);
+        let lacks = invalid.filter_map(|(call, _)| self.pipeline.catalogue.lack(&call.name, &call.arguments));
+        self.learnt.n_lacking = match lacks.max() {
+            None => 0,
+            Some(Lack::Some) => self.learnt.n_lacking + 1,
+            Some(Lack::All) => MAX_LACKING,
+        };
+        if self.learnt.n_lacking >= MAX_LACKING && self.is_plainly_native() {
+            self.change_mode(ToolMode::Constrained, "calls came without arguments that they must have");
+        }
+    }
+
+    /// Returns whether tools are told, and answers read, by the server's own means alone, and that may change.
+    fn is_plainly_native(&self) -> bool {
+        let prompt = self.conversation.prompt();
+        prompt.mode() == ToolMode::Native && !prompt.tools().is_empty() && !self.learnt.is_held && self.may_change()
+    }
+
+    fn may_change(&self) -> bool {
+        self.client.options().tool_mode == ToolModeChoice::Auto
+    }
+
+    fn change_mode(&mut self, to: ToolMode, why: &str) {
+        self.announce(self.conversation.prompt().mode(), to, why);
+        self.retell(to);
+    }
+
+    fn announce(&self, from: ToolMode, to: ToolMode, why: &str) {
+        self.emit(Kind::ToolModeChanged { from, to, reason: why.to_owned() });
+    }
+
+    /// Writes the conversation anew; the server reads all of it again.
+    fn retell(&mut self, mode: ToolMode) {
+        self.conversation.retell(mode, self.learnt.is_folded);
+        self.gauge.retold();
+        let prompt = self.conversation.prompt();
+        let told = |tool: &llm::ToolSpec| ToolTold {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        };
+        self.emit(Kind::PromptBegun {
+            system: prompt.system().to_owned(),
+            tools: prompt.tools().iter().map(told).collect(),
+            mode,
+            thinking: prompt.replays_thinking(),
+        });
+    }
+}

@@ -1,0 +1,109 @@
+//! What a server may object to in the way it is asked, said in the words of those that do.
+
+use super::error::Error;
+
+/// Why the same conversation, asked for otherwise, may be answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// The template wants user and assistant to alternate, and counts results of tools as neither.
+    Roles,
+    /// The template knows no system message, or none at that place.
+    System,
+    /// The server or its model knows no tools.
+    Tools,
+    /// The server cannot hold an answer to a schema.
+    Schema,
+    /// The server cannot read what its model wrote.
+    Unreadable,
+}
+
+impl Error {
+    /// Returns what the server objects to, if it is something that can be done otherwise.
+    pub fn objection(&self) -> Option<Objection> {
+        let message = match self.root() {
+            Self::Unreadable { .. } => return Some(Objection::Unreadable),
+            Self::Status { code: 429, .. } => return None,
+            Self::Status { message, .. } | Self::Reported { message } => message.to_ascii_lowercase(),
+            _ => return None,
+        };
+        let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
+        if has(&["must alternate", "roles should alternate"]) {
+            Some(Objection::Roles)
+        } else if has(&["system role", "system message", "system prompt", "role 'system'", "role system", "role: system"])
+            && has(&["not support", "unsupported", "must be", "only", "unexpected", "not allowed", "invalid"])
+        {
+            Some(Objection::System)
+        } else if has(&["response_format", "json_schema", "grammar", "structured output", "guided decoding"]) {
+            Some(Objection::Schema)
+        } else if has(&["tool"])
+            && has(&["not support", "unsupported", "support tool use", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja"])
+        {
+            Some(Objection::Tools)
+        } else {
+            None
+        }
+    }
+}
+
+/// Returns what the model wrote where the server says that it cannot read it; llama-server repeats it from where it stopped reading.
+pub(super) fn unreadable(message: &str) -> Option<&str> {
+    let lower = message.to_ascii_lowercase();
+    let at = ["failed to parse input", "failed to parse tool call", "failed to parse model output", "failed to parse response"]
+        .iter()
+        .find_map(|words| lower.find(words));
+    match at {
+        // A colon ends what the server itself has to say: "Failed to parse input at pos 12: <tool_call>...".
+        Some(at) => Some(message[at..].split_once(": ").map_or("", |(_, raw)| raw)),
+        None => (lower.contains("model produced output that does not match")).then_some(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &str, expected: Option<Objection>) {
+        for code in [400, 500] {
+            let error = Error::Status { code, message: message.to_owned(), retry_after: None };
+            assert_eq!(error.objection(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn objections_are_known_by_the_words_of_templates_and_servers() {
+        for words in [
+            "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
+            "Jinja Exception: Conversation roles must alternate user/assistant",
+        ] {
+            check(words, Some(Objection::Roles));
+        }
+        for words in
+            ["System role not supported", "System message must be at the beginning.", "Unexpected message role system: not allowed"]
+        {
+            check(words, Some(Objection::System));
+        }
+        for words in [
+            "registry.ollama.ai/library/gemma:2b does not support tools",
+            "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
+            "No endpoints found that support tool use.",
+            "tools param requires --jinja flag",
+        ] {
+            check(words, Some(Objection::Tools));
+        }
+        for words in ["response_format is not supported by this model", "failed to parse grammar"] {
+            check(words, Some(Objection::Schema));
+        }
+        for words in ["boom", "the file system is full", "tool not found", "context deadline exceeded"] {
+            check(words, None);
+        }
+    }
+
+    #[test]
+    fn what_the_model_wrote_is_what_comes_after_the_servers_own_words() {
+        assert_eq!(unreadable("Failed to parse input at pos 12: <tool_call>{\"a\": 1}\nx"), Some("<tool_call>{\"a\": 1}\nx"));
+        assert_eq!(unreadable("Failed to parse tool call arguments as JSON: oops"), Some("oops"));
+        assert_eq!(unreadable("The model produced output that does not match the expected format"), Some(""));
+        assert_eq!([unreadable("failed to parse grammar"), unreadable("boom")], [None, None]);
+    }
+}

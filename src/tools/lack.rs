@@ -1,0 +1,54 @@
+use serde_json::Value;
+
+use super::Catalogue;
+
+/// What a call has not that it must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Lack {
+    /// Some of its arguments, or the form of them.
+    Some,
+    /// All of them: more likely lost on the way than forgotten.
+    All,
+}
+
+impl Catalogue {
+    /// Returns what the arguments of a known tool lack; `None` also where only their values are wrong.
+    pub fn lack(&self, name: &str, arguments: &str) -> Option<Lack> {
+        let tool = self.find(name)?;
+        let required: Vec<&str> = tool.parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let given = match serde_json::from_str::<Value>(arguments) {
+            Ok(Value::Object(given)) => given,
+            _ if arguments.trim().is_empty() => serde_json::Map::new(),
+            _ => return Some(Lack::Some),
+        };
+        if given.is_empty() {
+            return (!required.is_empty() || self.parse(name, arguments).is_err()).then_some(Lack::All);
+        }
+        let renamed = |right: &str| tool.other_names(right).any(|name| given.contains_key(name));
+        required.iter().any(|right| !given.contains_key(*right) && !renamed(right)).then_some(Lack::Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::Options;
+
+    #[track_caller]
+    fn check(name: &str, arguments: &str, expected: Option<Lack>) {
+        assert_eq!(Catalogue::new(&Options::default()).lack(name, arguments), expected, "{name} {arguments}");
+    }
+
+    #[test]
+    fn what_is_missing_is_told_from_what_is_wrong() {
+        check("bash", "", Some(Lack::All));
+        check("bash", "{}", Some(Lack::All));
+        check("read_file", "{}", Some(Lack::All));
+        check("list_directory", "{}", None);
+        check("write_file", r#"{"path": "a"}"#, Some(Lack::Some));
+        check("bash", r#"{"command": "#, Some(Lack::Some));
+        check("bash", r#"{"command": 5}"#, None);
+        check("FileWrite", r#"{"file_path": "a", "content": "b"}"#, None);
+        check("fly", "{}", None);
+    }
+}

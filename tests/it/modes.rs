@@ -1,0 +1,217 @@
+//! A model that has to be asked otherwise than its server says: found out by what comes back, kept, and said.
+
+use podbay::agent::Failure;
+use podbay::event::Kind;
+use podbay::event::LimitKind;
+use podbay::event::RunStatus;
+use podbay::event::ToolMode;
+use podbay::llm;
+use podbay::llm::ToolModeChoice;
+use podbay::session::Past;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::support::Desk;
+use crate::support::ScriptedModel;
+use crate::support::desk::Wishes;
+
+async fn desk(model: ScriptedModel) -> Desk {
+    Desk::new(model.start().await, Wishes::default()).await
+}
+
+fn set_to(choice: ToolModeChoice) -> Wishes {
+    Wishes { llm: llm::Options { tool_mode: choice, retries: 0, ..llm::Options::default() }, ..Wishes::default() }
+}
+
+/// Returns the changes that were said, in order.
+fn changes(desk: &Desk) -> Vec<(ToolMode, ToolMode)> {
+    let change = |kind| if let Kind::ToolModeChanged { from, to, .. } = kind { Some((from, to)) } else { None };
+    desk.kinds().into_iter().filter_map(change).collect()
+}
+
+/// Returns how tools are told in a request: natively, by a schema.
+fn told(request: &Value) -> (bool, bool) {
+    (request.get("tools").is_some(), request.get("response_format").is_some())
+}
+
+fn echo(text: &str) -> String {
+    json!({"tool": "bash", "arguments": {"command": format!("echo {text}")}}).to_string()
+}
+
+fn error(code: u16, message: &str) -> String {
+    json!({"error": {"code": code, "message": message, "type": "server_error"}}).to_string()
+}
+
+const ONE_STEP: [(ToolMode, ToolMode); 1] = [(ToolMode::Native, ToolMode::Constrained)];
+
+#[tokio::test]
+async fn a_tagged_call_of_a_tool_that_does_not_exist_has_a_result_that_says_so() {
+    let fly = "I fly.\n<tool_call>\n{\"name\": \"fly\", \"arguments\": {\"to\": \"Rome\"}}\n</tool_call>";
+    let desk = desk(ScriptedModel::new().says(fly).says("I cannot fly.")).await;
+    let outcome = desk.work("fly").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "I cannot fly.", 1));
+    assert!(desk.results(1)[0].contains("there is no tool `fly`. The tools are: read_file"), "{:?}", desk.results(1));
+    assert_eq!(desk.model.requests()[1]["messages"][2]["content"], "I fly.");
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
+    let thought = "I should look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
+    let desk = desk(ScriptedModel::new().thinks(thought).says("").says("Done.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2));
+    assert!(desk.results(1)[0].contains("found"));
+    assert!(changes(&desk).is_empty());
+
+    // One that was only thought about is none.
+    let desk = self::desk(ScriptedModel::new().thinks(&format!("{thought}\nNo, better not.")).says("").says("No.")).await;
+    assert_eq!(desk.work("look").await.tool_calls, 0);
+    let desk = self::desk(ScriptedModel::new().thinks(thought).says("I will not.")).await;
+    assert_eq!(desk.work("look").await.tool_calls, 0);
+}
+
+#[tokio::test]
+async fn a_model_that_says_nothing_when_it_is_told_of_tools_is_told_otherwise_and_it_stays_so() {
+    let model = ScriptedModel::new().says("").says(&echo("one")).says("{\"answer\": \"Done.\"}").says("{\"answer\": \"Again.\"}");
+    let desk = desk(model).await;
+    let outcome = desk.work("echo").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Done.", 1));
+    assert_eq!(desk.work("and now?").await.response, "Again.");
+    assert_eq!(desk.model.requests().iter().map(told).collect::<Vec<_>>(), [(true, false), (false, true), (false, true), (false, true)]);
+    assert_eq!(changes(&desk), ONE_STEP);
+    // The log tells a later run how to go on, to the byte.
+    let past = Past::of(&desk.events());
+    assert_eq!(past.beginning.as_ref().map(|beginning| beginning.mode), Some(ToolMode::Constrained));
+    let wishes = Wishes { history: past.history, ..set_to(ToolModeChoice::Constrained) };
+    let again = Desk::new(ScriptedModel::new().says("{\"answer\": \"Still here.\"}").start().await, wishes).await;
+    assert_eq!(again.work("still there?").await.response, "Still here.");
+    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")));
+}
+
+#[tokio::test]
+async fn a_person_who_has_set_the_way_is_obeyed() {
+    let desk = Desk::new(ScriptedModel::new().says("").says("Here.").start().await, set_to(ToolModeChoice::Native)).await;
+    assert_eq!(desk.work("speak").await.response, "Here.");
+    let refused = ScriptedModel::new().status(400, error(400, "this model does not support tools")).start().await;
+    let desk2 = Desk::new(refused, set_to(ToolModeChoice::Native)).await;
+    assert!(matches!(desk2.work("speak").await.failure, Some(Failure::Model(llm::Error::Status { code: 400, .. }))));
+    assert!(changes(&desk).is_empty() && changes(&desk2).is_empty());
+}
+
+#[tokio::test]
+async fn a_model_that_has_called_natively_may_be_silent() {
+    let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).says("").says("Done.");
+    let desk = desk(model).await;
+    assert_eq!(desk.work("work").await.response, "Done.");
+    assert!(changes(&desk).is_empty());
+}
+
+#[tokio::test]
+async fn calls_without_what_they_must_have_are_asked_for_by_schema() {
+    // All arguments lost: once is enough. One of them forgotten: twice in a row.
+    let lost = ScriptedModel::new().raw_call("bash", "{}");
+    let forgotten = |model: ScriptedModel, path: &str| model.calls("write_file", json!({ "path": path }));
+    let forgot = forgotten(forgotten(ScriptedModel::new(), "a"), "b");
+    for (model, n) in [(lost, 1), (forgot, 2)] {
+        let desk = desk(model.says(&echo("right")).says("{\"answer\": \"Done.\"}")).await;
+        let outcome = desk.work("work").await;
+        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, n + 1), "{outcome:?}");
+        assert_eq!(changes(&desk), ONE_STEP);
+        let requests = desk.model.requests();
+        assert_eq!((told(&requests[n as usize - 1]), told(&requests[n as usize])), ((true, false), (false, true)));
+        assert!(requests[n as usize]["messages"].to_string().contains("is missing"), "the model reads what was wrong");
+    }
+    let desk =
+        desk(forgotten(ScriptedModel::new(), "a").calls("bash", json!({"command": "true"})).pipe(|model| forgotten(model, "b")).says("x"))
+            .await;
+    desk.work("work").await;
+    assert!(changes(&desk).is_empty(), "one mistake now and then is a mistake");
+}
+
+#[tokio::test]
+async fn what_the_server_could_not_read_is_read_from_its_own_words() {
+    let call = "I look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
+    let message = error(500, &format!("Failed to parse input at pos 0: {call}"));
+    let sse = format!("data: {message}\n\n");
+    for model in [ScriptedModel::new().status(500, message.as_str()), ScriptedModel::new().raw_sse(&sse)] {
+        let desk = desk(model.says("Done.")).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2), "{outcome:?}");
+        assert!(desk.results(1)[0].contains("found"));
+        assert!(changes(&desk).is_empty());
+        desk.model.assert_append_only();
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversation() {
+    let message = error(500, "Failed to parse input at pos 31: {\"name\": \"bash\", \"argu");
+    let begun = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"I look.\"}}]}\n\n";
+    for shown in [false, true] {
+        let model = if shown {
+            ScriptedModel::new().raw_sse(&format!("{begun}data: {message}\n\n"))
+        } else {
+            ScriptedModel::new().status(500, message.as_str())
+        };
+        let desk = desk(model.says(&echo("found")).says("{\"answer\": \"Done.\"}")).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Done.", 1), "{outcome:?}");
+        let requests = desk.model.requests();
+        assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [(true, false), (true, true), (true, true)]);
+        assert!(requests[1..].iter().all(|request| request["tool_choice"] == "none"));
+        assert_eq!(requests[2]["messages"].as_array().and_then(|messages| messages.last()).map(|last| &last["role"]), Some(&json!("tool")));
+        assert_eq!(changes(&desk), ONE_STEP);
+        desk.model.assert_append_only();
+    }
+}
+
+#[tokio::test]
+async fn templates_that_want_roles_otherwise_get_them_so() {
+    let roles = || error(500, "Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo found"})).status(500, roles());
+    let desk = desk(model.says(&echo("more")).says("{\"answer\": \"Done.\"}")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 2), "{outcome:?}");
+    assert_eq!(changes(&desk), ONE_STEP);
+    assert!(desk.told(2).contains("Tool bash returned:\nfound"), "{}", desk.told(2));
+
+    let system = || error(400, "System role not supported");
+    let desk = self::desk(ScriptedModel::new().status(400, system()).calls("bash", json!({"command": "true"})).says("Done.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 1), "{outcome:?}");
+    let requests = desk.model.requests();
+    assert_eq!((&requests[0]["messages"][0]["role"], &requests[1]["messages"][0]["role"]), (&json!("system"), &json!("user")));
+    let first = requests[1]["messages"][0]["content"].as_str().expect("a text");
+    assert!(requests[0]["messages"][0]["content"].as_str().is_some_and(|system| first.starts_with(system)) && first.ends_with("look"));
+    assert!(changes(&desk).is_empty() && requests.len() == 3);
+
+    // A template that is never content is an error, soon.
+    let desk = self::desk((0..9).fold(ScriptedModel::new(), |model, _| model.status(500, roles()))).await;
+    let outcome = desk.work("look").await;
+    assert!(matches!(outcome.failure, Some(Failure::Model(_))) && desk.model.requests().len() == 3, "{outcome:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_knows_neither_tools_nor_schemas_is_told_by_text() {
+    let model = ScriptedModel::new()
+        .without_props()
+        .status(400, error(400, "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"))
+        .status(400, error(400, "response_format of type json_schema is not supported"))
+        .says("<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}</tool>")
+        .says("Done.");
+    let desk = desk(model).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Done.", 1), "{outcome:?}");
+    assert_eq!(changes(&desk), [(ToolMode::Native, ToolMode::Constrained), (ToolMode::Constrained, ToolMode::Text)]);
+    assert_eq!(outcome.turns, 4, "a refused request is a turn too, so that no server can keep us going for ever");
+    assert_ne!(outcome.limit, Some(LimitKind::Turns));
+}
+
+trait Pipe: Sized {
+    fn pipe(self, with: impl FnOnce(Self) -> Self) -> Self {
+        with(self)
+    }
+}
+
+impl Pipe for ScriptedModel {}
