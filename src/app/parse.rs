@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::Error;
 use crate::llm::ToolSpec;
@@ -29,7 +30,8 @@ pub struct ParsedText {
 #[derive(Debug, Serialize)]
 struct ParsedCall {
     name: String,
-    arguments: Value,
+    /// As text: a value of ours would lose digits of long numbers.
+    arguments: Box<RawValue>,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,8 +69,7 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
 
 impl From<text::Call> for ParsedCall {
     fn from(call: text::Call) -> Self {
-        // A number beyond all bounds is JSON too, but no value of ours.
-        let arguments = serde_json::from_str(&call.arguments).unwrap_or(Value::String(call.arguments));
+        let arguments = RawValue::from_string(call.compact()).unwrap_or_else(|_| RawValue::NULL.to_owned());
         Self { name: call.name, arguments }
     }
 }

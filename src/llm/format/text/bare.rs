@@ -40,6 +40,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                     break;
                 }
             }
+            family::superfluous(c, found)?;
             end_of_line(c)?;
             Ok(Certainty::Likely)
         }
@@ -53,6 +54,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
             } else {
                 pythonic::list(c, tools, found)?;
             }
+            family::superfluous(c, found)?;
             end_of_line(c)?;
             Ok(Certainty::Likely)
         }
@@ -82,6 +84,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 return Ok(Certainty::Certain);
             }
             let word = c.run(tagged::is_name)?;
+            if word == "function" && c.peek_or_end()? == Some(b'<') {
+                c.go(begin);
+                markers::unmarked(c, tools, found)?;
+                return Ok(Certainty::Certain);
+            }
             if tools.resolve(word).is_none() {
                 return Err(Stop::No);
             }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
+use super::exact;
 use super::json;
 use super::tools::Tools;
 
@@ -18,6 +19,17 @@ use super::tools::Tools;
 pub struct Call {
     pub name: String,
     pub arguments: String,
+}
+
+impl Call {
+    /// Returns the arguments on one line, without the blanks between them; long numbers keep their digits.
+    pub fn compact(&self) -> String {
+        match json::value(&mut Cursor::new(&self.arguments, 0, true), 0) {
+            Ok(value) => exact::write(&value),
+            // Deeper than any tool's.
+            Err(_) => serde_json::from_str::<Value>(&self.arguments).map_or_else(|_| "null".to_owned(), |value| value.to_string()),
+        }
+    }
 }
 
 const NAMES: [&str; 6] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name"];
@@ -70,7 +82,10 @@ fn raw(text: &str, tools: &Tools, depth: usize) -> Option<Call> {
     if let Some(arguments) = arguments
         && let Some(name) = NAMES.iter().find_map(|key| serde_json::from_str::<String>(fields.get(*key)?.get()).ok())
     {
-        return Some(Call { name: tools.resolve(&name)?.to_owned(), arguments: arguments.get().to_owned() });
+        let is_schema =
+            arguments.get().contains("\"properties\"") && serde_json::from_str(arguments.get()).is_ok_and(|value| is_schema(&value));
+        let name = tools.resolve(&name).filter(|_| !is_schema)?;
+        return Some(Call { name: name.to_owned(), arguments: arguments.get().to_owned() });
     }
     WRAPPERS.iter().find_map(|key| raw(fields.get(*key)?.get(), tools, depth + 1))
 }
@@ -92,7 +107,18 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
             Value::Object(fields.iter().filter(|(key, _)| beside(key)).map(|(key, value)| (key.clone(), value.clone())).collect())
         }
     };
-    Some(Call { name: name.to_owned(), arguments: arguments.to_string() })
+    (!is_schema(&arguments)).then(|| Call { name: name.to_owned(), arguments: exact::write(&arguments) })
+}
+
+/// Returns whether arguments are a tool's schema: a model that repeats what it was told calls nothing.
+fn is_schema(arguments: &Value) -> bool {
+    let says = |property: &Value| {
+        let words = ["type", "description", "enum", "anyOf", "oneOf", "allOf", "$ref", "items"];
+        property.as_object().is_some_and(|property| words.iter().any(|word| property.contains_key(*word)))
+    };
+    let is_object = arguments.get("type").is_some_and(|kind| kind == "object") || arguments.get("$schema").is_some();
+    let properties = arguments.get("properties").and_then(Value::as_object);
+    is_object && properties.is_some_and(|properties| properties.values().all(says))
 }
 
 /// Returns the object that arguments stand for; some models write it into a string, and that into another.
@@ -103,7 +129,7 @@ pub(super) fn arguments(written: &Value, depth: usize) -> Option<Value> {
         Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
         Value::String(text) if depth < MAX_LAYERS => {
             let text = text.trim();
-            let inner = serde_json::from_str(text).ok().or_else(|| json::value(&mut Cursor::new(text, 0, true), 0).ok())?;
+            let inner = json::value(&mut Cursor::new(text, 0, true), 0).ok().or_else(|| serde_json::from_str(text).ok())?;
             arguments(&inner, depth + 1)
         }
         _ => None,

@@ -311,7 +311,7 @@ fn compact(json: &str) -> String {
 }
 
 #[track_caller]
-fn check(what: &str, text: &str, content: &str, reasoning: &str, calls: &[&str], incomplete: Option<&str>) {
+pub(super) fn check(what: &str, text: &str, content: &str, reasoning: &str, calls: &[&str], incomplete: Option<&str>) {
     let expected = (
         content.to_owned(),
         reasoning.to_owned(),

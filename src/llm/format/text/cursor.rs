@@ -23,11 +23,35 @@ pub(super) struct Cursor<'t> {
     last: bool,
     /// The furthest byte that was looked at.
     seen: usize,
+    /// Elements within values are not followed to their ends.
+    flat: bool,
+    /// Such an element had no end, so that the value was read without following them.
+    unbalanced: bool,
 }
 
 impl<'t> Cursor<'t> {
     pub(super) fn new(text: &'t str, at: usize, last: bool) -> Self {
-        Self { text, at, last, seen: at }
+        Self { text, at, last, seen: at, flat: false, unbalanced: false }
+    }
+
+    /// Reads values without following the elements in them: one without an end was met before, and once is enough to look for it.
+    pub(super) fn flat(self, flat: bool) -> Self {
+        Self { flat, ..self }
+    }
+
+    pub(super) fn is_flat(&self) -> bool {
+        self.flat
+    }
+
+    /// Gives up following elements where one has no end in a text that does not grow; returns whether it does.
+    pub(super) fn flatten(&mut self) -> bool {
+        self.unbalanced |= self.last && !self.flat;
+        self.flat |= self.last;
+        self.last
+    }
+
+    pub(super) fn is_unbalanced(&self) -> bool {
+        self.unbalanced
     }
 
     pub(super) fn at(&self) -> usize {

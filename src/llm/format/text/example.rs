@@ -1,7 +1,24 @@
 //! Tells a call from talk of one, by the words before it.
+//!
+//! A file may be called an example, and reading it is a call all the same; so the words must speak of one.
 
 /// What introduces an example.
-const WORDS: [&str; 7] = ["example", "e.g.", "for instance", "looks like", "look like", "format is", "hypothetical"];
+const WORDS: [&str; 14] = [
+    "for example",
+    "an example:",
+    "an example of",
+    "an example call",
+    "as an example",
+    "example:",
+    "examples:",
+    "example call",
+    "e.g.",
+    "for instance",
+    "looks like",
+    "look like",
+    "format is",
+    "hypothetical",
+];
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 

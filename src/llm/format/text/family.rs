@@ -8,6 +8,7 @@ use super::call::Form;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::exact;
 use super::json;
 use super::tools::Tools;
 
@@ -51,8 +52,10 @@ pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
     let arguments = if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         text.to_owned()
     } else {
-        call::arguments(&value, 0).ok_or(Stop::No)?.to_string()
+        exact::write(&call::arguments(&value, 0).ok_or(Stop::No)?)
     };
+    // Nothing encloses arguments, so these brackets open nothing.
+    c.run(|byte| byte == b'}')?;
     if fenced {
         let at = c.at();
         c.spaces();
@@ -61,6 +64,21 @@ pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
         }
     }
     Ok(arguments)
+}
+
+/// Steps over brackets behind a whole call that open nothing: models lose count of them.
+pub(super) fn superfluous(c: &mut Cursor, found: &mut Found) -> Read<()> {
+    if found.calls.is_empty() || found.end != c.at() {
+        return Ok(());
+    }
+    let at = c.at();
+    c.spaces();
+    if c.run(|byte| matches!(byte, b'}' | b']'))?.is_empty() {
+        c.go(at);
+    } else {
+        found.end = c.at();
+    }
+    Ok(())
 }
 
 /// Reads an object, or a list of them, that holds name and arguments.

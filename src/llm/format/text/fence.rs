@@ -48,7 +48,7 @@ pub(super) fn read(c: &mut Cursor, mark: &str, tools: &Tools, found: &mut Found)
         let before = found.calls.len();
         let begin = c.at();
         match c.peek()? {
-            b',' | b';' if has_some => {
+            b',' | b';' | b'}' | b']' if has_some => {
                 c.next()?;
                 continue;
             }

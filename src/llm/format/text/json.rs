@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::exact;
 
 /// Deeper values are no arguments of any tool.
 const MAX_DEPTH: usize = 64;
@@ -122,6 +123,10 @@ fn list(c: &mut Cursor, close: u8, depth: usize) -> Read<Value> {
                 c.next()?;
             }
             None => return Ok(Value::Array(items)),
+            // One bracket too many behind an object of the list.
+            Some(b'}') if items.last().is_some_and(Value::is_object) => {
+                c.next()?;
+            }
             Some(_) => items.push(value(c, depth + 1)?),
         }
     }
@@ -131,6 +136,9 @@ fn number(c: &mut Cursor) -> Read<Value> {
     let text = c.run(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'))?;
     if text.len() > MAX_NUMBER {
         return Err(Stop::No);
+    }
+    if let Some(number) = exact::number(text) {
+        return Ok(number);
     }
     serde_json::from_str::<Number>(text).map(Value::Number).map_err(|_| Stop::No)
 }

@@ -50,6 +50,16 @@ fn gap(c: &mut Cursor) -> Read<bool> {
     Ok(c.take("\u{2581}")? || c.take("_")? || c.take(" ")? || c.take("\\_")?)
 }
 
+/// Reads `function<｜tool▁sep｜>NAME` and the arguments: R1 leaves out the token before it.
+pub(super) fn unmarked(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+    let begin = c.at();
+    if !(c.take("function")? && token(c, &["tool", "sep"])?) {
+        return Err(Stop::No);
+    }
+    c.go(begin);
+    deepseek(c, tools, found)
+}
+
 fn deepseek(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     let begin = c.at();
     let mut word = c.run(tagged::is_name)?;
@@ -105,7 +115,10 @@ fn kimi(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
 pub(super) fn mistral(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     c.spaces();
     match c.peek()? {
-        b'[' | b'{' => return family::objects(c, Form::Marked, tools, found),
+        b'[' | b'{' => {
+            family::objects(c, Form::Marked, tools, found)?;
+            return family::superfluous(c, found);
+        }
         _ => {}
     }
     loop {

@@ -16,13 +16,17 @@ mod collector;
 #[cfg(test)]
 mod corpus;
 mod cursor;
+mod exact;
 mod example;
 mod family;
 mod fence;
 mod hint;
 mod json;
 mod line;
+mod literal;
 mod markers;
+#[cfg(test)]
+mod oddities;
 mod openers;
 mod parser;
 #[cfg(test)]

@@ -89,6 +89,9 @@ const TOKENS: &[(&str, Opener)] = &[
     ("[/THINK]", ThoughtEnd),
     ("<assistant>", Noise),
     ("</assistant>", Noise),
+    // Hunyuan.
+    ("<answer>", Noise),
+    ("</answer>", Noise),
     ("<response>", Noise),
     ("</response>", Noise),
     ("<|START_RESPONSE|>", Noise),
@@ -99,6 +102,8 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|end_of_solution|>", Noise),
     ("<|tool_calls_section_begin|>", Noise),
     ("<|tool_calls_section_end|>", Noise),
+    ("<|tool_call_section_begin|>", Noise),
+    ("<|tool_call_section_end|>", Noise),
     ("<|im_end|>", Noise),
     ("<|im_start|>assistant", Noise),
     ("<|eot_id|>", Noise),
@@ -125,6 +130,10 @@ const TOKENS: &[(&str, Opener)] = &[
     ("</function>", Noise),
 ];
 
+/// What Granite writes before a thought and before the answer behind it, at the very beginning of a message.
+pub(super) const THOUGHT_WORDS: [&str; 2] = ["Here is my thought process:", "Here's my thought process:"];
+pub(super) const ANSWER_WORDS: &[&str] = &["Here is my response:", "Here's my response:"];
+
 /// The least that must be there of a token that the end of the text cuts off.
 const MIN_CUT: usize = 6;
 
@@ -145,7 +154,8 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
     }
     // The variants of `DeepSeek` are too many for the table.
     for (words, opener) in [
-        (&["tool", "calls", "begin"], Noise),
+        (&["tool", "calls", "begin"][..], Noise),
+        (&["tool", "calls"], Noise),
         (&["tool", "calls", "end"], Noise),
         (&["tool", "call", "end"], Noise),
         (&["tool", "call", "begin"], Opener::Marker),

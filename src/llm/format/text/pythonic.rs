@@ -7,9 +7,11 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::exact;
 use super::family;
 use super::family::Found;
 use super::json;
+use super::literal;
 use super::tagged::is_name;
 use super::tools::Tools;
 
@@ -27,6 +29,20 @@ pub(super) fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
             continue;
         }
         call(c, tools, found)?;
+    }
+}
+
+/// Reads a value: what Python reads first, then what models write instead.
+fn value(c: &mut Cursor) -> Read<Value> {
+    c.spaces();
+    let begin = c.at();
+    match literal::strings(c) {
+        Ok(text) => Ok(Value::String(text)),
+        Err(Stop::More) => Err(Stop::More),
+        Err(Stop::No) => {
+            c.go(begin);
+            json::value(c, 1)
+        }
     }
 }
 
@@ -58,20 +74,25 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
                 c.next()?;
                 continue;
             }
+            b'*' => {
+                c.expect("**")?;
+                fields.extend(json::object(c, 1)?);
+                continue;
+            }
             byte if byte.is_ascii_alphabetic() || byte == b'_' => {
                 let at = c.at();
                 let key = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?.to_owned();
                 c.spaces();
                 if c.peek()? == b'=' {
                     c.next()?;
-                    fields.insert(key, json::value(c, 1)?);
+                    fields.insert(key, value(c)?);
                     continue;
                 }
                 c.go(at);
             }
             _ => {}
         }
-        let value = json::value(c, 1)?;
+        let value = value(c)?;
         let key = tools.parameter(&name, n_placed).ok_or(Stop::No)?;
         n_placed += 1;
         fields.insert(key.to_owned(), value);
@@ -80,6 +101,6 @@ pub(super) fn call(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()>
         c.spaces();
         c.expect(")")?;
     }
-    found.push([Call { name, arguments: Value::Object(fields).to_string() }], c.at());
+    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
 }

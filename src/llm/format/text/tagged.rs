@@ -29,12 +29,14 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
         match c.peek_or_end()? {
             None if before > 0 => return Ok(()),
             None => return Err(Stop::More),
-            Some(b',' | b';') if before > 0 => {
+            Some(b',' | b';' | b'}' | b']') if before > 0 => {
                 c.next()?;
                 continue;
             }
             Some(b'{' | b'"') => family::objects(c, Form::Marked, tools, found)?,
             Some(b'[') => list(c, tools, found)?,
+            // Hunyuan marks each call of a list again.
+            Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => read(c, &["</tool_call>"], tools, found)?,
             Some(b'<') => element(c, tools, found)?,
             Some(b'`') => {
                 // A fence within the tag.
@@ -97,7 +99,10 @@ fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> 
         other => other?,
     };
     c.spaces();
-    if gemma || c.peek_or_end()? == Some(b'{') {
+    if c.take("<tool_sep>")? {
+        c.spaces();
+    }
+    if gemma || matches!(c.peek_or_end()?, Some(b'{' | b'`')) {
         let arguments = family::arguments(c)?;
         found.push([super::Call { name, arguments }], c.at());
         return Ok(());

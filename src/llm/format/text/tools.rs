@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::exact;
 use crate::llm::message::ToolSpec;
 
 /// What some servers and models put before a name.
@@ -50,6 +51,11 @@ impl Tools {
         self.by_name.get(tool)?.get(place).map(|parameter| parameter.name.as_str())
     }
 
+    /// Returns whether a tool may have an argument of that name; without a schema it may have any.
+    pub(super) fn may_have(&self, tool: &str, parameter: &str) -> bool {
+        self.by_name.get(tool).is_none_or(|all| all.is_empty() || all.iter().any(|one| one.name == parameter))
+    }
+
     /// Returns what an argument that stands as bare text is meant to be.
     pub(super) fn typed(&self, tool: &str, parameter: &str, text: &str) -> Value {
         let known = self.by_name.get(tool).and_then(|all| all.iter().find(|one| one.name == parameter));
@@ -59,6 +65,9 @@ impl Tools {
             return as_text();
         }
         let trimmed = text.trim();
+        if let Some(number) = exact::number(trimmed) {
+            return number;
+        }
         let value = match trimmed {
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),

@@ -1,6 +1,7 @@
 //! Arguments that stand as bare text between tags: Qwen3-Coder, Nemotron, Seed-OSS, `MiniMax`, GLM, `DeepSeek` V3.2.
 //!
-//! A value goes to its own closing tag. Models forget that tag, so a line that begins with the next element ends a value as well.
+//! A value goes to its own closing tag, past the elements within it: a file that is written may tell of calls. Models forget closing tags,
+//! so a line that begins with the next element ends a value as well, and where an element within it has no end none is followed.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -9,6 +10,7 @@ use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::exact;
 use super::family;
 use super::family::Found;
 use super::tools::Tools;
@@ -48,10 +50,12 @@ pub(super) fn function(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read
         }
         c.expect("<parameter=")?;
         let key = attribute(c)?.to_owned();
-        let value = value(c, "", &["<parameter=", "</function>", "</tool_call>", "</seed:tool_call>"])?;
+        let value = value(c, "", &["</function>", "</tool_call>", "</seed:tool_call>"], |c| {
+            Ok(c.take("<parameter=")? && is_next(attribute(c), &name, &key, &fields, tools)?)
+        })?;
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
     }
-    found.push([Call { name, arguments: Value::Object(fields).to_string() }], c.at());
+    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
 }
 
@@ -101,11 +105,12 @@ pub(super) fn invoke(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<(
         let attributes = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
         c.expect(">")?;
         let key = attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-        let value = value(c, prefix, &["<parameter name=", "</invoke>"])?;
+        let value =
+            value(c, prefix, &["</invoke>"], |c| Ok(c.take("<parameter name=")? && is_next(attribute(c), &name, &key, &fields, tools)?))?;
         let value = if attributes.contains("string=\"true\"") { Value::String(value) } else { tools.typed(&name, &key, &value) };
         fields.insert(key, value);
     }
-    found.push([Call { name, arguments: Value::Object(fields).to_string() }], c.at());
+    found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
 }
 
@@ -118,26 +123,77 @@ fn prefix(c: &mut Cursor) -> Read<&'static str> {
     Ok("")
 }
 
-/// Reads the text of a parameter; one line end after the opening tag and one before the closing tag belong to the tags.
-fn value(c: &mut Cursor, prefix: &str, next: &[&str]) -> Read<String> {
+/// Returns whether an element within a value, by what was read of its name, is the next argument rather than text.
+fn is_next(attribute: Read<&str>, tool: &str, key: &str, fields: &Map<String, Value>, tools: &Tools) -> Read<bool> {
+    let next = match attribute {
+        Ok(attributes) => attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']),
+        Err(Stop::More) => return Err(Stop::More),
+        Err(Stop::No) => return Ok(false),
+    };
+    Ok(next != key && !fields.contains_key(next) && tools.may_have(tool, next))
+}
+
+/// Elements that may stand in a value as a whole, with what ends them.
+const INNER: [(&str, &str); 5] = [
+    ("<tool_call>", "</tool_call>"),
+    ("<seed:tool_call>", "</seed:tool_call>"),
+    ("<function=", "</function>"),
+    ("<invoke name=", "</invoke>"),
+    ("<parameter=", "</parameter>"),
+];
+/// Deeper elements than any text about calls has.
+const MAX_INNER: usize = 32;
+
+/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of `ends` or with the next argument. One
+/// line end after the opening tag and one before the closing tag belong to the tags.
+fn value(c: &mut Cursor, prefix: &str, ends: &[&str], next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+    let begin = c.at();
+    if !c.is_flat() {
+        match balanced(c, prefix, ends, &next) {
+            Err(Stop::More) if c.flatten() => c.go(begin),
+            other => return other,
+        }
+    }
+    balanced(c, prefix, ends, &next)
+}
+
+fn balanced(c: &mut Cursor, prefix: &str, ends: &[&str], next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
     let begin = c.at();
     // Only at the beginning of a line: within one it is more likely what the value is about.
     let mut is_line_start = false;
+    // What ends the elements that are open here, the innermost last.
+    let mut inner: Vec<&str> = Vec::new();
     loop {
         let at = c.at();
         match c.peek()? {
             b'<' => {
                 let text = c.since(begin);
-                if c.take("</")? && c.take(prefix)? && c.close("parameter>")? {
-                    return Ok(trimmed(text).to_owned());
-                }
-                c.go(at);
-                if is_line_start && c.close_any(next)? {
+                if inner.is_empty() {
+                    if c.take("</")? && c.take(prefix)? && c.close("parameter>")? {
+                        return Ok(trimmed(text).to_owned());
+                    }
                     c.go(at);
-                    return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
+                    if is_line_start && (c.close_any(ends)? || next(c)?) {
+                        c.go(at);
+                        return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
+                    }
+                    c.go(at);
+                }
+                is_line_start = false;
+                if let Some(end) = inner.last()
+                    && c.take(end)?
+                {
+                    inner.pop();
+                    continue;
+                }
+                if !c.is_flat()
+                    && inner.len() < MAX_INNER
+                    && let Some(end) = inner_element(c)?
+                {
+                    inner.push(end);
+                    continue;
                 }
                 c.go(at + 1);
-                is_line_start = false;
             }
             byte => {
                 c.next()?;
@@ -147,9 +203,19 @@ fn value(c: &mut Cursor, prefix: &str, next: &[&str]) -> Read<String> {
     }
 }
 
+/// Steps over the beginning of an element and returns what ends it.
+fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
+    for (begin, end) in INNER {
+        if c.take(begin)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
+}
+
 fn trimmed(text: &str) -> &str {
-    let text = text.strip_prefix('\n').unwrap_or(text);
-    text.strip_suffix('\n').unwrap_or(text)
+    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
 }
 
 /// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of `closers`.
@@ -169,7 +235,7 @@ pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools,
         let text = c.until("</arg_value>")?;
         fields.insert(key.clone(), tools.typed(name, &key, trimmed(text)));
     }
-    found.push([Call { name: name.to_owned(), arguments: Value::Object(fields).to_string() }], c.at());
+    found.push([Call { name: name.to_owned(), arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
 }
 

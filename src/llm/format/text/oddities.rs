@@ -1,0 +1,156 @@
+//! What models get wrong in ways that no format explains, and what was once understood wrongly.
+
+use super::corpus::check;
+use super::corpus::read;
+use super::corpus::tools;
+use super::*;
+
+const LS: &str = r#"bash {"command":"ls -l"}"#;
+
+/// Checks that a text is one call of `bash` with the command `ls -l`, and nothing else.
+#[track_caller]
+fn lists(text: &str) {
+    check("lists", text, "", "", &[LS], None);
+}
+
+/// Checks that a text is content and nothing else.
+#[track_caller]
+fn says(text: &str) {
+    check("says", text, text, "", &[], None);
+}
+
+#[test]
+fn calls_within_a_file_that_is_written_are_its_text() {
+    let inner = "A call:\n<tool_call>\n<function=bash>\n<parameter=command>\nrm x\n</parameter>\n</function>\n</tool_call>\nis so.";
+    let expected = format!("bash {}", serde_json::json!({ "command": inner }));
+    for text in [
+        format!("<tool_call>\n<function=bash>\n<parameter=command>\n{inner}\n</parameter>\n</function>\n</tool_call>"),
+        format!("<function=bash><parameter=command>{inner}</parameter></function>"),
+        format!("<invoke name=\"bash\"><parameter name=\"command\">{inner}</parameter></invoke>"),
+    ] {
+        check("nested", &text, "", "", &[&expected], None);
+    }
+    let line = "echo <function=bash><parameter=command>ls</parameter></function>";
+    let text = format!("<function=bash>\n<parameter=command>\n{line}\n</parameter>\n</function>");
+    check("in a line", &text, "", "", &[&format!("bash {}", serde_json::json!({ "command": line }))], None);
+    // What is no argument of the tool, or is there already, does not end a value.
+    let text = "<function=bash>\n<parameter=command>\na\n<parameter=other>\nb\n</parameter>\nc\n</parameter>\n</function>";
+    check("no argument", text, "", "", &[r#"bash {"command":"a\n<parameter=other>\nb\n</parameter>\nc"}"#], None);
+}
+
+#[test]
+fn an_element_without_an_end_in_a_value_hides_no_call() {
+    let mention = "<function=bash>\n<parameter=command>\ngrep '<tool_call>' a\n</parameter>\n</function>";
+    let text = format!("{mention}\n{mention}\n<function=read_file>\n<parameter=path>\n<function=x\n</parameter>\n</function>");
+    let grep = r#"bash {"command":"grep '<tool_call>' a"}"#;
+    check("mentions", &text, "", "", &[grep, grep, r#"read_file {"path":"<function=x"}"#], None);
+}
+
+#[test]
+fn line_ends_of_windows_belong_to_the_tags_as_well() {
+    lists("<tool_call>\r\n<function=bash>\r\n<parameter=command>\r\nls -l\r\n</parameter>\r\n</function>\r\n</tool_call>\r\n");
+    lists("<tool_call>bash\r\n<arg_key>command</arg_key>\r\n<arg_value>\r\nls -l\r\n</arg_value>\r\n</tool_call>");
+    lists("```json\r\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\r\n```\r\n");
+    lists("bash\r\n{\"command\": \"ls -l\"}\r\n");
+    let text = "<function=bash>\r\n<parameter=command>\r\na\r\nb\r\n</parameter>\r\n</function>";
+    check("within", text, "", "", &[r#"bash {"command":"a\r\nb"}"#], None);
+}
+
+#[test]
+fn python_strings_are_what_python_makes_of_them() {
+    lists("[bash(command=r'ls -l')]");
+    lists("[bash(command='ls ' '-l')]");
+    lists("[bash(command='ls ' + \"-l\")]");
+    lists("[bash(command=('ls '\n  '-l'))]");
+    lists("[bash(command='\\x6cs \\055l')]");
+    lists("[bash(**{'command': 'ls -l'})]");
+    check("not escaped", "[bash(command='it's')]", "", "", &[r#"bash {"command":"it's"}"#], None);
+    check("a pattern", r"[bash(command=r'grep \d+')]", "", "", &[r#"bash {"command":"grep \\d+"}"#], None);
+    // What is put into it nobody knows.
+    says("[bash(command=f'ls {folder}')]");
+}
+
+#[test]
+fn a_schema_that_is_repeated_is_no_call() {
+    let schema = r#"{"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}"#;
+    says(&format!(r#"{{"name": "bash", "description": "Runs.", "parameters": {schema}}}"#));
+    says(&format!(r#"[{{"type": "function", "function": {{"name": "bash", "parameters": {schema}}}}}]"#));
+    let (_, _, calls, _) = read(&format!(r#"<tool_call>{{"name": "bash", "arguments": {schema}}}</tool_call>"#), None);
+    assert_eq!(calls, [""; 0]);
+    // A command about schemas is a command.
+    let text = r#"{"name": "bash", "arguments": {"command": "echo '{\"type\": \"object\", \"properties\": {}}'"}}"#;
+    assert_eq!(read(text, None).2.len(), 1);
+}
+
+#[test]
+fn a_bracket_too_many_is_stepped_over() {
+    let object = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
+    for text in [
+        format!("<tool_call>{object}}}</tool_call>"),
+        format!("<tool_call>\n{object}}}\n</tool_call>"),
+        format!("<tool_call>[{object}}}]</tool_call>"),
+        format!("{object}}}"),
+        format!("```json\n{object}}}\n```"),
+        format!("[TOOL_CALLS][{object}]]"),
+        "[TOOL_CALLS]bash[ARGS]{\"command\": \"ls -l\"}}".to_owned(),
+        "<function=bash>{\"command\": \"ls -l\"}}</function>".to_owned(),
+    ] {
+        lists(&text);
+    }
+    let text = format!("<tool_call>{object}}}\n{object}</tool_call>");
+    check("and another", &text, "", "", &[LS, LS], None);
+}
+
+#[test]
+fn kimi_deepseek_and_hunyuan_vary_their_marks() {
+    let kimi = "<|tool_call_begin|> functions.bash:0 <|tool_call_argument_begin|> {\"command\": \"ls -l\"} <|tool_call_end|>";
+    lists(&format!("<|tool_call_section_begin|>\n{kimi}\n<|tool_call_section_end|>"));
+    check("kimi", &format!("◁think▷hm◁/think▷<|tool_calls_section_begin|>{kimi}<|im_end|>"), "", "hm", &[LS], None);
+    let arguments = "bash\n```json\n{\"command\": \"ls -l\"}\n```<｜tool▁call▁end｜>";
+    lists(&format!("<｜tool▁calls▁begin｜>function<｜tool▁sep｜>{arguments}<｜tool▁calls▁end｜>"));
+    lists(&format!("<｜tool▁calls｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>{arguments}"));
+    check("r1", &format!("<think>hm</think>\n\nfunction<｜tool▁sep｜>{arguments}"), "", "hm", &[LS], None);
+    lists("<tool_calls>\n<tool_call>bash\n```json\n{\"command\": \"ls -l\"}\n```\n</tool_call>\n</tool_calls>");
+    lists("<tool_calls><tool_call>bash<tool_sep>\n<arg_key>command</arg_key>\n<arg_value>ls -l</arg_value>\n</tool_call></tool_calls>");
+    let calls = "<tool_calls>\n[{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}]\n</tool_calls>";
+    check("hunyuan", &format!("<think>\nhm\n</think>\n<answer>\n{calls}\n</answer>"), "", "hm", &[LS], None);
+    check("hunyuan's answer", "<think>\nhm\n</think>\n<answer>\nHello\n</answer>", "Hello", "hm", &[], None);
+}
+
+#[test]
+fn granite_says_in_words_that_it_thinks() {
+    let text = "Here is my thought process:\nI list.\nHere is my response:\nDone.";
+    check("granite", text, "Done.", "I list.", &[], None);
+    check("granite 3", "Here's my thought process: Hm. Here's my response: Done.", "Done.", "Hm.", &[], None);
+    says("Done. Here is my thought process: none.\nHere is my response: none.");
+}
+
+#[test]
+fn whole_numbers_keep_all_their_digits() {
+    let long = "12345678901234567890123456789";
+    for text in [
+        format!("<tool_call>{{\"name\": \"read_file\", \"arguments\": {{\"path\":\"a\",\"limit\":{long}}}}}</tool_call>"),
+        format!("<tool_call>{{'name': 'read_file', 'arguments': {{'path': 'a', 'limit': {long},}}}}</tool_call>"),
+        format!("{{\"name\": \"read_file\", \"arguments\": \"{{\\\"path\\\": \\\"a\\\", \\\"limit\\\": {long}}}\"}}"),
+        format!("<function=read_file>\n<parameter=path>\na\n</parameter>\n<parameter=limit>\n{long}\n</parameter>\n</function>"),
+        format!("[read_file(path='a', limit={long})]"),
+    ] {
+        let calls = parse(&text, &tools(), None).calls;
+        assert_eq!(calls.iter().map(Call::compact).collect::<Vec<_>>(), [format!("{{\"path\":\"a\",\"limit\":{long}}}")], "{text}");
+    }
+}
+
+/// What is not taken for a call must be there to be seen.
+#[test]
+fn a_file_called_an_example_is_read_and_an_example_of_a_call_is_shown() {
+    let read = r#"{"name": "read_file", "arguments": {"path": "a b.txt", "limit": 5}}"#;
+    let expected = r#"read_file {"path":"a b.txt","limit":5}"#;
+    for words in ["I will read the example file.", "Next is the example in the docs:"] {
+        check("a file", &format!("{words}\n```json\n{read}\n```"), words, "", &[expected], None);
+        check("a file", &format!("{words}\n{read}"), words, "", &[expected], None);
+    }
+    for words in ["For example:", "This is an example of a call:", "Example:", "A call looks like this:"] {
+        says(&format!("{words}\n```json\n{read}\n```"));
+        says(&format!("{words}\n{read}"));
+    }
+}

@@ -1,0 +1,184 @@
+//! What a token begins: a block of calls, a thought, a header.
+
+use super::Parser;
+use super::State;
+use super::Step;
+use crate::llm::format::text::channel;
+use crate::llm::format::text::channel::Follows;
+use crate::llm::format::text::collector::Place;
+use crate::llm::format::text::cursor::Cursor;
+use crate::llm::format::text::cursor::Read;
+use crate::llm::format::text::cursor::Stop;
+use crate::llm::format::text::family::Found;
+use crate::llm::format::text::fence::Certainty;
+use crate::llm::format::text::openers;
+use crate::llm::format::text::openers::Opener;
+
+impl Parser {
+    pub(super) fn opener(&mut self, text: &str, last: bool) -> Step {
+        let begin = self.at;
+        let mut c = Cursor::new(text, begin, last);
+        let opener = openers::find(&mut c);
+        self.pay(&c);
+        match opener {
+            Err(_) => Step::Wait,
+            Ok(None) if last && openers::is_cut_off(&text[begin..]) => self.cut_off(text, None),
+            // A list of calls may stand in the open.
+            Ok(None) if text.as_bytes()[begin] == b'[' && self.line.is_blank() && !self.is_closed => self.open(text, last),
+            Ok(None) => self.plain(text, c.seen()),
+            Ok(Some(Opener::Noise)) => {
+                self.out.noise(&text[begin..c.at()]);
+                self.go(c.at())
+            }
+            Ok(Some(Opener::Thought(closers))) if self.may_think => {
+                self.state = State::Thought(closers);
+                self.has_thought = true;
+                self.go(c.at())
+            }
+            Ok(Some(Opener::Thought(_))) => {
+                // It is spoken of, and so is its end.
+                self.has_thought = true;
+                self.plain(text, c.at())
+            }
+            Ok(Some(Opener::ThoughtEnd)) => {
+                let end = c.at();
+                let ends_line = match c.peek_or_end() {
+                    Ok(next) => matches!(next, None | Some(b'\n')),
+                    Err(_) => return Step::Wait,
+                };
+                if self.has_thought || self.out.has_calls() || !(ends_line || self.line.is_blank()) {
+                    return self.plain(text, end);
+                }
+                self.out.rethink();
+                self.thought_ended();
+                self.go(end)
+            }
+            Ok(Some(Opener::Channel)) => {
+                let mut found = Found::default();
+                let follows = channel::read(&mut c, &self.tools, &mut found);
+                self.pay(&c);
+                match follows {
+                    Ok(Follows::Call) if self.before.quotes() => self.plain(text, found.end),
+                    Ok(Follows::Call) => self.certain(text, found, last),
+                    Ok(Follows::Answer) => {
+                        self.out.drop_noise();
+                        self.out.text(Place::Content, "\n\n");
+                        self.go(c.at())
+                    }
+                    Ok(Follows::Thought) => {
+                        self.out.drop_noise();
+                        self.state = State::Thought(channel::THOUGHT_ENDS);
+                        self.has_thought = true;
+                        self.go(c.at())
+                    }
+                    Err(Stop::No) => self.plain(text, c.seen()),
+                    Err(Stop::More) if last => self.cut_off(text, found.begun),
+                    Err(Stop::More) => Step::Wait,
+                }
+            }
+            Ok(Some(opener)) => self.block(text, opener, c, last),
+        }
+    }
+
+    /// Reads the calls behind an opener.
+    pub(super) fn block<'t>(&mut self, text: &'t str, opener: Opener, mut c: Cursor<'t>, last: bool) -> Step {
+        let begin = self.at;
+        let behind = c.at();
+        if self.state == State::Text && self.before.quotes() {
+            return self.plain(text, behind);
+        }
+        let mut found = Found::default();
+        let closed = if last || self.is_bounded { end_of_block(text, behind, opener) } else { None };
+        if self.is_bounded && matches!(opener, Opener::Calls(_)) {
+            match closed {
+                Some(bound) => c = Cursor::new(&text[..bound], behind, true),
+                None if last => {}
+                None => {
+                    self.spent += text.len() - begin;
+                    self.work += (text.len() - begin) as u64;
+                    return Step::Wait;
+                }
+            }
+        }
+        let mut c = c.flat(self.is_flat);
+        let result = openers::read(&mut c, opener, begin, &self.tools, &mut found);
+        self.is_flat |= c.is_unbalanced();
+        self.pay(&c);
+        match result {
+            Err(Stop::More) if !last && closed.is_none() => Step::Wait,
+            Err(Stop::More) if found.calls.is_empty() => match closed {
+                Some(_) if !self.is_bounded => {
+                    // A quote is missing somewhere, so that the text seems to be one string to its end.
+                    self.is_bounded = true;
+                    Step::On
+                }
+                Some(end) => {
+                    self.note_incomplete(&text[begin..end], found.begun);
+                    self.plain(text, end)
+                }
+                None if self.out.has_calls() && text[behind..].trim().is_empty() => {
+                    self.out.noise(&text[begin..]);
+                    self.go(text.len())
+                }
+                None => self.cut_off(text, found.begun),
+            },
+            Err(Stop::More) => {
+                let end = found.end;
+                let begun = found.begun.take();
+                self.accept(text, found.calls, Certainty::Certain, end);
+                match closed {
+                    // Only its own text was looked at; what is behind it is still to come.
+                    Some(bound) if self.is_bounded => self.plain(text, bound.max(end)),
+                    _ if text[end..].trim().is_empty() => self.go(text.len()),
+                    _ => self.cut_off(text, begun),
+                }
+            }
+            _ if found.calls.is_empty() => match end_of_block(&text[..text.floor_char_boundary(c.seen())], behind, opener) {
+                Some(end) if !self.is_bounded => {
+                    // It went on beyond its own end: a quote is missing here too.
+                    self.is_bounded = true;
+                    self.note_incomplete(&text[begin..end], found.begun);
+                    self.plain(text, end)
+                }
+                _ => self.plain(text, c.seen()),
+            },
+            _ => self.certain(text, found, last),
+        }
+    }
+
+    /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
+    fn certain(&mut self, text: &str, found: Found, last: bool) -> Step {
+        if self.state == State::Text {
+            let mut c = Cursor::new(text, found.end, last);
+            match goes_on(&mut c) {
+                Err(_) => return Step::Wait,
+                Ok(true) => return self.plain(text, found.end),
+                Ok(false) => {}
+            }
+        }
+        self.accept(text, found.calls, Certainty::Certain, found.end);
+        Step::On
+    }
+}
+
+/// Returns where a block ends by its first closing token.
+fn end_of_block(text: &str, behind: usize, opener: Opener) -> Option<usize> {
+    let Opener::Calls(closers) = opener else { return None };
+    let end = |closer: &&str| memchr::memmem::find(&text.as_bytes()[behind..], closer.as_bytes()).map(|at| behind + at + closer.len());
+    closers.iter().filter_map(end).min()
+}
+
+/// Returns whether the sentence goes on in the same line.
+fn goes_on(c: &mut Cursor) -> Read<bool> {
+    loop {
+        c.run(|byte| matches!(byte, b' ' | b'\t'))?;
+        let next = c.peek_or_end()?;
+        if !next.is_some_and(openers::may_begin) {
+            return Ok(next.is_some_and(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b",.;:!?\"')".contains(&byte)));
+        }
+        match openers::find(c)? {
+            Some(Opener::Noise) => {}
+            other => return Ok(other.is_none() && next != Some(b'<')),
+        }
+    }
+}

@@ -1,0 +1,268 @@
+mod marked;
+mod open;
+
+use super::call;
+use super::channel;
+use super::collector::Collector;
+use super::collector::Piece;
+use super::collector::Place;
+use super::cursor::Cursor;
+use super::example::Before;
+use super::fence::Certainty;
+use super::hint::Hint;
+use super::line::Line;
+use super::openers;
+use super::openers::Opener;
+use super::tools::Tools;
+
+/// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
+const PAY: usize = 16;
+/// How much may be looked at again in any case, in bytes.
+const FREE: usize = 4096;
+
+/// What a text ended in the middle of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incomplete {
+    pub part: Part,
+    /// The tool that was about to be called, where that much is known.
+    pub name: Option<String>,
+    /// What there is of it.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Call,
+    /// Not an error by itself: the answer that should follow is missing.
+    Reasoning,
+}
+
+/// Follows one answer.
+#[derive(Debug)]
+pub struct Parser {
+    tools: Tools,
+    hint: Option<Hint>,
+    out: Collector,
+    /// What is not decided yet, from `at` on.
+    text: String,
+    at: usize,
+    state: State,
+    line: Line,
+    before: Before,
+    /// A thought may begin here: nothing was said since the beginning, or since a call.
+    may_think: bool,
+    has_thought: bool,
+    /// What was looked at in vain from `at` on.
+    spent: usize,
+    /// An object without an end was met: from now on a closing tag ends a call even where it seems to stand within a string.
+    is_bounded: bool,
+    /// An element without an end was met within an argument: from now on none is followed.
+    is_flat: bool,
+    /// A call in the open without an end was met: no more of them are looked for.
+    is_closed: bool,
+    incomplete: Option<Incomplete>,
+    /// All bytes looked at, however often.
+    work: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Text,
+    Thought(&'static [&'static str]),
+}
+
+/// What comes next.
+enum Step {
+    On,
+    Wait,
+}
+
+impl Parser {
+    pub fn new(tools: &Tools, hint: Option<Hint>) -> Self {
+        let thought = hint.and_then(|hint| hint.thought);
+        Self {
+            tools: tools.clone(),
+            hint,
+            out: Collector::default(),
+            text: String::new(),
+            at: 0,
+            state: thought.map_or(State::Text, State::Thought),
+            line: Line::default(),
+            before: Before::default(),
+            may_think: true,
+            has_thought: thought.is_some(),
+            spent: 0,
+            is_bounded: false,
+            is_flat: false,
+            is_closed: false,
+            incomplete: None,
+            work: 0,
+        }
+    }
+
+    /// Takes the next piece of the answer and tells what became sure.
+    pub fn feed(&mut self, piece: &str, on: &mut dyn FnMut(Piece)) {
+        self.text.push_str(piece);
+        if self.spent <= FREE + PAY * (self.text.len() - self.at) {
+            self.run(false);
+        }
+        self.out.take().into_iter().for_each(on);
+    }
+
+    /// Says that nothing more comes; returns what is missing.
+    pub fn finish(mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
+        self.end();
+        self.out.take().into_iter().for_each(on);
+        self.incomplete
+    }
+
+    pub(super) fn end(&mut self) {
+        self.run(true);
+        self.out.finish();
+        if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
+            self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
+        }
+    }
+
+    fn run(&mut self, last: bool) {
+        let mut text = std::mem::take(&mut self.text);
+        while let Step::On = self.step(&text, last) {}
+        // Moving the rest costs what was decided, so all of it together is linear.
+        if self.at * 2 >= text.len() {
+            text.drain(..std::mem::take(&mut self.at));
+        }
+        self.text = text;
+    }
+
+    fn step(&mut self, text: &str, last: bool) -> Step {
+        let begin = self.at;
+        let found = match self.state {
+            State::Text => self.line.scan(text, begin, last, !self.is_closed),
+            State::Thought(closers) => {
+                let first = closers[0].as_bytes()[0];
+                let may_end = |byte: &u8| *byte == first || openers::may_begin(*byte);
+                text.as_bytes()[begin..].iter().position(may_end).map_or(text.len(), |n| begin + n)
+            }
+        };
+        self.work += (found - begin) as u64;
+        self.say(&text[begin..found]);
+        self.at = found;
+        if found == text.len() {
+            return Step::Wait;
+        }
+        match (self.state, text.as_bytes()[found]) {
+            (State::Thought(closers), _) => self.within_thought(text, closers, last),
+            (State::Text, b'`' | b'~') => self.fence(text, last),
+            (State::Text, byte) if openers::may_begin(byte) => self.opener(text, last),
+            (State::Text, _) => self.open(text, last),
+        }
+    }
+
+    fn place(&self) -> Place {
+        if self.state == State::Text { Place::Content } else { Place::Reasoning }
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.state == State::Text {
+            self.before.add(text);
+            self.may_think &= text.bytes().all(|byte| byte.is_ascii_whitespace());
+        }
+        let place = self.place();
+        self.out.text(place, text);
+    }
+
+    /// Makes the text up to `end`, and one character at least, content.
+    fn plain(&mut self, text: &str, end: usize) -> Step {
+        let one = text[self.at..].chars().next().map_or(0, char::len_utf8);
+        let end = text.floor_char_boundary(end).max(self.at + one);
+        if self.state == State::Text {
+            self.line.pass(&text[self.at..end]);
+        }
+        self.say(&text[self.at..end]);
+        self.go(end)
+    }
+
+    fn go(&mut self, at: usize) -> Step {
+        self.at = at;
+        self.spent = 0;
+        Step::On
+    }
+
+    fn pay(&mut self, c: &Cursor) {
+        let looked = c.seen().saturating_sub(self.at) + 1;
+        self.spent += looked;
+        self.work += looked as u64;
+    }
+
+    /// Takes the calls in the text up to `end`.
+    fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) {
+        if certainty == Certainty::Certain && self.state == State::Text {
+            self.out.certain(calls);
+        } else {
+            let place = self.place();
+            self.out.likely(place, &text[self.at..end], calls);
+        }
+        self.before.clear();
+        self.line = Line::default();
+        self.may_think = true;
+        self.go(end);
+    }
+
+    /// Takes what the end of the text cut off.
+    fn cut_off(&mut self, text: &str, begun: Option<String>) -> Step {
+        let rest = &text[self.at..];
+        if self.note_incomplete(rest, begun) { self.go(text.len()) } else { self.plain(text, text.len()) }
+    }
+
+    /// Notes a call without its end; returns false where it would be none of ours.
+    fn note_incomplete(&mut self, rest: &str, begun: Option<String>) -> bool {
+        let name = match (begun, call::begun_name(rest)) {
+            (Some(begun), _) => Some(begun),
+            (None, Some(written)) => match self.tools.resolve(written) {
+                Some(name) => Some(name.to_owned()),
+                None => return false,
+            },
+            (None, None) => None,
+        };
+        self.incomplete = Some(Incomplete { part: Part::Call, name, text: rest.to_owned() });
+        true
+    }
+
+    fn within_thought(&mut self, text: &str, closers: &'static [&'static str], last: bool) -> Step {
+        let begin = self.at;
+        let mut c = Cursor::new(text, begin, last);
+        let closed = c.close_any(closers);
+        let opener = if closed == Ok(false) { openers::find(&mut c) } else { Ok(None) };
+        self.pay(&c);
+        match (closed, opener) {
+            (Err(_), _) | (_, Err(_)) => Step::Wait,
+            (Ok(true), _) => {
+                self.thought_ended();
+                self.go(c.at())
+            }
+            (_, Ok(Some(Opener::Channel))) if closers == channel::THOUGHT_ENDS => {
+                self.thought_ended();
+                Step::On
+            }
+            // The hint said that a thought has begun, and the text says it again.
+            (_, Ok(Some(Opener::Thought(same)))) if same == closers => self.go(c.at()),
+            (_, Ok(None | Some(Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {
+                self.plain(text, c.seen().max(begin + 1))
+            }
+            (_, Ok(Some(opener))) => self.block(text, opener, c, last),
+        }
+    }
+
+    fn thought_ended(&mut self) {
+        self.state = State::Text;
+        self.has_thought = true;
+        self.may_think = true;
+        self.line = Line::default();
+        self.before.clear();
+    }
+
+    #[cfg(test)]
+    pub(super) fn work(&self) -> u64 {
+        self.work
+    }
+}

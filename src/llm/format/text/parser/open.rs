@@ -1,0 +1,86 @@
+//! What no token marks: fences, code within a line, and calls in the open.
+
+use super::Parser;
+use super::State;
+use super::Step;
+use crate::llm::format::text::bare;
+use crate::llm::format::text::call;
+use crate::llm::format::text::cursor::Cursor;
+use crate::llm::format::text::cursor::Read;
+use crate::llm::format::text::cursor::Stop;
+use crate::llm::format::text::family::Found;
+use crate::llm::format::text::fence;
+use crate::llm::format::text::fence::Certainty;
+use crate::llm::format::text::openers;
+
+impl Parser {
+    /// Reads a fence, or code within a line.
+    pub(super) fn fence(&mut self, text: &str, last: bool) -> Step {
+        let begin = self.at;
+        let mark = text.as_bytes()[begin];
+        let mut c = Cursor::new(text, begin, last).flat(self.is_flat);
+        let Ok(marks) = c.run(|byte| byte == mark) else { return Step::Wait };
+        let behind = c.at();
+        let may_be = self.line.is_blank() && marks.len() >= 3 && !self.is_closed;
+        let mut found = Found::default();
+        let result = if may_be { fence::read(&mut c, marks, &self.tools, &mut found) } else { Err(Stop::No) };
+        self.is_flat |= c.is_unbalanced();
+        self.pay(&c);
+        if let Some(step) = self.likely(text, result, found, last) {
+            return step;
+        }
+        self.line.code(mark, marks.len());
+        self.say(&text[begin..behind]);
+        self.go(behind)
+    }
+
+    /// Reads a call that no token marks, at the beginning of a line.
+    pub(super) fn open(&mut self, text: &str, last: bool) -> Step {
+        let mut c = Cursor::new(text, self.at, last);
+        if self.may_think && !self.has_thought && !self.out.has_content() {
+            for words in openers::THOUGHT_WORDS {
+                match c.take(words) {
+                    Ok(true) => {
+                        self.state = State::Thought(openers::ANSWER_WORDS);
+                        self.has_thought = true;
+                        return self.go(c.at());
+                    }
+                    Ok(false) => {}
+                    Err(_) => return Step::Wait,
+                }
+            }
+        }
+        let mut found = Found::default();
+        let result = bare::read(&mut c, &self.tools, &mut found);
+        self.pay(&c);
+        let seen = c.seen();
+        match self.likely(text, result, found, last) {
+            Some(step) => step,
+            None => self.plain(text, seen),
+        }
+    }
+
+    /// Settles what may be a call in the open; `None` where it is none.
+    fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
+        match result {
+            Err(Stop::More) if !last => Some(Step::Wait),
+            Ok(_) if found.calls.is_empty() || self.before.introduces_example() => None,
+            Ok(certainty) => {
+                let open = self.hint.is_some_and(|hint| hint.open);
+                self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end);
+                Some(Step::On)
+            }
+            Err(Stop::More) => {
+                let rest = &text[self.at..];
+                let is_ours = found.begun.is_some() || call::begun_name(rest).is_some_and(|name| self.tools.resolve(name).is_some());
+                if is_ours && found.calls.is_empty() {
+                    return Some(self.cut_off(text, found.begun));
+                }
+                // Its end is missing, so nobody knows what else lies within; once is enough.
+                self.is_closed = true;
+                None
+            }
+            Err(Stop::No) => None,
+        }
+    }
+}
