@@ -72,25 +72,25 @@ impl Agent {
         self.make_room(window.max(1), used, within, usage, interrupt).await
     }
 
-    /// Sets long old results aside; where that is not enough, a summary replaces all but the last messages.
+    /// Sets long old results aside; where that is not enough, a summary replaces all but the last messages. Where even these leave no room
+    /// their long results go, and then they.
     async fn make_room(&mut self, window: u64, before: u64, within: Duration, usage: &mut Usage, interrupt: &Interrupt) -> Room {
         let cancel = interrupt.run().clone();
-        let n_bytes = self.conversation.prompt().n_bytes();
-        let evicted = self.long_results(window);
-        if !evicted.is_empty() {
-            self.emit(Kind::ResultsEvicted { results: evicted.clone() });
-            self.conversation.evict(&evicted);
-            self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
-        }
-        let now = self.gauge.used(&self.conversation, &self.client, &cancel).await;
-        if !evicted.is_empty() && now.saturating_mul(100) / window < u64::from(self.options.checkpoint_percent) {
+        let mut now = self.set_aside(window, self.options.keep_turns, before, &cancel).await;
+        if now < before && now.saturating_mul(100) / window < u64::from(self.options.checkpoint_percent) {
             return Room::Enough;
         }
-        let history = self.conversation.history();
-        let (head, tail) = (history.n_context(), self.tail(window));
-        let n_replaced = history.messages().len().saturating_sub(head + tail);
+        let head = self.conversation.history().n_context();
+        let mut tail = self.tail(window, now);
         // A summary of a message or two is no shorter than they are.
-        if n_replaced < 2 {
+        if self.n_replaced(head, tail) < 2 {
+            now = self.set_aside(window, 0, now, &cancel).await;
+            if self.is_freed(before, now, window) {
+                return Room::Enough;
+            }
+            tail = 0;
+        }
+        if self.n_replaced(head, tail) < 2 {
             return if now < before && now < window { Room::Enough } else { Room::None };
         }
         let words = self.summarize(window, now, within, usage, interrupt).await;
@@ -98,19 +98,55 @@ impl Agent {
             return Room::Enough;
         }
         let summary = summary::compose(self.conversation.history(), words.as_deref());
-        let n_bytes = self.conversation.prompt().n_bytes();
-        self.conversation.compact(&summary, head, tail);
-        self.gauge.shrunk(now, n_bytes, self.conversation.prompt().n_bytes());
-        let after = self.gauge.used(&self.conversation, &self.client, &cancel).await;
-        let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        self.emit(Kind::ConversationCompacted { summary, head: short(head), tail: short(tail), before, after });
-        let compact = u64::from(if self.options.compact_percent == 0 { 100 } else { self.options.compact_percent });
-        let frees = after.saturating_mul(10) < before.saturating_mul(9) && after.saturating_mul(100) < window.saturating_mul(compact);
-        if frees { Room::Enough } else { Room::None }
+        now = self.replace(&summary, head, tail, now, &cancel).await;
+        if !self.is_freed(before, now, window) {
+            now = self.set_aside(window, 0, now, &cancel).await;
+        }
+        if !self.is_freed(before, now, window) && tail > 0 {
+            now = self.replace(&summary, head, 0, now, &cancel).await;
+        }
+        if self.is_freed(before, now, window) { Room::Enough } else { Room::None }
     }
 
-    /// Finds long results that are older than the last answers, and keeps each as an artifact.
-    fn long_results(&self, window: u64) -> Vec<Evicted> {
+    fn is_freed(&self, before: u64, after: u64, window: u64) -> bool {
+        let compact = u64::from(if self.options.compact_percent == 0 { 100 } else { self.options.compact_percent });
+        after.saturating_mul(10) < before.saturating_mul(9) && after.saturating_mul(100) < window.saturating_mul(compact)
+    }
+
+    /// Returns how many messages a summary would stand for.
+    fn n_replaced(&self, head: usize, tail: usize) -> usize {
+        self.conversation.history().messages().len().saturating_sub(head + tail)
+    }
+
+    /// Puts references in the place of long results that are older than the last `n_kept` answers; returns how many tokens the
+    /// conversation is then.
+    async fn set_aside(&mut self, window: u64, n_kept: u32, before: u64, cancel: &CancellationToken) -> u64 {
+        let evicted = self.long_results(window, n_kept);
+        if evicted.is_empty() {
+            return before;
+        }
+        let n_bytes = self.conversation.prompt().n_bytes();
+        self.emit(Kind::ResultsEvicted { results: evicted.clone() });
+        self.conversation.evict(&evicted);
+        self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+        self.gauge.used(&self.conversation, &self.client, cancel).await
+    }
+
+    /// Puts a summary in the place of all messages but the first `head` and the last `tail`; returns how many tokens the conversation is
+    /// then.
+    async fn replace(&mut self, summary: &str, head: usize, tail: usize, before: u64, cancel: &CancellationToken) -> u64 {
+        let n_bytes = self.conversation.prompt().n_bytes();
+        self.conversation.compact(summary, head, tail);
+        self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
+        let after = self.gauge.used(&self.conversation, &self.client, cancel).await;
+        let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let summary = summary.to_owned();
+        self.emit(Kind::ConversationCompacted { summary, head: short(head), tail: short(tail), before, after });
+        after
+    }
+
+    /// Finds long results that are older than the last `n_kept` answers, and keeps each as an artifact.
+    fn long_results(&self, window: u64, n_kept: u32) -> Vec<Evicted> {
         let history = self.conversation.history();
         let least = usize::try_from(window / 25).unwrap_or(usize::MAX).max(LEAST_EVICTED);
         let mut n_answers = 0;
@@ -118,7 +154,7 @@ impl Agent {
         for message in history.messages().rev() {
             match message {
                 Message::Assistant { .. } => n_answers += 1,
-                Message::ToolResult { call, name, text, .. } if n_answers >= self.options.keep_turns && text.len() > least => {
+                Message::ToolResult { call, name, text, .. } if n_answers >= n_kept && text.len() > least => {
                     // What cannot be kept stays where it is.
                     if let Some(id) = self.pipeline.keep(call, text) {
                         let text = format!(
@@ -136,9 +172,12 @@ impl Agent {
     }
 
     /// Returns how many messages at the end stay: those of the last answers, as far as they are small enough.
-    fn tail(&self, window: u64) -> usize {
+    fn tail(&self, window: u64, used: u64) -> usize {
         let history = self.conversation.history();
-        let most = usize::try_from(window.saturating_mul(4 * TAIL_PERCENT) / 100).unwrap_or(usize::MAX);
+        // As many bytes as this conversation has for so many tokens: a page of digits may have one for each.
+        let n_bytes = self.conversation.prompt().n_bytes() as u64;
+        let most = u128::from(window.saturating_mul(TAIL_PERCENT) / 100) * u128::from(n_bytes) / u128::from(used.max(1));
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
         let sizes: Vec<usize> = history.messages().rev().map(size).collect();
         let fits = |tail: &&usize| sizes[..**tail].iter().sum::<usize>() <= most;
         let tails = history.tails();

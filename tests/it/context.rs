@@ -220,6 +220,24 @@ async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
     assert_resumable(&desk);
 }
 
+/// What fills a window twice as fast as ordinary text must not end a run that could go on.
+#[tokio::test]
+async fn dense_text_in_a_small_window_is_given_room_too() {
+    for (density, window) in [(2, 6000), (1, 12_000)] {
+        let numbers = |n: u32| format!("echo {n}; for i in $(seq 1 400); do echo $((i * i * {n} % 99991)); done");
+        let model = ScriptedModel::new().density(density).context(window).sums_up(SUMMARY);
+        let model = (1..=12).fold(model, |model, n| model.calls("bash", json!({"command": numbers(n)})));
+        let desk = Desk::new(model.says("Done.").start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work("print many numbers").await;
+        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 12), "{density}: {outcome:?}");
+        for body in desk.model.raw_bodies() {
+            assert!(body.len() / density < window as usize, "{density}: a request of {} tokens was sent", body.len() / density);
+        }
+        assert_append_only(&desk);
+        assert_resumable(&desk);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

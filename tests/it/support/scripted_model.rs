@@ -38,6 +38,8 @@ pub(crate) struct ScriptedModel {
     thinking: Option<String>,
     /// What it says when it is asked to sum up, whatever turn it is.
     summary: Option<String>,
+    /// Bytes that it reads as one token.
+    density: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -94,7 +96,16 @@ impl Default for ScriptedModel {
 #[expect(clippy::needless_pass_by_value, reason = "`calls(\"bash\", json!({..}))` reads best")]
 impl ScriptedModel {
     pub(crate) fn new() -> Self {
-        Self { turns: Vec::new(), tools: true, context: json!(32_768), key: None, other_server: false, thinking: None, summary: None }
+        Self {
+            turns: Vec::new(),
+            tools: true,
+            context: json!(32_768),
+            key: None,
+            other_server: false,
+            thinking: None,
+            summary: None,
+            density: 4,
+        }
     }
 
     fn turn(mut self, turn: Turn) -> Self {
@@ -212,6 +223,12 @@ impl ScriptedModel {
     /// Says that its chat template has no tools; then calls are written as JSON text, if the request asks for that.
     pub(crate) fn without_tools(mut self) -> Self {
         self.tools = false;
+        self
+    }
+
+    /// Reads this many bytes as one token, instead of four.
+    pub(crate) fn density(mut self, bytes: usize) -> Self {
+        self.density = bytes;
         self
     }
 
@@ -515,7 +532,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             (200, json!({"object": "list", "data": [{"id": "scripted", "object": "model", "meta": {"n_ctx_train": script.context}}]}))
         }
         "/tokenize" => {
-            let n = request["content"].as_str().map_or(0, str::len) / 4;
+            let n = request["content"].as_str().map_or(0, str::len) / script.density;
             (200, json!({"tokens": (0..n.max(1)).collect::<Vec<_>>()}))
         }
         "/apply-template" => (200, json!({"prompt": request["messages"].to_string()})),
@@ -533,7 +550,7 @@ async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::R
     let (n, turn, usage) = lock(shared, |seen| {
         seen.bodies.push(body.to_vec());
         seen.faults.extend(faults(&request));
-        let prompt = body.len() / 4;
+        let prompt = body.len() / shared.script.density;
         let cached = std::mem::replace(&mut seen.cached, prompt).min(prompt);
         let n = seen.n_turns;
         if let Some((code, body)) = seen.second.take().filter(|_| !streamed) {
