@@ -81,7 +81,6 @@ pub(super) const PAGES: &[Page] = &[
                usage and the error. With --output jsonl each event is printed as it happens, and that object last.",
         examples: &[
             ("Work in the current folder:", "podbay run \"make the tests pass\""),
-            ("Go on after a crash, a limit or a Ctrl-C:", "podbay run --continue"),
             ("Review a change, without changing anything:", "git diff | podbay run --mode deny -"),
             ("See what a run looks like, without a model and without Docker:", "podbay run --demo"),
             ("In a script, within bounds:", "podbay run --output json --max-turns 40 --timeout 20m \"fix the build\" >result.json"),
