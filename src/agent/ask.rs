@@ -75,7 +75,11 @@ impl Agent {
             // They will not be carried out, and a conversation in which a call has no result is refused.
             reply.calls.clear();
         }
-        let usage = if reply.usage.total() == 0 { estimate(self.conversation.prompt(), &reply) } else { reply.usage };
+        let usage = match reply.usage.total() {
+            0 => self.client.options().price.priced(estimate(self.conversation.prompt(), &reply)),
+            _ => reply.usage,
+        };
+        task.is_unpriced |= error.is_none() && usage.cost_usd.is_none();
         if error.is_none() || !reply.text.is_empty() {
             task.spent.usage += usage;
             self.emit(Kind::AssistantMessage {

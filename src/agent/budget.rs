@@ -27,6 +27,7 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
         (LimitKind::Turns, share(f64::from(spent.turns), f64::from(options.max_turns))),
         (LimitKind::Time, share(spent.time.as_secs_f64(), options.timeout.get() as f64)),
         (LimitKind::Tokens, share(spent.usage.total() as f64, options.max_tokens as f64)),
+        (LimitKind::Cost, share(spent.usage.cost_usd.unwrap_or_default(), options.max_cost)),
     ];
     let (kind, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LimitKind::Turns, 0.0));
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
@@ -54,6 +55,7 @@ pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> Stri
             n => format!("{n} more answers with tools"),
         },
         LimitKind::Time => format!("about {} s", options.timeout.get().saturating_sub(spent.time.as_secs())),
+        LimitKind::Cost => format!("about ${:.4}", (options.max_cost - spent.usage.cost_usd.unwrap_or_default()).max(0.0)),
         _ => format!("{} tokens", options.max_tokens.saturating_sub(spent.usage.total())),
     };
     format!(
@@ -97,6 +99,15 @@ mod tests {
         check(3, 10, 900, Standing::Near(LimitKind::Tokens));
         check(20, 0, 900, Standing::Over(LimitKind::Turns));
         check(1, 10, 1200, Standing::Over(LimitKind::Tokens));
+    }
+
+    #[test]
+    fn cost_is_a_limit_like_the_others() {
+        let options = Options { max_cost: 0.5, ..Options::default() };
+        let spent = |cost| Spent { usage: Usage { cost_usd: cost, ..Usage::default() }, ..Spent::default() };
+        let all = [None, Some(0.4), Some(0.43), Some(0.5)].map(|cost| standing(&spent(cost), &options));
+        assert_eq!(all, [Standing::Good, Standing::Good, Standing::Near(LimitKind::Cost), Standing::Over(LimitKind::Cost)]);
+        assert!(wrap_up(LimitKind::Cost, &spent(Some(0.43)), &options).contains("about $0.0700 are left"));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Options {
     pub timeout: Seconds,
     /// Tokens for one task, read and written, cached ones included; 0 is no limit.
     pub max_tokens: u64,
+    /// US dollars for one task; 0 is no limit. The server must say what an answer cost, or a price be named for it.
+    pub max_cost: f64,
     /// Share of a limit after which the model is told to come to an end, in percent.
     pub wrap_up_percent: u8,
     /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of it and two seconds at the least.
@@ -61,6 +63,7 @@ impl Default for Options {
             max_turns: 25,
             timeout: Seconds::minutes(60),
             max_tokens: 0,
+            max_cost: 0.0,
             wrap_up_percent: 85,
             last_answer: Seconds::new(60),
             checkpoint_percent: 65,

@@ -35,6 +35,8 @@ pub enum Failure {
     Sandbox(#[source] PipelineError),
     #[error("the model's answers could not be understood {count} times in a row")]
     Misunderstood { count: u32, last: String },
+    #[error("what this run costs cannot be known: the model server does not say, and no price is named for it")]
+    NoPrice,
     #[error("the model gave no answer {count} times in a row")]
     Silent { count: u32 },
 }
@@ -47,6 +49,11 @@ impl Failure {
             Self::Misunderstood { .. } => {
                 Some("a larger model helps; `llm.tool_mode = \"constrained\"` makes every answer fit where the server can".to_owned())
             }
+            Self::NoPrice => Some(
+                "name its price in [providers.NAME] or [llm] (`price = { prompt = 0.5, completion = 1.5 }`, dollars for a million tokens), or \
+                 bound the run with --max-tokens instead of --max-cost"
+                    .to_owned(),
+            ),
             Self::Silent { .. } => Some("a larger model helps; `podbay logs` shows what the model server says".to_owned()),
         }
     }

@@ -159,6 +159,9 @@ impl Agent {
                 };
             }
         };
+        if self.options.max_cost > 0.0 && task.is_unpriced {
+            return Next::Failed(Failure::NoPrice);
+        }
         if reply.finish == Finish::Interrupted {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);

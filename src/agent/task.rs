@@ -26,6 +26,8 @@ pub(super) struct Task {
     /// A call that could change something did what was asked.
     pub(super) has_worked: bool,
     pub(super) stuck: Stuck,
+    /// What some answer cost is not known.
+    pub(super) is_unpriced: bool,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,
 }
@@ -46,6 +48,7 @@ impl Task {
             changed: Vec::new(),
             has_worked: false,
             stuck: Stuck::default(),
+            is_unpriced: false,
             nudged: None,
         }
     }

@@ -92,7 +92,11 @@ impl Error {
     /// Returns the exit code that scripts depend on (`docs/cli.md`). It comes from the variant, never from the text.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage { .. } | Self::Config(_) | Self::Rule(_) | Self::Engine(engine::Error::Setting { .. }) => exit_code::USAGE,
+            Self::Usage { .. }
+            | Self::Config(_)
+            | Self::Rule(_)
+            | Self::Engine(engine::Error::Setting { .. })
+            | Self::Agent(agent::Failure::NoPrice) => exit_code::USAGE,
             Self::Session(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,

@@ -15,6 +15,7 @@ use crate::llm;
 use crate::llm::Client;
 use crate::llm::Endpoint;
 use crate::llm::Options;
+use crate::llm::Price;
 use crate::llm::Probed;
 
 /// Between two looks for a server that is being started.
@@ -58,6 +59,9 @@ pub(super) async fn connect(
     let notes = model.note.iter().cloned().chain(super::models::model_mistakes(&bench.config)).collect();
     let serving =
         ModelServer::new(bench.engine()?, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+    // What one's own server does costs nothing; said only where somebody counts.
+    let price = if bench.config.agent.max_cost > 0.0 && !options.price.is_known() { Price::FREE } else { options.price };
+    let options = &Options { price, ..options.clone() };
     let (client, probed) = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await?;
     Ok(Found { client, probed, is_own: true, notes })
 }

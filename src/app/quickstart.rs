@@ -20,6 +20,7 @@ use crate::event::ProgressSink;
 use crate::event::RunStatus;
 use crate::inference;
 use crate::inference::Machine;
+use crate::llm::Sampling;
 use crate::tools::Set;
 
 /// The example that quickstart works on, brought along in the program.
@@ -73,6 +74,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.config.agent.read_instructions = false;
     place.config.tools.set = Set::Small;
     // The same answer every time, and from a model that does not know when to stop no long one.
+    place.config.llm.sampling = Sampling::default();
     place.config.llm.temperature = Some(0.0);
     if !writes_code {
         place.config.llm.max_output_tokens = Some(80);

@@ -32,6 +32,7 @@ use crate::event::ToolMode;
 use crate::event::ToolTold;
 use crate::llm::Probed;
 use crate::llm::Prompt;
+use crate::llm::TaskKind;
 use crate::llm::ToolModeChoice;
 use crate::llm::ToolSpec;
 use crate::policy::Mode;
@@ -163,7 +164,11 @@ pub(super) async fn sit_down(
     cancel: &CancellationToken,
     session: &mut Option<SessionId>,
 ) -> Result<Seat, (Error, Option<Recorder>)> {
-    let config = &place.config;
+    let kind = match aim {
+        Aim::Chat => TaskKind::Chat,
+        Aim::Task(_) | Aim::Open => TaskKind::Edit,
+    };
+    let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
     let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;

@@ -210,6 +210,9 @@ pub(super) struct ModelFlags {
     /// Use this OpenAI-compatible server instead of one of our own
     #[arg(long, value_name = "URL", alias = "base-url", help_heading = "Model")]
     pub(super) endpoint: Option<String>,
+    /// Use the model server of this name: a section `[providers.NAME]` of the settings
+    #[arg(long, value_name = "NAME", conflicts_with = "endpoint", help_heading = "Model")]
+    pub(super) provider: Option<String>,
     /// Model to use: a name at the endpoint, or for our own server a name that `podbay models list` shows, or a GGUF file's path or address
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(super) model: Option<String>,
@@ -247,6 +250,9 @@ pub(super) struct SessionFlags {
     /// Tokens for one task
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) max_tokens: Option<u64>,
+    /// Cost of one task in US dollars, where the server says what an answer cost or a price is named for it
+    #[arg(long, value_name = "USD", help_heading = "Limits", allow_hyphen_values = true)]
+    pub(super) max_cost: Option<f64>,
     /// Allow what this rule says, such as `write_file(src/**)`
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
     pub(super) allow: Vec<String>,

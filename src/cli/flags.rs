@@ -31,7 +31,8 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
     }
     set(overrides, "--endpoint", "llm.endpoint", flags.endpoint.clone());
     set(overrides, "--api-key-env", "llm.api_key_env", flags.api_key_env.clone());
-    if flags.endpoint.is_some() {
+    set(overrides, "--provider", "llm.provider", flags.provider.clone());
+    if flags.endpoint.is_some() || flags.provider.is_some() {
         set(overrides, "--model", "llm.model", flags.model.clone());
     } else {
         set(overrides, "--model", "inference.model", flags.model.clone());
@@ -92,6 +93,13 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     set(overrides, "--timeout", "agent.timeout", flags.timeout.clone());
     set(overrides, "--max-tokens", "agent.max_tokens", flags.max_tokens.map(|tokens| i64::try_from(tokens).unwrap_or(i64::MAX)));
     set(overrides, "--deny-is-failure", "agent.deny_is_failure", flags.deny_is_failure.then_some(true));
+    if let Some(cost) = flags.max_cost.filter(|cost| !cost.is_finite() || *cost <= 0.0) {
+        return Err(app::Error::usage(
+            format!("--max-cost {cost} is no amount that can be spent"),
+            "give US dollars, such as --max-cost 0.50; without the flag there is no limit",
+        ));
+    }
+    set(overrides, "--max-cost", "agent.max_cost", flags.max_cost);
     if flags.max_turns == Some(0) {
         return Err(app::Error::usage("--max-turns 0 leaves the model no turn", "give it at least one turn"));
     }

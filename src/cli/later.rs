@@ -29,9 +29,6 @@ pub(super) struct LaterFlags {
     /// Not yet: let the sandbox reach a host
     #[arg(long, value_name = "HOST[:PORT]", hide = true)]
     allow_host: Vec<String>,
-    /// Not yet: cost of one task
-    #[arg(long, value_name = "USD", hide = true)]
-    max_cost: Option<f64>,
     /// Not yet: keep what the model said
     #[arg(long, value_name = "FILE", hide = true)]
     record: Option<String>,
@@ -95,11 +92,6 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
         (later.apply, "--apply", "leave it out: changes are made in place, so nothing waits to be applied"),
         (!later.allow_host.is_empty(), "--allow-host", NETWORK),
         (flags.place.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
-        (
-            later.max_cost.is_some(),
-            "--max-cost",
-            "no prices are known to it; --max-tokens bounds what is used, and a model of one's own costs nothing",
-        ),
         (
             later.record.is_some(),
             "--record",

@@ -15,6 +15,7 @@ mod load;
 mod narrow;
 mod origin;
 mod project;
+mod provider;
 mod reference;
 mod schema;
 mod secret;

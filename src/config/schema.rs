@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::Serialize;
@@ -16,6 +18,7 @@ use super::Error;
 use super::Loaded;
 use super::Sources;
 use super::load;
+use super::provider;
 
 /// Every setting there is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +28,9 @@ pub struct Config {
     pub offline: bool,
     pub agent: agent::Options,
     pub llm: llm::Options,
+    /// Model servers by name: `[providers.NAME]` with `base_url` and, as wanted, `api_key_env` or `api_key_file`, `model`, `tool_mode`, `price`
+    /// and `sampling`; `llm.provider` or `--provider` chooses one.
+    pub providers: BTreeMap<String, llm::Provider>,
     pub sandbox: sandbox::Options,
     pub engine: engine::Options,
     pub inference: inference::Options,
@@ -36,6 +42,8 @@ pub struct Config {
 
 impl Config {
     pub fn load(sources: &Sources) -> Result<Loaded<Self>, Error> {
-        load(sources)
+        let mut loaded = load(sources)?;
+        provider::choose(&mut loaded)?;
+        Ok(loaded)
     }
 }

@@ -122,12 +122,12 @@ impl Client {
                 Ok(()) => {
                     let reply = assembler.finish(|id| prompt.has_call(id), on)?;
                     self.learn(&reply);
-                    return Ok(reply);
+                    return Ok(self.priced(reply));
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),
                 Err(Error::Unreadable { message, raw }) => {
                     if let Some(reply) = assembler.recover(&raw, |id| prompt.has_call(id), on) {
-                        return Ok(reply);
+                        return Ok(self.priced(reply));
                     }
                     let error = Error::Unreadable { message, raw };
                     if !assembler.shown() {
@@ -337,7 +337,13 @@ impl Client {
             server: probed.as_ref().map_or(Server::Other, |probed| probed.server),
             model,
             context: probed.and_then(|probed| probed.context),
+            asks_cost: self.inner.endpoint.is_at("openrouter.ai"),
         }
+    }
+
+    /// Adds what an answer cost; one whose tokens nobody counted costs what the caller takes them for.
+    fn priced(&self, reply: Reply) -> Reply {
+        if reply.usage.total() == 0 { reply } else { Reply { usage: self.inner.options.price.priced(reply.usage), ..reply } }
     }
 
     fn learn(&self, reply: &Reply) {

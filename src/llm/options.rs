@@ -3,10 +3,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::price::Price;
+use super::sampling::Sampling;
+
 /// The section `[llm]` of the configuration: which model answers, and how it is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
+    /// Name of the entry of `[providers]` that answers: it brings address, key, model and price.
+    pub provider: Option<String>,
     /// Address of an OpenAI-compatible server, such as `http://127.0.0.1:7474/v1` or `unix:/path`. Not set: Podbay's own server.
     pub endpoint: Option<String>,
     /// Model to ask for. Not set: what the server serves.
@@ -39,6 +44,10 @@ pub struct Options {
     pub retries: u32,
     /// How the model is told about tools.
     pub tool_mode: ToolModeChoice,
+    /// What tokens cost, in US dollars for a million of them, where the server does not say itself.
+    pub price: Price,
+    /// How answers are sampled, by what they are for.
+    pub sampling: Sampling,
 }
 
 /// How the model is told about tools, as people choose it.
@@ -59,6 +68,7 @@ pub enum ToolModeChoice {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            provider: None,
             endpoint: None,
             model: None,
             api_key_env: None,
@@ -75,6 +85,8 @@ impl Default for Options {
             request_timeout_s: 1800.0,
             retries: 3,
             tool_mode: ToolModeChoice::Auto,
+            price: Price::default(),
+            sampling: Sampling::default(),
         }
     }
 }

@@ -406,7 +406,6 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
         &["--network=open"],
         &["--allow-host", "example.org:443"],
         &["--backend", "native"],
-        &["--max-cost", "1.5"],
         &["--record", "file"],
         &["--replay", "file"],
     ];

@@ -44,6 +44,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "policy",
             "egress::Options",
             "llm::Options",
+            "llm::Provider",
             "session::Options",
             "engine::Options",
             "sandbox::Options",

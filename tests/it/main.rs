@@ -8,6 +8,7 @@ mod completions;
 mod config;
 mod config_trust;
 mod context;
+mod cost;
 mod debug_parse;
 mod demo;
 mod dist;

@@ -95,6 +95,12 @@ impl Endpoint {
         self.socket.is_some() || is_loopback(&self.host)
     }
 
+    /// Returns whether it is this host, or one below its name.
+    pub fn is_at(&self, host: &str) -> bool {
+        let own = self.host.to_ascii_lowercase();
+        self.socket.is_none() && own.strip_suffix(host).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    }
+
     /// Returns whether a key may be sent: encrypted, or without leaving this machine.
     pub fn may_carry_key(&self) -> bool {
         self.https || self.is_local()

@@ -18,6 +18,8 @@ pub(in crate::llm) struct Manner {
     pub(in crate::llm) server: Server,
     pub(in crate::llm) model: Option<String>,
     pub(in crate::llm) context: Option<u64>,
+    /// It says what an answer cost only where it is asked to.
+    pub(in crate::llm) asks_cost: bool,
 }
 
 /// Returns how the answer to a request is to be read.
@@ -66,6 +68,9 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
+    if manner.asks_cost {
+        put("usage", "{\"include\":true}");
+    }
     if manner.server == Server::LlamaCpp {
         if let Some(top_k) = options.top_k {
             put("top_k", &top_k.to_string());
@@ -108,7 +113,7 @@ mod tests {
     }
 
     fn llama() -> Manner {
-        Manner { server: Server::LlamaCpp, model: Some("m\"".into()), context: Some(8192) }
+        Manner { server: Server::LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false }
     }
 
     #[track_caller]
@@ -131,12 +136,22 @@ mod tests {
             written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
             json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "cache_prompt": true, "return_progress": true, "id_slot": 0})
         );
-        let other = Manner { server: Server::Other, model: None, context: None };
+        let other = Manner { server: Server::Other, model: None, context: None, asks_cost: false };
         let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
             json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "tool_choice": "none"})
         );
+    }
+
+    #[test]
+    fn one_that_says_the_cost_only_on_request_is_asked_for_it() {
+        let manner = Manner { server: Server::Other, model: None, context: None, asks_cost: true };
+        let body = written(ToolMode::Native, &Request::default(), &Options::default(), &manner);
+        assert_eq!(body["usage"], json!({"include": true}));
+        let is_at = |url: &str| crate::llm::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");
+        assert!(is_at("https://openrouter.ai/api/v1") && is_at("https://eu.OpenRouter.ai/v1"));
+        assert!(!is_at("https://notopenrouter.ai/v1") && !is_at("https://openrouter.ai.example/v1"));
     }
 
     #[test]

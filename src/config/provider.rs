@@ -1,0 +1,154 @@
+use super::Config;
+use super::Error;
+use super::Loaded;
+use super::Origin;
+
+const NAME: &str = "llm.provider";
+const ENDPOINT: &str = "llm.endpoint";
+/// Keys that a provider decides.
+const DECIDED: [&str; 3] = [ENDPOINT, "llm.api_key_env", "llm.api_key_file"];
+
+/// Puts the settings of the chosen provider in their places.
+///
+/// An endpoint that a stronger layer names counts instead of the provider; two on one level are a contradiction. A key goes with the
+/// endpoint that it was named for: what `[llm]` says of one is forgotten, unless a flag or variable names it for this very run.
+pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
+    let Some(name) = loaded.config.llm.provider.clone().filter(|name| !name.is_empty()) else { return Ok(()) };
+    let origin = loaded.origins.of(NAME).clone();
+    let Some(provider) = loaded.config.providers.get(&name).cloned() else {
+        let known: Vec<&str> = loaded.config.providers.keys().map(String::as_str).collect();
+        let what = if known.is_empty() {
+            format!("there is no provider `{name}`: the settings have none; write a section [providers.{name}]")
+        } else {
+            format!("there is no provider `{name}`; there are: {}", known.join(", "))
+        };
+        return Err(Error::Value { origin, key: NAME.to_owned(), what });
+    };
+    if loaded.config.llm.endpoint.is_some() {
+        let other = loaded.origins.of(ENDPOINT).clone();
+        match rank(&other).cmp(&rank(&origin)) {
+            std::cmp::Ordering::Greater => return Ok(()),
+            std::cmp::Ordering::Less => {}
+            std::cmp::Ordering::Equal => {
+                let what = format!("{other} names an endpoint too (`{ENDPOINT}`), and only one of both can answer: take one away");
+                return Err(Error::Value { origin, key: NAME.to_owned(), what });
+            }
+        }
+    }
+    let config = &mut loaded.config;
+    let of_this_run = |key: &str| rank(loaded.origins.of(key)) > FILE;
+    let (named_env, named_file) = (config.llm.api_key_env.clone(), config.llm.api_key_file.clone());
+    let named_model = config.llm.model.clone();
+    provider.apply(&mut config.llm);
+    if of_this_run("llm.api_key_env") && loaded.origins.of("llm.api_key_env") != &alias() {
+        (config.llm.api_key_env, config.llm.api_key_file) = (named_env, None);
+    } else if of_this_run("llm.api_key_file") {
+        (config.llm.api_key_env, config.llm.api_key_file) = (None, named_file);
+    }
+    if of_this_run("llm.model") {
+        config.llm.model = named_model;
+    } else if matches!(loaded.origins.of("inference.model"), Origin::Flag { .. }) {
+        // `--model` names a model of whoever answers.
+        config.llm.model = config.inference.model.take();
+    }
+    let decided: Vec<&str> = DECIDED.into_iter().filter(|key| !of_this_run(key) || *key == ENDPOINT).collect();
+    for key in decided {
+        loaded.origins.set(key, origin.clone());
+    }
+    Ok(())
+}
+
+const FILE: u8 = 1;
+
+/// Returns how strong a layer is; files are not told apart.
+fn rank(origin: &Origin) -> u8 {
+    match origin {
+        Origin::Default => 0,
+        Origin::File { .. } => FILE,
+        Origin::Environment { .. } => 2,
+        Origin::Flag { .. } => 3,
+    }
+}
+
+/// A variable that many shells have set for something else.
+fn alias() -> Origin {
+    Origin::Environment { variable: "OPENAI_API_KEY".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Flag;
+    use super::super::Sources;
+    use super::*;
+
+    const FILES: &str = r#"
+[providers.far]
+base_url = "https://far.example/v1"
+api_key_env = "FAR_KEY"
+model = "big"
+price = { prompt = 2.0, completion = 8.0 }
+sampling.chat.temperature = 0.5
+
+[providers.near]
+base_url = "http://127.0.0.1:8000/v1"
+"#;
+
+    fn load(text: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)]) -> Result<Config, Error> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, format!("{text}\n{FILES}")).expect("written");
+        let sources = Sources {
+            user: Some(file),
+            variables: variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            flags: flags.iter().map(|(name, key, value)| Flag::new(*name, *key, *value)).collect(),
+            ..Sources::default()
+        };
+        Config::load(&sources).map(|loaded| loaded.config)
+    }
+
+    #[track_caller]
+    fn check(text: &str, variables: &[(&str, &str)], flags: &[(&str, &str, &str)], expected: (&str, Option<&str>, Option<&str>)) {
+        let config = load(text, variables, flags).expect("reads");
+        let llm = &config.llm;
+        assert_eq!((llm.endpoint.as_deref().unwrap_or("none"), llm.api_key_env.as_deref(), llm.model.as_deref()), expected);
+    }
+
+    #[test]
+    fn a_provider_brings_its_address_its_key_and_its_model() {
+        let far = ("https://far.example/v1", Some("FAR_KEY"), Some("big"));
+        check("llm.provider = \"far\"", &[], &[], far);
+        check("", &[], &[("--provider", "llm.provider", "far")], far);
+        check("", &[("PODBAY_LLM_PROVIDER", "far")], &[], far);
+        check("", &[], &[], ("none", None, None));
+        check("llm.provider = \"far\"", &[], &[("--provider", "llm.provider", "near")], ("http://127.0.0.1:8000/v1", None, None));
+        let flags = [("--provider", "llm.provider", "far"), ("--model", "inference.model", "small")];
+        check("", &[], &flags, ("https://far.example/v1", Some("FAR_KEY"), Some("small")));
+        let config = load("llm.provider = \"far\"", &[], &[]).expect("reads");
+        assert_eq!((config.llm.price.completion, config.llm.sampling.chat.temperature), (Some(8.0), Some(0.5)));
+    }
+
+    #[test]
+    fn a_key_goes_to_the_server_it_was_named_for() {
+        let own = "llm.endpoint = \"https://own.example/v1\"\nllm.api_key_env = \"OWN_KEY\"";
+        check(own, &[], &[("--provider", "llm.provider", "near")], ("http://127.0.0.1:8000/v1", None, None));
+        check("llm.provider = \"near\"", &[("OPENAI_API_KEY", "x")], &[], ("http://127.0.0.1:8000/v1", None, None));
+        let flags = [("--endpoint", "llm.endpoint", "https://other.example/v1")];
+        check("llm.provider = \"far\"", &[], &flags, ("https://other.example/v1", None, None));
+        let flags = [("--provider", "llm.provider", "far"), ("--api-key-env", "llm.api_key_env", "OTHER")];
+        check("", &[], &flags, ("https://far.example/v1", Some("OTHER"), Some("big")));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_a_remedy() {
+        for (text, flags, words) in [
+            ("llm.provider = \"fra\"", &[][..], "there are: far, near"),
+            ("llm.provider = \"far\"\nllm.endpoint = \"http://127.0.0.1:1\"", &[][..], "only one of both can answer"),
+            ("", &[("--provider", "llm.provider", "far"), ("--endpoint", "llm.endpoint", "http://127.0.0.1:1")][..], "--endpoint names"),
+            ("providers.x = { model = \"m\" }", &[][..], "base_url"),
+            ("providers.x = { base_url = \"http://127.0.0.1:1\", api_key = \"sk\" }", &[][..], "looks like a secret"),
+        ] {
+            let error = load(text, &[], flags).expect_err(text);
+            assert!(error.to_string().contains(words) && error.hint().is_some(), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Options;
+use super::options::ToolModeChoice;
+use super::price::Price;
+use super::sampling::Sampling;
+
+/// One entry of `[providers]`: a server, its key and how it is used, under a name.
+///
+/// What it does not say is as `[llm]` says, but for the key: one that is meant for another server never goes to this one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Provider {
+    /// Address of its OpenAI-compatible API, such as `https://openrouter.ai/api/v1`.
+    pub base_url: String,
+    /// Name of the environment variable that holds its key.
+    #[serde(default)]
+    pub api_key_env: Option<String>,
+    /// File that holds its key, of mode 0600.
+    #[serde(default)]
+    pub api_key_file: Option<String>,
+    /// Model to ask for.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// How its model is told about tools.
+    #[serde(default)]
+    pub tool_mode: Option<ToolModeChoice>,
+    /// What its tokens cost.
+    #[serde(default)]
+    pub price: Price,
+    /// How its answers are sampled, by what they are for.
+    #[serde(default)]
+    pub sampling: Sampling,
+}
+
+impl Provider {
+    /// Puts what it says in the place of what `[llm]` says.
+    pub fn apply(&self, options: &mut Options) {
+        options.endpoint = Some(self.base_url.clone());
+        options.api_key_env.clone_from(&self.api_key_env);
+        options.api_key_file.clone_from(&self.api_key_file);
+        if self.model.is_some() {
+            options.model.clone_from(&self.model);
+        }
+        if let Some(mode) = self.tool_mode {
+            options.tool_mode = mode;
+        }
+        options.price = self.price.over(options.price);
+        options.sampling = self.sampling.over(options.sampling);
+    }
+}

@@ -1,0 +1,85 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Options;
+
+/// How answers are sampled, by what they are for. What is not set is as `[llm]` says, and where that says nothing as the server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Sampling {
+    /// For unattended work (`podbay run`).
+    pub edit: Sampled,
+    /// For talk with a person (`podbay chat`).
+    pub chat: Sampled,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Sampled {
+    /// Randomness, 0 to 2.
+    pub temperature: Option<f64>,
+    /// Share of the probability that is sampled from, 0 to 1.
+    pub top_p: Option<f64>,
+    /// How many of the likeliest tokens are sampled from. Sent to llama-server only.
+    pub top_k: Option<u32>,
+    /// Least probability as a share of the likeliest token's, 0 to 1. Sent to llama-server only.
+    pub min_p: Option<f64>,
+}
+
+/// What answers are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    Edit,
+    Chat,
+}
+
+impl Options {
+    /// Returns the options for one kind of task.
+    #[must_use]
+    pub fn for_task(&self, kind: TaskKind) -> Self {
+        let sampled = match kind {
+            TaskKind::Edit => self.sampling.edit,
+            TaskKind::Chat => self.sampling.chat,
+        };
+        Self {
+            temperature: sampled.temperature.or(self.temperature),
+            top_p: sampled.top_p.or(self.top_p),
+            top_k: sampled.top_k.or(self.top_k),
+            min_p: sampled.min_p.or(self.min_p),
+            ..self.clone()
+        }
+    }
+}
+
+impl Sampling {
+    /// Returns these settings, and the others where these say nothing.
+    #[must_use]
+    pub(super) fn over(self, other: Self) -> Self {
+        let one = |above: Sampled, below: Sampled| Sampled {
+            temperature: above.temperature.or(below.temperature),
+            top_p: above.top_p.or(below.top_p),
+            top_k: above.top_k.or(below.top_k),
+            min_p: above.min_p.or(below.min_p),
+        };
+        Self { edit: one(self.edit, other.edit), chat: one(self.chat, other.chat) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_task_has_its_own_and_the_rest_is_shared() {
+        let sampling = Sampling { chat: Sampled { temperature: Some(0.7), ..Sampled::default() }, ..Sampling::default() };
+        let options = Options { temperature: Some(0.1), top_p: Some(0.9), sampling, ..Options::default() };
+        let read = |kind| {
+            let options = options.for_task(kind);
+            (options.temperature, options.top_p)
+        };
+        assert_eq!([read(TaskKind::Edit), read(TaskKind::Chat)], [(Some(0.1), Some(0.9)), (Some(0.7), Some(0.9))]);
+        let other = Sampling { chat: Sampled { temperature: Some(1.0), top_k: Some(5), ..Sampled::default() }, ..Sampling::default() };
+        let chat = sampling.over(other).chat;
+        assert_eq!((chat.temperature, chat.top_k), (Some(0.7), Some(5)));
+    }
+}
