@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Options;
 use super::arguments;
+use super::repair;
 use super::schema::Schema;
 use crate::llm::control;
 use crate::policy::Action;
@@ -87,26 +88,19 @@ impl Catalogue {
     /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema.
     pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
-        let given = if arguments.trim().is_empty() { "{}" } else { arguments };
-        let mut value: Value = serde_json::from_str(given).map_err(|error| {
-            Misunderstood(format!(
-                "the arguments of {} are not valid JSON: {error}. Send one JSON object, such as {}",
-                tool.name,
-                tool.example()
-            ))
-        })?;
-        let Some(object) = value.as_object_mut() else {
-            return Err(Misunderstood(format!("the arguments of {} must be a JSON object, such as {}", tool.name, tool.example())));
-        };
-        for &(wrong, right) in tool.renamed {
-            if !object.contains_key(right)
-                && let Some(value) = object.remove(wrong)
-            {
-                object.insert(right.to_owned(), value);
-            }
+        let mut notes = Vec::new();
+        if name != tool.name {
+            notes.push(format!("{name} was taken as {}", tool.name));
         }
+        let mut fields = repair::read(tool, arguments, &mut notes)
+            .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;
+        repair::rename(tool.renamed, &mut fields, &mut notes);
+        let mut value = Value::Object(fields);
         restore(&mut value);
-        tool.schema.coerce(&mut value);
+        tool.schema.coerce(&mut value, &mut notes);
+        if let Some(fields) = value.as_object_mut() {
+            repair::unescape(tool.name, fields, &mut notes);
+        }
         tool.schema.check(&value).map_err(|problems| {
             Misunderstood(format!(
                 "wrong arguments for {}: {}. Right would be, for example, {}",
@@ -115,7 +109,6 @@ impl Catalogue {
                 tool.example()
             ))
         })?;
-        let mut notes = Vec::new();
         let action = arguments::action(tool.name, value, &self.options, &mut notes)
             .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
         Ok(Understood { name: tool.name, action, notes })
@@ -145,6 +138,11 @@ impl Tool {
         }
         self.parameters["required"] = json!(required);
         self.schema = Schema::new(&self.parameters);
+    }
+
+    /// Returns whether an argument is called so, here or elsewhere.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        self.parameters["properties"].get(name).is_some() || self.renamed.iter().any(|(wrong, _)| *wrong == name)
     }
 
     /// Returns the other names of an argument.
@@ -198,7 +196,6 @@ fn tool(
 
 /// Every tool there is. Descriptions are short: each costs room in every request.
 fn table(options: &Options) -> Vec<Tool> {
-    const PATH: &[(&str, &str)] = &[("file_path", "path"), ("filename", "path"), ("file", "path"), ("filepath", "path")];
     vec![
         tool(
             "read_file",
@@ -219,6 +216,8 @@ fn table(options: &Options) -> Vec<Tool> {
                 ("filename", "path"),
                 ("file", "path"),
                 ("filepath", "path"),
+                ("dir", "path"),
+                ("folder", "path"),
                 ("start_line", "offset"),
                 ("cursor", "from_cursor"),
             ],
@@ -254,6 +253,10 @@ fn table(options: &Options) -> Vec<Tool> {
                 ("new_str", "new_string"),
                 ("old", "old_string"),
                 ("new", "new_string"),
+                ("old_text", "old_string"),
+                ("new_text", "new_string"),
+                ("find", "old_string"),
+                ("replace", "new_string"),
             ],
             Set::Small,
         ),
@@ -276,6 +279,8 @@ fn table(options: &Options) -> Vec<Tool> {
                 ("filepath", "path"),
                 ("text", "content"),
                 ("contents", "content"),
+                ("file_content", "content"),
+                ("data", "content"),
             ],
             Set::Small,
         ),
@@ -293,7 +298,7 @@ fn table(options: &Options) -> Vec<Tool> {
                 }),
                 &[],
             ),
-            &[("dir", "path"), ("directory", "path"), ("folder", "path")],
+            &[("dir", "path"), ("directory", "path"), ("folder", "path"), ("file_path", "path"), ("filepath", "path"), ("file", "path")],
             Set::Small,
         ),
         tool(
@@ -312,7 +317,19 @@ fn table(options: &Options) -> Vec<Tool> {
                 }),
                 &["pattern"],
             ),
-            &[("query", "pattern"), ("regex", "pattern"), ("include", "glob"), ("ignore_case", "case_insensitive")],
+            &[
+                ("query", "pattern"),
+                ("regex", "pattern"),
+                ("search", "pattern"),
+                ("dir", "path"),
+                ("directory", "path"),
+                ("folder", "path"),
+                ("file_path", "path"),
+                ("filepath", "path"),
+                ("file", "path"),
+                ("include", "glob"),
+                ("ignore_case", "case_insensitive"),
+            ],
             Set::Small,
         ),
         tool(
@@ -354,7 +371,16 @@ fn table(options: &Options) -> Vec<Tool> {
                 }),
                 &["pattern"],
             ),
-            PATH,
+            &[
+                ("query", "pattern"),
+                ("search", "pattern"),
+                ("glob", "pattern"),
+                ("dir", "path"),
+                ("directory", "path"),
+                ("folder", "path"),
+                ("file_path", "path"),
+                ("filepath", "path"),
+            ],
             Set::Standard,
         ),
     ]
@@ -384,7 +410,7 @@ mod tests {
         wrong("read_file", "[1]", &["must be a JSON object"]);
         wrong("read_file", "{}", &["`path`"]);
         wrong("bash", "{}", &["`command` is missing"]);
-        wrong("bash", r#"{"command": 5}"#, &["`command`", "string"]);
+        wrong("bash", r#"{"command": {"a": 5}}"#, &["`command`", "string"]);
         wrong("bash", r#"{"command": "x", "sandbox": false}"#, &["`sandbox`", "not known"]);
         wrong("grep", r#"{"pattern": "x", "output_mode": "loud"}"#, &["`output_mode`", "content"]);
     }
@@ -417,6 +443,69 @@ mod tests {
         assert_eq!(name, "read_file");
         let Action::Box(Call::ReadFile(read)) = action else { panic!("{action:?}") };
         assert_eq!((read.path, read.limit), (Some("a".into()), 20));
+    }
+
+    #[track_caller]
+    fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
+        let right = catalogue().parse(plain.0, plain.1).expect("right");
+        assert_eq!(right.notes, [""; 0], "what is right needs no note");
+        let understood = catalogue().parse(name, arguments).expect("understood");
+        assert_eq!(
+            (understood.action, understood.notes.as_slice()),
+            (right.action, notes.iter().map(|note| (*note).to_owned()).collect::<Vec<_>>().as_slice())
+        );
+    }
+
+    #[test]
+    fn what_weak_models_get_wrong_is_mended_and_said() {
+        let read = ("read_file", r#"{"path": "a", "limit": 5}"#);
+        mended("Read", r#"{"filepath": "a", "limit": 5}"#, read, &["Read was taken as read_file", "filepath was taken as path"]);
+        mended("read_file", r#"{"path": "a", "limit": "5"}"#, read, &["limit \"5\" was taken as 5"]);
+        mended("read_file", r"{'path': 'a', 'limit': 5,}", read, &["the arguments were no valid JSON and were mended"]);
+        let string = serde_json::to_string(read.1).expect("a string");
+        mended("read_file", &string, read, &["the arguments were written into a string; send them as an object"]);
+        mended("read_file", r#"{"arguments": {"path": "a", "limit": 5}}"#, read, &["the arguments were taken out of arguments"]);
+        let bash = ("bash", r#"{"command": "5", "background": true}"#);
+        mended(
+            "bash",
+            r#"{"cmd": 5, "background": "yes"}"#,
+            bash,
+            &["cmd was taken as command", "command 5 was taken as \"5\"", "background \"yes\" was taken as true"],
+        );
+        mended(
+            "bash",
+            r#"{"command": ["bash", "-lc", "ls -l"]}"#,
+            ("bash", r#"{"command": "ls -l"}"#),
+            &["command [\"bash\",\"-lc\",\"ls -l\"] was taken as \"ls -l\""],
+        );
+        let write = ("write_file", r#"{"path": "a.json", "content": "{\n  \"a\": 1\n}"}"#);
+        mended(
+            "write_file",
+            r#"{"path": "a.json", "content": {"a": 1}}"#,
+            write,
+            &["content {\"a\":1} was taken as \"{\\n  \\\"a\\\": 1\\n}\""],
+        );
+        let edit = ("edit_file", r#"{"path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#);
+        let one = r#"{"path": "a", "edits": {"old_string": "b", "new_string": "c"}}"#;
+        mended(
+            "edit_file",
+            one,
+            edit,
+            &["edits {\"old_string\":\"b\",\"new_string\":\"c\"} was taken as [{\"old_string\":\"b\",\"new_string\":\"c\"}]"],
+        );
+        mended(
+            "edit_file",
+            r#"{"file": "a", "find": "b", "replace": "c"}"#,
+            ("edit_file", r#"{"path": "a", "old_string": "b", "new_string": "c"}"#),
+            &["file was taken as path", "find was taken as old_string", "replace was taken as new_string"],
+        );
+        let grep = ("grep", r#"{"pattern": "x", "output_mode": "count"}"#);
+        mended(
+            "grep",
+            r#"{"search": "x", "output_mode": "Count"}"#,
+            grep,
+            &["search was taken as pattern", "output_mode \"Count\" was taken as \"count\""],
+        );
     }
 
     #[test]

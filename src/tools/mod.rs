@@ -13,6 +13,7 @@ mod limit;
 mod options;
 mod pipeline;
 mod render;
+mod repair;
 mod schema;
 
 use std::future::Future;

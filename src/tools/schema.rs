@@ -3,7 +3,8 @@ use serde_json::Value;
 /// A compiled schema of one tool's arguments, with errors that a small model can act on.
 pub(super) struct Schema {
     validator: jsonschema::Validator,
-    types: Vec<(String, String)>,
+    /// Name, type and the words that there are, of each argument.
+    types: Vec<(String, String, Vec<String>)>,
 }
 
 impl Schema {
@@ -13,16 +14,20 @@ impl Schema {
         let types = properties
             .into_iter()
             .flatten()
-            .filter_map(|(name, property)| Some((name.clone(), property["type"].as_str()?.to_owned())))
+            .filter_map(|(name, property)| {
+                let words = property["enum"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+                Some((name.clone(), property["type"].as_str()?.to_owned(), words))
+            })
             .collect();
         Self { validator, types }
     }
 
-    /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"` for true, `null` for nothing.
-    pub(super) fn coerce(&self, value: &mut Value) {
+    /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"` for true, `null` for nothing. What is
+    /// not the model's own word any more is noted.
+    pub(super) fn coerce(&self, value: &mut Value, notes: &mut Vec<String>) {
         let Some(object) = value.as_object_mut() else { return };
         object.retain(|_, value| !value.is_null());
-        for (name, wanted) in &self.types {
+        for (name, wanted, choices) in &self.types {
             let Some(value) = object.get_mut(name) else { continue };
             let mended = match (wanted.as_str(), &*value) {
                 ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
@@ -35,11 +40,19 @@ impl Schema {
                     "false" | "no" => Some(Value::Bool(false)),
                     _ => None,
                 },
-                // An array that was written as text.
+                ("boolean", Value::Number(number)) => number.as_i64().filter(|n| (0..=1).contains(n)).map(|n| Value::Bool(n == 1)),
+                // An array that was written as text, or is its only item.
                 ("array", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_array),
+                ("array", item @ Value::Object(_)) => Some(Value::Array(vec![item.clone()])),
+                ("string", Value::String(text)) => choice(choices, text).map(Value::from),
+                ("string", other) => text(name, other).map(Value::from),
                 _ => None,
             };
             if let Some(mended) = mended {
+                let is_other_number = mended.is_number() && value.is_number();
+                if !is_other_number {
+                    notes.push(format!("{name} {} was taken as {}", short(value), short(&mended)));
+                }
                 *value = mended;
             }
         }
@@ -50,6 +63,37 @@ impl Schema {
         let problems: Vec<String> = self.validator.iter_errors(value).take(5).map(|error| describe(&error)).collect();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
+}
+
+/// Returns the word that is there and was written in other letters.
+fn choice<'a>(choices: &'a [String], written: &str) -> Option<&'a str> {
+    let found = choices.iter().find(|choice| choice.eq_ignore_ascii_case(written.trim()))?;
+    (found != written).then_some(found)
+}
+
+/// Returns the text that a value stands for where a text is wanted.
+fn text(name: &str, value: &Value) -> Option<String> {
+    match value {
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        // The words of a command line, as models write them that were taught to start programs.
+        Value::Array(words) if name == "command" => match words.as_slice() {
+            [shell, flag, script]
+                if ["bash", "sh", "/bin/bash", "/bin/sh"].iter().any(|name| shell == name) && (flag == "-c" || flag == "-lc") =>
+            {
+                script.as_str().map(str::to_owned)
+            }
+            _ => None,
+        },
+        // A file whose text is JSON.
+        Value::Object(_) | Value::Array(_) if name == "content" => serde_json::to_string_pretty(value).ok(),
+        _ => None,
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    let end = text.floor_char_boundary(120);
+    if end < text.len() { format!("{}…", &text[..end]) } else { text }
 }
 
 fn describe(error: &jsonschema::ValidationError<'_>) -> String {

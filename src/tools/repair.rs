@@ -1,0 +1,166 @@
+//! Mends what weak models get wrong in a call, where it can only be meant one way. Each mend is a note for the result: the person sees it,
+//! and the model may learn from it.
+
+use serde_json::Map;
+use serde_json::Value;
+
+use super::catalogue::Tool;
+use crate::llm::ToolSpec;
+use crate::llm::text;
+
+/// Objects that some models put around the arguments.
+const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "kwargs"];
+
+/// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
+pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, String> {
+    let given = if given.trim().is_empty() { "{}" } else { given };
+    let value = match serde_json::from_str::<Value>(given) {
+        Ok(value) => value,
+        Err(error) => {
+            let Some(value) = loosely(tool, given) else { return Err(format!("are not valid JSON: {error}. Send one JSON object")) };
+            notes.push("the arguments were no valid JSON and were mended".to_owned());
+            value
+        }
+    };
+    let value = match value {
+        Value::String(text) => match serde_json::from_str::<Value>(&text) {
+            Ok(inner @ Value::Object(_)) => {
+                notes.push("the arguments were written into a string; send them as an object".to_owned());
+                inner
+            }
+            _ => Value::String(text),
+        },
+        other => other,
+    };
+    let Value::Object(mut fields) = value else { return Err("must be a JSON object".to_owned()) };
+    if fields.len() == 1
+        && let Some(wrapper) = WRAPPERS.into_iter().find(|name| fields.get(*name).is_some_and(Value::is_object) && !tool.takes(name))
+        && let Some(Value::Object(inner)) = fields.remove(wrapper)
+    {
+        notes.push(format!("the arguments were taken out of {wrapper}"));
+        fields = inner;
+    }
+    Ok(fields)
+}
+
+/// Reads an object with trailing commas, single quotes and the like; nothing that was cut off.
+fn loosely(tool: &Tool, given: &str) -> Option<Value> {
+    let given = given.trim();
+    if !given.starts_with('{') || !given.ends_with('}') {
+        return None;
+    }
+    let spec = ToolSpec { name: tool.name.to_owned(), description: String::new(), parameters: tool.parameters.clone() };
+    let call = format!("<tool_call>{{\"name\": \"{}\", \"arguments\": {given}}}</tool_call>", tool.name);
+    let parsed = text::parse(&call, &text::Tools::new([&spec]), None);
+    match parsed.calls.as_slice() {
+        [only] if parsed.incomplete.is_none() => serde_json::from_str(&only.arguments).ok(),
+        _ => None,
+    }
+}
+
+/// Gives arguments the names that they have here.
+pub(super) fn rename(renamed: &[(&str, &str)], fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    for &(wrong, right) in renamed {
+        if !fields.contains_key(right)
+            && let Some(value) = fields.remove(wrong)
+        {
+            fields.insert(right.to_owned(), value);
+            notes.push(format!("{wrong} was taken as {right}"));
+        }
+    }
+}
+
+/// Takes one level of backslashes off where a whole text was escaped twice, so that it is one long line.
+pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let name = match tool {
+        "write_file" => "content",
+        "bash" => "command",
+        _ => return,
+    };
+    let Some(Value::String(written)) = fields.get_mut(name) else { return };
+    // A command may well have `\n` in it; one with the beginning of a here-document on its only line cannot work.
+    let is_meant = if name == "command" { written.contains("<<") && n_outside(written) > 0 } else { is_one_escaped_line(written) };
+    if written.contains('\n') || !is_meant {
+        return;
+    }
+    if let Some(text) = once(written) {
+        *written = text;
+        notes.push(format!("{name} had its line ends written as \\n; they were made real ones"));
+    }
+}
+
+/// Returns whether a text is one line that ends in a written line end, or has several of them where no quote explains them.
+fn is_one_escaped_line(text: &str) -> bool {
+    n_outside(text) > 0 && (text.trim_end().ends_with("\\n") || n_outside(text) > 1)
+}
+
+/// Counts the `\n` that stand outside of quotes; `\"` is no quote, for it would have been escaped twice too.
+fn n_outside(text: &str) -> usize {
+    let (mut n, mut quote, mut last) = (0, None, ' ');
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => {
+                let escaped = chars.next();
+                n += usize::from(escaped == Some('n') && quote.is_none());
+            }
+            '"' | '\'' | '`' if quote == Some(c) => quote = None,
+            // An apostrophe within a word quotes nothing.
+            '"' | '`' if quote.is_none() => quote = Some(c),
+            '\'' if quote.is_none() && !last.is_alphanumeric() => quote = Some(c),
+            _ => {}
+        }
+        last = c;
+    }
+    n
+}
+
+/// Takes one level of backslashes off; `None` where what follows one is none of JSON's letters.
+fn once(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        out.push(match chars.next()? {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            same @ ('"' | '\'' | '\\' | '/') => same,
+            _ => return None,
+        });
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(tool: &str, name: &str, written: &str, expected: &str) {
+        let mut fields = Map::from_iter([(name.to_owned(), Value::from(written))]);
+        let mut notes = Vec::new();
+        unescape(tool, &mut fields, &mut notes);
+        assert_eq!((fields[name].as_str(), notes.len()), (Some(expected), usize::from(written != expected)), "{written}");
+    }
+
+    #[test]
+    fn a_text_that_was_escaped_twice_gets_its_lines() {
+        check("write_file", "content", r#"def f():\n    return \"a\"\n"#, "def f():\n    return \"a\"\n");
+        check("write_file", "content", r"one\ntwo\nthree", "one\ntwo\nthree");
+        check("bash", "command", r"cat > a <<EOF\none\nEOF", "cat > a <<EOF\none\nEOF");
+    }
+
+    #[test]
+    fn a_backslash_that_is_meant_stays() {
+        for text in [r#"print("a\nb\n")"#, r"printf 'a\nb\n'", r"C:\new", r"one \n in a line", "real\nlines\\n", r"a\nb \d\n"] {
+            check("write_file", "content", text, text);
+        }
+        check("bash", "command", r"printf 'a\nb\n'", r"printf 'a\nb\n'");
+        check("bash", "command", r"printf a\n", r"printf a\n");
+        check("grep", "pattern", r"a\nb\n", r"a\nb\n");
+    }
+}
