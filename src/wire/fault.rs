@@ -43,7 +43,7 @@ pub enum Fault {
     ReadOnly { path: BytesPath },
     #[error("{path}: holds {bytes} bytes, more than the {limit} bytes this tool works on; use bash for files of this size")]
     TooLarge { path: BytesPath, bytes: u64, limit: u64 },
-    #[error("{path}: is not text but a {kind} ({bytes} bytes)")]
+    #[error("{path}: is not text but a {kind} ({bytes} bytes){}", image_hint(.kind))]
     Binary { path: BytesPath, bytes: u64, kind: String },
     #[error("{path}: is not UTF-8 text; it was left as it is")]
     NotUtf8 { path: BytesPath },
@@ -94,6 +94,15 @@ fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
 fn places(lines: &[u64]) -> String {
     let lines: Vec<String> = lines.iter().map(u64::to_string).collect();
     format!("lines {}", lines.join(", "))
+}
+
+/// Pictures are not sent to models yet; what can be had of one is its text and its numbers.
+fn image_hint(kind: &str) -> &'static str {
+    if kind.ends_with("image") {
+        "; images cannot be shown to you: look for a text that describes it, or read its size, text or pixels with a command"
+    } else {
+        ""
+    }
 }
 
 fn detail(closest: &str) -> String {

@@ -61,6 +61,24 @@ fn every_test_that_the_security_page_names_exists() {
     assert!(n_named > 20, "only {n_named} names of tests were found");
 }
 
+/// A row of these tables says what happens on a bad day, and its last cell which tests show it.
+#[test]
+fn every_test_that_a_table_of_bad_days_names_exists() {
+    let mut sources = String::new();
+    for folder in ["src", "tests"] {
+        read_all(&root().join(folder), &mut sources);
+    }
+    for path in ["docs/models.md", "docs/bad-days.md"] {
+        let page = fs::read_to_string(root().join(path)).expect("the page");
+        let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| ")).collect();
+        let tests = rows.iter().filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next()).flat_map(quoted);
+        let names: Vec<&str> = tests.filter(|name| is_test_name(name)).collect();
+        let missing: Vec<&&str> = names.iter().filter(|name| !sources.contains(&format!("fn {name}("))).collect();
+        assert!(missing.is_empty(), "{path}: {missing:?}");
+        assert!(names.len() > 20, "{path}: only {} names of tests were found", names.len());
+    }
+}
+
 /// Each case has an id of its own, a state, and a test unless it says why not; those marked are what `podbay doctor --attack` tries.
 #[test]
 fn every_case_has_a_state_and_a_test_or_a_reason() {

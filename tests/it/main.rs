@@ -26,6 +26,7 @@ mod llm;
 mod modes;
 mod resume;
 mod session;
+mod streams;
 mod support;
 mod ui;
 mod wall;

@@ -33,7 +33,7 @@ fn binary_files_are_named_and_not_shown() {
     project.put("image", b"\x89PNG\r\n\x1a\n\0\0");
     project.put("data", b"abc\0def");
     let image = project.read("image").expect_err("binary").to_string();
-    assert!(image.contains("PNG image"), "{image}");
+    assert!(image.contains("PNG image") && image.contains("images cannot be shown to you"), "{image}");
     assert!(matches!(project.read("data"), Err(Fault::Binary { bytes: 7, .. })));
 }
 
