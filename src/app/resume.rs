@@ -25,7 +25,7 @@ use crate::session::Repair;
 /// Which session to go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Resume {
-    /// By its id, the beginning of one, or `last`.
+    /// By its id, the beginning of one, or `last`: the one of this project that was worked on last.
     Id(String),
     /// The one of this project that was worked on last.
     Latest,
@@ -55,6 +55,8 @@ impl<'a> Aim<'a> {
 /// allowed in it is allowed now.
 pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, watcher: &Sink) -> Result<(Recorder, Past), Error> {
     let found = match wanted {
+        // Of this project, whatever was worked on elsewhere since.
+        Resume::Id(id) if id == "last" => session::find_latest(&place.state, project),
         Resume::Id(id) => session::find(&place.state, id),
         Resume::Latest => session::find_latest(&place.state, project),
     }

@@ -51,11 +51,18 @@ pub(super) fn open_read(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
 }
 
-/// Refuses a file that another user owns: they could have written in it whatever they like a model to read.
+/// Refuses a file that another user owns or may write: what is in it could be whatever they like a model to read.
 pub(super) fn own_file(path: &Path) -> Result<(), Error> {
-    let uid = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?.uid();
-    let me = nix::unistd::geteuid().as_raw();
-    if uid == me { Ok(()) } else { Err(Error::Foreign { path: path.to_owned(), uid, me }) }
+    let facts = std::fs::symlink_metadata(path).map_err(Error::io("look at", path))?;
+    let (uid, mode, me) = (facts.uid(), facts.mode() & 0o7777, nix::unistd::geteuid().as_raw());
+    if uid != me {
+        return Err(Error::Foreign { path: path.to_owned(), uid, me });
+    }
+    // The mode of a link says nothing, and it is not followed anyway.
+    if facts.is_file() && mode & 0o022 != 0 {
+        return Err(Error::Writable { path: path.to_owned(), mode });
+    }
+    Ok(())
 }
 
 /// Returns which process holds the lock on a file, as far as the kernel tells.

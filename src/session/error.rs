@@ -40,6 +40,8 @@ pub enum Error {
     },
     #[error("open the session log `{}`: it belongs to uid {uid}, and you are uid {me}", path.display())]
     Foreign { path: PathBuf, uid: u32, me: u32 },
+    #[error("open the session log `{}`: others may write in it (mode {mode:o})", path.display())]
+    Writable { path: PathBuf, mode: u32 },
     #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
     TooFarBack { session: String, wanted: u32, there: usize },
     #[error("find a session: there is none yet")]
@@ -88,6 +90,7 @@ impl Error {
             | Self::Newer { .. }
             | Self::Busy { .. }
             | Self::Foreign { .. }
+            | Self::Writable { .. }
             | Self::TooFarBack { .. }
             | Self::NoSession
             | Self::Headless { .. }
@@ -114,6 +117,11 @@ impl Error {
             Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
             Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
             Self::Foreign { .. } => Some("what another user's log says is not gone on with; run Podbay as that user".to_owned()),
+            Self::Writable { path, .. } => Some(format!(
+                "whoever wrote in it would speak to the model: look at it with `podbay sessions show`, and if it is as you left it, `chmod \
+                 600 {}`",
+                path.display()
+            )),
             Self::TooFarBack { .. } => {
                 Some("`podbay sessions show` shows what was said; what a summary has replaced cannot be taken back".to_owned())
             }

@@ -62,7 +62,7 @@ impl Log {
 
     /// Opens an existing log to go on with it: reads it, repairs its end, and appends from there.
     ///
-    /// A log that another user owns, one of a newer format and one that another process writes are refused before anything is touched.
+    /// A log that another user owns or may write, one of a newer format and one that another process writes are refused before anything is touched.
     pub fn resume(state: &State, path: &Path, options: &Options) -> Result<(Self, Records, Option<Repair>), Error> {
         disk::own_file(path)?;
         // Reading comes first: a log of a newer format is refused before anything of it is touched.

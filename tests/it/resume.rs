@@ -1,6 +1,7 @@
 //! Sessions that break off and go on: the log tells the conversation, whatever moment it ended at.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -10,6 +11,8 @@ use podbay::event::Answer;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::RunStatus;
+use podbay::event::ToolMode;
+use podbay::llm;
 use podbay::policy::Mode;
 use podbay::session;
 use podbay::session::Log;
@@ -61,13 +64,36 @@ fn script() -> ScriptedModel {
 /// REL-02, REL-16: a process can end between any two records.
 #[tokio::test]
 async fn wherever_a_session_breaks_off_the_same_bytes_are_sent_again() {
-    for constrained in [false, true] {
-        let model = if constrained { script().without_tools() } else { script() };
-        let desk = Desk::new(model.start().await, Wishes::default()).await;
+    let text = || {
+        ScriptedModel::new()
+            .thinks("by text")
+            .says("I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\":  \"echo one\"}}</tool>")
+            .says("<function=read_file>\n<parameter=path>\na\n</parameter>\n</function>\n<tool>{\"tool\": \"fly\"}</tool>")
+            .says("<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"echo two\"}}</tool_call>")
+            .says("The first is done.")
+            .says("<tool>{\"tool\": \"bash\", \"arguments\": {\"comma")
+            .says("So is the second.")
+    };
+    let by_text = llm::Options { tool_mode: llm::ToolModeChoice::Text, retries: 0, ..llm::Options::default() };
+    let cases = [
+        (script(), Wishes::default()),
+        (script().without_tools(), Wishes::default()),
+        (text(), Wishes { llm: by_text, ..Wishes::default() }),
+    ];
+    for (model, wishes) in cases {
+        let desk = Desk::new(model.start().await, wishes).await;
         desk.work("the first").await;
         desk.work("the second").await;
         let (events, heads) = (desk.events(), desk.model.heads());
         assert_eq!(events.iter().filter(|event| event.kind == Kind::ModelAsked).count(), heads.len());
+        if desk.prompt.mode() == ToolMode::Text {
+            // What the model wrote is told to it again as it wrote it, unless a template would take it for its own.
+            let raw = |event: &Event| match &event.kind {
+                Kind::AssistantMessage { raw, calls, .. } if !calls.is_empty() => Some(raw.as_deref().map(|raw| raw.contains('<'))),
+                _ => None,
+            };
+            assert_eq!(events.iter().filter_map(raw).collect::<Vec<_>>(), [Some(true), Some(true), None]);
+        }
         for cut in 0..=events.len() {
             let n_asked = events[..cut].iter().filter(|event| event.kind == Kind::ModelAsked).count();
             let past = resumed(&events[..cut]);
@@ -186,6 +212,10 @@ fn the_page_about_the_format_shows_records_that_read() {
     }
 }
 
+fn close(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("ours");
+}
+
 /// A machine with one session of this project in its state folder.
 struct Machine {
     env: TestEnv,
@@ -198,6 +228,7 @@ impl Machine {
         let state = State::open(&env.state()).expect("a state folder");
         let log = state.sessions().join("2026-11-21_abcdefghjkmn.jsonl");
         fs::write(&log, text.replace("/home/demo", &env.project().to_string_lossy())).expect("written");
+        close(&log, 0o600);
         Self { env, log }
     }
 
@@ -258,6 +289,13 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     refused(&elsewhere, &["--resume", "abc"], 2, &["belongs to /somewhere/else", "-C '/somewhere/else'"]);
     refused(&elsewhere, &["--continue"], 2, &["there is none yet"]);
     refused(&Machine::of("v1.jsonl"), &["--resume", "nosuch"], 2, &["find the session `nosuch`"]);
+    for mode in [0o666, 0o620, 0o602] {
+        let open = Machine::of("v1.jsonl");
+        close(&open.log, mode);
+        refused(&open, &["--continue", "more"], 1, &["others may write in it", "chmod 600"]);
+        close(&open.log, 0o644);
+        open.go_on(&["--continue", "more"]).expect(TAKEN);
+    }
     if is_root("a session of another user") {
         let foreign = Machine::of("v1.jsonl");
         std::os::unix::fs::chown(&foreign.log, Some(4242), None).expect("root");
@@ -355,6 +393,7 @@ fn gc_keeps_the_sessions_that_the_settings_keep() {
     let path = |n: u64| state.sessions().join(format!("2026-11-2{n}_abc{n}.jsonl"));
     for n in 1..=4 {
         fs::copy(fixture("v1.jsonl"), path(n)).expect("copied");
+        close(&path(n), 0o600);
         let age = std::time::Duration::from_secs(n * 24 * 3600);
         fs::File::options().write(true).open(path(n)).expect("ours").set_modified(now - age).expect("set");
     }
@@ -393,4 +432,21 @@ fn a_session_that_nobody_knows_is_wrong_usage_everywhere() {
     }
     let chat = run(machine.env.here(&["chat", "--resume", "nosuch"]).env("DOCKER_HOST", "unix:///nonexistent"));
     chat.expect(2).says(&["find the session `nosuch`"]);
+}
+
+/// `last` means this project's, as the help says, and so does --continue.
+#[test]
+fn the_last_session_is_the_last_of_this_project() {
+    let machine = Machine::of("v1.jsonl");
+    let elsewhere = machine.log.with_file_name("2026-11-22_zzzzzzzzzzzz.jsonl");
+    let newer = machine.text().replace("abcdefghjkmn", "zzzzzzzzzzzz").replace(&*machine.env.project().to_string_lossy(), "/else");
+    fs::write(&elsewhere, newer.replace("2026-11-21", "2026-11-22")).expect("written");
+    close(&elsewhere, 0o600);
+    for words in [&["--resume", "last", "more"][..], &["--continue", "more"]] {
+        let before = machine.text().len();
+        machine.go_on(words).expect(TAKEN);
+        assert!(machine.text().len() > before, "{words:?}: it is this one that goes on");
+    }
+    fs::remove_file(&machine.log).expect("ours");
+    machine.go_on(&["--resume", "last", "more"]).expect(2).says(&["there is none yet"]);
 }

@@ -41,6 +41,7 @@ impl Home {
     fn fixture(&self, name: &str) -> PathBuf {
         let to = self.state.sessions().join("2026-11-21_abcdefghjkmn.jsonl");
         fs::copy(fixture(name), &to).expect("the fixture is there");
+        fs::set_permissions(&to, fs::Permissions::from_mode(0o600)).expect("ours");
         to
     }
 }

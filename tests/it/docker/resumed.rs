@@ -10,6 +10,7 @@ use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::guest::marker;
 use crate::support::scripted_model::Running;
+use crate::support::scripted_model::asks_to_sum_up;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::until;
@@ -86,6 +87,29 @@ fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
         .filter_map(|message| message["content"].as_str().map(str::to_owned))
         .collect();
     assert!(told[1].contains("not known how this call ended") && told[2].contains("not carried out"), "{told:?}");
+}
+
+/// What was said stands in the log until a summary does, so half a summary is none.
+#[test]
+fn a_run_that_is_killed_while_the_conversation_is_summed_up_goes_on() {
+    let Some(env) = TestBox::new() else { return };
+    let print = |n: u32| json!({"command": format!("echo {n} >> made.txt; seq 1 350")});
+    let first = (0..12).fold(ScriptedModel::new().context(4096), |model, n| model.calls("bash", print(n)));
+    let first = first.silent_summary(Duration::from_mins(5)).start_blocking();
+    let controller = start(&mut env.task(&first, &["--max-turns", "40", "write lines"]));
+    let sums_up = || first.raw_bodies().last().is_some_and(|body| asks_to_sum_up(body));
+    assert!(until(sums_up), "the window did not fill");
+    controller.signal(Signal::SIGKILL);
+    assert_eq!(controller.wait().code, 128 + 9);
+    let made = env.read("made.txt");
+    // A smaller window, so that room is made again whatever was set aside before the end came.
+    let second = ScriptedModel::new().context(3000).sums_up("I wrote lines.").says("It is done.").start_blocking();
+    let done = run(&mut env.task(&second, &["--continue"])).expect(0);
+    assert_eq!(done.json()["response"], "It is done.", "{}", done.stderr);
+    assert_eq!(env.read("made.txt"), made, "no call is carried out again");
+    let last = second.requests().pop().expect("a request")["messages"].to_string();
+    assert!(last.contains("I wrote lines.") && last.matches("write lines").count() == 1, "{last}");
+    env.assert_no_container();
 }
 
 /// REL-17: of two that want to go on the second is told who does.

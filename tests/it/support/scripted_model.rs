@@ -38,6 +38,8 @@ pub(crate) struct ScriptedModel {
     thinking: Option<String>,
     /// What it says when it is asked to sum up, whatever turn it is.
     summary: Option<String>,
+    /// Asked to sum up, it says nothing for so long.
+    summary_stall: Option<Duration>,
     /// Bytes that it reads as one token.
     density: usize,
 }
@@ -104,6 +106,7 @@ impl ScriptedModel {
             other_server: false,
             thinking: None,
             summary: None,
+            summary_stall: None,
             density: 4,
         }
     }
@@ -223,6 +226,12 @@ impl ScriptedModel {
     /// Says that its chat template has no tools; then calls are written as JSON text, if the request asks for that.
     pub(crate) fn without_tools(mut self) -> Self {
         self.tools = false;
+        self
+    }
+
+    /// Says nothing for so long when it is asked to sum up.
+    pub(crate) fn silent_summary(mut self, stall: Duration) -> Self {
+        self.summary_stall = Some(stall);
         self
     }
 
@@ -563,6 +572,9 @@ async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::R
         if let Some(summary) = shared.script.summary.as_ref().filter(|_| asks_to_sum_up(body)) {
             let answer = Answer { text: Some(summary.clone()), ..Answer::default() };
             return (n, Turn::Answer(answer), (prompt, cached));
+        }
+        if let Some(stall) = shared.script.summary_stall.filter(|_| asks_to_sum_up(body)) {
+            return (n, Turn::Stall(stall), (prompt, cached));
         }
         seen.n_turns += 1;
         let done = || Turn::Answer(Answer { text: Some("DONE".to_owned()), ..Answer::default() });
