@@ -397,7 +397,7 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
 #[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 11] = [
+    let flags: [&[&str]; 10] = [
         &["--plan"],
         &["--preset", "careful"],
         &["--changes", "review"],
