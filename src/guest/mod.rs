@@ -26,6 +26,7 @@ mod filter;
 mod host;
 mod init;
 mod listen;
+mod memory;
 mod mounts;
 mod order;
 mod pool;

@@ -31,6 +31,7 @@ use super::build::build_id;
 use super::build::is_static;
 use super::init;
 use super::listen;
+use super::memory;
 use super::prepare;
 use super::process::Spawner;
 use super::serve::serve;
@@ -136,10 +137,17 @@ fn run(role: Role) -> io::Result<()> {
     set_dumpable(false)?;
     block_signals()?;
     let environment = take_environment();
-    keep_memory_small();
+    memory::keep_small();
     match role {
-        Role::Init { lease } => init::run(lease),
-        Role::Listen { socket, workspace } => listen::run(socket, workspace, environment),
+        Role::Init { lease } => {
+            // It does next to nothing, for as long as the box lives.
+            memory::let_go_of_program();
+            init::run(lease)
+        }
+        Role::Listen { socket, workspace } => {
+            memory::let_go_of_program();
+            listen::run(socket, workspace, environment)
+        }
         Role::Prepare(steps) => steps.iter().try_for_each(|step| match step {
             Step::Install { folder } => prepare::install(folder),
             Step::Open { folder } => prepare::open(folder),
@@ -259,14 +267,4 @@ fn take_environment() -> Vec<Vec<u8>> {
     // SAFETY: this process has one thread yet.
     unsafe { libc::clearenv() };
     environment
-}
-
-/// Keeps the C library from reserving a heap for each thread.
-fn keep_memory_small() {
-    #[cfg(target_env = "gnu")]
-    #[expect(unsafe_code, reason = "a setting of the C library")]
-    // SAFETY: called before there are threads.
-    unsafe {
-        libc::mallopt(libc::M_ARENA_MAX, 1);
-    }
 }

@@ -14,6 +14,7 @@ use tokio::io::AsyncRead;
 use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::codec::FramedRead;
 use tokio_util::codec::FramedWrite;
 use tokio_util::codec::LengthDelimitedCodec;
@@ -22,6 +23,7 @@ use super::cgroup::Cgroup;
 use super::facts;
 use super::host::Line;
 use super::host::Word;
+use super::memory;
 use super::session::Session;
 use super::session::Setup;
 use crate::wire::Call;
@@ -39,6 +41,9 @@ use crate::wire::message::ToHost;
 
 /// How long the last words may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// Without calls for so long, the program's own pages are let go; the next call gets those that it needs back within a tenth of a millisecond.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Why serving ended other than by the end of the stream.
 #[derive(Debug, Error)]
@@ -90,7 +95,14 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
         None => return Ok(()),
         Some(frame) => session.disk.limit(greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?),
     }
-    let mut serving = Serving { session: Arc::new(session), outgoing, calls: HashMap::new(), running: JoinSet::new(), reasons };
+    let mut serving = Serving {
+        session: Arc::new(session),
+        outgoing,
+        calls: HashMap::new(),
+        running: JoinSet::new(),
+        reasons,
+        busy_until: Some(Instant::now()),
+    };
     loop {
         let next = serving.next(&mut frames).await?;
         if !serving.handle(next)? {
@@ -114,6 +126,8 @@ enum Next {
     Done(CallId, Output),
     Fatal(String),
     SpawnerGone,
+    /// Nothing was asked for a while.
+    Quiet,
 }
 
 struct Serving<'stream> {
@@ -122,10 +136,13 @@ struct Serving<'stream> {
     calls: HashMap<CallId, mpsc::UnboundedSender<Word>>,
     running: JoinSet<(CallId, Output)>,
     reasons: mpsc::Receiver<String>,
+    /// When there was last something to do; `None` once its traces are gone.
+    busy_until: Option<Instant>,
 }
 
 impl Serving<'_> {
     async fn next<R: AsyncRead + Unpin>(&mut self, frames: &mut FramedRead<R, LengthDelimitedCodec>) -> Result<Next, Error> {
+        let quiet = self.busy_until.filter(|_| self.calls.is_empty()).map(|at| at + QUIET);
         tokio::select! {
             frame = frames.next() => match frame {
                 Some(frame) => Ok(Next::Frame(frame::decode(&frame.map_err(Error::Read)?)?)),
@@ -137,12 +154,18 @@ impl Serving<'_> {
                 Ok(Next::Done(id, output))
             }
             () = self.session.spawner.gone() => Ok(Next::SpawnerGone),
+            () = tokio::time::sleep_until(quiet.unwrap_or_else(Instant::now)), if quiet.is_some() => Ok(Next::Quiet),
         }
     }
 
     /// Acts on what came; returns whether to go on.
     fn handle(&mut self, next: Next) -> Result<bool, Error> {
+        self.busy_until = Some(Instant::now());
         match next {
+            Next::Quiet => {
+                self.busy_until = None;
+                memory::let_go_of_program();
+            }
             Next::End => return Ok(false),
             Next::Fatal(reason) => return Err(Error::Closed(reason)),
             Next::SpawnerGone => {
