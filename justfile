@@ -38,6 +38,10 @@ bench:
     cargo build --release
     cargo bench --bench compare
 
+# Counts the instructions of our own hot paths (needs valgrind), and writes them to docs/performance.md
+count:
+    cargo bench --bench instructions
+
 # Checks licences, sources and banned crates
 deny:
     cargo deny check bans licenses sources
