@@ -59,13 +59,18 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let lock = FileLock::wait(&folder, &format!("up-{}", bench.project()?.key()), || {}, cancel).await.map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
-        Environment::up(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
-        Ok::<_, Error>(spec)
+        let is_new = Environment::up(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
+        Ok::<_, Error>((spec, is_new))
     };
     let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
-    let (spec, found) = tokio::join!(environment, server);
+    let (made, found) = tokio::join!(environment, server);
+    if let (Ok((_, true)), Err(_)) = (&made, &found) {
+        // Whoever is told that it failed does not expect a sandbox that stays, also when it failed by an interrupt.
+        Environment::down(bench.engine()?, bench.project()?, &CancellationToken::new()).await.map_err(Error::Sandbox)?;
+    }
     drop(lock);
-    for message in spec?.warnings {
+    let (spec, _) = made?;
+    for message in spec.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }
     let model::Found { probed, notes, .. } = found?;

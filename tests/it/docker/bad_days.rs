@@ -48,6 +48,21 @@ fn no_model(env: &TestBox, endpoint: &str, words: &str) {
 }
 
 #[test]
+fn an_environment_without_a_model_does_not_stay() {
+    let Some(env) = TestBox::new() else { return };
+    let up = |endpoint: &str| run(env.here(&["up", "--model", "scripted", "--endpoint", endpoint]).env("PODBAY_LLM_RETRIES", "0"));
+    up("http://127.0.0.1:9/v1").expect(6);
+    env.assert_no_container();
+    // One that was up before stays.
+    let model = ScriptedModel::new().start_blocking();
+    up(&model.endpoint()).expect(0);
+    up("http://127.0.0.1:9/v1").expect(6);
+    assert_eq!(env.containers().len(), 1);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
 fn an_endpoint_that_is_no_use_is_said_with_a_remedy() {
     let Some(env) = TestBox::new() else { return };
     no_model(&env, "http://127.0.0.1:9/v1", "cannot reach the model server");
