@@ -28,7 +28,7 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
             sink(event);
         }
     });
-    let called = app::call(&place, &args.tool, &args.arguments, &front).await?;
+    let called = Box::pin(app::call(&place, &args.tool, &args.arguments, &front)).await?;
     terminal.finish();
     let newline = if called.text.ends_with('\n') { "" } else { "\n" };
     let text = crate::ui::text::clean(&called.text);

@@ -209,7 +209,7 @@ fn billions(number: f64) -> String {
 
 /// The size of a file that nobody knows yet is no zero.
 fn size(bytes: u64) -> String {
-    if bytes == 0 { "-".to_owned() } else { ByteSize::new(bytes).rounded().to_string() }
+    if bytes == 0 { "-".to_owned() } else { ByteSize::new(bytes).rounded() }
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub use details::Component;
 pub use details::Details;
 pub use details::Limits;
 pub use error::Error;
+pub use events::Moment;
 pub use image::BuildImage;
 pub use image::ImageFacts;
 pub use label::Labels;

@@ -12,6 +12,8 @@ use serde::Serialize;
 use serde::Serializer;
 use serde::de::Visitor;
 
+use crate::wire::size;
+
 /// A number of bytes that a person writes as `2GiB`, `512m` or `1073741824`.
 ///
 /// Every unit is a power of 1024, as Docker has it: `2g`, `2G`, `2GB` and `2GiB` are the same.
@@ -40,11 +42,8 @@ impl ByteSize {
     }
 
     /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`.
-    pub fn rounded(self) -> impl fmt::Display {
-        fmt::from_fn(move |f| match UNITS.into_iter().find(|(_, shift)| self.0 >> shift > 0) {
-            Some((unit, shift)) if shift > 0 => write!(f, "{:.1} {unit}", self.0 as f64 / (1_u64 << shift) as f64),
-            _ => write!(f, "{} bytes", self.0),
-        })
+    pub fn rounded(self) -> String {
+        size(self.0)
     }
 }
 
@@ -148,7 +147,7 @@ mod tests {
         for (bytes, shown) in
             [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (64 << 20, "64.0 MiB"), (u64::MAX, "16777216.0 TiB")]
         {
-            assert_eq!(ByteSize::new(bytes).rounded().to_string(), shown);
+            assert_eq!(ByteSize::new(bytes).rounded(), shown);
         }
     }
 

@@ -13,6 +13,11 @@ use crate::wire::Culprit;
 
 /// How long is looked. Where hundreds of processes spin, every look takes time that ending them needs.
 const PATIENCE: Duration = Duration::from_millis(25);
+/// How many are looked at in any case: on a busy machine the time can be over after the first.
+const ENOUGH: usize = 8;
+
+/// The name of the process that starts commands, and of each command until it is one.
+const SPAWNER: &str = "podbay-spawner";
 
 /// What is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +35,15 @@ pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
     let mut by_name: HashMap<String, (u64, u64)> = HashMap::new();
     let end = Instant::now() + PATIENCE;
     let mut waiting = family::children(supervisor);
+    let mut n_seen = 0;
     while let Some(pid) = waiting.pop() {
-        if Instant::now() > end {
+        n_seen += 1;
+        if n_seen > ENOUGH && Instant::now() > end {
             break;
         }
         waiting.extend(family::children(pid));
-        // It may have ended meanwhile.
-        let Some(name) = name(pid) else { continue };
+        // It may have ended meanwhile. Between fork and exec a process has our own name, and what it does is ours.
+        let Some(name) = name(pid).filter(|name| name != SPAWNER) else { continue };
         let amount = match by {
             By::Memory => memory(pid),
             By::Written => written(pid),

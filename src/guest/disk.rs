@@ -17,6 +17,7 @@ use std::time::UNIX_EPOCH;
 
 use nix::sys::statvfs::statvfs;
 
+use super::unlinked::unlinked;
 use crate::wire::Limit;
 use crate::wire::message::DiskLimits;
 
@@ -70,6 +71,8 @@ pub(super) struct Grown {
 pub(super) struct Disk {
     workspace: PathBuf,
     began: SystemTime,
+    /// The same moment by the clock that nobody sets; later than it, where an earlier box began to count.
+    ticking: Instant,
     limits: DiskLimits,
     before: Mutex<Option<Room>>,
 }
@@ -77,15 +80,26 @@ pub(super) struct Disk {
 impl Disk {
     pub(super) fn watch(workspace: &Path) -> Self {
         let before = Mutex::new(Room::of(workspace));
-        Self { workspace: workspace.to_owned(), began: SystemTime::now(), limits: DiskLimits::default(), before }
+        Self { workspace: workspace.to_owned(), began: SystemTime::now(), ticking: Instant::now(), limits: DiskLimits::default(), before }
     }
 
+    /// Takes what the host says is to be watched, and from when on if this box stands in the place of another one.
     pub(super) fn limit(&mut self, limits: DiskLimits) {
         self.limits = limits;
+        let Some(began) = limits.began else { return };
+        self.began = UNIX_EPOCH.checked_add(Duration::from_secs(began.at)).unwrap_or(self.began);
+        if let Some(room) = self.before().as_mut() {
+            (room.bytes, room.files) = (began.bytes, room.files.and(began.files));
+        }
+    }
+
+    /// Returns the start of the session by the clock as it is now: files are dated by it, and it may have been set back since.
+    fn since(&self, now: SystemTime) -> SystemTime {
+        now.checked_sub(self.ticking.elapsed()).unwrap_or(UNIX_EPOCH).min(self.began)
     }
 
     pub(super) fn room(&self) -> Option<Room> {
-        if self.limits == DiskLimits::default() { None } else { Room::of(&self.workspace) }
+        if (DiskLimits { began: None, ..self.limits }) == DiskLimits::default() { None } else { Room::of(&self.workspace) }
     }
 
     /// Returns the limit that seems to be crossed, given what was free when the command began.
@@ -97,7 +111,7 @@ impl Disk {
     /// Returns where to look whether it was the project that grew, `None` where that does not matter: what is left for the host is left
     /// for the host, whoever took the rest.
     pub(super) fn to_walk(&self, limit: Limit) -> Option<(PathBuf, SystemTime)> {
-        matches!(limit, Limit::Disk { .. } | Limit::Files { .. }).then(|| (self.workspace.clone(), self.began))
+        matches!(limit, Limit::Disk { .. } | Limit::Files { .. }).then(|| (self.workspace.clone(), self.since(SystemTime::now())))
     }
 
     /// Returns whether the project has grown by what is missing; if others took most of that, it counts as theirs from now on.
@@ -148,9 +162,17 @@ fn is_guilty(taken: u64, over: u64, slack: u64) -> bool {
     taken > slack || (over > slack && taken > slack / 16)
 }
 
-/// Counts what has changed under a folder since a time, as far as that goes quickly. Must not run where others wait.
+/// Counts what has changed under a folder since a time, and what of it has lost its name and is still held by a command, as far as that goes
+/// quickly. Must not run where others wait.
 pub(super) fn grown(folder: PathBuf, since: SystemTime) -> Grown {
     let end = Instant::now() + PATIENCE;
+    // First, because it is quick and who holds it may end.
+    let held = unlinked(&folder, end);
+    let named = grown_named(folder, since, end);
+    Grown { bytes: named.bytes.saturating_add(held.bytes), files: named.files.saturating_add(held.files), whole: named.whole && held.whole }
+}
+
+fn grown_named(folder: PathBuf, since: SystemTime, end: Instant) -> Grown {
     // Some file systems have whole seconds.
     let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed()) - 1;
     let mut grown = Grown { whole: true, ..Grown::default() };
@@ -189,8 +211,9 @@ pub(super) fn grown(folder: PathBuf, since: SystemTime) -> Grown {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::message::DiskBegan;
 
-    const LIMITS: DiskLimits = DiskLimits { bytes: 10 << 30, files: 1_000_000, floor: 1 << 30 };
+    const LIMITS: DiskLimits = DiskLimits { bytes: 10 << 30, files: 1_000_000, floor: 1 << 30, began: None };
 
     fn room(mib: u64, files: u64) -> Room {
         Room { bytes: mib << 20, files: Some(files), all_bytes: 1 << 40, all_files: 10_000_000 }
@@ -226,6 +249,37 @@ mod tests {
         check(none, none, none, None);
         let off = DiskLimits::default();
         assert_eq!(judge(off, before, before, room(0, 0)), None, "nothing is watched where no limit is set");
+    }
+
+    #[test]
+    fn a_box_in_the_place_of_another_goes_on_counting() {
+        let mut disk = Disk::watch(&std::env::temp_dir());
+        let began = DiskBegan { at: 1_000_000_000, bytes: 100 << 30, files: Some(9_000_000) };
+        disk.limit(DiskLimits { began: Some(began), ..LIMITS });
+        let before = (*disk.before()).expect("a file system");
+        assert_eq!(before.bytes, 100 << 30);
+        let (start, now) = (Room { bytes: 95 << 30, ..before }, Room { bytes: 89 << 30, ..before });
+        assert_eq!(disk.crossed(start, now), Some(Limit::Disk { bytes: 10 << 30 }), "six here and five in the box before");
+        let (_, since) = disk.to_walk(Limit::Disk { bytes: 1 }).expect("worth a look");
+        assert_eq!(since, UNIX_EPOCH + Duration::from_secs(1_000_000_000), "what the box before wrote counts too");
+        disk.limit(DiskLimits { began: Some(began), ..DiskLimits::default() });
+        assert_eq!(disk.room(), None, "nothing is watched where no limit is set");
+    }
+
+    #[test]
+    fn rel_09_a_clock_that_is_set_hides_no_growth() {
+        let disk = Disk::watch(&std::env::temp_dir());
+        let hour = Duration::from_secs(3600);
+        let close = |found: SystemTime, expected: SystemTime| {
+            let apart = found.duration_since(expected).or_else(|_| expected.duration_since(found)).expect("one is later");
+            assert!(apart < Duration::from_secs(60), "{found:?}, not {expected:?}");
+        };
+        let began = disk.began;
+        close(disk.since(began), began);
+        // Set back: files that are written now are dated before the start as it was.
+        close(disk.since(began - hour), began - hour);
+        // Set forward: those from before it was set still count.
+        close(disk.since(began + hour), began);
     }
 
     #[test]

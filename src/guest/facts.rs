@@ -4,12 +4,16 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use nix::net::if_::InterfaceFlags;
 use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
+use super::disk::Room;
 use crate::wire::BytesPath;
+use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
 
 /// Names of the workspace that are told.
@@ -41,8 +45,15 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
         workspace_owner: folder.as_ref().map_or((0, 0), |folder| (folder.uid(), folder.gid())),
         workspace_writable: nix::unistd::access(workspace, AccessFlags::W_OK).is_ok(),
         networked: is_networked(),
+        disk: began(workspace),
         workspace_names: names,
     }
+}
+
+fn began(workspace: &Path) -> Option<DiskBegan> {
+    let room = Room::of(workspace)?;
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    Some(DiskBegan { at, bytes: room.bytes, files: room.files })
 }
 
 /// Returns whether an interface beside loopback is up; what cannot be found out counts as one.

@@ -28,7 +28,7 @@ pub(super) fn own_children() -> Vec<i32> {
 }
 
 /// Returns the living among these processes and all that come from them.
-fn below(roots: Vec<i32>) -> Vec<i32> {
+pub(super) fn below(roots: Vec<i32>) -> Vec<i32> {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
     let mut waiting = roots;
     let mut found = Vec::new();

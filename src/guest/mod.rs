@@ -44,6 +44,7 @@ mod stdio;
 mod supervisor;
 pub mod tools;
 mod unix;
+mod unlinked;
 
 pub use build::build_id;
 pub use build::is_static;

@@ -169,10 +169,10 @@ impl Session {
                     report = watched.next() => if matches!(report, Some(Report::Ended { .. }) | None) { break },
                     () = tokio::time::sleep(BACKGROUND_LOOK) => {
                         let Some(session) = session.upgrade() else { return };
-                        if !is_stopped && session.has_filled_disk(start).await {
+                        if !is_stopped && let Some(limit) = session.filled_disk(start).await {
                             is_stopped = true;
                             watched.order(Stop::Kill);
-                            session.tell_of_filled_disk();
+                            session.tell_of_filled_disk(limit);
                         }
                     }
                 }
@@ -185,13 +185,11 @@ impl Session {
         self.background().push(Background { control, _watch: AbortOnDropHandle::new(watch) });
     }
 
-    /// Returns whether what is free now, given what was, is less than the limits leave.
-    async fn has_filled_disk(&self, start: Option<Room>) -> bool {
-        let (Some(start), Some(now)) = (start, self.disk.room()) else { return false };
-        match self.disk.crossed(start, now) {
-            Some(limit) => self.is_ours(limit, now).await,
-            None => false,
-        }
+    /// Returns the limit that is crossed by what is free now, given what was.
+    async fn filled_disk(&self, start: Option<Room>) -> Option<Limit> {
+        let (start, now) = (start?, self.disk.room()?);
+        let limit = self.disk.crossed(start, now)?;
+        self.is_ours(limit, now).await.then_some(limit)
     }
 
     /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time to look, it was.
@@ -205,12 +203,12 @@ impl Session {
         std::mem::take(&mut *self.notices()).into_iter().reduce(|all, note| format!("{all}; {note}"))
     }
 
-    /// Lets the next command tell that those in the background were ended.
-    pub(super) fn tell_of_filled_disk(&self) {
-        const NOTICE: &str = "a background command was ended, because it filled the disk of the project";
+    /// Lets the next command tell that those in the background were ended, and for which limit.
+    pub(super) fn tell_of_filled_disk(&self, limit: Limit) {
+        let notice = format!("a background command was ended: {limit}");
         let mut notices = self.notices();
-        if !notices.iter().any(|notice| notice == NOTICE) {
-            notices.push(NOTICE.to_owned());
+        if !notices.contains(&notice) {
+            notices.push(notice);
         }
     }
 

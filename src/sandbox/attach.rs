@@ -19,6 +19,7 @@ use super::Options;
 use super::link;
 use super::link::Link;
 use crate::guest;
+use crate::wire::message::DiskBegan;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 
@@ -62,11 +63,16 @@ impl Socket {
         format!("attach-{device}-{inode}-{name}")
     }
 
-    /// Connects and greets the guest; waits for a sandbox that is being started.
-    pub(super) async fn connect(&self, within: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Error> {
+    /// Connects and greets the guest, which counts the disk from `began` on; waits for a sandbox that is being started.
+    pub(super) async fn connect(
+        &self,
+        began: Option<DiskBegan>,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(Link, Facts), Error> {
         let begun = Instant::now();
         loop {
-            let problem = match self.greet(within, cancel).await {
+            let problem = match self.greet(began, within, cancel).await {
                 Ok(answered) => return Ok(answered),
                 Err(Failure::Final(error)) => return Err(error),
                 Err(Failure::Passing(problem)) => problem,
@@ -81,7 +87,7 @@ impl Socket {
         }
     }
 
-    async fn greet(&self, within: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Failure> {
+    async fn greet(&self, began: Option<DiskBegan>, within: Duration, cancel: &CancellationToken) -> Result<(Link, Facts), Failure> {
         let stream = tokio::select! {
             stream = tokio::time::timeout(within, self.reach()) => match stream {
                 Ok(stream) => stream.map_err(|problem| Failure::Passing(problem.to_string()))?,
@@ -89,7 +95,7 @@ impl Socket {
             },
             () = cancel.cancelled() => return Err(Failure::Final(Error::Cancelled)),
         };
-        match Link::connect(stream, &guest::build_id(), self.disk, within, cancel).await {
+        match Link::connect(stream, &guest::build_id(), DiskLimits { began, ..self.disk }, within, cancel).await {
             Ok(answered) => Ok(answered),
             Err(link::Error::Cancelled { .. }) => Err(Failure::Final(Error::Cancelled)),
             // It went down while we came.
@@ -181,7 +187,7 @@ mod tests {
         let real = folder.path().join("real");
         let listener = std::os::unix::net::UnixListener::bind(&real).expect("bound");
         std::os::unix::fs::symlink(&real, deep.join("s.sock")).expect("linked");
-        let error = socket(deep.join("s.sock")).connect(Duration::ZERO, &CancellationToken::new()).await.expect_err("refused");
+        let error = socket(deep.join("s.sock")).connect(None, Duration::ZERO, &CancellationToken::new()).await.expect_err("refused");
         assert!(matches!(&error, Error::NotAttached { problem, .. } if problem.contains("no socket")), "{error}");
         fs::remove_file(deep.join("s.sock")).expect("removed");
         fs::hard_link(&real, deep.join("s.sock")).expect("named again");

@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
 use std::time::Instant;
-use std::time::SystemTime;
 
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use super::link::Link;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::Moment;
 use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::Sink;
@@ -31,6 +32,7 @@ use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Limit;
 use crate::wire::Output;
+use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
 use crate::wire::message::Stream;
 
@@ -47,6 +49,8 @@ struct Inner {
     haste: OnceLock<CancellationToken>,
     /// What stood in the project when the session began.
     first: Entries,
+    /// What was free on the project's disk then.
+    began: OnceLock<DiskBegan>,
     state: Mutex<State>,
 }
 
@@ -145,7 +149,7 @@ impl Sandbox {
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
         let state = Mutex::new(State { entries, ..State::default() });
-        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), first: entries, state };
+        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), first: entries, began: OnceLock::new(), state };
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
             Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
@@ -175,7 +179,7 @@ impl Sandbox {
             let problem = format!("{reason}. This call was not carried out: repeat it if it is still what you want");
             return Ok(Output::Fault(Fault::BoxEnded { problem }));
         }
-        let since = SystemTime::now();
+        let since = Moment::now();
         match living.link.call_with_haste(call, on_chunk, cancel, self.inner.haste.get_or_init(CancellationToken::new), deadline).await {
             // The guest ends its box, and its answer came before its last word.
             Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true, since).await),
@@ -261,7 +265,7 @@ impl Sandbox {
     /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
     ///
     /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for everybody.
-    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool, since: SystemTime) -> Output {
+    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool, since: Moment) -> Output {
         let ended = link.ended();
         let died = matches!(ended, Some(link::Reason::EndOfStream | link::Reason::Broken(_)));
         let mut reason = ended.map_or(error, |reason| reason.to_string());
@@ -296,7 +300,7 @@ impl Sandbox {
     }
 
     /// Names the limit that killed a command where the guest cannot read the counters: then only the engine saw it.
-    async fn explained(&self, mut ended: CommandEnded, since: SystemTime) -> CommandEnded {
+    async fn explained(&self, mut ended: CommandEnded, since: Moment) -> CommandEnded {
         let killed = matches!(ended.end, End::Signaled { signal: SIGKILL } | End::Exited { code: KILLED });
         if !killed || ended.limit.is_some() {
             return ended;
@@ -357,14 +361,25 @@ impl Sandbox {
 
 impl Inner {
     async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
+        let running = self.make_one(cancel).await?;
+        if let Some(began) = running.facts.disk {
+            // The first one counts.
+            let _ = self.began.set(began);
+        }
+        Ok(running)
+    }
+
+    async fn make_one(&self, cancel: &CancellationToken) -> Result<Running, Error> {
+        let began = self.began.get().copied();
         let within = self.options.start_timeout.duration();
         let Made { engine, spec, labels } = match &self.way {
             Way::Engine(made) => made.as_ref(),
             Way::Attached(socket) => {
-                let (link, facts) = socket.connect(within, cancel).await?;
+                let (link, facts) = socket.connect(began, within, cancel).await?;
                 return Ok(Running { id: None, link, facts, owned: false });
             }
         };
+        let spec = &spec.counting_from(began);
         if let Some(joined) = environment::join(engine, spec, within, cancel).await? {
             return Ok(joined);
         }
@@ -372,7 +387,7 @@ impl Inner {
     }
 
     /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where there is no engine nobody saw it.
-    async fn hunger(&self, id: Option<&ContainerId>, since: SystemTime) -> Option<u64> {
+    async fn hunger(&self, id: Option<&ContainerId>, since: Moment) -> Option<u64> {
         let (Way::Engine(made), Some(id)) = (&self.way, id) else { return None };
         made.engine.ran_out_of_memory(id, since, OOM_WORD).await.then(|| made.spec.memory())
     }
@@ -380,7 +395,8 @@ impl Inner {
     async fn remove(&self, running: &Running) {
         let (Way::Engine(made), Some(id)) = (&self.way, &running.id) else { return };
         if let Err(error) = made.engine.remove(id).await {
-            let message = format!("the sandbox {} could not be removed: {error}; `podbay gc` tries again", id.short());
+            let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
+            let message = format!("the sandbox {} could not be removed: {error}{cause}; `podbay gc` tries again", id.short());
             (self.sink)(Kind::Warning { message }.into());
         }
     }

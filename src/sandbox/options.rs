@@ -62,7 +62,7 @@ pub enum Backend {
 impl Options {
     /// Returns what the guest is to watch.
     pub(super) fn disk_limits(&self) -> DiskLimits {
-        DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes() }
+        DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes(), began: None }
     }
 }
 

@@ -16,6 +16,7 @@ use crate::engine::Log;
 use crate::engine::Mount;
 use crate::engine::Network;
 use crate::engine::Ulimit;
+use crate::wire::message::DiskBegan;
 use crate::wire::message::DiskLimits;
 
 /// Our seccomp profile; `docker/README.md` has its reasons.
@@ -196,6 +197,11 @@ impl Spec {
         use sha2::Digest;
         let digest = sha2::Sha256::digest(format!("{:?}", self.container).as_bytes());
         digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns the same for a box that takes the place of another one of the session: the disk is counted as from the start of that.
+    pub(super) fn counting_from(&self, began: Option<DiskBegan>) -> Self {
+        Self { disk: DiskLimits { began, ..self.disk }, ..self.clone() }
     }
 
     pub fn user(&self) -> &str {

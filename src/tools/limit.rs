@@ -1,6 +1,6 @@
-use crate::event::ByteSize;
 use crate::wire::Culprit;
 use crate::wire::Limit;
+use crate::wire::size;
 
 /// Longest name of a process that is told; the kernel has 15 bytes, and the guest is not believed.
 const NAME: usize = 32;
@@ -8,30 +8,9 @@ const NAME: usize = 32;
 /// Says which limit a command met, how large it is, and who took the most of it.
 pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
     let met = match limit {
-        Limit::Time { ms } => format!("killed: it ran longer than the limit of {} s", ms.div_ceil(1000)),
-        Limit::Memory { bytes } => format!("killed: out of memory, the limit of the sandbox is {}", ByteSize::new(bytes).rounded()),
-        Limit::Processes { count } => format!("it ran into the limit of {count} processes in the sandbox"),
-        Limit::FileSize { bytes } => {
-            format!("killed: a file came to be as large as the sandbox allows, {}", ByteSize::new(bytes).rounded())
-        }
-        Limit::Disk { bytes } => {
-            format!(
-                "killed: the project has grown by more than {} in this session, the limit of `sandbox.disk`",
-                ByteSize::new(bytes).rounded()
-            )
-        }
-        Limit::Files { count } => {
-            format!("killed: the project has gained more than {count} files in this session, the limit of `sandbox.disk_files`")
-        }
-        Limit::FreeSpace { bytes } => {
-            format!(
-                "killed: less than {} is free on the disk of the project, which `sandbox.disk_floor` keeps for the host",
-                ByteSize::new(bytes).rounded()
-            )
-        }
-        Limit::FreeFiles { count } => {
-            format!("killed: fewer than {count} more files fit on the disk of the project, which are kept for the host")
-        }
+        // It is not what ends a command: what it could not start may be missed or not.
+        Limit::Processes { .. } => limit.to_string(),
+        limit => format!("killed: {limit}"),
     };
     match culprit.map(|culprit| who(limit, culprit)) {
         Some(who) => format!("{met}; {who}"),
@@ -46,13 +25,13 @@ fn who(limit: Limit, culprit: &Culprit) -> String {
     match limit {
         Limit::Time { .. } if bytes == 0 => format!("most of what still ran was `{name}`{processes}"),
         Limit::Time { .. } => {
-            format!("what took the most memory of what still ran: `{name}`, {}{processes}", ByteSize::new(bytes).rounded())
+            format!("what took the most memory of what still ran: `{name}`, {}{processes}", size(bytes))
         }
-        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", ByteSize::new(bytes).rounded()),
+        Limit::Memory { .. } => format!("most of it was seen with `{name}`, {}{processes}", size(bytes)),
         Limit::Processes { .. } => format!("most of those that were seen: `{name}`, {count}"),
         Limit::Files { .. } | Limit::FreeFiles { .. } => format!("busiest was `{name}`{processes}"),
         Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } => {
-            format!("most was written by `{name}`, {}{processes}", ByteSize::new(bytes).rounded())
+            format!("most was written by `{name}`, {}{processes}", size(bytes))
         }
     }
 }

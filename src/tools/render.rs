@@ -3,7 +3,6 @@ use std::fmt::Write;
 use super::Options;
 use super::dispatch::Printed;
 use super::limit::limit_words;
-use crate::event::ByteSize;
 use crate::wire::CommandEnded;
 use crate::wire::DirectoryListing;
 use crate::wire::Edited;
@@ -16,6 +15,7 @@ use crate::wire::GrepOutput;
 use crate::wire::Matches;
 use crate::wire::Output;
 use crate::wire::Read;
+use crate::wire::size;
 
 /// How much one result may take of what the model can read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
             (EntryKind::Directory, ..) => writeln!(body, "{}/", entry.path),
             (EntryKind::Link, _, Some(target)) => writeln!(body, "{} -> {target}", entry.path),
             (EntryKind::Other, ..) => writeln!(body, "{} (special file)", entry.path),
-            (_, Some(bytes), _) => writeln!(body, "{} ({})", entry.path, ByteSize::new(bytes).rounded()),
+            (_, Some(bytes), _) => writeln!(body, "{} ({})", entry.path, size(bytes)),
             _ => writeln!(body, "{}", entry.path),
         };
     }

@@ -174,7 +174,7 @@ impl Lines {
                 format!("{} of {}{}", ByteSize::new(step.done).rounded(), ByteSize::new(total).rounded(), percent(step.done, total))
             }
             (Some(total), _) => format!("{} of {total}{}", step.done, percent(step.done, total)),
-            (None, Unit::Bytes) => ByteSize::new(step.done).rounded().to_string(),
+            (None, Unit::Bytes) => ByteSize::new(step.done).rounded(),
             (None, _) if step.done == 0 => elapsed(now - known.started),
             (None, _) => step.done.to_string(),
         }];

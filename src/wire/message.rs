@@ -105,6 +105,18 @@ pub struct DiskLimits {
     pub files: u64,
     /// How much must stay free for the host.
     pub floor: u64,
+    /// What the guest of the session's first box found; `None` in that box.
+    pub began: Option<DiskBegan>,
+}
+
+/// What was free on the project's disk when a session began. The guest tells it, and a box that takes the place of another is told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskBegan {
+    /// Seconds since 1970.
+    pub at: u64,
+    pub bytes: u64,
+    /// Files that could still be made; `None` where the file system sets no number.
+    pub files: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,6 +144,8 @@ pub struct Facts {
     pub workspace_writable: bool,
     /// Whether an interface beside loopback is up.
     pub networked: bool,
+    /// What is free on the disk of `/workspace`.
+    pub disk: Option<DiskBegan>,
     /// The names in `/workspace`, sorted, at most 256: shows whether the engine sees the same files as we do.
     pub workspace_names: Vec<BytesPath>,
 }

@@ -8,6 +8,7 @@
 mod call;
 mod fault;
 pub mod frame;
+mod limit;
 pub mod message;
 mod output;
 mod path;
@@ -26,6 +27,7 @@ pub use call::Replacement;
 pub use call::Terminal;
 pub use call::WriteFile;
 pub use fault::Fault;
+pub use limit::size;
 pub use message::CallId;
 pub use output::CommandEnded;
 pub use output::Culprit;

@@ -4,6 +4,7 @@ mod agent;
 mod attach;
 mod bad_input;
 mod circles;
+mod clock;
 mod completions;
 mod config;
 mod config_trust;

@@ -9,6 +9,7 @@ use nix::sys::resource::getrlimit;
 use crate::guest::cgroup::Counters;
 use crate::guest::session::Session;
 use crate::wire::Limit;
+use crate::wire::size;
 
 /// The counters of the box before a command, and whether it runs alone.
 pub(super) struct Count<'session> {
@@ -29,6 +30,14 @@ impl<'session> Count<'session> {
     /// Returns whether the box has refused a process since the command began.
     pub(super) fn refused_forks(&self) -> bool {
         self.session.cgroup.counters().refused_forks > self.before.refused_forks
+    }
+
+    /// Says how many processes of the box were killed for memory since the command began, where there were any: what it ran into in the end may
+    /// be another limit.
+    pub(super) fn starved(&self) -> Option<String> {
+        let count = self.session.cgroup.counters().oom_kills.saturating_sub(self.before.oom_kills);
+        let bytes = self.session.cgroup.memory_bytes()?;
+        (count > 0).then(|| format!("{count} processes in the sandbox were killed meanwhile: out of memory, its limit is {}", size(bytes)))
     }
 
     /// Returns the limit of the box that this command ran into.

@@ -104,8 +104,9 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         Some(Why::Crossed(limit)) => Some(limit),
         None => run.count.limit(status),
     };
+    let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
     let full = if status.success() { None } else { session.full() };
-    let note = [session.told(), note, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    let note = [session.told(), note, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,

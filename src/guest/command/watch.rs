@@ -22,7 +22,7 @@ const DISK: Duration = Duration::from_millis(200);
 /// How often processes are counted: a bomb is refused all the time.
 const COUNTS: u32 = 3;
 /// Part of the memory from which on it is worth knowing who has it, in percent.
-const MUCH: u64 = 40;
+const MUCH: u64 = 30;
 
 pub(super) struct Watch {
     began: Instant,
@@ -97,7 +97,7 @@ impl Watch {
         if session.n_background() > 0 {
             // It may be theirs; this command is judged by what it takes from here on.
             session.end_background().await;
-            session.tell_of_filled_disk();
+            session.tell_of_filled_disk(limit);
             self.start = session.disk.room();
             return None;
         }

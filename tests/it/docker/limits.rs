@@ -1,9 +1,9 @@
 //! A command that meets a limit is told which one, and how large it is.
 
 use std::time::Duration;
-use std::time::SystemTime;
 
 use podbay::engine::ContainerId;
+use podbay::engine::Moment;
 use serde_json::json;
 
 use super::test_box::TestBox;
@@ -82,7 +82,7 @@ async fn the_engine_knows_who_ran_out_of_memory() {
     let Some(engine) = super::connect().await else { return };
     let Some(_env) = TestBox::new() else { return };
     let patience = Duration::from_secs(5);
-    let began = SystemTime::now();
+    let began = Moment::now();
     let made = |program: &str| {
         let arguments = ["run", "--detach", "--rm", "--memory", "32m", "--memory-swap", "32m", "--network", "none", "podbay/workspace"];
         ContainerId(docker(&[&arguments[..], &["python3", "-c", program]].concat()).trim().to_owned())

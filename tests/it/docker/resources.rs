@@ -7,10 +7,12 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 
 /// Seconds that a greedy command gets.
 const TIMEOUT: u64 = 20;
@@ -151,7 +153,10 @@ fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     let mut task = env.task(&model, &["be greedy"]);
     run(task.env("PODBAY_SANDBOX_DISK", "48MiB").env("PODBAY_SANDBOX_DISK_FLOOR", "0")).expect(0);
     let told = model.requests().last().expect("requests")["messages"].to_string();
-    has(&told, &["a background command was ended, because it filled the disk of the project"]);
+    has(
+        &told,
+        &["a background command was ended: the project has grown by more than 48.0 MiB in this session, the limit of `sandbox.disk`"],
+    );
     remove("back");
     env.write("more1", vec![1; 100 << 20]);
 
@@ -163,6 +168,68 @@ fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     let off = [("PODBAY_SANDBOX_DISK", "0"), ("PODBAY_SANDBOX_DISK_FILES", "0"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
     let text = greedy(&env, &[], &off, "head -c 400M /dev/zero > all; sleep 1; rm all; echo through");
     has(&text, &["No space left on device", "through"]);
+}
+
+#[test]
+fn r_08_a_file_that_has_lost_its_name_counts_while_it_is_open_or_mapped() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    let settings = [("PODBAY_SANDBOX_DISK", "64MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "16MiB")];
+    let grown = "killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
+    let open = "import os, time\nf = open('hidden', 'wb')\nos.unlink('hidden')\n";
+    let write = "for n in range(200):\n    f.write(bytes(1 << 20)); f.flush(); time.sleep(0.01)\ntime.sleep(60)";
+    let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{open}{write}\""));
+    has(&text, &[grown, "most was written by `python3`"]);
+    let map = "import mmap\nf.truncate(200 << 20)\nf = open(f'/proc/self/fd/{f.fileno()}', 'r+b')\nm = mmap.mmap(f.fileno(), 200 << 20)\nf.close()\n";
+    let touch = "for n in range(200):\n    m[n << 20:(n + 1) << 20] = bytes(range(1, 129)) * 8192; time.sleep(0.01)\ntime.sleep(60)";
+    let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{open}{map}{touch}\""));
+    has(&text, &[grown]);
+    // One that stays small, or is closed again, is nobody's trouble.
+    let text =
+        greedy(&env, &[], &settings, &format!("python3 -c \"{open}f.write(bytes(40 << 20)); f.flush(); time.sleep(1)\"; echo through"));
+    assert_eq!(text, "through\n");
+}
+
+#[test]
+fn r_08_a_box_in_the_place_of_another_goes_on_counting() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "head -c 40M /dev/zero > first && touch begun && sleep 60"}))
+        .calls("bash", json!({"command": "head -c 40M /dev/zero > second; sleep 60"}))
+        .says("Done.")
+        .start_blocking();
+    let mut task = env.task(&model, &["be greedy"]);
+    let task = start(task.env("PODBAY_SANDBOX_DISK", "64MiB").env("PODBAY_SANDBOX_DISK_FLOOR", "0"));
+    env.wait_for("begun");
+    docker(&["rm", "--force", &env.container()]);
+    task.wait().expect(0);
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    has(&told, &["A new one takes its place", "the project has grown by more than 64.0 MiB in this session"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn r_03_hogs_that_were_killed_are_told_beside_the_limit_that_ended_the_command() {
+    let Some(env) = TestBox::new() else { return };
+    let hogs = "for n in $(seq 40); do python3 -c 'import time; x = bytearray(16 << 20); time.sleep(60)' & done; sleep 60";
+    let arguments = json!({"command": hogs, "timeout_seconds": 6}).to_string();
+    let text = run(&mut env.here(&["call", "--memory", "256m", "bash", &arguments])).expect(1).text();
+    has(
+        &text,
+        &[
+            "longer than the limit of 6 s",
+            "`python3`",
+            " processes in the sandbox were killed meanwhile: out of memory, its limit is 256.0 MiB",
+        ],
+    );
+    assert!(!text.contains("podbay-spawner"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,153 @@
+//! Files of the project that have lost their names and still take room, because a command has them open or mapped.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Instant;
+
+use super::family;
+
+/// What such files take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unlinked {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    /// Whether every process could be looked into, in time.
+    pub(super) whole: bool,
+}
+
+/// What the kernel writes behind the name of a file that has none any more.
+const DELETED: &[u8] = b" (deleted)";
+
+/// Counts what the commands below this process hold, until `end`.
+///
+/// A descriptor on its way through a socket is nobody's, and is not seen. A process that lets nobody look into it may hold anything.
+pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
+    let serving = std::process::id() as i32;
+    // The spawner and the supervisors are ours and closed to us: commands begin below them.
+    let supervisors = family::children(serving).into_iter().flat_map(family::children);
+    count(family::below(supervisors.flat_map(family::children).collect()), workspace, end)
+}
+
+fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
+    // By inode: many processes may hold one file.
+    let mut open: HashMap<u64, u64> = HashMap::new();
+    let mut mapped: HashMap<u64, u64> = HashMap::new();
+    let mut whole = true;
+    for pid in pids {
+        if Instant::now() > end {
+            whole = false;
+            break;
+        }
+        whole &= look_at_descriptors(pid, workspace, &mut open) && look_at_maps(pid, workspace, &mut mapped);
+    }
+    // Of what is only mapped the kernel tells us the length of the mapping, not what it takes.
+    mapped.retain(|inode, _| !open.contains_key(inode));
+    let files = (open.len() + mapped.len()) as u64;
+    Unlinked { bytes: open.values().chain(mapped.values()).fold(0, |sum, &bytes| sum.saturating_add(bytes)), files, whole }
+}
+
+/// Returns whether the process let itself be looked into, or is gone.
+fn look_at_descriptors(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
+    let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
+        Ok(entries) => entries,
+        Err(error) => return is_gone(pid, error.kind()),
+    };
+    for entry in entries {
+        let Ok(entry) = entry else { return is_gone(pid, ErrorKind::Other) };
+        // The name says which file system it is on, whatever that calls itself; the facts are the open file's own.
+        let is_ours = fs::read_link(entry.path()).is_ok_and(|name| is_deleted(name.as_os_str().as_bytes(), workspace));
+        if is_ours
+            && let Ok(facts) = fs::metadata(entry.path())
+            && facts.nlink() == 0
+        {
+            found.insert(facts.ino(), facts.blocks().saturating_mul(512));
+        }
+    }
+    true
+}
+
+fn look_at_maps(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
+    let text = match fs::read(format!("/proc/{pid}/maps")) {
+        Ok(text) => text,
+        Err(error) => return is_gone(pid, error.kind()),
+    };
+    let mut own: HashMap<u64, u64> = HashMap::new();
+    for (inode, bytes) in text.split(|&byte| byte == b'\n').filter_map(|line| mapping(line, workspace)) {
+        let sum = own.entry(inode).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    for (inode, bytes) in own {
+        let most = found.entry(inode).or_default();
+        *most = bytes.max(*most);
+    }
+    true
+}
+
+/// Returns inode and length of a line of `/proc/PID/maps`, if it is a file of the project without a name.
+fn mapping(line: &[u8], workspace: &Path) -> Option<(u64, u64)> {
+    let at = line.iter().position(|&byte| byte == b'/')?;
+    if !is_deleted(&line[at..], workspace) {
+        return None;
+    }
+    let mut fields = std::str::from_utf8(&line[..at]).ok()?.split_ascii_whitespace();
+    let (start, end) = fields.next()?.split_once('-')?;
+    let bytes = u64::from_str_radix(end, 16).ok()?.checked_sub(u64::from_str_radix(start, 16).ok()?)?;
+    Some((fields.nth(3)?.parse().ok()?, bytes))
+}
+
+fn is_deleted(name: &[u8], workspace: &Path) -> bool {
+    let below = name.strip_prefix(workspace.as_os_str().as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    below && name.ends_with(DELETED)
+}
+
+/// Returns whether what could not be read was that of a process that has ended meanwhile.
+fn is_gone(pid: i32, kind: ErrorKind) -> bool {
+    kind == ErrorKind::NotFound || family::stat(pid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_name_is_seen_while_it_is_open() {
+        let folder = std::env::temp_dir().join(format!("podbay-unlinked-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        assert_eq!((look().bytes, look().files, look().whole), (0, 0, true));
+        let mut file = fs::File::create(folder.join("hidden")).expect("made");
+        file.write_all(&vec![1; 1 << 20]).expect("written");
+        // Some file systems find room for it only when it is written out.
+        file.sync_all().expect("synced");
+        assert_eq!(look().files, 0, "it has a name");
+        fs::remove_file(folder.join("hidden")).expect("removed");
+        let twice = file.try_clone().expect("another descriptor");
+        let seen = look();
+        drop((file, twice));
+        let gone = look();
+        let over = Instant::now();
+        std::thread::sleep(Duration::from_millis(1));
+        let late = count(vec![std::process::id() as i32], &folder, over);
+        fs::remove_dir_all(&folder).expect("removed");
+        assert!(seen.bytes >= 1 << 20 && seen.bytes < 2 << 20 && seen.files == 1 && seen.whole, "{seen:?}");
+        assert_eq!((gone.bytes, gone.files), (0, 0));
+        assert!(!late.whole, "who had no time may have missed something");
+    }
+
+    #[test]
+    fn a_mapping_counts_with_its_length() {
+        let workspace = Path::new("/workspace");
+        let line = |name: &str| format!("7f0000000000-7f0000100000 rw-s 00000000 00:2f 1234                       {name}");
+        assert_eq!(mapping(line("/workspace/a b (deleted)").as_bytes(), workspace), Some((1234, 1 << 20)));
+        for name in ["/workspace/a", "/workspaces/a (deleted)", "/tmp/a (deleted)", "[heap]", ""] {
+            assert_eq!(mapping(line(name).as_bytes(), workspace), None, "{name}");
+        }
+    }
+}
