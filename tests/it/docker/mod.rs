@@ -13,6 +13,7 @@ mod doctor;
 mod faults;
 mod full;
 mod hidden;
+mod huge;
 mod image_links;
 mod inference;
 mod inspect;
@@ -34,6 +35,7 @@ mod stopping;
 mod syscalls;
 mod task;
 mod test_box;
+mod traced;
 mod writable;
 
 use std::io;
