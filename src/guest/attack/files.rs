@@ -239,6 +239,29 @@ pub(super) fn git(_: &[String]) -> Finding {
     Finding::of(&worked, "5 refused")
 }
 
+/// C-04: what would tell the next run what it may do. Where there is nothing of the kind, what a command makes is not trusted.
+pub(super) fn settings(_: &[String]) -> Finding {
+    let folder = Path::new("/workspace/.podbay");
+    if !folder.exists() {
+        return Finding::held("there is no .podbay in this project; one that a command makes is not trusted");
+    }
+    let mut worked = Vec::new();
+    let path = own(&folder.to_string_lossy());
+    if fs::write(&path, "").is_ok() {
+        let _ = fs::remove_file(&path);
+        worked.push("a file made in .podbay".to_owned());
+    }
+    if OpenOptions::new().append(true).open(folder.join("config.toml")).is_ok() {
+        worked.push(".podbay/config.toml opened for writing".to_owned());
+    }
+    let moved = own("/workspace");
+    if fs::rename(folder, &moved).is_ok() {
+        let _ = fs::rename(&moved, folder);
+        worked.push(".podbay moved away".to_owned());
+    }
+    Finding::of(&worked, "3 refused")
+}
+
 /// S-01: what commands find in their environment and in that of other processes. The host judges it.
 pub(super) fn environment(_: &[String]) -> Finding {
     let mut pairs: BTreeSet<String> = std::env::vars_os().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();

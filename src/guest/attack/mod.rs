@@ -19,6 +19,8 @@ use std::io::Write;
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::unix::set_dumpable;
+
 /// What came of one attack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -52,6 +54,7 @@ type Act = fn(&[String]) -> Finding;
 
 /// Every attack that is run as a command, by the id that `docs/security-cases.md` has for it.
 pub const ATTACKS: &[(&str, Act)] = &[
+    ("C-04", files::settings),
     ("ESC-01", privilege::rights),
     ("ESC-02", privilege::namespaces),
     ("ESC-03", privilege::mounts),
@@ -79,6 +82,7 @@ pub const ATTACKS: &[(&str, Act)] = &[
     ("R-10", resources::open_files),
     ("R-12", resources::daemon),
     ("R-15", resources::inodes),
+    ("R-18", resources::growth),
     ("S-01", files::environment),
 ];
 
@@ -87,6 +91,8 @@ const ERRANDS: &[(&str, Act)] = &[("links", files::make_links), ("count", resour
 
 /// Runs one attack and prints its finding as a line of JSON.
 pub(super) fn run(id: &str, arguments: &[OsString]) -> io::Result<()> {
+    // The kernel closes a process whose file cannot be read. Commands are not like that, and the guest looks into them.
+    set_dumpable(true)?;
     let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string_lossy().into_owned()).collect();
     let found = ATTACKS.iter().chain(ERRANDS).find(|(name, _)| *name == id);
     let (_, act) = found.ok_or_else(|| io::Error::other(format!("there is no attack {id}")))?;

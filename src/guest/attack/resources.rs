@@ -115,6 +115,31 @@ pub(super) fn file_size(arguments: &[String]) -> Finding {
     }
 }
 
+/// the project grown beyond its limit, in a file that has lost its name. Where the box holds, this is killed and says nothing.
+pub(super) fn growth(arguments: &[String]) -> Finding {
+    const PIECE: u64 = 1 << 20;
+    let limit = number(arguments, 0, 64 << 20);
+    let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
+    let file = OpenOptions::new().write(true).create_new(true).open(&path);
+    // It goes with this process, however that ends.
+    let _ = fs::remove_file(&path);
+    let mut written = 0;
+    let filled = file.and_then(|mut file| {
+        while written < limit + limit / 2 {
+            file.write_all(&vec![b'x'; PIECE as usize])?;
+            written += PIECE;
+        }
+        // Some file systems find room only when they must.
+        file.sync_data()?;
+        std::thread::sleep(Duration::from_secs(5));
+        Ok(())
+    });
+    match filled {
+        Ok(()) => Finding::failed(format!("{written} bytes were written and kept for 5 s")),
+        Err(error) => Finding::failed(format!("after {written} bytes: {error}")),
+    }
+}
+
 /// as many open files as there can be, and some more.
 pub(super) fn open_files(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 4096);

@@ -47,8 +47,13 @@ fn limits_that_limit_nothing_show_as_rows_that_failed() {
     let Some(env) = TestBox::new() else { return };
     let mut command = env.here(&["doctor", "--attack", "--json"]);
     command.env("PODBAY_SANDBOX_MEMORY", "64TiB").env("PODBAY_SANDBOX_PIDS", "4194304").env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB");
+    command.env("PODBAY_SANDBOX_DISK", "0");
     let report = run(&mut command).expect(1).json();
-    assert_eq!((failed(&report), &report["status"]), (vec!["R-01".into(), "R-02".into(), "R-08".into()], &json!("failed")), "{report:#}");
+    assert_eq!(
+        (failed(&report), &report["status"]),
+        (vec!["R-01".into(), "R-02".into(), "R-08".into(), "R-18".into()], &json!("failed")),
+        "{report:#}"
+    );
     let text = run(env.here(&["doctor", "--attack"]).env("PODBAY_SANDBOX_FILE_SIZE", "1000TiB")).expect(1).text();
     for words in ["FAIL  R-08", "-> set `sandbox.file_size`", "one attack of "] {
         assert!(text.contains(words), "{words}: {text}");
@@ -97,6 +102,7 @@ fn without_a_sandbox_the_attacks_work() {
     std::fs::create_dir_all(env.path(".git/hooks")).expect("made");
     std::fs::create_dir_all(env.path(".git/objects")).expect("made");
     env.write(".git/config", "[core]\n");
+    env.write(".podbay/config.toml", "");
     let socket = env.beside("engine.sock");
     let _engine = UnixListener::bind(&socket).expect("bound");
     let open = Open::start(&env, &["sleep", "600"], &["--volume", &format!("{}:/run/docker.sock", socket.display())]);

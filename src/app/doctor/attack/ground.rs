@@ -9,16 +9,13 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-/// An ordinary user's number, for whom root's own attacks are tried: as uid 0 they would show another sandbox than people use.
-const SOMEBODY: u32 = 1000;
-
 /// A folder that goes with this value.
 pub(super) struct Ground {
     folder: TempDir,
 }
 
 impl Ground {
-    /// Makes a project with a `.git`, owned by whoever owns `like`.
+    /// Makes a project with a `.git` and a `.podbay`, owned by whoever owns `like`, where that can be given away: sandboxes there run as that user.
     pub(super) fn make(like: &Path) -> io::Result<Self> {
         let folder = tempfile::Builder::new().prefix("podbay-attack-").permissions(fs::Permissions::from_mode(0o755)).tempdir()?;
         let ground = Self { folder };
@@ -28,11 +25,12 @@ impl Ground {
             fs::create_dir(folder)?;
         }
         fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n")?;
+        fs::create_dir(project.join(".podbay"))?;
+        fs::write(project.join(".podbay/config.toml"), "")?;
         fs::write(git.join("HEAD"), "ref: refs/heads/main\n")?;
         if nix::unistd::geteuid().is_root() {
-            let owner = fs::metadata(like).ok().filter(|facts| facts.uid() != 0);
-            let (uid, gid) = owner.map_or((SOMEBODY, SOMEBODY), |facts| (facts.uid(), facts.gid()));
-            give(&project, uid, gid)?;
+            let owner = fs::metadata(like)?;
+            give(&project, owner.uid(), owner.gid())?;
         }
         Ok(ground)
     }

@@ -15,6 +15,9 @@ use crate::wire::Output;
 #[cfg(test)]
 pub(super) const IDS: &[&str] = &["R-04", "R-07"];
 
+/// By how much what the kernel says of processors may be above what was asked for, in thousandths of a core: it rounds.
+const ROUNDED: u64 = 10;
+
 /// What a machine has, so that a limit above it is seen for what it is.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Machine {
@@ -48,6 +51,10 @@ pub(super) struct Measure<'a> {
     pub(super) memory: Option<u64>,
     pub(super) n_processes: Option<u64>,
     pub(super) millicores: Option<u64>,
+    /// Thousandths of a core that were asked for; `None` in a box that somebody else keeps.
+    pub(super) asked: Option<u64>,
+    /// How much the project may grow in the box that is filled up; `None` where that is the person's own project.
+    pub(super) growth: Option<u64>,
 }
 
 /// Carries out one of them; `None` where the id is not one of these.
@@ -68,8 +75,7 @@ pub(super) async fn attack(inside: &Inside<'_>, measure: &Measure<'_>, id: &str)
             return hog(inside).await.map(Some);
         }
         "R-04" => {
-            let got = measure.millicores.map(|millicores| format!("{:.2} cores", millicores as f64 / 1000.0));
-            return Ok(Some(Finding { held: got.is_some(), got: got.unwrap_or_else(|| "no limit is in force".to_owned()) }));
+            return Ok(Some(processors(measure.millicores, measure.asked)));
         }
         "R-05" => return output(inside).await.map(Some),
         "R-06" => return drip(inside).await.map(Some),
@@ -91,6 +97,7 @@ pub(super) async fn attack(inside: &Inside<'_>, measure: &Measure<'_>, id: &str)
             inside.attack("count", &[]).await?
         }
         "R-15" => inside.attack(id, &[]).await?,
+        "R-18" => return growth(inside, measure).await.map(Some),
         _ => return Ok(None),
     };
     and_then_works(inside, ran.found()).await.map(Some)
@@ -106,6 +113,39 @@ fn judge(limit: Option<u64>, machine: u64, of: &str, show: impl Fn(u64) -> Strin
         Some(_) => return None,
     };
     Some(Finding { held: false, got })
+}
+
+/// Compares what the guest found in its control group with what was asked for.
+fn processors(in_force: Option<u64>, asked: Option<u64>) -> Finding {
+    let cores = |millicores: u64| format!("{:.2} cores", millicores as f64 / 1000.0);
+    match (in_force, asked) {
+        (None, _) => Finding { held: false, got: "no limit is in force".to_owned() },
+        (Some(in_force), None) => Finding { held: true, got: cores(in_force) },
+        (Some(in_force), Some(asked)) => {
+            Finding { held: in_force <= asked + ROUNDED, got: format!("{} of {} asked for", cores(in_force), cores(asked)) }
+        }
+    }
+}
+
+async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, Error> {
+    let limit = measure.config.sandbox.disk;
+    if limit.bytes() == 0 {
+        return Ok(Finding { held: false, got: "no limit is set; nothing was tried".to_owned() });
+    }
+    if let Some(disk) = measure.machine.disk.filter(|&disk| limit.bytes() >= disk) {
+        let got = format!("the limit of {limit} is all that the disk has ({}); nothing was tried", ByteSize::new(disk));
+        return Ok(Finding { held: false, got });
+    }
+    let Some(bytes) = measure.growth else {
+        return Ok(Finding { held: true, got: format!("the guest was told the limit of {limit}; nothing was tried in your own project") });
+    };
+    let ran = inside.attack("R-18", &[bytes.to_string()]).await?;
+    match ran.ended().and_then(|ended| ended.limit) {
+        Some(limit @ (Limit::Disk { .. } | Limit::FreeSpace { .. })) => {
+            and_then_works(inside, Finding { held: true, got: format!("killed, and told: {limit}") }).await
+        }
+        _ => Ok(Finding { held: false, got: ran.found().got }),
+    }
 }
 
 async fn and_then_works(inside: &Inside<'_>, found: Finding) -> Result<Finding, Error> {
@@ -169,6 +209,16 @@ async fn in_time(inside: &Inside<'_>, said: bool, took: Duration, what: &str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn processors_in_force_are_compared_with_those_asked_for() {
+        let check = |in_force, asked, expected| assert_eq!(processors(in_force, asked).held, expected, "{in_force:?} of {asked:?}");
+        check(Some(2000), Some(2000), true);
+        check(Some(1500), Some(2000), true);
+        check(Some(4000), Some(2000), false);
+        check(None, Some(2000), false);
+        check(Some(4000), None, true);
+    }
 
     #[test]
     fn a_limit_that_limits_nothing_is_none() {
