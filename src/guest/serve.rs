@@ -42,7 +42,8 @@ use crate::wire::message::ToHost;
 /// How long the last words may take to be written.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Without calls for so long, the program's own pages are let go; the next call gets those that it needs back within a tenth of a millisecond.
+/// Without calls for so long, the program's own pages are let go; the next call gets those that it needs back as it touches them, which
+/// costs it a fraction of a millisecond.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Why serving ended other than by the end of the stream.
