@@ -93,7 +93,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Sh(args)) => Ok(shell_code(Box::pin(sh::sh(args)).await)),
         Some(Command::Up(flags)) => Box::pin(environment::up(flags)).await,
         Some(Command::Down(flags)) => environment::down(flags).await,
-        Some(Command::Status(args)) => environment::status(args).await,
+        Some(Command::Status(args)) => Box::pin(environment::status(args)).await,
         Some(Command::Logs(args)) => environment::logs(args).await,
         Some(Command::Images(command)) => images::images(command).await,
         Some(Command::Models(command)) => Box::pin(models::models(command)).await,
