@@ -61,6 +61,18 @@ fn limits_that_limit_nothing_show_as_rows_that_failed() {
     env.assert_no_container();
 }
 
+#[test]
+fn a_project_of_root_is_attacked_as_what_it_is() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project of root's") {
+        return;
+    }
+    std::os::unix::fs::chown(env.project(), Some(0), Some(0)).expect("given to root");
+    let report = run(&mut env.here(&["doctor", "--attack", "--json"])).expect(1).json();
+    assert_eq!(failed(&report), ["ESC-01", "F-12"], "{report:#}");
+    env.assert_no_container();
+}
+
 /// A container without any protection, with the guest's program in it; it goes with this value.
 struct Open {
     id: String,
