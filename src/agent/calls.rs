@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use super::nudge::may_write;
 use super::run::Next;
 use super::stuck::Done;
 use super::stuck::Finding;
@@ -49,7 +50,7 @@ impl Agent {
                 task.changed.push((path, created));
             }
             if !finished.read_only {
-                task.has_worked |= finished.status == CallStatus::Ok;
+                task.has_worked |= finished.status == CallStatus::Ok && self.may_have_written(call);
                 task.blocked = finished.status == CallStatus::Denied;
             }
             self.conversation.push(Message::ToolResult {
@@ -66,6 +67,12 @@ impl Agent {
         self.learn_from_calls(calls, &statuses);
         // What somebody ended says nothing of the model.
         if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
+    }
+
+    /// Returns whether a call that succeeded may have put something into a file: a command that only looks has not.
+    fn may_have_written(&self, call: &ToolCall) -> bool {
+        let is_bash = self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name == "bash");
+        !is_bash || may_write(&call.arguments)
     }
 
     fn done(&self, call: &ToolCall, finished: &Finished) -> Done {

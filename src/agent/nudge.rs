@@ -21,6 +21,12 @@ pub(super) fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
     )
 }
 
+/// Returns whether a command looks as if it wrote something.
+pub(super) fn may_write(command: &str) -> bool {
+    const WRITERS: [&str; 12] = ["tee", "sed", "touch", "cp", "mv", "rm", "mkdir", "patch", "git", "make", "install", "perl"];
+    command.contains('>') || command.split(|c: char| !c.is_alphanumeric()).any(|word| WRITERS.contains(&word))
+}
+
 /// Parts an answer into its prose and its fenced blocks.
 fn split(answer: &str) -> (String, Vec<String>) {
     let (mut prose, mut blocks) = (String::new(), Vec::new());
@@ -85,6 +91,12 @@ mod tests {
         check("```json\n{\"name\": \"podbay\", \"version\": \"0.1\"}\n```", false);
         check("{\"name\": \"fly\", \"arguments\": {}} is the form", false);
         assert!(nudge("```json\n{\"name\": \"fly\", \"arguments\": {}}\n```", true).is_some(), "also after work");
+    }
+
+    #[test]
+    fn a_command_that_only_looks_has_written_nothing() {
+        assert!(["echo a > b", "sed -i s/a/b/ f", "mkdir -p a && ls", "git commit -m x"].iter().all(|command| may_write(command)));
+        assert!(["ls -la", "cat a.txt | head", "grep -rn touchdown ."].iter().all(|command| !may_write(command)));
     }
 
     #[test]

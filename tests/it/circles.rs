@@ -113,6 +113,13 @@ async fn code_that_was_only_shown_is_asked_about_once() {
     assert!(desk.told(1).starts_with("Your answer shows code for a file"), "{}", desk.told(1));
     assert!(desk.guest.path("hello.py").exists());
 
+    // A look around is no work; a report after work is one.
+    let look = || ScriptedModel::new().calls("bash", json!({"command": "ls"}));
+    let desk = self::desk(look().says(shown).says("Nothing to do.")).await;
+    assert_eq!(desk.work("write hello.py").await.turns, 3);
+    let wrote = ScriptedModel::new().calls("bash", json!({"command": "echo 'print(1)' > hello.py"})).says(shown);
+    assert_eq!(self::desk(wrote).await.work("write hello.py").await.turns, 2);
+
     // Where it was meant as an answer, that is the answer; and nobody is asked twice.
     let desk = self::desk(ScriptedModel::new().says(shown).says(&format!("Nothing more to do. {shown}"))).await;
     let outcome = desk.work("how would hello.py look?").await;
