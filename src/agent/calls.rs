@@ -34,10 +34,12 @@ impl Agent {
         interrupt.idle();
         let mut quit = false;
         let mut done = Vec::with_capacity(calls.len());
+        let mut images = Vec::new();
         let statuses: Vec<CallStatus> = results.iter().map(|finished| finished.status).collect();
         for (call, finished) in calls.iter().zip(results) {
             task.tool_calls += 1;
             done.push(self.done(call, &finished));
+            images.extend(finished.image);
             quit |= finished.quit;
             match finished.status {
                 CallStatus::Ok => task.n_succeeded += 1,
@@ -59,6 +61,12 @@ impl Agent {
                 is_error: finished.status != CallStatus::Ok,
                 text: finished.text,
             });
+        }
+        for image in images {
+            let text = format!("{}, as read_file found it.", image.path);
+            // The log has the words alone: who goes on with the session is told that there was an image, and can read it again.
+            self.emit(Kind::NoteAdded { text: text.clone() });
+            self.conversation.push(Message::image(text, image.kind.media_type(), &image.data.0));
         }
         if quit || interrupt.is_ended() {
             self.emit(Kind::Interrupted);

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use tokio_util::sync::CancellationToken;
 
 use super::Conversation;
@@ -8,6 +10,11 @@ use crate::llm::Client;
 const BYTES_PER_TOKEN: u64 = 4;
 /// What is counted by the server rather than taken for so many bytes.
 const WORTH_COUNTING: usize = 2048;
+
+/// What an image is taken for, in tokens: models make some hundred to some thousand of one.
+const IMAGE_TOKENS: u64 = 1000;
+/// How an image's address begins in a conversation.
+const IMAGE: &str = "\"url\":\"data:image/";
 
 /// How full the model's window is: by what the server counted last, and what was added since.
 #[derive(Debug, Default)]
@@ -59,8 +66,9 @@ impl Gauge {
     pub(super) async fn used(&self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
         let head = conversation.prompt().head();
         let (from, tokens) = self.known.filter(|(from, _)| head.is_char_boundary(*from)).unwrap_or_default();
-        let rest = &head[from..];
-        let counted = if rest.len() >= WORTH_COUNTING { client.count(rest, cancel).await } else { None };
+        let (rest, n_images) = without_images(&head[from..]);
+        let tokens = tokens.saturating_add(n_images * IMAGE_TOKENS);
+        let counted = if rest.len() >= WORTH_COUNTING { client.count(&rest, cancel).await } else { None };
         tokens.saturating_add(counted.unwrap_or(rest.len() as u64 / BYTES_PER_TOKEN))
     }
 
@@ -72,9 +80,27 @@ impl Gauge {
     }
 }
 
+/// Leaves the bytes of images out of a conversation; returns how many there were.
+fn without_images(text: &str) -> (Cow<'_, str>, u64) {
+    let mut parts = text.split(IMAGE);
+    let first = parts.next().unwrap_or_default();
+    let (mut rest, mut n_images) = (Cow::Borrowed(first), 0);
+    for part in parts {
+        n_images += 1;
+        rest.to_mut().push_str(part.split_once('"').map_or("", |(_, after)| after));
+    }
+    (rest, n_images)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_image_is_no_text() {
+        assert_eq!(without_images("a{\"url\":\"data:image/png;base64,QUJD\"}b"), ("a{}b".into(), 1));
+        assert_eq!(without_images("{\"url\":\"http://x\"}"), ("{\"url\":\"http://x\"}".into(), 0));
+    }
 
     #[test]
     fn each_threshold_is_warned_of_once() {

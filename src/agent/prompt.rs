@@ -101,6 +101,7 @@ async fn instructions(
             max_bytes: options.instruction_bytes.bytes(),
             cursor: None,
             max_files: 1,
+            images: false,
             protected: false,
         });
         if let Output::Read(read) = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await?

@@ -237,7 +237,7 @@ impl Agent {
 
 fn size(message: &Message) -> usize {
     match message {
-        Message::System { text } | Message::User { text } | Message::ToolResult { text, .. } => text.len(),
+        Message::System { text } | Message::User { text } | Message::Image { text, .. } | Message::ToolResult { text, .. } => text.len(),
         Message::Assistant { text, thinking, calls, .. } => {
             text.len() + thinking.len() + calls.iter().map(|call| call.arguments.len() + call.name.len()).sum::<usize>()
         }

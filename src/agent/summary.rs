@@ -46,7 +46,7 @@ fn done(text: &mut String, history: &History) {
                 }
             }
             Message::ToolResult { is_error: true, text, .. } => lines.push(format!("that failed: {}", cut(text.trim(), 120))),
-            Message::System { .. } | Message::User { .. } | Message::ToolResult { .. } => {}
+            Message::System { .. } | Message::User { .. } | Message::Image { .. } | Message::ToolResult { .. } => {}
         }
         if lines.len() >= DONE_MAX {
             break;
@@ -66,6 +66,7 @@ pub(super) fn transcript(history: &History, most: usize) -> String {
     let mut length = 0;
     for message in history.messages().rev() {
         let line = match message {
+            Message::Image { text, .. } => format!("image: {text}\n"),
             Message::System { text } | Message::User { text } => format!("person: {}\n", cut(text.trim(), SAID_MAX)),
             Message::ToolResult { name, text, .. } => format!("result of {name}: {}\n", cut(text.trim(), LINE_MAX)),
             Message::Assistant { text, calls, .. } => {

@@ -255,6 +255,7 @@ pub(super) async fn sit_down(
         config.tools.clone(),
     );
     pipeline.set_window(probed.context);
+    pipeline.set_images(probed.images);
     let parallel = config.tools.parallel as usize;
     let mut agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
     // What an earlier run told stays as it was told.

@@ -1,3 +1,4 @@
+use base64::Engine;
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -13,6 +14,13 @@ pub enum Message {
     },
     User {
         text: String,
+    },
+    /// An image that the model is shown, as a user's message.
+    Image {
+        /// What it is, in words.
+        text: String,
+        /// Its bytes, as a `data:` address.
+        url: String,
     },
     Assistant {
         text: String,
@@ -39,6 +47,14 @@ pub enum Message {
 impl Message {
     pub fn user(text: impl Into<String>) -> Self {
         Self::User { text: text.into() }
+    }
+
+    /// Returns a message that shows an image; `media_type` is such as `image/png`.
+    pub fn image(text: impl Into<String>, media_type: &str, data: &[u8]) -> Self {
+        Self::Image {
+            text: text.into(),
+            url: format!("data:{media_type};base64,{}", base64::engine::general_purpose::STANDARD.encode(data)),
+        }
     }
 
     /// Returns an assistant's message that only says something.

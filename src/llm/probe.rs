@@ -39,6 +39,8 @@ pub struct Probed {
     /// Why tools are told that way.
     pub reason: String,
     pub server: Server,
+    /// The model can be shown images, as far as the server says.
+    pub images: bool,
 }
 
 impl Probed {
@@ -156,6 +158,7 @@ fn judge(props: Option<&Value>, models: &Value, wanted: Option<&str>, choice: To
         tools,
         reason: reason.to_owned(),
         server: if props.is_some() { Server::LlamaCpp } else { Server::Other },
+        images: props.and_then(|props| props.pointer("/modalities/vision")).and_then(Value::as_bool) == Some(true),
     }
 }
 
@@ -215,6 +218,7 @@ mod tests {
             tools: ToolMode::Native,
             reason: "the model's chat template has tools".into(),
             server: Server::LlamaCpp,
+            images: false,
         };
         assert_eq!(judge(Some(&props), &Value::Null, None, ToolModeChoice::Auto), expected);
     }
@@ -229,6 +233,7 @@ mod tests {
             tools: ToolMode::Native,
             reason: "the server does not tell what its model's template can do".into(),
             server: Server::Other,
+            images: false,
         };
         assert_eq!(judge(None, &models, Some("b"), ToolModeChoice::Auto), expected);
         let first = judge(None, &models, None, ToolModeChoice::Text);

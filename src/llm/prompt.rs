@@ -2,6 +2,8 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
+use serde_json::json;
+
 use super::control::neutralise;
 use super::format::Wire;
 use super::format::constrained;
@@ -39,9 +41,18 @@ pub struct Prompt {
     n_messages: usize,
     /// How many messages some request has carried. Sending takes the conversation as read-only, hence the cell.
     n_sent: AtomicUsize,
-    /// The last message, where it is a user's: its text, and where its JSON begins.
-    last_user: Option<(String, usize)>,
+    /// The last message, where it is a user's.
+    last_user: Option<LastUser>,
     ids: HashSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct LastUser {
+    text: String,
+    /// Addresses of the images in it.
+    images: Vec<String>,
+    /// Where its JSON begins.
+    begin: usize,
 }
 
 impl Prompt {
@@ -115,12 +126,13 @@ impl Prompt {
     /// Appends one message.
     pub fn push(&mut self, message: &Message) {
         let native = self.mode == ToolMode::Native;
-        let is_users = matches!(message, Message::System { .. } | Message::User { .. });
+        let is_users = matches!(message, Message::System { .. } | Message::User { .. } | Message::Image { .. });
         if !is_users && let Some(system) = self.folded.take() {
             self.append(&Wire::new("user", &system).json());
         }
         match message {
-            Message::System { text } | Message::User { text } => self.push_user(text),
+            Message::System { text } | Message::User { text } => self.push_user(text, None),
+            Message::Image { text, url } => self.push_user(text, Some(url)),
             Message::Assistant { text, thinking, calls, raw } => {
                 self.ids.extend(calls.iter().map(|call| call.id.clone()));
                 let thinking = self.replay_thinking.then_some(thinking.as_str());
@@ -132,17 +144,19 @@ impl Prompt {
                 self.append(&json);
             }
             Message::ToolResult { call, name, text, .. } if native => self.append(&native::tool_result(call, name, text)),
-            Message::ToolResult { name, text, is_error, .. } => self.push_user(&constrained::tool_result(name, text, *is_error)),
+            Message::ToolResult { name, text, is_error, .. } => self.push_user(&constrained::tool_result(name, text, *is_error), None),
         }
     }
 
-    fn push_user(&mut self, text: &str) {
+    fn push_user(&mut self, text: &str, image: Option<&String>) {
         let mut text = neutralise(text).into_owned();
-        if let Some((last, begin)) = self.last_user.take() {
+        let mut images = Vec::new();
+        if let Some(LastUser { text: last, images: shown, begin }) = self.last_user.take() {
             if self.n_messages > *self.n_sent.get_mut() {
                 self.messages.truncate(begin);
                 self.n_messages -= 1;
                 text = format!("{last}\n\n{text}");
+                images = shown;
             } else {
                 let json = match self.mode {
                     ToolMode::Native => native::assistant(NO_ANSWER, None, &[]),
@@ -156,8 +170,9 @@ impl Prompt {
             text = format!("{system}\n\n{text}");
         }
         let begin = self.messages.len();
-        self.append(&Wire::new("user", &text).json());
-        self.last_user = Some((text, begin));
+        images.extend(image.cloned());
+        self.append(&user(&text, &images));
+        self.last_user = Some(LastUser { text, images, begin });
     }
 
     fn append(&mut self, json: &str) {
@@ -215,6 +230,16 @@ impl Prompt {
     }
 }
 
+/// Returns a user's message; with images its content is a list of parts.
+fn user(text: &str, images: &[String]) -> String {
+    if images.is_empty() {
+        return Wire::new("user", text).json();
+    }
+    let mut parts = vec![json!({"type": "text", "text": text})];
+    parts.extend(images.iter().map(|url| json!({"type": "image_url", "image_url": {"url": url}})));
+    json!({"role": "user", "content": parts}).to_string()
+}
+
 impl Clone for Prompt {
     fn clone(&self) -> Self {
         Self {
@@ -239,7 +264,6 @@ impl Clone for Prompt {
 mod tests {
     use proptest::prelude::*;
     use serde_json::Value;
-    use serde_json::json;
 
     use super::*;
     use crate::event::ToolCall;
@@ -316,6 +340,28 @@ mod tests {
         let texts: Vec<String> =
             body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
         assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
+    }
+
+    #[test]
+    fn an_image_is_a_part_of_a_users_message() {
+        for mode in [ToolMode::Native, ToolMode::Constrained] {
+            let mut prompt = Prompt::new("", &[], ToolMode::Native).rebuilt(mode, []);
+            for message in [
+                Message::user("Look."),
+                call("{}"),
+                result("a.png: image/png"),
+                Message::image("a.png", "image/png", b"abc"),
+                Message::user("Well?"),
+            ] {
+                prompt.push(&message);
+            }
+            let body = body(&prompt);
+            let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+            assert_eq!(last["content"][1], json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}));
+            let text = last["content"][0]["text"].as_str().expect("a text");
+            assert!(text.ends_with("a.png\n\nWell?"), "{text}");
+            assert_eq!(text.contains("Tool bash returned"), mode == ToolMode::Constrained);
+        }
     }
 
     #[test]

@@ -117,7 +117,7 @@ impl History {
     pub fn is_open(&self) -> bool {
         matches!(
             self.entries.last().map(|entry| &entry.message),
-            Some(Message::User { .. } | Message::System { .. } | Message::ToolResult { .. })
+            Some(Message::User { .. } | Message::System { .. } | Message::Image { .. } | Message::ToolResult { .. })
         )
     }
 
@@ -208,7 +208,9 @@ mod tests {
 
     fn texts(history: &History) -> Vec<String> {
         let text = |message: &Message| match message {
-            Message::System { text } | Message::User { text } | Message::ToolResult { text, .. } => text.clone(),
+            Message::System { text } | Message::User { text } | Message::Image { text, .. } | Message::ToolResult { text, .. } => {
+                text.clone()
+            }
             Message::Assistant { text, calls, .. } => format!("{text}{}", calls.len()),
         };
         history.messages().map(text).collect()

@@ -227,7 +227,11 @@ mod tests {
 
     fn text(message: &Message) -> &str {
         match message {
-            Message::System { text } | Message::User { text } | Message::ToolResult { text, .. } | Message::Assistant { text, .. } => text,
+            Message::System { text }
+            | Message::User { text }
+            | Message::Image { text, .. }
+            | Message::ToolResult { text, .. }
+            | Message::Assistant { text, .. } => text,
         }
     }
 

@@ -176,6 +176,7 @@ fn read(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
         max_bytes: options.read_bytes.bytes(),
         cursor: from_cursor,
         max_files: bounded("max_files", max_files, 5, 20)?,
+        images: false,
         protected: false,
     })))
 }

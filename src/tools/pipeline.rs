@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -30,6 +31,8 @@ use crate::policy::Question;
 use crate::policy::Verdict;
 use crate::sandbox;
 use crate::wire::BytesPath;
+use crate::wire::Call;
+use crate::wire::Image;
 use crate::wire::Output;
 
 /// Tokens a model is taken to read at once when its server does not say.
@@ -45,10 +48,12 @@ pub struct Pipeline {
     sink: Sink,
     options: Options,
     window: AtomicU64,
+    /// The model can be shown images.
+    images: AtomicBool,
 }
 
 /// What came of one call.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     pub status: CallStatus,
     /// What the model reads.
@@ -59,6 +64,8 @@ pub struct Finished {
     pub quit: bool,
     /// The file that a file tool changed, and whether it is new. What commands change is not seen here.
     pub changed: Option<(BytesPath, bool)>,
+    /// The image that the model is to be shown.
+    pub image: Option<Image>,
 }
 
 /// Why no call can be carried out any more.
@@ -78,12 +85,27 @@ impl Pipeline {
         sink: Sink,
         options: Options,
     ) -> Self {
-        Self { catalogue, policy: Mutex::new(policy), workspace, services, asker, sink, options, window: AtomicU64::new(ASSUMED_WINDOW) }
+        Self {
+            catalogue,
+            policy: Mutex::new(policy),
+            workspace,
+            services,
+            asker,
+            sink,
+            options,
+            window: AtomicU64::new(ASSUMED_WINDOW),
+            images: AtomicBool::new(false),
+        }
     }
 
     /// Tells how many tokens the model reads at once.
     pub fn set_window(&self, tokens: Option<u64>) {
         self.window.store(tokens.unwrap_or(ASSUMED_WINDOW), Ordering::Relaxed);
+    }
+
+    /// Tells whether the model can be shown images.
+    pub fn set_images(&self, wanted: bool) {
+        self.images.store(wanted, Ordering::Relaxed);
     }
 
     /// Returns whether a call would change nothing; one that cannot be understood changes nothing.
@@ -94,10 +116,15 @@ impl Pipeline {
     /// Takes one call all the way.
     pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
-        let Understood { name, action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
+        let Understood { name, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
         };
+        let mut may_show = false;
+        if let Action::Box(Call::ReadFile(read)) = &mut action {
+            may_show = self.images.load(Ordering::Relaxed);
+            read.images = may_show;
+        }
         let read_only = action.is_read_only();
         let (action, quit) = self.approve(call, name, action, cancel).await;
         let action = match action {
@@ -141,12 +168,15 @@ impl Pipeline {
             (_, true) => CallStatus::Ok,
             (false, false) => CallStatus::Failed,
         };
-        let changed = match output {
-            Output::Written(written) => Some((written.path, written.created)),
-            Output::Edited(edited) => Some((edited.path, edited.created)),
-            _ => None,
-        };
-        Ok(Finished { changed, ..self.finish(call, name, status, text, read_only, artifact, begun) })
+        let (mut changed, mut image) = (None, None);
+        match output {
+            Output::Written(written) => changed = Some((written.path, written.created)),
+            Output::Edited(edited) => changed = Some((edited.path, edited.created)),
+            // A guest that answers with one unasked is not believed.
+            Output::Image(shown) if may_show => image = Some(shown),
+            _ => {}
+        }
+        Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
     }
 
     /// Ends a call that is not begun, because what was under way was cancelled.
@@ -235,6 +265,6 @@ impl Pipeline {
         (self.sink)(
             Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms }.into(),
         );
-        Finished { status, text, read_only, quit: false, changed: None }
+        Finished { status, text, read_only, quit: false, changed: None, image: None }
     }
 }

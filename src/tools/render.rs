@@ -65,6 +65,9 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
     let text = |body: String| Rendered { body, footer: String::new(), ok: true, keep: false };
     match output {
         Output::Read(read) => render_read(read, most),
+        Output::Image(image) => {
+            text(format!("{}: {}, {} bytes; it is shown in the next message", image.path, image.kind.media_type(), image.data.0.len()))
+        }
         Output::Written(written) => {
             let verb = if written.created {
                 "created"

@@ -33,6 +33,9 @@ pub struct ReadFile {
     pub cursor: Option<String>,
     /// How many files of the cursor to read.
     pub max_files: u32,
+    /// Whether an image is wanted as it is; without it, and through a cursor, one is a fault.
+    #[serde(default)]
+    pub images: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
 }

@@ -96,7 +96,7 @@ fn places(lines: &[u64]) -> String {
     format!("lines {}", lines.join(", "))
 }
 
-/// Pictures are not sent to models yet; what can be had of one is its text and its numbers.
+/// Where no image is wanted, what can be had of one is its text and its numbers.
 fn image_hint(kind: &str) -> &'static str {
     if kind.ends_with("image") {
         "; images cannot be shown to you: look for a text that describes it, or read its size, text or pixels with a command"

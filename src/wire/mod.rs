@@ -39,6 +39,8 @@ pub use output::End;
 pub use output::EntryKind;
 pub use output::FileText;
 pub use output::FoundFiles;
+pub use output::Image;
+pub use output::ImageKind;
 pub use output::Limit;
 pub use output::MatchedFile;
 pub use output::MatchedLine;

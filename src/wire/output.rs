@@ -4,12 +4,14 @@ use serde::Serialize;
 use super::BytesPath;
 use super::Fault;
 use super::GrepOutput;
+use super::message::Data;
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Output {
     Read(Read),
+    Image(Image),
     Written(Written),
     Edited(Edited),
     Listing(DirectoryListing),
@@ -47,6 +49,34 @@ pub struct FileText {
     pub encoding: Encoding,
     /// Why this file could not be read, where it was one of several.
     pub fault: Option<Fault>,
+}
+
+/// An image file, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Image {
+    pub path: BytesPath,
+    pub kind: ImageKind,
+    pub data: Data,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageKind {
+    Png,
+    Jpeg,
+    Gif,
+    Webp,
+}
+
+impl ImageKind {
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Png => "image/png",
+            Self::Jpeg => "image/jpeg",
+            Self::Gif => "image/gif",
+            Self::Webp => "image/webp",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

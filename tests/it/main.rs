@@ -19,6 +19,7 @@ mod doctor;
 mod file_tools;
 mod help;
 mod hostile;
+mod images;
 mod inference;
 mod init;
 mod layers;

@@ -242,6 +242,7 @@ mod tests {
             n_slots: None,
             tools: ToolMode::Constrained,
             reason: "no tools".to_owned(),
+            images: false,
             server: Server::LlamaCpp,
         };
         check(&judge(None, None), Status::Ok, "does not run");

@@ -75,7 +75,11 @@ impl Workspace {
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
     let done = match call {
-        Call::ReadFile(call) => read_file::run(workspace, call, stop).map(Output::Read),
+        Call::ReadFile(call) => match read_file::image(workspace, call) {
+            Ok(Some(image)) => Ok(Output::Image(image)),
+            Ok(None) => read_file::run(workspace, call, stop).map(Output::Read),
+            Err(fault) => Err(fault),
+        },
         Call::WriteFile(call) => write_file::run(workspace, call).map(Output::Written),
         Call::EditFile(call) => edit_file::run(workspace, call).map(Output::Edited),
         Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),

@@ -17,14 +17,20 @@ use crate::wire::BytesPath;
 use crate::wire::Encoding;
 use crate::wire::Fault;
 use crate::wire::FileText;
+use crate::wire::Image;
+use crate::wire::ImageKind;
 use crate::wire::Read;
 use crate::wire::ReadFile;
+use crate::wire::message::Data;
 
 /// How far a file is looked at for NUL bytes; git and ripgrep look about as far.
 const SNIFFED: usize = 8 * 1024;
 
 /// UTF-16 is turned into UTF-8 as a whole, so it has a bound of its own.
 const MAX_UTF16: u64 = 16 * 1024 * 1024;
+
+/// Largest image, in bytes: what models look at is scaled down anyway, and it must fit a frame.
+const MAX_IMAGE: u64 = 4 * 1024 * 1024;
 
 /// Most files one call reads through a cursor.
 const MAX_FILES: u32 = 20;
@@ -46,6 +52,34 @@ pub(super) fn run(workspace: &Workspace, call: &ReadFile, stop: &AtomicBool) -> 
         (None, Some(cursor)) => several(workspace, cursor, call, wanted, stop),
         (Some(_), Some(_)) => Err(invalid("cursor", "cannot be given together with path")),
         (None, None) => Err(invalid("path", "is missing; name a file or give a cursor")),
+    }
+}
+
+/// Reads an image as it is, where that is wanted and the file is one.
+pub(super) fn image(workspace: &Workspace, call: &ReadFile) -> Result<Option<Image>, Fault> {
+    let (true, Some(path), None) = (call.images, &call.path, &call.cursor) else { return Ok(None) };
+    let (mut file, stat) = workspace.root.open_file(path)?;
+    let failed = |error: std::io::Error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() };
+    let mut data = Vec::new();
+    (&mut file).take(16).read_to_end(&mut data).map_err(failed)?;
+    let Some(kind) = image_kind(&data) else { return Ok(None) };
+    if !call.protected {
+        workspace.root.refuse_secret(path, &file)?;
+    }
+    file.take(MAX_IMAGE + 1).read_to_end(&mut data).map_err(failed)?;
+    if data.len() as u64 > MAX_IMAGE {
+        return Err(Fault::TooLarge { path: path.clone(), bytes: (stat.st_size as u64).max(data.len() as u64), limit: MAX_IMAGE });
+    }
+    Ok(Some(Image { path: workspace.root.relative(path)?, kind, data: Data(data) }))
+}
+
+fn image_kind(start: &[u8]) -> Option<ImageKind> {
+    match binary_kind(start)? {
+        "PNG image" => Some(ImageKind::Png),
+        "JPEG image" => Some(ImageKind::Jpeg),
+        "GIF image" => Some(ImageKind::Gif),
+        "WebP image" => Some(ImageKind::Webp),
+        _ => None,
     }
 }
 

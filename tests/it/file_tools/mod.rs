@@ -213,7 +213,16 @@ impl Project {
 }
 
 fn read(path: &str) -> ReadFile {
-    ReadFile { path: Some(path.into()), offset: 1, limit: 2000, max_bytes: 50_000, cursor: None, max_files: 5, protected: false }
+    ReadFile {
+        path: Some(path.into()),
+        offset: 1,
+        limit: 2000,
+        max_bytes: 50_000,
+        cursor: None,
+        max_files: 5,
+        images: false,
+        protected: false,
+    }
 }
 
 fn list(path: &str) -> ListDirectory {

@@ -124,6 +124,7 @@ impl Desk {
             wishes.tools.clone(),
         );
         pipeline.set_window(probed.context);
+        pipeline.set_images(probed.images);
         let conversation = Conversation::over(prompt.clone(), wishes.history);
         let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
         Self { guest, model, interrupt: Interrupt::new(), prompt, agent: tokio::sync::Mutex::new(agent), events, reached, _state: folder }

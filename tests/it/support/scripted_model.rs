@@ -34,6 +34,7 @@ pub(crate) struct ScriptedModel {
     context: Value,
     key: Option<String>,
     other_server: bool,
+    vision: bool,
     /// What the next turn that answers thinks first.
     thinking: Option<String>,
     /// What it says when it is asked to sum up, whatever turn it is.
@@ -104,6 +105,7 @@ impl ScriptedModel {
             context: json!(32_768),
             key: None,
             other_server: false,
+            vision: false,
             thinking: None,
             summary: None,
             summary_stall: None,
@@ -261,6 +263,12 @@ impl ScriptedModel {
     /// Answers 401 without this key.
     pub(crate) fn key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
+        self
+    }
+
+    /// Says that its model can be shown images.
+    pub(crate) fn sees(mut self) -> Self {
+        self.vision = true;
         self
     }
 
@@ -533,7 +541,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             let props = json!({
                 "default_generation_settings": {"n_ctx": script.context, "params": {}}, "total_slots": 1, "model_alias": "scripted",
                 "model_path": "/m/scripted.gguf", "chat_template": "{# scripted #}", "chat_template_caps": caps,
-                "modalities": {"vision": false}, "build_info": "b0-scripted",
+                "modalities": {"vision": script.vision}, "build_info": "b0-scripted",
             });
             (200, props)
         }

@@ -119,6 +119,7 @@ fn read(path: &str) -> Call {
         max_bytes: 1000,
         cursor: None,
         max_files: 1,
+        images: false,
         protected: true,
     })
 }
