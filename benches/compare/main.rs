@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker` command, `python3` and `rg` for the peers, and
 //! the images `podbay/workspace` and `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick` does so
-//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `turn`, `own`, `model`) measure those alone and print them.
+//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `turn`, `model`) measure those alone and print them.
 
 #![expect(clippy::disallowed_methods, reason = "the peers are programs, and so are we in some rows")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
@@ -10,7 +10,6 @@
 mod cold;
 mod many;
 mod model;
-mod own;
 mod page;
 mod peer;
 mod place;
@@ -31,7 +30,7 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 7] = ["wall", "cold", "many", "search", "turn", "own", "model"];
+const GROUPS: [&str; 6] = ["wall", "cold", "many", "search", "turn", "model"];
 
 fn main() -> ExitCode {
     // The box runs the program that made it, which is this one.
@@ -102,9 +101,6 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("turn") {
         turn::rows(&place, &mut table, rounds(100))?;
-    }
-    if wanted("own") {
-        own::rows(&mut table, rounds(20))?;
     }
     if wanted("model") {
         runtime.block_on(model::rows(&place, &mut table))?;
