@@ -37,6 +37,7 @@ images *NAMES:
 bench:
     cargo build --release
     cargo bench --bench compare
+    cargo bench --bench own
 
 # Counts the instructions of our own hot paths (needs valgrind), and writes them to docs/performance.md
 count:

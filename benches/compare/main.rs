@@ -50,7 +50,7 @@ fn main() -> ExitCode {
         if only_show {
             print!("{}", measured.text);
         } else {
-            page::write(&measured.storage, &measured.text)?;
+            page::write(&measured.storage, "compare", &measured.text)?;
             println!("{}\nwritten to {}", measured.text, page::PAGE);
         }
         Ok(())

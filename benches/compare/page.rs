@@ -1,4 +1,5 @@
-//! The page with the tables: one for each storage driver, since that decides what starting a program in a container costs.
+//! The page with the tables: one for each storage driver, since that decides what starting a program in a container costs, and one for
+//! what needs no engine.
 
 use std::fs;
 use std::path::Path;
@@ -34,13 +35,12 @@ impl Machine {
     }
 }
 
-/// Replaces the table of this storage driver.
-pub(super) fn write(storage: &str, table: &str) -> Outcome<()> {
+/// Replaces the table of that name, that of a storage driver or another, which this bench writes.
+pub(super) fn write(name: &str, bench: &str, table: &str) -> Outcome<()> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path)?;
-    let begin = format!("<!-- measured on {storage}: written by `cargo bench --bench compare` -->");
-    let missing =
-        || format!("{PAGE} has no table for the storage driver {storage}: write the lines `{begin}` and `{END}` where it belongs");
+    let begin = format!("<!-- measured on {name}: written by `cargo bench --bench {bench}` -->");
+    let missing = || format!("{PAGE} has no table for {name}: write the lines `{begin}` and `{END}` where it belongs");
     let (before, rest) = page.split_once(&begin).ok_or_else(missing)?;
     let (_old, after) = rest.split_once(END).ok_or_else(missing)?;
     fs::write(&path, format!("{before}{begin}\n\n{table}\n{END}{after}"))?;
