@@ -242,8 +242,16 @@ mod tests {
     }
 
     fn read(files: &Files, path: &str) -> Result<String, Fault> {
-        let call =
-            ReadFile { path: Some(path.into()), offset: 1, limit: 100, max_bytes: 1000, cursor: None, max_files: 1, protected: false };
+        let call = ReadFile {
+            path: Some(path.into()),
+            offset: 1,
+            limit: 100,
+            max_bytes: 1000,
+            cursor: None,
+            max_files: 1,
+            protected: false,
+            images: false,
+        };
         match files.carry_out(&Call::ReadFile(call))? {
             Output::Read(read) => Ok(read.files[0].text.clone()),
             other => panic!("{other:?}"),
