@@ -55,7 +55,7 @@ impl Options {
         judge("sandbox.cpus", (0.01..=1024.0).contains(&self.cpus), &|| format!("{} is not between 0.01 and 1024 cores", self.cpus));
         let sizes = [
             ("sandbox.memory", self.memory, ByteSize::mib(32), MOST_MEMORY),
-            ("sandbox.file_size", self.file_size, ByteSize::mib(1), MOST_DISK),
+            ("sandbox.file_size", self.file_size, ByteSize::kib(4), MOST_DISK),
             ("sandbox.disk", self.disk, ByteSize::new(0), MOST_DISK),
             ("sandbox.disk_floor", self.disk_floor, ByteSize::new(0), MOST_DISK),
         ];

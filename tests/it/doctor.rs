@@ -391,7 +391,7 @@ fn limits_that_no_sandbox_can_be_made_with_fail() {
         ("PIDS", "0", "less than the 16 processes"),
         ("PIDS", "4294967295", "more than the 4194304 processes"),
         ("OPEN_FILES", "3", "less than the 64 files"),
-        ("FILE_SIZE", "1k", "less than the 1MiB"),
+        ("FILE_SIZE", "1k", "less than the 4KiB"),
         ("DISK", "9000000TiB", "more than the"),
         ("START_TIMEOUT", "0", "not between 1 s and a year"),
         ("LEASE", "18446744073709551615", "longer than a year"),

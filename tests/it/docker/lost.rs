@@ -76,7 +76,7 @@ fn attack(command: &str) {
     let model = ScriptedModel::new()
         .calls("bash", json!({ "command": command, "timeout_seconds": 3 }))
         .calls("bash", json!({"command": "sleep 0.2; echo $((40+2))"}))
-        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .calls("bash", json!({"command": "echo $((41+1))"}))
         .calls("bash", json!({"command": "echo $((40+2))"}))
         .says("Done.")
         .start_blocking();
