@@ -13,7 +13,7 @@ mod model;
 mod page;
 mod peer;
 mod place;
-#[path = "../../tests/it/support/scripted_model.rs"]
+#[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod search;
 mod table;

@@ -11,7 +11,7 @@ mod history;
 #[expect(dead_code, reason = "shared: what looks at the engine is for the other bench")]
 mod page;
 mod parser;
-#[path = "../../tests/it/support/scripted_model.rs"]
+#[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod session;
 #[path = "../compare/table.rs"]

@@ -15,13 +15,12 @@ mod pipeline;
 mod render;
 mod repair;
 mod schema;
+mod table;
 
 use std::future::Future;
 use std::pin::Pin;
 
 pub use catalogue::Catalogue;
-pub use catalogue::Set;
-pub use catalogue::Tool;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;
 pub use lack::Lack;
@@ -31,6 +30,8 @@ pub use pipeline::Finished;
 pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
 pub use render::Window;
+pub use table::Set;
+pub use table::Tool;
 
 use crate::event::Answer;
 use crate::event::Capability;

@@ -16,8 +16,8 @@ use serde_json::json;
 use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
-use crate::support::scripted_model::asks_to_sum_up;
 use crate::support::scripted_model::exceeded;
+use crate::support::scripted_model::serve::asks_to_sum_up;
 
 const SUMMARY: &str = "I printed numbers and found 42.";
 

@@ -27,7 +27,7 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
 use crate::support::desk::Wishes;
-use crate::support::scripted_model::faults;
+use crate::support::scripted_model::faults::faults;
 use crate::support::test_env::Done;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;

@@ -10,7 +10,7 @@ use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::guest::marker;
 use crate::support::scripted_model::Running;
-use crate::support::scripted_model::asks_to_sum_up;
+use crate::support::scripted_model::serve::asks_to_sum_up;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::until;

@@ -1,0 +1,284 @@
+//! The tools, as a table: what the model is told of each, and what models of other systems call it.
+
+use serde::Deserialize;
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Options;
+use super::schema::Schema;
+
+/// How many tools the model is told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Set {
+    /// For small models and small windows.
+    Small,
+    Standard,
+    Full,
+}
+
+/// One tool as the model sees it.
+pub struct Tool {
+    pub name: &'static str,
+    /// Names that models trained on other systems use for it.
+    pub(super) aliases: &'static [&'static str],
+    pub description: &'static str,
+    /// The JSON schema of its arguments.
+    pub parameters: Value,
+    pub(super) schema: Schema,
+    /// Other names of its arguments, and the right ones.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
+    pub(super) smallest_set: Set,
+}
+
+impl Tool {
+    /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
+    pub(super) fn make_small(&mut self) {
+        let (kept, required): (&[&str], &[&str]) = match self.name {
+            "read_file" => (&["path", "offset", "limit"], &["path"]),
+            "edit_file" => (&["path", "old_string", "new_string", "replace_all"], &["path", "old_string", "new_string"]),
+            "write_file" => (&["path", "content"], &["path", "content"]),
+            "list_directory" => (&["path", "recursive"], &[]),
+            "grep" => (&["pattern", "path", "glob"], &["pattern"]),
+            "bash" => (&["command", "timeout_seconds"], &["command"]),
+            _ => return,
+        };
+        if let Some(properties) = self.parameters["properties"].as_object_mut() {
+            properties.retain(|name, _| kept.contains(&name.as_str()));
+        }
+        self.parameters["required"] = json!(required);
+        self.schema = Schema::new(&self.parameters);
+    }
+
+    /// Returns whether an argument is called so, here or elsewhere.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        self.parameters["properties"].get(name).is_some() || self.renamed.iter().any(|(wrong, _)| *wrong == name)
+    }
+
+    /// Returns the other names of an argument.
+    pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
+        self.renamed.iter().filter(move |(_, name)| *name == right).map(|(wrong, _)| *wrong)
+    }
+
+    /// Returns arguments that would be right, to learn from.
+    pub(super) fn example(&self) -> &'static str {
+        match self.name {
+            "read_file" => r#"{"path": "README.md"}"#,
+            "write_file" => r#"{"path": "notes.txt", "content": "text"}"#,
+            "edit_file" => r#"{"path": "a.txt", "old_string": "old", "new_string": "new"}"#,
+            "glob" => r#"{"pattern": "**/*.rs"}"#,
+            "grep" => r#"{"pattern": "fn main"}"#,
+            "bash" => r#"{"command": "ls -l"}"#,
+            _ => r#"{"path": "."}"#,
+        }
+    }
+}
+
+fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}
+
+fn tool(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    description: &'static str,
+    parameters: Value,
+    renamed: &'static [(&'static str, &'static str)],
+    smallest_set: Set,
+) -> Tool {
+    let schema = Schema::new(&parameters);
+    Tool { name, aliases, description, parameters, schema, renamed, smallest_set }
+}
+
+/// Every tool there is. Descriptions are short: each costs room in every request.
+pub(super) fn table(options: &Options) -> Vec<Tool> {
+    vec![
+        tool(
+            "read_file",
+            &["FileRead", "view_file", "Read"],
+            "Read a text file. Lines are shown with their numbers.",
+            object(
+                &json!({
+                    "path": { "type": "string", "description": "File in the project" },
+                    "offset": { "type": "integer", "description": "First line, from 1" },
+                    "limit": { "type": "integer", "description": format!("Number of lines (default {})", options.read_lines) },
+                    "from_cursor": { "type": "string", "description": "Cursor of a grep or glob result: reads the files found" },
+                    "max_files": { "type": "integer", "description": "Files to read from the cursor, 1 to 20 (default 5)" },
+                }),
+                &[],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("filepath", "path"),
+                ("dir", "path"),
+                ("folder", "path"),
+                ("start_line", "offset"),
+                ("cursor", "from_cursor"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "edit_file",
+            &["FileEdit", "Edit", "str_replace"],
+            "Replace text in a file. old_string must be copied exactly and stand there once.",
+            object(
+                &json!({
+                    "path": { "type": "string" },
+                    "old_string": { "type": "string", "description": "Text to replace" },
+                    "new_string": { "type": "string", "description": "Text to put there" },
+                    "replace_all": { "type": "boolean", "description": "Replace every place" },
+                    "create_if_missing": { "type": "boolean", "description": "With an empty old_string: make the file" },
+                    "edits": {
+                        "type": "array",
+                        "description": "Instead of the above: several replacements, all or none",
+                        "items": object(
+                            &json!({ "old_string": { "type": "string" }, "new_string": { "type": "string" }, "replace_all": { "type": "boolean" } }),
+                            &["old_string", "new_string"],
+                        ),
+                    },
+                }),
+                &["path"],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("old_str", "old_string"),
+                ("new_str", "new_string"),
+                ("old", "old_string"),
+                ("new", "new_string"),
+                ("old_text", "old_string"),
+                ("new_text", "new_string"),
+                ("find", "old_string"),
+                ("replace", "new_string"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "write_file",
+            &["FileWrite", "Write", "create_file"],
+            "Write a whole file. Folders are made as needed.",
+            object(
+                &json!({
+                    "path": { "type": "string" },
+                    "content": { "type": "string", "description": "The whole text" },
+                    "append": { "type": "boolean", "description": "Add to the end instead" },
+                }),
+                &["path", "content"],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("filepath", "path"),
+                ("text", "content"),
+                ("contents", "content"),
+                ("file_content", "content"),
+                ("data", "content"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "list_directory",
+            &["ListDirectory", "ls", "list_dir", "list_files"],
+            "List the files in a folder.",
+            object(
+                &json!({
+                    "path": { "type": "string", "description": "Folder (default: the project)" },
+                    "recursive": { "type": "boolean", "description": "Also what is in its folders" },
+                    "show_hidden": { "type": "boolean" },
+                    "show_size": { "type": "boolean" },
+                    "max_entries": { "type": "integer" },
+                }),
+                &[],
+            ),
+            &[("dir", "path"), ("directory", "path"), ("folder", "path"), ("file_path", "path"), ("filepath", "path"), ("file", "path")],
+            Set::Small,
+        ),
+        tool(
+            "grep",
+            &["Grep", "search_content", "search_regex", "search"],
+            "Search file contents with a regular expression.",
+            object(
+                &json!({
+                    "pattern": { "type": "string", "description": "Regular expression" },
+                    "path": { "type": "string", "description": "Folder or file to search (default: the project)" },
+                    "glob": { "type": "string", "description": "Only files like this, such as *.rs" },
+                    "context": { "type": "integer", "description": "Lines around each match" },
+                    "case_insensitive": { "type": "boolean" },
+                    "output_mode": { "type": "string", "enum": ["content", "files_only", "count"] },
+                    "max_results": { "type": "integer" },
+                }),
+                &["pattern"],
+            ),
+            &[
+                ("query", "pattern"),
+                ("regex", "pattern"),
+                ("search", "pattern"),
+                ("dir", "path"),
+                ("directory", "path"),
+                ("folder", "path"),
+                ("file_path", "path"),
+                ("filepath", "path"),
+                ("file", "path"),
+                ("include", "glob"),
+                ("ignore_case", "case_insensitive"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "bash",
+            &["Bash", "run_command", "shell", "execute_command"],
+            "Run a shell command in the project folder. The folder it ends in is kept for the next command. There is no network.",
+            object(
+                &json!({
+                    "command": { "type": "string" },
+                    "working_directory": { "type": "string", "description": "Folder to run in" },
+                    "timeout_seconds": {
+                        "type": "integer",
+                        "description": format!("Default {}, at most {}", options.bash_timeout.get(), options.bash_timeout_max.get()),
+                    },
+                    "description": { "type": "string", "description": "What it is for, in a few words" },
+                    "background": { "type": "boolean", "description": "Leave it running and go on" },
+                }),
+                &["command"],
+            ),
+            &[
+                ("cmd", "command"),
+                ("script", "command"),
+                ("cwd", "working_directory"),
+                ("workdir", "working_directory"),
+                ("timeout", "timeout_seconds"),
+            ],
+            Set::Small,
+        ),
+        tool(
+            "glob",
+            &["Glob", "search_files", "find_files"],
+            "Find files by name, newest first.",
+            object(
+                &json!({
+                    "pattern": { "type": "string", "description": "Such as **/*.py" },
+                    "path": { "type": "string", "description": "Folder to look in (default: the project)" },
+                    "exclude": { "type": "string", "description": "Names to leave out, such as **/test_*" },
+                    "max_results": { "type": "integer" },
+                }),
+                &["pattern"],
+            ),
+            &[
+                ("query", "pattern"),
+                ("search", "pattern"),
+                ("glob", "pattern"),
+                ("dir", "path"),
+                ("directory", "path"),
+                ("folder", "path"),
+                ("file_path", "path"),
+                ("filepath", "path"),
+            ],
+            Set::Standard,
+        ),
+    ]
+}
