@@ -16,6 +16,9 @@ use std::path::Path;
 /// Name of the program in its folder.
 const PROGRAM: &str = "podbay";
 
+/// Name of the empty file that keeps an opened volume from being empty.
+const OPENED: &str = ".opened-by-podbay";
+
 /// Random bytes of a key.
 const KEY_BYTES: usize = 32;
 
@@ -43,10 +46,16 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
 /// of the person's own in place of a volume, and they say who may use it.
 pub(super) fn open(folder: &Path) -> io::Result<()> {
     let is_ours = || fs::metadata(folder).is_ok_and(|facts| facts.uid() == nix::unistd::geteuid().as_raw());
+    let failed = |error: io::Error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display()));
     match fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours() => Ok(()),
-        outcome => outcome.map_err(|error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display()))),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours() => return Ok(()),
+        outcome => outcome.map_err(failed)?,
     }
+    if fs::read_dir(folder).map_err(failed)?.next().is_none() {
+        // The engine gives a volume that is empty the mode of the folder it is mounted on, each time, and so would close it again.
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(folder.join(OPENED)).map_err(failed)?;
+    }
+    Ok(())
 }
 
 /// Writes a key that nobody else can read, unless there is one.
@@ -79,6 +88,8 @@ mod tests {
         fs::create_dir(&folder).expect("a folder");
         open(&folder).expect("opened");
         assert_eq!(fs::metadata(&folder).expect("there").mode() & 0o7777, 0o1777);
+        assert!(folder.join(OPENED).is_file(), "an empty volume would be closed again");
+        open(&folder).expect("opened again");
         for _ in 0..2 {
             install(&folder).expect("installed");
         }

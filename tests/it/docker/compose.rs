@@ -449,6 +449,17 @@ fn check(service: &str, container: &Value, mounted: &[&str], network: &str) {
 }
 
 #[test]
+fn a_fresh_volume_can_be_written_by_whoever_loads_models_into_it() {
+    let Some(compose) = Compose::new() else { return };
+    // The volume that compose makes itself, as on a machine where nothing is set.
+    run(compose.compose(&["run", "--rm", "-T", "models", "--version"]).env_remove("PODBAY_MODELS")).expect(0);
+    let (uid, gid) = owner();
+    let (user, volume) = (format!("{uid}:{gid}"), format!("{}_models:/models", compose.name));
+    let look = ["run", "--rm", "--network", "none", "--user", &user, "-v", &volume, "--entrypoint", "sh", "podbay/workspace", "-c"];
+    assert_eq!(docker(&[&look[..], &["stat -c %a /models && mkdir /models/podbay && echo made"]].concat()), "1777\nmade\n");
+}
+
+#[test]
 fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     let model = ScriptedModel::new().start_blocking();
     let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
