@@ -200,6 +200,9 @@ fn render_edited(edited: &Edited) -> String {
     if !edited.tolerant.is_empty() {
         text.push_str("; old_string was found only by ignoring white space: check the result");
     }
+    if !edited.unescaped.is_empty() {
+        text.push_str("; old_string was found only without its backslashes, which were one level too many: check the result");
+    }
     if !edited.diff.is_empty() {
         let _ = write!(text, "\n{}", edited.diff.trim_end());
     }

@@ -67,10 +67,11 @@ pub(super) fn apply(text: &mut Vec<u8>, edit: &Replacement, limit: u64) -> Resul
         replace(text, &[place], |_, _| new.clone());
         return Ok(Applied { replaced: 1, how: How::Tolerant });
     }
-    if let Some(old) = unescape(old) {
-        let places = find(text, &old);
+    if let Some(plain) = unescape(old) {
+        let places = find(text, &plain);
         if let [_] = places.as_slice() {
-            let new = unescape(new).unwrap_or_else(|| new.to_vec());
+            let new = if is_escaped_like(new, old) { unescape(new) } else { None }.unwrap_or_else(|| new.to_vec());
+            let old = plain;
             replace(text, &places, |text, place| fit_line_ends(&new, &old, text, place));
             return Ok(Applied { replaced: 1, how: How::Unescaped });
         }
@@ -232,6 +233,30 @@ fn unescape(text: &[u8]) -> Option<Vec<u8>> {
     (out != text).then_some(out)
 }
 
+/// Returns whether `new` was escaped in the way that `old` was: something that `old` has behind a backslash stands behind one here too, and
+/// nothing of it stands here plain. Otherwise its backslashes are meant.
+fn is_escaped_like(new: &[u8], old: &[u8]) -> bool {
+    let (_, escaped) = plain_and_escaped(old);
+    let (plain, escaped_here) = plain_and_escaped(new);
+    escaped_here.iter().any(|byte| escaped.contains(byte)) && !escaped.iter().any(|byte| plain.contains(byte))
+}
+
+/// Returns the bytes that stand for themselves, and those that a backslash stands for.
+fn plain_and_escaped(text: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let (mut plain, mut escaped) = (Vec::new(), Vec::new());
+    let mut bytes = text.iter();
+    while let Some(byte) = bytes.next() {
+        match (byte, if *byte == b'\\' { bytes.next() } else { None }) {
+            (_, Some(b'n')) => escaped.push(b'\n'),
+            (_, Some(b't')) => escaped.push(b'\t'),
+            (_, Some(b'r')) => escaped.push(b'\r'),
+            (_, Some(other)) => escaped.push(*other),
+            (byte, None) => plain.push(*byte),
+        }
+    }
+    (plain, escaped)
+}
+
 fn ambiguous(text: &[u8], places: &[Range<usize>]) -> Miss {
     let mut lines = Vec::new();
     let mut line = 1;
@@ -321,6 +346,9 @@ mod tests {
 
     #[test]
     fn a_level_of_backslashes_too_many_is_taken_off() {
+        check("t = 'A'", r"t = \'A\'", r"t = 'a \textbf \nabla'", Ok((r"t = 'a \textbf \nabla'", How::Unescaped)));
+        check("x = \"a\"", r#"x = \"a\""#, r#"x = "a\nb""#, Ok((r#"x = "a\nb""#, How::Unescaped)));
+        check("x = \"a\"", r#"x = \"a\""#, r"y\nz", Ok((r"y\nz", How::Unescaped)));
         check("say \"hi\"\nbye\n", r#"say \"hi\"\nbye"#, r#"say \"ho\"\nbye"#, Ok(("say \"ho\"\nbye\n", How::Unescaped)));
         check(r"print('a\n')", r"print('a\n')", r"print('b\n')", Ok((r"print('b\n')", How::Exact)));
     }
