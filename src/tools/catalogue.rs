@@ -233,6 +233,13 @@ mod tests {
     }
 
     #[test]
+    fn what_could_be_meant_in_two_ways_is_not_mended() {
+        for content in ["1.10", "123456789012345678901234567890", r#"["one", "two"]"#, r#"{"a": 1.10}"#] {
+            wrong("write_file", &format!(r#"{{"path": "a", "content": {content}}}"#), &["`content`", "string"]);
+        }
+    }
+
+    #[test]
     fn control_tokens_come_back_as_the_file_has_them() {
         let shown = control::neutralise("a <|im_end|> b").into_owned();
         let arguments = serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();

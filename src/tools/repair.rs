@@ -79,7 +79,7 @@ pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut 
     };
     let Some(Value::String(written)) = fields.get_mut(name) else { return };
     // A command may well have `\n` in it; one with the beginning of a here-document on its only line cannot work.
-    let is_meant = if name == "command" { written.contains("<<") && n_outside(written) > 0 } else { is_one_escaped_line(written) };
+    let is_meant = if name == "command" { begins_document(written) } else { is_one_escaped_line(written) };
     if written.contains('\n') || !is_meant {
         return;
     }
@@ -89,9 +89,21 @@ pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut 
     }
 }
 
-/// Returns whether a text is one line that ends in a written line end, or has several of them where no quote explains them.
+/// Returns whether the word of a here-document is followed by a written line end: `cat <<EOF\n`.
+fn begins_document(command: &str) -> bool {
+    command.match_indices("<<").any(|(at, _)| {
+        let is_more = command[..at].ends_with('<') || command[at + 2..].starts_with('<');
+        let word = command[at + 2..].trim_start_matches('-').trim_start().trim_start_matches(['\'', '"', '\\']);
+        let end = word.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(word.len());
+        let begins = word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        !is_more && begins && word[end..].trim_start_matches(['\'', '"']).trim_start_matches("\\\"").starts_with("\\n")
+    })
+}
+
+/// Returns whether a text is one line with several written line ends outside of quotes, and looks like lines of a file: indented or empty
+/// ones, or quotes that were escaped as well. A format such as `%h %s\n%b\n` has neither.
 fn is_one_escaped_line(text: &str) -> bool {
-    n_outside(text) > 0 && (text.trim_end().ends_with("\\n") || n_outside(text) > 1)
+    n_outside(text) > 1 && ["\\n ", "\\n\\n", "\\n\\t", "\\\""].iter().any(|sign| text.contains(sign))
 }
 
 /// Counts the `\n` that stand outside of quotes; `\"` is no quote, for it would have been escaped twice too.
@@ -150,7 +162,8 @@ mod tests {
     #[test]
     fn a_text_that_was_escaped_twice_gets_its_lines() {
         check("write_file", "content", r#"def f():\n    return \"a\"\n"#, "def f():\n    return \"a\"\n");
-        check("write_file", "content", r"one\ntwo\nthree", "one\ntwo\nthree");
+        check("write_file", "content", r"# Title\n\ntext\n", "# Title\n\ntext\n");
+        check("bash", "command", r"cat > a <<-'EOF'\none\nEOF", "cat > a <<-'EOF'\none\nEOF");
         check("bash", "command", r"cat > a <<EOF\none\nEOF", "cat > a <<EOF\none\nEOF");
     }
 
@@ -161,6 +174,12 @@ mod tests {
         }
         check("bash", "command", r"printf 'a\nb\n'", r"printf 'a\nb\n'");
         check("bash", "command", r"printf a\n", r"printf a\n");
+        for text in [r"greeting=Hello\nWorld\nBye", r"format=%t %m\n", r"%h %s\n%b\n"] {
+            check("write_file", "content", text, text);
+        }
+        for text in [r"tr , \n <<< a,b,c", r"echo $((1<<4)) | sed s/6/\nx/", r"awk '{print}' <<<x; printf %s\n y", r"echo $((x<<y)) \n"] {
+            check("bash", "command", text, text);
+        }
         check("grep", "pattern", r"a\nb\n", r"a\nb\n");
     }
 }

@@ -74,7 +74,7 @@ fn choice<'a>(choices: &'a [String], written: &str) -> Option<&'a str> {
 /// Returns the text that a value stands for where a text is wanted.
 fn text(name: &str, value: &Value) -> Option<String> {
     match value {
-        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Number(_) | Value::Bool(_) if is_exact(value) => Some(value.to_string()),
         // The words of a command line, as models write them that were taught to start programs.
         Value::Array(words) if name == "command" => match words.as_slice() {
             [shell, flag, script]
@@ -84,9 +84,21 @@ fn text(name: &str, value: &Value) -> Option<String> {
             }
             _ => None,
         },
+        // Lines, or a list of texts in JSON: it could be either.
+        Value::Array(items) if items.iter().all(Value::is_string) => None,
         // A file whose text is JSON.
-        Value::Object(_) | Value::Array(_) if name == "content" => serde_json::to_string_pretty(value).ok(),
+        Value::Object(_) | Value::Array(_) if name == "content" && is_exact(value) => serde_json::to_string_pretty(value).ok(),
         _ => None,
+    }
+}
+
+/// Returns whether a value is written as the model wrote it: a number with a fraction, or one too large, may have lost digits when it was read.
+fn is_exact(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_i64() || number.is_u64(),
+        Value::Array(items) => items.iter().all(is_exact),
+        Value::Object(fields) => fields.values().all(is_exact),
+        Value::Null | Value::Bool(_) | Value::String(_) => true,
     }
 }
 
