@@ -58,6 +58,18 @@ pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
     Ok(())
 }
 
+/// Refuses a price that cannot be one: below zero it would let a bounded run go on for ever.
+pub(super) fn check_price(loaded: &Loaded<Config>) -> Result<(), Error> {
+    let Some((part, price)) = loaded.config.llm.price.mistake() else { return Ok(()) };
+    let key = format!("llm.price.{part}");
+    let what = format!("{price} is no price: write US dollars for a million tokens, 0 or more");
+    let origin = match loaded.origins.of(&key) {
+        Origin::Default => loaded.origins.of(NAME),
+        named => named,
+    };
+    Err(Error::Value { origin: origin.clone(), key, what })
+}
+
 const FILE: u8 = 1;
 
 /// Returns how strong a layer is; files are not told apart.
@@ -144,6 +156,12 @@ base_url = "http://127.0.0.1:8000/v1"
             ("llm.provider = \"fra\"", &[][..], "there are: far, near"),
             ("llm.provider = \"far\"\nllm.endpoint = \"http://127.0.0.1:1\"", &[][..], "only one of both can answer"),
             ("", &[("--provider", "llm.provider", "far"), ("--endpoint", "llm.endpoint", "http://127.0.0.1:1")][..], "--endpoint names"),
+            ("llm.price.prompt = -1.0", &[][..], "-1 is no price"),
+            (
+                "llm.provider = \"x\"\nproviders.x = { base_url = \"http://127.0.0.1:1\", price = { completion = nan } }",
+                &[][..],
+                "no price",
+            ),
             ("providers.x = { model = \"m\" }", &[][..], "base_url"),
             ("providers.x = { base_url = \"http://127.0.0.1:1\", api_key = \"sk\" }", &[][..], "looks like a secret"),
         ] {

@@ -44,6 +44,7 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Loaded<Self>, Error> {
         let mut loaded = load(sources)?;
         provider::choose(&mut loaded)?;
+        provider::check_price(&loaded)?;
         Ok(loaded)
     }
 }

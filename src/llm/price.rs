@@ -24,13 +24,19 @@ impl Price {
         self.prompt.is_some() || self.completion.is_some()
     }
 
+    /// Returns the first part of it that is no price: below zero, or no number.
+    pub fn mistake(&self) -> Option<(&'static str, f64)> {
+        let parts = [("prompt", self.prompt), ("cached", self.cached), ("completion", self.completion)];
+        parts.into_iter().filter_map(|(name, price)| Some((name, price?))).find(|(_, price)| !price.is_finite() || *price < 0.0)
+    }
+
     /// Returns what these tokens cost, in US dollars; `None` where no price is named. A price of which only a part is named is nothing for
     /// the rest.
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         if !self.is_known() {
             return None;
         }
-        let sane = |price: Option<f64>| price.filter(|price| price.is_finite() && *price >= 0.0).unwrap_or_default();
+        let sane = Option::<f64>::unwrap_or_default;
         let cached = usage.cached.min(usage.prompt);
         let (prompt, cached_price) = (sane(self.prompt), sane(self.cached.or(self.prompt)));
         let micro =
@@ -63,7 +69,11 @@ mod tests {
         assert_eq!(price(Some(2.0), None, Some(8.0)), Some(10.0));
         assert_eq!(price(Some(2.0), Some(0.5), Some(8.0)), Some(8.5));
         assert_eq!(price(None, None, Some(8.0)), Some(4.0));
-        assert_eq!(price(Some(f64::NAN), None, Some(-8.0)), Some(0.0));
+        for bad in [f64::NAN, f64::INFINITY, -8.0] {
+            let price = Price { completion: Some(bad), ..Price::FREE };
+            assert_eq!(price.mistake().map(|(part, _)| part), Some("completion"));
+        }
+        assert_eq!(Price::FREE.mistake(), None);
         assert_eq!(Price::FREE.cost(&usage), Some(0.0));
         let said = Usage { cost_usd: Some(1.0), ..usage };
         assert_eq!(Price::FREE.priced(said).cost_usd, Some(1.0), "the server knows best");
