@@ -39,6 +39,11 @@ impl<'t> Cursor<'t> {
         Self { flat, ..self }
     }
 
+    /// Returns whether nothing will be added to the text.
+    pub(super) fn is_last(&self) -> bool {
+        self.last
+    }
+
     pub(super) fn is_flat(&self) -> bool {
         self.flat
     }

@@ -39,6 +39,42 @@ fn calls_within_a_file_that_is_written_are_its_text() {
 }
 
 #[test]
+fn a_closing_tag_within_a_value_ends_it_only_where_the_call_goes_on() {
+    for value in [
+        "<job><parameter name=\"x\">1</parameter></job>",
+        "<parameter name=\"x\">1</parameter>",
+        "<p name=\"x\"></parameter>",
+        "Use `<parameter=x>` here.",
+        "echo \"</parameter>\"",
+        "<parameter=x>1</parameter>\n<parameter=y>2</parameter>",
+        "a </arg_value> b",
+        "<tool_call>bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call> is a call",
+        "grep '<arg_value>' a",
+    ] {
+        let call = format!("bash {}", serde_json::json!({ "command": value }));
+        let second = "\n<function=bash><parameter=command>ls -l</parameter></function>";
+        for text in [
+            format!("<tool_call>\n<function=bash>\n<parameter=command>\n{value}\n</parameter>\n</function>\n</tool_call>"),
+            format!("<function=bash><parameter=command>{value}</parameter></function>"),
+            format!(
+                "<minimax:tool_call><invoke name=\"bash\"><parameter name=\"command\">{value}</parameter></invoke></minimax:tool_call>"
+            ),
+        ] {
+            check("one", &text, "", "", &[&call], None);
+            check("two", &format!("{text}{second}"), "", "", &[&call, LS], None);
+        }
+        let text = format!("<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>{value}</arg_value>\n</tool_call>");
+        check("pairs", &text, "", "", &[&call], None);
+    }
+    // What nothing settles is asked for again, and never half of it done.
+    let text = "<tool_call><function=bash><parameter=command>ls</parameter> and so on";
+    check("goes on as text", text, "", "", &[], Some("bash"));
+    let text = "<tool_call>bash<arg_key>command</arg_key><arg_value>ls</arg_value> and so on</tool_call>";
+    assert_eq!(read(text, None).2, [""; 0]);
+    assert_eq!(read(text, None).3.as_deref(), Some("bash"));
+}
+
+#[test]
 fn an_element_without_an_end_in_a_value_hides_no_call() {
     let mention = "<function=bash>\n<parameter=command>\ngrep '<tool_call>' a\n</parameter>\n</function>";
     let text = format!("{mention}\n{mention}\n<function=read_file>\n<parameter=path>\n<function=x\n</parameter>\n</function>");

@@ -1,7 +1,8 @@
 //! Arguments that stand as bare text between tags: Qwen3-Coder, Nemotron, Seed-OSS, `MiniMax`, GLM, `DeepSeek` V3.2.
 //!
-//! A value goes to its own closing tag, past the elements within it: a file that is written may tell of calls. Models forget closing tags,
-//! so a line that begins with the next element ends a value as well, and where an element within it has no end none is followed.
+//! A value goes to its own closing tag, past the elements within it: a file that is written may tell of calls. A closing tag is the value's
+//! own only where the call goes on or ends behind it; else it is part of the value. Models forget closing tags, so a line that begins with
+//! the next element ends a value as well, and where an element within it has no end none is followed.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -19,6 +20,24 @@ use super::tools::Tools;
 const PREFIXES: [&str; 3] = ["", "\u{ff5c}DSML\u{ff5c}", "antml:"];
 /// Longest name of a tool or an argument, in bytes.
 const MAX_NAME: usize = 256;
+/// What ends a call, or begins the next one, behind an argument: all that may follow one besides its call's own end.
+const AROUND: [&str; 15] = [
+    "</tool_call>",
+    "</seed:tool_call>",
+    "</minimax:tool_call>",
+    "</longcat_tool_call>",
+    "</tool_calls>",
+    "</function_calls>",
+    "</function_call>",
+    "</tool>",
+    "</think>",
+    "<tool_call>",
+    "<function=",
+    "<invoke name=",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "</s>",
+];
 
 /// Reads `NAME>`, parameters or an object, and `</function>`; `<function=` was passed.
 pub(super) fn function(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
@@ -48,11 +67,19 @@ pub(super) fn function(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read
             c.go(at);
             break;
         }
+        if !fields.is_empty() && c.close_any(&AROUND)? {
+            c.go(at);
+            break;
+        }
         c.expect("<parameter=")?;
         let key = attribute(c)?.to_owned();
-        let value = value(c, "", &["</function>", "</tool_call>", "</seed:tool_call>"], |c| {
-            Ok(c.take("<parameter=")? && is_next(attribute(c), &name, &key, &fields, tools)?)
-        })?;
+        let tags = Tags {
+            opener: "<parameter=".to_owned(),
+            closer: "</parameter>".to_owned(),
+            ends: &["</function>", "</tool_call>", "</seed:tool_call>"],
+            end: "</function>".to_owned(),
+        };
+        let value = value(c, &tags, |c| is_next(attribute(c), &name, &key, &fields, tools))?;
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
     }
     found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
@@ -92,6 +119,11 @@ pub(super) fn invoke(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<(
     let mut fields = Map::new();
     loop {
         c.spaces();
+        let at = c.at();
+        if !fields.is_empty() && c.close_any(&AROUND)? {
+            c.go(at);
+            break;
+        }
         c.expect("<")?;
         if c.take("/")? {
             let at = c.at();
@@ -105,8 +137,13 @@ pub(super) fn invoke(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<(
         let attributes = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
         c.expect(">")?;
         let key = attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-        let value =
-            value(c, prefix, &["</invoke>"], |c| Ok(c.take("<parameter name=")? && is_next(attribute(c), &name, &key, &fields, tools)?))?;
+        let tags = Tags {
+            opener: format!("<{prefix}parameter name="),
+            closer: format!("</{prefix}parameter>"),
+            ends: &["</invoke>"],
+            end: format!("</{prefix}invoke>"),
+        };
+        let value = value(c, &tags, |c| is_next(attribute(c), &name, &key, &fields, tools))?;
         let value = if attributes.contains("string=\"true\"") { Value::String(value) } else { tools.typed(&name, &key, &value) };
         fields.insert(key, value);
     }
@@ -139,45 +176,72 @@ const INNER: [(&str, &str); 5] = [
     ("<seed:tool_call>", "</seed:tool_call>"),
     ("<function=", "</function>"),
     ("<invoke name=", "</invoke>"),
-    ("<parameter=", "</parameter>"),
+    ("<\u{ff5c}DSML\u{ff5c}invoke name=", "</\u{ff5c}DSML\u{ff5c}invoke>"),
 ];
 /// Deeper elements than any text about calls has.
 const MAX_INNER: usize = 32;
 
-/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of `ends` or with the next argument. One
-/// line end after the opening tag and one before the closing tag belong to the tags.
-fn value(c: &mut Cursor, prefix: &str, ends: &[&str], next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+/// The tags around the arguments of a call.
+struct Tags<'a> {
+    /// The beginning of the tag that opens an argument.
+    opener: String,
+    closer: String,
+    /// What ends an argument without its closing tag, at the beginning of a line.
+    ends: &'a [&'a str],
+    /// The call's own end.
+    end: String,
+}
+
+/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. One
+/// line end after the opening tag and one before the closing tag belong to the tags. `next` reads the name of an argument and returns
+/// whether it is the next one.
+fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
     let begin = c.at();
     if !c.is_flat() {
-        match balanced(c, prefix, ends, &next) {
+        match balanced(c, tags, &next) {
             Err(Stop::More) if c.flatten() => c.go(begin),
             other => return other,
         }
     }
-    balanced(c, prefix, ends, &next)
+    balanced(c, tags, &next)
 }
 
-fn balanced(c: &mut Cursor, prefix: &str, ends: &[&str], next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
     let begin = c.at();
     // Only at the beginning of a line: within one it is more likely what the value is about.
     let mut is_line_start = false;
     // What ends the elements that are open here, the innermost last.
     let mut inner: Vec<&str> = Vec::new();
+    // Arguments that the value opens by itself. They may have no end, so they only decide where the rest does not.
+    let mut n_open = 0_usize;
     loop {
         let at = c.at();
         match c.peek()? {
             b'<' => {
                 let text = c.since(begin);
                 if inner.is_empty() {
-                    if c.take("</")? && c.take(prefix)? && c.close("parameter>")? {
-                        return Ok(trimmed(text).to_owned());
+                    if c.close(&tags.closer)? {
+                        let behind = c.at();
+                        if follows(c, tags, n_open > 0, next)? {
+                            c.go(behind);
+                            return Ok(trimmed(text).to_owned());
+                        }
+                        n_open = n_open.saturating_sub(1);
+                        is_line_start = false;
+                        c.go(behind);
+                        continue;
                     }
                     c.go(at);
-                    if is_line_start && (c.close_any(ends)? || next(c)?) {
+                    if is_line_start && (c.close_any(tags.ends)? || c.take(&tags.opener)? && next(c)?) {
                         c.go(at);
                         return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
                     }
                     c.go(at);
+                    if c.take(&tags.opener)? {
+                        n_open += 1;
+                        is_line_start = false;
+                        continue;
+                    }
                 }
                 is_line_start = false;
                 if let Some(end) = inner.last()
@@ -201,6 +265,19 @@ fn balanced(c: &mut Cursor, prefix: &str, ends: &[&str], next: &impl Fn(&mut Cur
             }
         }
     }
+}
+
+/// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An argument that no tool has may follow
+/// too, models invent them, but not where the value itself has opened one.
+fn follows(c: &mut Cursor, tags: &Tags, is_within: bool, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<bool> {
+    c.spaces();
+    if c.peek_or_end()?.is_none() || c.close(&tags.end)? || c.close_any(tags.ends)? || c.close_any(&AROUND)? {
+        return Ok(true);
+    }
+    if c.close(&tags.opener)? {
+        return Ok(!is_within || next(c)?);
+    }
+    Ok(false)
 }
 
 /// Steps over the beginning of an element and returns what ends it.
@@ -232,11 +309,49 @@ pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools,
         let key = c.until("</arg_key>")?.trim().to_owned();
         c.spaces();
         c.expect("<arg_value>")?;
-        let text = c.until("</arg_value>")?;
+        let text = arg_value(c, closers)?;
         fields.insert(key.clone(), tools.typed(name, &key, trimmed(text)));
     }
     found.push([Call { name: name.to_owned(), arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
+}
+
+/// Reads GLM's value up to the closing tag behind which the call goes on or ends.
+///
+/// Where the value opens values itself that tag is one of theirs, unless it is the only one: some only speak of them. Several leave the
+/// call incomplete: half a value would be worse than none.
+fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
+    const OPENER: &str = "<arg_value>";
+    const CLOSER: &str = "</arg_value>";
+    let begin = c.at();
+    let mut n_open = 0_usize;
+    // The tags that could end it.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    loop {
+        let piece = match c.until(CLOSER) {
+            Ok(piece) => piece,
+            Err(_) if c.is_last() && ends.len() == 1 => {
+                let (end, behind) = ends[0];
+                let text = c.since(begin);
+                c.go(behind);
+                return Ok(&text[..end - begin]);
+            }
+            Err(stop) => return Err(stop),
+        };
+        n_open += memchr::memmem::find_iter(piece.as_bytes(), OPENER).count();
+        let behind = c.at();
+        c.spaces();
+        let fits = c.peek_or_end()?.is_none() || c.close_any(closers)? || c.close_any(&AROUND)? || c.close("<arg_key>")?;
+        c.go(behind);
+        if fits && n_open == 0 {
+            let text = c.since(begin);
+            return Ok(&text[..text.len() - CLOSER.len()]);
+        }
+        if fits {
+            ends.push((behind - CLOSER.len(), behind));
+        }
+        n_open = n_open.saturating_sub(1);
+    }
 }
 
 /// Reads `NAME</name><arguments>{…}</arguments>`; `<name>` was passed.
