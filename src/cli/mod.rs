@@ -106,7 +106,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),
         Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
-        Some(Command::Other(words)) => other(words).await,
+        Some(Command::Other(words)) => other(words, &std::env::args_os().collect::<Vec<_>>()).await,
     }
 }
 
@@ -118,17 +118,16 @@ fn shell_code(outcome: Result<u8, app::Error>) -> u8 {
     })
 }
 
-/// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise.
-async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
-    let mut words = words.into_iter();
-    let first = words.next().unwrap_or_default();
+/// Takes a word that is no command: a folder opens a chat there, anything else was meant otherwise. `words` are that one and what follows,
+/// the end of the whole `line`.
+async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error> {
+    let first = words.first().cloned().unwrap_or_default();
     if let Some(error) = first.to_str().and_then(later::command) {
         return Err(error);
     }
     let folder = PathBuf::from(&first);
     if folder.is_dir() {
-        let line = ["podbay".into(), "chat".into(), "-C".into(), first].into_iter().chain(words);
-        return match help::parse(line) {
+        return match help::parse(chat_in(&words, line)) {
             Ok(Arguments { command: Some(Command::Chat(flags)), .. }) => chat::chat(flags).await,
             Ok(_) => Ok(exit_code::USAGE),
             Err(error) => Ok(misused(&error)),
@@ -145,6 +144,15 @@ async fn other(words: Vec<OsString>) -> Result<u8, app::Error> {
         format!("`{word}` is neither a command nor a folder"),
         format!("a task is given like this: podbay run \"{word} …\"; `podbay --help` lists the commands"),
     ))
+}
+
+/// Returns the line that opens a chat in the folder that `words` begin with. Flags count in front of it as they do behind it.
+fn chat_in(words: &[OsString], line: &[OsString]) -> Vec<OsString> {
+    let n_in_front = line.len().saturating_sub(words.len() + 1);
+    let in_front = line.iter().skip(1).take(n_in_front).filter(|word| *word != "--");
+    let (folder, behind) = words.split_at(1.min(words.len()));
+    let chat: [OsString; 3] = ["podbay".into(), "chat".into(), "-C".into()];
+    chat.iter().chain(folder).chain(in_front).chain(behind).cloned().collect()
 }
 
 /// Shows help, the version, or what is wrong with the command line. A script that asked for JSON gets its object here too.
@@ -201,4 +209,33 @@ fn trace(verbose: bool) {
     let filter = EnvFilter::try_from_env("PODBAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
     // A second command in the same process keeps the first one's choice.
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Reads the line as the program does, and what becomes of it.
+    fn chat(line: &[&str]) -> Result<args::SessionFlags, clap::Error> {
+        let line: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let Some(Command::Other(words)) = help::parse(line.clone())?.command else { panic!("{line:?} names a command") };
+        match help::parse(chat_in(&words, &line))?.command {
+            Some(Command::Chat(flags)) => Ok(flags),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn flags_count_in_front_of_a_folder_as_they_do_behind_it() {
+        let front = ["podbay", "--endpoint", "http://e/v1", "--mode", "deny", "--strict", "folder"];
+        let behind = ["podbay", "folder", "--endpoint", "http://e/v1", "--mode", "deny", "--strict"];
+        let both = ["podbay", "--endpoint=http://e/v1", "--strict", "folder", "--mode", "deny"];
+        let all = format!("{:?}", chat(&behind).expect("reads"));
+        assert!(all.contains("http://e/v1") && all.contains("Deny") && all.contains("folder"), "{all}");
+        for line in [&front[..], &both] {
+            assert_eq!(format!("{:?}", chat(line).expect("reads")), all, "{line:?}");
+        }
+        let twice = chat(&["podbay", "--mode", "deny", "folder", "--mode", "auto"]).expect_err("which one?");
+        assert_eq!(twice.kind(), clap::error::ErrorKind::ArgumentConflict, "{twice}");
+    }
 }
