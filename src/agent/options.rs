@@ -10,7 +10,7 @@ use crate::event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Requests to the model for one task.
+    /// Requests to the model for one task; 0 is no limit.
     pub max_turns: u32,
     /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0 is no limit.
     pub timeout: Seconds,

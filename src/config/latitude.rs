@@ -47,7 +47,7 @@ use Unit::Time;
 /// Every setting; one that is missing here is one that no project may touch.
 const TABLE: &[(&str, Latitude)] = &[
     ("offline", Switch(true)),
-    ("agent.max_turns", Lower(Number)),
+    ("agent.max_turns", LowerFromNone(Number)),
     ("agent.timeout", LowerFromNone(Time)),
     ("agent.max_tokens", LowerFromNone(Number)),
     ("agent.max_cost", LowerFromNone(Number)),

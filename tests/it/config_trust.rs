@@ -130,6 +130,11 @@ fn c_01_a_project_may_only_make_things_tighter() {
             .ends_with("config.toml:2: `offline` is passed over: a project may only set it to true, and true holds")
     );
 
+    // Where 0 is no limit it is the loosest of all.
+    let none = "[agent]\nmax_turns = 0\nredirect_at = 0\nbreak_at = 0\nabort_at = 0\n[sandbox]\ndisk = 0\ndisk_files = 0\n";
+    let unlimited = load("", none, false);
+    assert_eq!((unlimited.passed_over.len(), values(&unlimited)), (6, values(&load("", "", false))));
+
     // The other way round all of it counts.
     let tighter = "offline = true\n[agent]\nmax_turns = 3\ntimeout = \"1m\"\nmax_tokens = 10\n[sandbox]\nmemory = \"512m\"\npids = 64\n\
                    [engine]\npull = false\n[tools]\nset = \"small\"\n[policy]\ndeny = [\"write_file\"]\n";
@@ -150,6 +155,15 @@ fn every_setting_says_what_a_project_may_do() {
         config::settings::<Config>().into_iter().map(|setting| setting.key).filter(|key| Latitude::listed(key).is_none()).collect();
     assert_eq!(silent, Vec::<String>::new(), "add them to the table in src/config/latitude.rs");
     assert_eq!(Latitude::of("sandbox.not_there"), Latitude::Never);
+}
+
+#[test]
+fn where_nothing_is_no_limit_a_project_cannot_ask_for_nothing() {
+    let words = ["0 is no limit", "0: no limit", "0 is never", "0: never", "0: nothing"];
+    for setting in config::settings::<Config>().into_iter().filter(|setting| words.iter().any(|words| setting.doc.contains(words))) {
+        assert!(!matches!(Latitude::of(&setting.key), Latitude::Lower(_)), "{}: {}", setting.key, setting.doc);
+    }
+    assert!(matches!(Latitude::of("agent.max_turns"), Latitude::LowerFromNone(_)));
 }
 
 #[test]
