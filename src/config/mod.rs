@@ -7,6 +7,7 @@
 //!
 //! Start with [`Config`], then [`load`].
 
+mod bounds;
 mod error;
 mod key;
 mod latitude;

@@ -17,6 +17,7 @@ use crate::ui;
 use super::Error;
 use super::Loaded;
 use super::Sources;
+use super::bounds;
 use super::load;
 use super::provider;
 
@@ -45,6 +46,7 @@ impl Config {
         let mut loaded = load(sources)?;
         provider::choose(&mut loaded)?;
         provider::check_price(&loaded)?;
+        bounds::check(&loaded)?;
         Ok(loaded)
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
                 case_insensitive,
                 output: output_mode.unwrap_or(GrepOutput::Content),
                 max_results: bounded("max_results", max_results, options.search_results, options.search_results_max)?,
-                timeout_ms: options.search_timeout.get() * 1000,
+                timeout_ms: options.search_timeout.get().saturating_mul(1000),
                 protected: false,
             })
         }
@@ -146,7 +146,7 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
                 command: filled("command", command)?,
                 working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),
                 timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most)?) * 1000,
-                grace_ms: options.bash_grace.get() * 1000,
+                grace_ms: options.bash_grace.get().saturating_mul(1000),
                 stream_bytes: options.bash_stream.bytes(),
                 tail_bytes: options.bash_tail.bytes(),
                 background,
