@@ -51,6 +51,8 @@ pub enum Error {
     Late { seconds: u64 },
     #[error("interrupted")]
     Interrupted,
+    #[error("this is a bug in Podbay")]
+    Bug,
 }
 
 /// Says what a failure of `inference` kept from being had.
@@ -105,10 +107,12 @@ impl Error {
             Self::Sandbox(sandbox::Error::Cancelled) | Self::Engine(engine::Error::Cancelled { .. }) | Self::Interrupted => {
                 exit_code::INTERRUPTED
             }
+            Self::Sandbox(sandbox::Error::Link(sandbox::link::Error::Cancelled { .. })) => exit_code::INTERRUPTED,
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
             Self::Model(llm::Error::Cancelled) | Self::Inference(inference::Error::Cancelled { .. }) => exit_code::INTERRUPTED,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
             Self::Late { .. } => exit_code::LIMIT,
+            Self::Bug => exit_code::BUG,
             Self::Bundle(_) | Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
         }
     }
@@ -126,6 +130,7 @@ impl Error {
             Self::Io { .. } => "io",
             Self::Late { .. } => "limit",
             Self::Interrupted => "interrupted",
+            Self::Bug => "bug",
         }
     }
 
@@ -148,6 +153,7 @@ impl Error {
             Self::Late { .. } => {
                 Some("give it more with --timeout, or have everything ready first, which takes what time it needs: podbay up".to_owned())
             }
+            Self::Bug => Some("please report what stands above this on the error stream, with the command you ran".to_owned()),
             Self::Io { .. } | Self::Interrupted => None,
         }
     }
@@ -214,5 +220,30 @@ pub mod exit_code {
     /// Returns the exit code of what ended with `code`: that of the signal which interrupted it, if one did.
     pub fn after(interrupt: &Interrupt, code: u8) -> u8 {
         interrupt.exit_code().filter(|_| code == INTERRUPTED).unwrap_or(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Interrupt;
+
+    #[test]
+    fn whatever_was_under_way_an_interruption_has_the_code_of_its_signal() {
+        let greeting = sandbox::link::Error::Cancelled { doing: "greet the sandbox".to_owned() };
+        let errors = [Error::Sandbox(sandbox::Error::Link(greeting)), Error::Sandbox(sandbox::Error::Cancelled), Error::Interrupted];
+        for error in errors {
+            for signal in [exit_code::HUNG_UP, exit_code::TERMINATED] {
+                let interrupt = Interrupt::new();
+                assert_eq!(exit_code::after(&interrupt, error.exit_code()), exit_code::INTERRUPTED, "{error}");
+                interrupt.end_by(signal);
+                assert_eq!(exit_code::after(&interrupt, error.exit_code()), signal, "{error}");
+            }
+            assert_eq!(error.status(), RunStatus::Interrupted);
+        }
+        let report = super::super::Report::failed(&Error::Bug, None, 0);
+        assert_eq!((report.exit_code, report.status), (exit_code::BUG, RunStatus::Failed), "a bug is no interruption");
+        let ended = sandbox::link::Error::Greet { reason: sandbox::link::Reason::EndOfStream };
+        assert_eq!(Error::Sandbox(sandbox::Error::Link(ended)).exit_code(), exit_code::NO_BOX);
     }
 }

@@ -68,19 +68,12 @@ pub fn main() -> ExitCode {
     let outcome = runtime.block_on(AssertUnwindSafe(dispatch(arguments)).catch_unwind());
     // Threads that wait for the keyboard or a name must not hold up the end.
     runtime.shutdown_timeout(Duration::from_millis(100));
-    let code = match outcome {
-        Ok(Ok(code)) => code,
-        Ok(Err(error)) => {
-            report(&error);
-            failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
-            error.exit_code()
-        }
-        Err(_) => {
-            say("error: this is a bug in Podbay\n\nhint: please report what is above, with the command you ran\n");
-            exit_code::BUG
-        }
-    };
-    ExitCode::from(code)
+    let code = outcome.unwrap_or(Err(app::Error::Bug)).unwrap_or_else(|error| {
+        report(&error);
+        failure::show(&error, &mut io::stderr(), front::err_paint(&ui::Options::default()));
+        error.exit_code()
+    });
+    ExitCode::from(signals::decided(code))
 }
 
 async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
@@ -179,7 +172,8 @@ fn report(error: &app::Error) {
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
     let words: Vec<String> = words.take_while(|word| word != "--").collect();
     let wants = |format: &str| words.windows(2).any(|pair| pair == ["--output", format]) || words.contains(&format!("--output={format}"));
-    let report = Report::failed(error, None, 0);
+    let mut report = Report::failed(error, None, 0);
+    report.exit_code = signals::decided(report.exit_code);
     // Where even that cannot be written, the error stream and the exit code still say it.
     let _ = if wants("json") {
         ui::json::result(&mut io::stdout(), &report)

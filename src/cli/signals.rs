@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
 
@@ -6,6 +8,14 @@ use crate::app::exit_code;
 
 /// How many signals are taken before we stop waiting for a clean end.
 const PATIENCE: u8 = 4;
+
+/// What signals tell; they are the process's own, and so is its exit code.
+static TOLD: OnceLock<Interrupt> = OnceLock::new();
+
+/// Returns the exit code of the process: the given one, unless a signal decided. Every command's code goes through here.
+pub(super) fn decided(code: u8) -> u8 {
+    TOLD.get().map_or(code, |interrupt| exit_code::after(interrupt, code))
+}
 
 /// What the person or the system told us by signals.
 #[derive(Clone)]
@@ -20,6 +30,8 @@ impl Signals {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut hangup = signal(SignalKind::hangup())?;
         let told = interrupt.clone();
+        // A command listens once.
+        let _ = TOLD.set(interrupt.clone());
         tokio::spawn(async move {
             let mut n_presses = 0;
             loop {

@@ -434,3 +434,37 @@ fn what_a_flag_of_the_future_means_today_is_taken() {
         run(env.here(&["run", "--endpoint", NOWHERE, "look around"]).args(words).env("DOCKER_HOST", "unix:///nonexistent")).expect(5);
     assert!(done.stderr.contains("engine"), "{}", done.stderr);
 }
+
+#[test]
+fn a_signal_during_the_start_has_its_own_code_whatever_the_command() {
+    let commands: [&[&str]; 6] = [
+        &["up"],
+        &["call", "list_directory", "{}"],
+        &["chat", "--endpoint", NOWHERE],
+        &["sh", "--", "true"],
+        &["images", "list"],
+        &["quickstart", "--endpoint", NOWHERE, "--output", "json"],
+    ];
+    for arguments in commands {
+        for (signal, code) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+            let env = TestEnv::new();
+            // An engine that takes the connection and says nothing.
+            let path = env.beside("engine.sock");
+            let listener = UnixListener::bind(&path).expect("binds");
+            listener.set_nonblocking(true).expect("set");
+            let mut command = env.podbay(arguments);
+            command.current_dir(env.project()).env("DOCKER_HOST", format!("unix://{}", path.display()));
+            let started = start(&mut command);
+            let mut came = None;
+            assert!(until(|| {
+                came = listener.accept().ok();
+                came.is_some()
+            }));
+            started.signal(signal);
+            let done = started.wait().expect(code);
+            if arguments.contains(&"json") {
+                assert_eq!((&done.json()["exit_code"], &done.json()["status"]), (&code.into(), &"interrupted".into()));
+            }
+        }
+    }
+}
