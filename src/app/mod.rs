@@ -82,6 +82,7 @@ pub use sessions::show_session;
 pub use settings::ProjectSettings;
 pub use settings::Settings;
 pub use settings::distrust_settings;
+pub use settings::end_trust_without_file;
 pub use settings::project_settings;
 pub use settings::revoke_settings;
 pub use settings::settings;

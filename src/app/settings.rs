@@ -32,11 +32,7 @@ pub struct ProjectSettings {
 
 impl ProjectSettings {
     pub(super) fn read(project: &Project, trust: &Trust) -> Result<Option<Self>, config::Error> {
-        let Some(file) = ProjectFile::read(project.path())? else {
-            // Trust ends with the file: what comes back under its name was put there by somebody, who may have been an agent.
-            trust.revoke(&project.key())?;
-            return Ok(None);
-        };
+        let Some(file) = ProjectFile::read(project.path())? else { return Ok(None) };
         let standing = trust.standing(&project.key(), project.path(), &file)?;
         Ok(Some(Self { file, standing, project: project.clone() }))
     }
@@ -92,6 +88,18 @@ pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Se
 pub fn project_settings(folder: &Path, state: &State) -> Result<Option<ProjectSettings>, Error> {
     let Ok(project) = open_project(folder, state) else { return Ok(None) };
     ProjectSettings::read(&project, &Trust::new(state.trust())).map_err(Error::Config)
+}
+
+/// Ends the trust in a project's settings where their file is gone; for a command that begins work or is about trust, not for one that
+/// only looks.
+///
+/// What comes back under the file's name was put there by somebody, who may have been an agent.
+pub fn end_trust_without_file(settings: &Settings, folder: &Path, state: &State) -> Result<(), Error> {
+    if settings.project.is_some() || super::is_attached(&settings.loaded.config) {
+        return Ok(());
+    }
+    let Ok(project) = open_project(folder, state) else { return Ok(()) };
+    Trust::new(state.trust()).revoke(&project.key()).map(drop).map_err(Error::Config)
 }
 
 /// Trusts a project's settings as they were read.

@@ -37,6 +37,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     if super::config::ask_again(&setup, &keyboard, err_paint(&setup.config.ui), interrupt.run()).await? {
         setup = Setup::in_project(&flags.place.config, folder, overrides)?;
     }
+    setup.end_trust_without_file(folder)?;
     setup.add_rules(&flags.allow, &flags.deny);
     let terminal = setup.terminal(flags.output);
     setup.show_warnings(&terminal);

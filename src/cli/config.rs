@@ -98,6 +98,7 @@ fn revoke(args: &TrustArgs) -> Result<u8, app::Error> {
 async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
     let setup = Setup::in_project(&ConfigFlags::default(), args.path.as_deref(), Vec::new())?;
     let Some(own) = &setup.settings.project else {
+        setup.end_trust_without_file(args.path.as_deref())?;
         return Err(app::Error::usage(
             format!("there is no `{}` here that could be trusted", config::PROJECT_FILE),
             "name the project with -C DIR; `podbay init` makes the file",

@@ -39,6 +39,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             setup.without_model();
         }
         let task = task(&args, &setup, &interrupt).await?;
+        setup.end_trust_without_file(args.session.place.path.as_deref())?;
         let terminal = setup.terminal(format);
         setup.show_warnings(&terminal);
         if !args.demo {

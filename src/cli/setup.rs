@@ -57,6 +57,11 @@ impl Setup {
         Ok(Self { config: settings.loaded.config.clone(), state, settings })
     }
 
+    /// Ends the trust in the project's own settings if they are gone.
+    pub(super) fn end_trust_without_file(&self, folder: Option<&Path>) -> Result<(), app::Error> {
+        app::end_trust_without_file(&self.settings, &self::folder(folder)?, &self.state)
+    }
+
     /// Adds the rules of `--allow` and `--deny` to those of the files.
     pub(super) fn add_rules(&mut self, allow: &[String], deny: &[String]) {
         self.config.policy.allow.extend_from_slice(allow);

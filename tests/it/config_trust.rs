@@ -265,6 +265,11 @@ fn c_03_a_changed_file_is_asked_about_again() {
     let kept = env.beside("kept");
     fs::rename(env.path(FILE), &kept).expect("moved");
     assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"2GiB\""));
+    let _ = run(env.podbay(&["doctor", "-C"]).arg(env.project()).env("DOCKER_HOST", NO_ENGINE));
+    fs::rename(&kept, env.path(FILE)).expect("moved back");
+    assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"8GiB\""), "who only looks changes nothing of it");
+    fs::rename(env.path(FILE), &kept).expect("moved");
+    run(&mut env.here(&["run", "--endpoint", "http://127.0.0.1:9/v1", "--mode", "deny", ""])).expect(2);
     fs::rename(&kept, env.path(FILE)).expect("moved back");
     assert!(config(&[]).expect(0).says(&["is not trusted"]).text().contains("sandbox.memory = \"2GiB\""));
 
