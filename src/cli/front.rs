@@ -61,6 +61,11 @@ impl Terminal {
         if let Some(screen) = screen.as_mut() {
             let _ = screen.event(event);
         }
+        self.tell(event);
+    }
+
+    /// Tells a script that reads events, and nobody else.
+    pub(super) fn tell(&self, event: &Event) {
         if self.format == OutputFormat::Jsonl {
             let _ = ui::json::event(&mut self.delivery.clone(), event);
         }

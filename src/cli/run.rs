@@ -22,6 +22,9 @@ use crate::app::Report;
 use crate::app::exit_code;
 use crate::ui;
 
+/// Said before every run that can change something.
+const IN_PLACE: &str = "changes are made in place: there is no review yet";
+
 /// Most bytes of a task that is read from the standard input.
 const MOST_TASK: u64 = 1 << 20;
 
@@ -30,20 +33,23 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
     let format = args.session.output;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
+    // What was warned about before the run has a report of its own to put it into.
+    let mut warnings = Vec::new();
     let outcome = async {
         let mut overrides = Vec::new();
         flags::session(&args.session, &mut overrides)?;
         let mut setup = Setup::in_project(&args.session.place.config, args.session.place.path.as_deref(), overrides)?;
+        setup.end_trust_without_file(args.session.place.path.as_deref())?;
         setup.add_rules(&args.session.allow, &args.session.deny);
         if args.demo {
             setup.without_model();
         }
         let task = task(&args, &setup, &interrupt).await?;
-        setup.end_trust_without_file(args.session.place.path.as_deref())?;
         let terminal = setup.terminal(format);
-        setup.show_warnings(&terminal);
+        warnings = setup.show_warnings(&terminal);
         if !args.demo {
-            terminal.sink()(app::warning("changes are made in place: there is no review yet"));
+            terminal.sink()(app::warning(IN_PLACE));
+            warnings.push(IN_PLACE.to_owned());
         }
         let mut place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
         place.resume = flags::resume(&args.session);
@@ -57,7 +63,8 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         Ok((terminal, report))
     };
     match outcome.await {
-        Ok((terminal, report)) => {
+        Ok((terminal, mut report)) => {
+            report.warnings.splice(0..0, warnings);
             print(&report, format, &terminal)?;
             Ok(report.exit_code)
         }
@@ -65,6 +72,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             // A script that reads JSON gets its object on every path.
             let mut report = Report::failed(&error, None, 0);
             report.exit_code = signals.exit_code(report.exit_code);
+            report.warnings = warnings;
             // One error is enough, and this one says more than a result that nobody gets.
             let _ = print_json(&report, format);
             failure::show(&error, &mut io::stderr(), err_paint(&ui::Options::default()));
@@ -80,7 +88,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let interrupt = Interrupt::new();
     listen(&interrupt)?;
     let terminal = setup.terminal(args.output);
-    setup.show_warnings(&terminal);
+    let warnings = setup.show_warnings(&terminal);
     if app::is_attached(&setup.config) {
         return Err(app::Error::not_attached("`podbay quickstart`"));
     }
@@ -89,7 +97,8 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
     let outcome = app::quickstart(&place, &terminal.front(&interrupt, Arc::new(Nobody))).await;
     terminal.finish();
     let done = outcome?;
-    let report = done.report;
+    let mut report = done.report;
+    report.warnings.splice(0..0, warnings);
     print(&report, args.output, &terminal)?;
     if report.exit_code == exit_code::DONE {
         let folder = done.folder.display();

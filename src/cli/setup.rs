@@ -77,11 +77,14 @@ impl Setup {
         Terminal::new(format, &self.config.ui)
     }
 
-    /// Shows what is odd about the settings, once.
-    pub(super) fn show_warnings(&self, terminal: &Terminal) {
-        for warning in self.settings.warnings() {
-            let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(&warning));
+    /// Shows what is odd about the settings, once, and returns it.
+    pub(super) fn show_warnings(&self, terminal: &Terminal) -> Vec<String> {
+        let warnings = self.settings.warnings();
+        for warning in &warnings {
+            let _ = writeln!(io::stderr(), "{} {}", terminal.paint.warn("warning:"), text::clean(warning));
+            terminal.tell(&app::warning(warning));
         }
+        warnings
     }
 
     /// Returns where the command works; without a folder that is the current one.

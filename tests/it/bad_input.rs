@@ -468,3 +468,23 @@ fn a_signal_during_the_start_has_its_own_code_whatever_the_command() {
         }
     }
 }
+
+#[test]
+fn what_was_warned_about_before_a_run_is_in_its_result_too() {
+    let env = TestEnv::new();
+    env.write(".podbay/config.toml", "[policy]\ndenny = [\"bash\"]\n[sandbox]\nmemory = \"64GiB\"\n");
+    let words = ["there is no setting `policy.denny`", "`sandbox.memory` is passed over", "changes are made in place"];
+    let make = |format: &str| {
+        let mut command = env.here(&["run", "--output", format, "--endpoint", NOWHERE, "look around"]);
+        run(command.env("DOCKER_HOST", "unix:///nonexistent/docker.sock")).expect(5)
+    };
+    let result = make("json").json();
+    let warnings: Vec<&str> = result["warnings"].as_array().expect("a list").iter().filter_map(|warning| warning.as_str()).collect();
+    let done = make("jsonl");
+    let lines = done.text();
+    for words in words {
+        assert_eq!(warnings.iter().filter(|warning| warning.contains(words)).count(), 1, "`{words}` in {warnings:?}");
+        let events = lines.lines().filter(|line| line.contains(r#""type":"warning""#) && line.contains(words)).count();
+        assert_eq!((events, done.stderr.matches(words).count()), (1, 1), "`{words}` in {lines} {}", done.stderr);
+    }
+}
