@@ -21,6 +21,12 @@ pub async fn build_images(
     progress: &ProgressSink,
     cancel: &CancellationToken,
 ) -> Result<Vec<(String, String)>, Error> {
+    if let Some(name) = names.iter().find(|name| !Provision::is_own(name)) {
+        return Err(Error::usage(
+            format!("`{name}` is no image of Podbay's own"),
+            format!("there are {}; any other image is built by its own means", Provision::own_names().join(", ")),
+        ));
+    }
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
     let provision = Provision::new(&engine, &config.engine, state.locks(), progress).allow_install(install);
     let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];

@@ -117,11 +117,15 @@ impl Provision {
         Recipe::find(name).is_some()
     }
 
+    /// Returns the names of the images that Podbay builds itself.
+    pub fn own_names() -> Vec<&'static str> {
+        RECIPES.iter().map(|recipe| recipe.image).collect()
+    }
+
     /// Builds an image of ours even if it is there; what has not changed comes from the engine's build cache.
     pub async fn build(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let Some(recipe) = Recipe::find(name) else {
-            let names: Vec<&str> = RECIPES.iter().map(|recipe| recipe.image).collect();
-            let problem = format!("Podbay builds only its own: {}", names.join(", "));
+            let problem = format!("Podbay builds only its own: {}", Self::own_names().join(", "));
             return Err(Error::NoImage { image: name.to_owned(), problem });
         };
         self.make(recipe, true, cancel).await

@@ -488,3 +488,10 @@ fn what_was_warned_about_before_a_run_is_in_its_result_too() {
         assert_eq!((events, done.stderr.matches(words).count()), (1, 1), "`{words}` in {lines} {}", done.stderr);
     }
 }
+
+#[test]
+fn an_image_that_is_none_of_ours_is_a_wrong_word() {
+    let env = TestEnv::new();
+    let mut command = env.podbay(&["images", "build", "bogus"]);
+    run(command.env("DOCKER_HOST", "unix:///nonexistent/docker.sock")).expect(2).says(&["`bogus`", "podbay/workspace", "podbay/python"]);
+}
