@@ -235,7 +235,7 @@ pub(super) struct SessionFlags {
     /// Which tools the model is told of
     #[arg(long, value_enum, help_heading = "Model")]
     pub(super) tools: Option<SetFlag>,
-    /// How results are printed
+    /// How results are printed; `json` is not for a chat
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
     /// Where changes go
