@@ -1,5 +1,13 @@
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs;
+use std::io;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Component;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -33,6 +41,12 @@ const SYSTEM_TREES: [&str; 18] = [
 ];
 /// Places in them where people do keep sources. Homes of services, such as a CI server's in `/var/lib`, are not in the list above.
 const SOURCES: [&str; 3] = ["/usr/src", "/usr/local/src", "/usr/home"];
+
+/// Most bytes of a file `.git` that are looked at: a word and the longest path that the kernel takes.
+const GIT_FILE: u64 = 4200;
+
+/// Most links that are followed from there, as in the kernel.
+const MOST_LINKS: u32 = 40;
 
 fn is_below_system(path: &Path) -> bool {
     let in_sources = SOURCES.iter().any(|tree| path.starts_with(tree) && path != Path::new(tree));
@@ -100,8 +114,20 @@ impl Project {
         if git.is_ok_and(|git| git.is_symlink()) {
             // What a link leads to can be protected, the link itself cannot: replaced by a folder, it would run on the host at the next
             // `git status`.
-            let hint = "put a file `.git` in its place that holds one line, `gitdir: PATH`: git reads it the same way";
+            let hint = "put a file `.git` in its place that holds one line, `gitdir: PATH`, where PATH lies outside of the project: git reads it \
+                        the same way";
             return Err(refuse("its `.git` is a symbolic link, which cannot be protected".to_owned(), hint));
+        }
+        match git_folder(&real) {
+            Ok(Some(folder)) if leads_inside(&folder, &real, (facts.dev(), facts.ino())) => {
+                // Only the file would be protected, and not the repository that git finds by it.
+                let problem =
+                    format!("its file `.git` names a folder inside of the project, which would not be protected: {}", folder.display());
+                let hint = "move that folder into the place of the file `.git`, or out of the project; or name a worktree of it: -C DIR";
+                return Err(refuse(problem, hint));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(refuse(format!("its file `.git` cannot be read: {error}"), "remove it, or change its mode")),
         }
         fs::read_dir(&real)
             .map_err(|error| refuse(format!("it cannot be read: {error}"), "run as the user it belongs to, or change its mode"))?;
@@ -163,10 +189,70 @@ impl Project {
     }
 }
 
+/// Returns the folder that a file `.git` names, as git reads it; `None` where there is no such file, or one that git refuses.
+fn git_folder(project: &Path) -> io::Result<Option<PathBuf>> {
+    let path = project.join(".git");
+    if !fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file()) {
+        return Ok(None);
+    }
+    // It may be something else by now: no link is followed and no pipe waited for.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let file = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut text = Vec::new();
+    file.take(GIT_FILE + 1).read_to_end(&mut text)?;
+    let Some(named) = text.strip_prefix(b"gitdir: ") else { return Ok(None) };
+    if text.len() as u64 > GIT_FILE {
+        return Err(io::Error::other("it is longer than a path can be"));
+    }
+    let named = named.split(|&byte| byte == 0).next().unwrap_or_default();
+    let end = named.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
+    Ok((end > 0).then(|| PathBuf::from(OsStr::from_bytes(&named[..end]))))
+}
+
+/// Returns whether a path, seen from a project, leads to it, or anywhere below it on the way: what is there can be replaced by a command, and
+/// what is not there yet can be made by one.
+fn leads_inside(path: &Path, project: &Path, identity: (u64, u64)) -> bool {
+    let parts = |path: &Path| -> Vec<OsString> { path.components().map(|part| part.as_os_str().to_owned()).collect() };
+    // By inode, because a folder may have several paths.
+    let is_project = |at: &Path| at == project || fs::symlink_metadata(at).is_ok_and(|facts| (facts.dev(), facts.ino()) == identity);
+    let mut at = project.to_owned();
+    let mut waiting = VecDeque::from(parts(path));
+    let mut n_links = 0;
+    while let Some(part) = waiting.pop_front() {
+        match Path::new(&part).components().next() {
+            Some(Component::RootDir) => at = PathBuf::from("/"),
+            Some(Component::ParentDir) => {
+                at.pop();
+            }
+            Some(Component::Normal(name)) => {
+                if is_project(&at) {
+                    return true;
+                }
+                let next = at.join(name);
+                let Ok(target) = fs::read_link(&next) else {
+                    at = next;
+                    continue;
+                };
+                n_links += 1;
+                if n_links > MOST_LINKS {
+                    // Git gets nowhere either.
+                    return false;
+                }
+                for part in parts(&target).into_iter().rev() {
+                    waiting.push_front(part);
+                }
+            }
+            Some(Component::CurDir | Component::Prefix(_)) | None => {}
+        }
+    }
+    is_project(&at)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
-
     use super::*;
 
     #[track_caller]
@@ -207,6 +293,34 @@ mod tests {
         refused(&at("sub"), &home, &at("sub/podbay"), "its own state");
         let project = Project::open(&at("home/me/code"), Some(&home), &state).expect("a good folder");
         assert!(project.is_writable());
+    }
+
+    #[test]
+    fn a_git_file_may_only_name_a_folder_outside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("a path");
+        let project = root.join("project");
+        fs::create_dir_all(project.join("repo/.git")).expect("made");
+        fs::create_dir_all(root.join("main/.git/worktrees/project")).expect("made");
+        std::os::unix::fs::symlink(root.join("main/.git"), project.join("out")).expect("linked");
+        std::os::unix::fs::symlink("../project/repo", root.join("main/back")).expect("linked");
+        let check = |named: &str, is_refused: bool| {
+            fs::write(project.join(".git"), format!("gitdir: {named}\n")).expect("written");
+            let opened = Project::open(&project, None, Path::new("/nonexistent"));
+            let is_named = opened.as_ref().is_err_and(|error| error.to_string().contains("inside of the project"));
+            assert_eq!((is_named, opened.is_err()), (is_refused, is_refused), "{named}");
+        };
+        for inside in ["repo/.git", "./repo/.git\r", "not/there/yet", "../project/repo/.git", "out", ".", "../main/back/.git"] {
+            check(inside, true);
+        }
+        check(&project.join("repo/.git").display().to_string(), true);
+        check("../main/.git/worktrees/project", false);
+        check(&root.join("main/.git/worktrees/project").display().to_string(), false);
+        check("../main/not-there", false);
+        fs::write(project.join(".git"), "no word that git knows").expect("written");
+        assert!(Project::open(&project, None, Path::new("/nonexistent")).is_ok());
+        fs::write(project.join(".git"), format!("gitdir: /{}", "x".repeat(5000))).expect("written");
+        refused(&project, Path::new("/nonexistent"), Path::new("/nonexistent"), "longer than a path");
     }
 
     #[test]
