@@ -39,12 +39,18 @@ impl Entries {
         pairs.into_iter().find_map(|(name, before, now)| is_gone(before, now).then_some(name))
     }
 
-    /// Moves a `.git` aside that was made since, whatever it is, and returns its new name.
+    pub(super) fn has_git(self) -> bool {
+        self.git.is_some()
+    }
+
+    /// Moves a `.git` aside that was made since, whatever it is, and returns its new name. `was_away`: at some
+    /// time in the session there was none, so that one with the same inode was made as well.
     ///
     /// Commands could make it, with hooks and settings of their choice, and the person's next git command would run what they say. It stays
     /// in the project: the state folder may lie on another disk, and nothing of a project is copied by the host.
-    pub(super) fn set_git_aside(self, project: &Project) -> io::Result<Option<String>> {
-        if self.git.is_some() || Self::of(project).git.is_none() {
+    pub(super) fn set_git_aside(self, was_away: bool, project: &Project) -> io::Result<Option<String>> {
+        let now = Self::of(project);
+        if now.git.is_none() || (self.git == now.git && !was_away) {
             return Ok(None);
         }
         let name = format!(".git-from-sandbox-{}", InstanceId::random());
@@ -70,24 +76,31 @@ mod tests {
         let project = Project::open(folder.path(), None, Path::new("/nonexistent")).expect("a project");
         let at = |name: &str| folder.path().join(name);
         let none = Entries::of(&project);
-        assert_eq!(none.set_git_aside(&project).expect("nothing to do"), None);
+        assert_eq!(none.set_git_aside(false, &project).expect("nothing to do"), None);
         fs::create_dir_all(at(".git/hooks")).expect("made");
         fs::create_dir(at(".podbay")).expect("made");
         let both = Entries::of(&project);
         assert_eq!(none.gone(both), None, "what is made is another matter");
         assert_eq!(both.gone(both), None);
-        assert_eq!(both.set_git_aside(&project).expect("nothing to do"), None, "it was there");
+        assert_eq!(both.set_git_aside(false, &project).expect("nothing to do"), None, "it was there");
         fs::rename(at(".podbay"), at("old")).expect("moved");
         assert_eq!(both.gone(Entries::of(&project)), Some(".podbay"));
         fs::rename(at(".git"), at("older")).expect("moved");
         fs::create_dir(at(".git")).expect("made");
         assert_eq!(both.gone(Entries::of(&project)), Some(".git"));
 
-        let name = none.set_git_aside(&project).expect("moved").expect("there was one");
+        let replaced = both.set_git_aside(false, &project).expect("moved").expect("it is not the one from the start");
+        assert!(at(&replaced).is_dir() && !at(".git").exists());
+        fs::create_dir(at(".git")).expect("made");
+        let name = none.set_git_aside(false, &project).expect("moved").expect("there was one");
         assert!(at(&name).is_dir() && !at(".git").exists());
         // A link is moved, and not what it leads to.
         std::os::unix::fs::symlink(at("older"), at(".git")).expect("linked");
-        let link = none.set_git_aside(&project).expect("moved").expect("there was one");
+        let link = none.set_git_aside(false, &project).expect("moved").expect("there was one");
         assert!(at(&link).is_symlink() && at("older/hooks").is_dir() && link != name);
+        // The one from the start was removed, and what was made later got its inode.
+        fs::rename(at("older"), at(".git")).expect("moved");
+        assert_eq!(both.set_git_aside(false, &project).expect("nothing to do"), None, "it is back");
+        assert!(both.set_git_aside(true, &project).expect("moved").is_some());
     }
 }

@@ -47,8 +47,6 @@ struct Inner {
     options: Options,
     sink: Sink,
     haste: OnceLock<CancellationToken>,
-    /// What stood in the project when the session began.
-    first: Entries,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
     state: Mutex<State>,
@@ -98,6 +96,8 @@ struct State {
     running: Option<Running>,
     /// What stood in the project when the box that is or was running was made.
     entries: Entries,
+    /// A box was made while there was no `.git` in the project.
+    git_was_away: bool,
     /// Counts the boxes; tells whose end a late error speaks of.
     n_boxes: u32,
     /// The end of the box that is or was running has been told.
@@ -148,8 +148,8 @@ impl Sandbox {
         let begun = Instant::now();
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
-        let state = Mutex::new(State { entries, ..State::default() });
-        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), first: entries, began: OnceLock::new(), state };
+        let state = Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() });
+        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), state };
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
             Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
@@ -257,6 +257,7 @@ impl Sandbox {
         let link = running.link.clone();
         state.running = Some(running);
         state.entries = entries;
+        state.git_was_away |= !entries.has_git();
         state.n_boxes += 1;
         state.told = false;
         Ok(Living { link, n_box: state.n_boxes, in_place_of })
@@ -331,7 +332,11 @@ impl Sandbox {
     pub async fn close_session(&self) {
         self.close().await;
         let Way::Engine(made) = &self.inner.way else { return };
-        let message = match self.inner.first.set_git_aside(&made.spec.project) {
+        let (entries, was_away) = {
+            let state = self.inner.state.lock().await;
+            (state.entries, state.git_was_away)
+        };
+        let message = match entries.set_git_aside(was_away, &made.spec.project) {
             Ok(None) => return,
             Ok(Some(name)) => format!(
                 "a `.git` was made in this session and is now `{name}`: git on your machine would run what its hooks and settings say; look at \

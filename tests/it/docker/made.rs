@@ -72,3 +72,23 @@ fn what_is_replaced_meanwhile_is_protected_from_the_next_call_on() {
     }
     env.assert_no_container();
 }
+
+#[test]
+fn g_02_a_git_that_takes_the_place_of_a_removed_one_is_moved_aside() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".git/HEAD", "ref: refs/heads/main\n");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; while ! test -e go; do sleep 0.05; done"}))
+        .calls("bash", json!({"command": MAKE}))
+        .calls("bash", json!({"command": MAKE}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    std::fs::remove_dir_all(env.path(".git")).expect("removed");
+    env.write("go", "");
+    let result = task.wait().expect(0).json();
+    assert!(result["warnings"].to_string().contains("is now `.git-from-sandbox-"), "{result:#}");
+    assert!(!env.path(".git").exists() && aside(&env).len() == 1);
+    env.assert_no_container();
+}
