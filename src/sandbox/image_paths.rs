@@ -4,7 +4,6 @@
 //! `/workspace` that place lies in the project, on the host. So an image is looked at before the first box is made from it.
 
 use std::fs;
-use std::path::Component;
 use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
@@ -12,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Spec;
 use super::guest_volume::filler;
+use super::spec::clean;
 use crate::engine::Engine;
 use crate::engine::ImageFacts;
 use crate::engine::ImageLink;
@@ -26,9 +26,12 @@ const PLACES: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/ru
 /// Files that the engine mounts; images do have links for them, which may lead anywhere but into the project.
 const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
+/// Counts the changes of what is looked for here: an image that was good by older rules is looked at again.
+const RULES: u32 = 2;
+
 /// Looks at an image, once: what was found good is remembered in a folder, by the image's id, which is a hash of all of it.
 pub(super) async fn check(engine: &Engine, spec: &Spec, image: &ImageFacts, seen: &Path, cancel: &CancellationToken) -> Result<(), Error> {
-    let known = seen.join(image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
+    let known = seen.join(format!("{}-{RULES}", image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-")));
     if known.exists() {
         return Ok(());
     }
@@ -51,9 +54,8 @@ fn paths(volumes: &[String]) -> Vec<String> {
     let mut paths: Vec<String> = PLACES.iter().chain(&FILES).map(|&path| path.to_owned()).collect();
     for volume in volumes {
         let mut path = String::new();
-        for part in
-            Path::new(volume.as_str()).components().filter_map(|part| if let Component::Normal(part) = part { part.to_str() } else { None })
-        {
+        // As the engine reads it.
+        for part in clean(volume).split('/').filter(|part| !part.is_empty()) {
             path = format!("{path}/{part}");
             if !paths.contains(&path) {
                 paths.push(path.clone());
@@ -65,9 +67,11 @@ fn paths(volumes: &[String]) -> Vec<String> {
 
 fn problem(link: &ImageLink) -> Option<String> {
     let ImageLink { path, target } = link;
-    let is_ours = PLACES.contains(&path.as_str());
-    let leads_into_project = target == "/workspace" || target.starts_with("/workspace/");
-    (is_ours || leads_into_project).then(|| {
+    // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead anywhere.
+    let is_at = |place: &str| Path::new(target).starts_with(place);
+    // On the way to one of the engine's files links are usual; on the way to a volume nobody needs one.
+    let is_allowed = FILES.contains(&path.as_str()) && !is_at("/workspace") && !is_at("/proc");
+    (!is_allowed).then(|| {
         format!("its `{path}` is a symbolic link to `{target}`, and the engine would follow it and make folders there, in your project too, as root")
     })
 }
@@ -88,10 +92,15 @@ mod tests {
         check("/run", "/var/run", true);
         check("/workspace", "/srv", true);
         check("/srv/data", "/workspace", true);
-        check("/srv/data", "/workspaces", false);
+        check("/srv/data", "/workspaces", true);
+        check("/srv/data", "/proc/self/root/workspace/made", true);
+        check("/etc/resolv.conf", "/proc/self/root/workspace/made", true);
         check("/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", false);
         check("/etc/resolv.conf", "/workspace/resolv.conf", true);
-        let volumes = ["/var/lib/data/".to_owned(), "/var/lib/more".to_owned()];
-        assert_eq!(paths(&volumes)[PLACES.len() + FILES.len()..], ["/var", "/var/lib", "/var/lib/data", "/var/lib/more"]);
+        let volumes = ["/var/lib/data/".to_owned(), "/var/lib/more".to_owned(), "/a/../srv/data".to_owned()];
+        assert_eq!(
+            paths(&volumes)[PLACES.len() + FILES.len()..],
+            ["/var", "/var/lib", "/var/lib/data", "/var/lib/more", "/srv", "/srv/data"]
+        );
     }
 }

@@ -59,6 +59,9 @@ pub(super) const HOME: &str = "/home/agent";
 /// Where the guest's volume is mounted.
 pub(super) const GUEST_FOLDER: &str = "/run/podbay/bin";
 
+/// Places that no volume of an image may hide or lie in: the kernel's own, and ours.
+const NO_VOLUMES: [&str; 4] = ["/proc", "/sys", "/dev", "/run/podbay"];
+
 /// Everything that makes one box what it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
@@ -115,6 +118,10 @@ impl Spec {
             let path = path.as_str();
             if path == "/workspace" || path.starts_with("/workspace/") {
                 let problem = format!("it declares a volume at {path}, and the engine would make that folder in your project, as root");
+                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+            }
+            if let Some(place) = NO_VOLUMES.iter().find(|place| Path::new(path).starts_with(place)) {
+                let problem = format!("it declares a volume at {path}, and what is mounted at or below {place} keeps a sandbox closed");
                 return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
             }
             // The engine would mount a writable folder of the host's disk, without any limit, even under a read-only root.
@@ -218,7 +225,7 @@ impl Spec {
 }
 
 /// Returns a path without `.`, `..` and doubled slashes, looking at the text alone; empty for the root.
-fn clean(path: &str) -> String {
+pub(super) fn clean(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

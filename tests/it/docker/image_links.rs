@@ -20,6 +20,11 @@ fn an_image_whose_links_lead_a_mount_astray_is_refused() {
             "`/srv/two` is a symbolic link to `/workspace/made`",
         ),
         ("VOLUME /srv/../workspace/made", "a volume at /workspace/made"),
+        ("RUN ln -s /workspace/made /srv/data\nVOLUME /a/../srv/data", "`/srv/data` is a symbolic link to `/workspace/made`"),
+        ("RUN ln -s /proc/self/root/workspace/made /srv/data\nVOLUME /srv/data", "`/srv/data` is a symbolic link to `/proc/self/root/"),
+        ("RUN mkdir /srv/real && ln -s /srv/real /srv/link\nVOLUME /srv/link/data", "`/srv/link` is a symbolic link to `/srv/real`"),
+        ("VOLUME /proc/made", "a volume at /proc/made"),
+        ("VOLUME /run/podbay/bin", "a volume at /run/podbay/bin"),
     ];
     for (lines, words) in cases {
         let Some(env) = TestBox::new() else { return };
@@ -49,10 +54,10 @@ fn without_the_look_an_image_makes_folders_in_the_project() {
 fn an_image_with_links_of_another_kind_works_and_is_looked_at_once() {
     let Some(env) = TestBox::new() else { return };
     let image =
-        Image::new(&env, "RUN mkdir /srv/real && ln -s /srv/real /srv/link && ln -s /workspace /srv/project\nVOLUME /srv/link/data");
+        Image::new(&env, "RUN mkdir /srv/real && ln -s /srv/real /srv/link && ln -s /workspace /srv/project\nVOLUME /srv/real/data");
     let seen = env.state().join("images");
     for _ in 0..2 {
-        let script = "touch /srv/link/data/x && stat -f -c %T /srv/link/data && ls -d /srv/project/";
+        let script = "touch /srv/link/data/x && stat -f -c %T /srv/real/data && ls -d /srv/project/";
         let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", script])).expect(0);
         assert_eq!(done.text(), "tmpfs\n/srv/project/\n", "{}", done.stderr);
         assert_eq!(std::fs::read_dir(&seen).expect("a folder").count(), 1);
