@@ -9,6 +9,7 @@ use super::link::Link;
 use crate::engine;
 use crate::engine::Attached;
 use crate::engine::ContainerId;
+use crate::engine::ContainerSpec;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::InstanceId;
@@ -43,27 +44,15 @@ pub(super) async fn start(
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
-    let mut volume = guest_volume::ready(engine, spec, cancel).await?;
-    let mut n_filled = u32::from(volume.filled);
+    let mut filling = Filling::begin(engine, spec, cancel).await?;
     loop {
-        // A name of its own each time: the engine gives the last one's free only some time after that has ended.
-        let instance = InstanceId::random();
-        let name = format!("podbay-workspace-{instance}");
-        let container = spec.container(name, Labels { instance: Some(instance), ..labels.clone() }, volume.hosts.as_deref());
-        let id = match engine.create(&container, cancel).await {
-            Ok(id) => id,
-            // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
-            Err(error) if volume.hosts.as_deref().is_some_and(|hosts| error.to_string().contains(hosts)) => {
-                if n_filled == 0 {
-                    guest_volume::fill(engine, spec, cancel).await?;
-                    n_filled += 1;
-                } else {
-                    volume.hosts = None;
-                }
-                continue;
-            }
-            Err(error) => return Err(not_created(error, spec)),
-        };
+        let id = filling
+            .create(cancel, |hosts| {
+                // A name of its own each time: the engine gives the last one's free only some time after that has ended.
+                let instance = InstanceId::random();
+                spec.container(format!("podbay-workspace-{instance}"), Labels { instance: Some(instance), ..labels.clone() }, hosts)
+            })
+            .await?;
         match run(engine, spec, &id, within, cancel).await {
             Ok(running) => return Ok(running),
             Err(error) => {
@@ -71,16 +60,65 @@ pub(super) async fn start(
                 if let Err(left) = engine.remove(&id).await {
                     tracing::warn!(%left, "a container that did not start could not be removed");
                 }
-                // The volume of a controller that was killed while filling it exists and is empty; so does one that the engine made for
-                // this box because `podbay gc` had just removed it.
-                let absent = matches!(&error, Error::Engine { source, .. } if source.to_string().contains("no such file or directory"));
-                if !absent || n_filled == MOST_FILLS {
-                    return Err(error);
-                }
-                guest_volume::fill(engine, spec, cancel).await?;
-                n_filled += 1;
+                filling.refill(error, cancel).await?;
             }
         }
+    }
+}
+
+/// The guest's volume while one box is started from it: filled again where that turns out to be needed.
+pub(super) struct Filling<'a> {
+    engine: &'a Engine,
+    spec: &'a Spec,
+    hosts: Option<String>,
+    n_filled: u32,
+}
+
+impl<'a> Filling<'a> {
+    pub(super) async fn begin(engine: &'a Engine, spec: &'a Spec, cancel: &CancellationToken) -> Result<Self, Error> {
+        let volume = guest_volume::ready(engine, spec, cancel).await?;
+        Ok(Self { engine, spec, hosts: volume.hosts, n_filled: u32::from(volume.filled) })
+    }
+
+    /// Makes a container; `container` gets the path of our list of hosts.
+    pub(super) async fn create(
+        &mut self,
+        cancel: &CancellationToken,
+        container: impl Fn(Option<&str>) -> ContainerSpec,
+    ) -> Result<ContainerId, Error> {
+        loop {
+            let made = container(self.hosts.as_deref());
+            match self.engine.create(&made, cancel).await {
+                Ok(id) => return Ok(id),
+                // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
+                Err(error) if self.hosts.as_deref().is_some_and(|hosts| error.to_string().contains(hosts)) => {
+                    if self.n_filled == 0 {
+                        self.fill(cancel).await?;
+                    } else {
+                        self.hosts = None;
+                    }
+                }
+                Err(error) => return Err(not_created(error, self.spec)),
+            }
+        }
+    }
+
+    /// Fills the volume again if a box did not start for want of our program; any other reason is handed back.
+    ///
+    /// The volume of a controller that was killed while filling it exists and is empty; so does one that the engine made for this box because
+    /// `podbay gc` had just removed it.
+    pub(super) async fn refill(&mut self, error: Error, cancel: &CancellationToken) -> Result<(), Error> {
+        let absent = matches!(&error, Error::Engine { source, .. } if source.to_string().contains("no such file or directory"));
+        if !absent || self.n_filled == MOST_FILLS {
+            return Err(error);
+        }
+        self.fill(cancel).await
+    }
+
+    async fn fill(&mut self, cancel: &CancellationToken) -> Result<(), Error> {
+        guest_volume::fill(self.engine, self.spec, cancel).await?;
+        self.n_filled += 1;
+        Ok(())
     }
 }
 

@@ -6,9 +6,9 @@ use super::Error;
 use super::Options;
 use super::Project;
 use super::Spec;
+use super::docker::Filling;
 use super::docker::Running;
 use super::docker::greet;
-use super::guest_volume;
 use super::spec::GUEST_FOLDER;
 use crate::engine::ContainerState;
 use crate::engine::Engine;
@@ -47,18 +47,22 @@ impl Environment {
             }
             engine.remove(&state.id).await.map_err(doing("remove the old environment"))?;
         }
-        let volume = guest_volume::ready(engine, spec, cancel).await?;
         let labels = Labels { spec: Some(spec.hash()), ..Labels::new(Role::Environment) };
-        let mut container = spec.container(name(&spec.project), labels, volume.hosts.as_deref());
-        container.entrypoint =
-            vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), options.lease.get().to_string()];
-        container.attached = false;
-        let id = engine.create(&container, cancel).await.map_err(doing("make the environment"))?;
-        if let Err(error) = engine.start(&id, cancel).await {
+        let mut filling = Filling::begin(engine, spec, cancel).await?;
+        loop {
+            let id = filling
+                .create(cancel, |hosts| {
+                    let mut container = spec.container(name(&spec.project), labels.clone(), hosts);
+                    let lease = options.lease.get().to_string();
+                    container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), lease];
+                    container.attached = false;
+                    container
+                })
+                .await?;
+            let Err(error) = engine.start(&id, cancel).await else { return Ok(true) };
             engine.remove(&id).await.map_err(doing("remove an environment that did not start"))?;
-            return Err(Error::engine("start the environment")(error));
+            filling.refill(Error::engine("start the environment")(error), cancel).await?;
         }
-        Ok(true)
     }
 
     /// Ends the box of a project; returns whether there was one.
