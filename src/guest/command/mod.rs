@@ -104,9 +104,12 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         Some(Why::Crossed(limit)) => Some(limit),
         None => run.count.limit(status),
     };
+    // It is over and was not killed, and what it took counts all the same: whoever gave the order must know.
+    let crossed = if limit.is_none() { run.watch.last_look(session, run.started.supervisor).await } else { None };
+    let crossed = crossed.map(|limit| format!("it ended by itself, but {limit}: remove what is not needed"));
     let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
     let full = if status.success() { None } else { session.full() };
-    let note = [session.told(), note, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    let note = [session.told(), note, crossed, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,

@@ -44,7 +44,8 @@ impl Watch {
             began,
             next: began + YOUNG,
             start: session.disk.room(),
-            disk_at: began + DISK,
+            // With the first look of all: most commands are over before a second one.
+            disk_at: began,
             n_refused: session.cgroup.counters().refused_forks,
             n_counts: 0,
             memory: None,
@@ -76,6 +77,11 @@ impl Watch {
         let pause = if self.began.elapsed() < AGE { YOUNG } else { OLD };
         self.next = Instant::now() + pause.max(now.elapsed() * SHARE);
         crossed
+    }
+
+    /// Looks at the disk once more when the command has ended, however short it was.
+    pub(super) async fn last_look(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
+        self.look_at_disk(session, supervisor).await
     }
 
     fn look_at_memory(&mut self, session: &Session, supervisor: i32) {

@@ -194,6 +194,18 @@ fn r_08_a_file_that_has_lost_its_name_counts_while_it_is_open_or_mapped() {
 }
 
 #[test]
+fn r_08_commands_that_are_over_before_a_look_are_told_what_they_took() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    let settings = [("PODBAY_SANDBOX_DISK", "32MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
+    let text = greedy(&env, &[], &settings, "fallocate -l 40M made");
+    has(&text, &["the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
+}
+
+#[test]
 fn r_08_a_box_in_the_place_of_another_goes_on_counting() {
     let Some(env) = TestBox::new() else { return };
     if !is_root("a project on a disk of its own") {
