@@ -15,7 +15,7 @@ use super::family;
 pub(super) struct Unlinked {
     pub(super) bytes: u64,
     pub(super) files: u64,
-    /// Whether every process could be looked into, in time.
+    /// Whether every process could be looked into, in time, and all that was found could be measured.
     pub(super) whole: bool,
 }
 
@@ -44,8 +44,9 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
         }
         whole &= look_at_descriptors(pid, workspace, &mut open) && look_at_maps(pid, workspace, &mut mapped);
     }
-    // Of what is only mapped the kernel tells us the length of the mapping, not what it takes.
+    // Of what is only mapped the kernel tells us the length of the mapping, not what the file takes, which may be more.
     mapped.retain(|inode, _| !open.contains_key(inode));
+    whole &= mapped.is_empty();
     let files = (open.len() + mapped.len()) as u64;
     Unlinked { bytes: open.values().chain(mapped.values()).fold(0, |sum, &bytes| sum.saturating_add(bytes)), files, whole }
 }
