@@ -57,6 +57,7 @@ impl Agent {
     fn adapt(&mut self, objection: Objection, why: &str) -> bool {
         let mode = self.conversation.prompt().mode();
         match objection {
+            Objection::Image => return self.take_images_out(why),
             Objection::Roles | Objection::Tools if mode == ToolMode::Native && self.may_change() => {
                 self.change_mode(ToolMode::Constrained, why);
             }
@@ -84,6 +85,26 @@ impl Agent {
             }
             _ => return false,
         }
+        true
+    }
+
+    /// Takes the images out of the conversation, since every later request would be refused for them too; returns whether there were any.
+    fn take_images_out(&mut self, why: &str) -> bool {
+        let n_images = self.conversation.take_images_out();
+        if n_images == 0 {
+            return false;
+        }
+        self.gauge.retold();
+        if why.to_ascii_lowercase().contains("support") {
+            // None is shown from here on: what can be done instead is the result of reading one then.
+            self.pipeline.set_images(false);
+        }
+        let images = if n_images == 1 { "an image was".to_owned() } else { format!("{n_images} images were") };
+        self.emit(Kind::Warning { message: format!("{images} taken out of the conversation: {why}") });
+        self.note(
+            "The model server cannot read an image that you asked for, so you are shown none of those above. Do not describe what you have \
+             not seen; go on without it.",
+        );
         true
     }
 

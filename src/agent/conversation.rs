@@ -79,6 +79,16 @@ impl Conversation {
         *self = Self::over(prompt, std::mem::take(&mut self.history));
     }
 
+    /// Leaves the words about each image in its place, as the log has it; returns how many images there were.
+    pub(super) fn take_images_out(&mut self) -> usize {
+        let n_images = self.history.take_images_out();
+        if n_images > 0 {
+            let prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty());
+            *self = Self::over(prompt, std::mem::take(&mut self.history));
+        }
+        n_images
+    }
+
     fn rebuild(&mut self) {
         self.prompt = self.prompt.rebuilt(self.prompt.mode(), self.history.messages());
     }
@@ -98,6 +108,7 @@ mod tests {
         Ask,
         Evict,
         Compact(usize, usize),
+        TakeImagesOut,
     }
 
     fn act() -> impl Strategy<Value = Act> {
@@ -112,6 +123,8 @@ mod tests {
             Just(Act::Ask),
             Just(Act::Ask),
             Just(Act::Evict),
+            Just(Act::Push(Message::image("a.png", "image/png", b"abc"))),
+            Just(Act::TakeImagesOut),
             (0..3_usize, 0..4_usize).prop_map(|(head, tail)| Act::Compact(head, tail)),
         ]
     }
@@ -132,6 +145,10 @@ mod tests {
                     }
                     Act::Evict => live.evict(&[Evicted { call: "c1".into(), text: "short".into() }]),
                     Act::Compact(head, tail) => live.compact("summary", head, tail),
+                    Act::TakeImagesOut => {
+                        live.take_images_out();
+                        prop_assert!(!live.prompt().head().contains("image_url"));
+                    }
                 }
                 let mut resumed = Conversation::over(prompt(), live.history().clone());
                 prop_assert_eq!(resumed.prompt().head(), live.prompt().head());

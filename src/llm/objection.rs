@@ -15,6 +15,8 @@ pub enum Objection {
     Schema,
     /// The server cannot read what its model wrote.
     Unreadable,
+    /// The server cannot read an image, or its model sees none.
+    Image,
 }
 
 impl Error {
@@ -27,7 +29,21 @@ impl Error {
             _ => return None,
         };
         let has = |words: &[&str]| words.iter().any(|word| message.contains(word));
-        if has(&["must alternate", "roles should alternate"]) {
+        if has(&[
+            "failed to load image",
+            "failed to decode image",
+            "failed to process image",
+            "could not process image",
+            "unable to process image",
+            "cannot identify image",
+            "invalid image",
+            "image input is not supported",
+            "images are not supported",
+            "support image",
+            "not a multimodal model",
+        ]) {
+            Some(Objection::Image)
+        } else if has(&["must alternate", "roles should alternate"]) {
             Some(Objection::Roles)
         } else if has(&["system role", "system message", "system prompt", "role 'system'", "role system", "role: system"])
             && has(&["not support", "unsupported", "must be", "only", "unexpected", "not allowed", "invalid"])
@@ -94,7 +110,16 @@ mod tests {
         for words in ["response_format is not supported by this model", "failed to parse grammar"] {
             check(words, Some(Objection::Schema));
         }
-        for words in ["boom", "the file system is full", "tool not found", "context deadline exceeded"] {
+        for words in [
+            "Failed to load image or audio file",
+            "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            "This model does not support image input",
+            "No endpoints found that support image input",
+            "Invalid image data",
+        ] {
+            check(words, Some(Objection::Image));
+        }
+        for words in ["boom", "no image was asked for", "the file system is full", "tool not found", "context deadline exceeded"] {
             check(words, None);
         }
     }

@@ -137,6 +137,18 @@ impl History {
         self.asked.clear();
     }
 
+    /// Leaves of each image the words about it; returns how many images there were.
+    pub fn take_images_out(&mut self) -> usize {
+        let mut n_images = 0;
+        for Entry { message, .. } in &mut self.entries {
+            if let Message::Image { text, .. } = message {
+                *message = Message::User { text: std::mem::take(text) };
+                n_images += 1;
+            }
+        }
+        n_images
+    }
+
     /// Puts a summary in the place of all messages but the first `head` and the last `tail`.
     pub fn compact(&mut self, summary: &str, head: usize, tail: usize) {
         let head = head.min(self.entries.len());

@@ -1,5 +1,6 @@
 //! Images: shown to a model that can see, and refused with a hint to one that cannot.
 
+use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::session::Past;
 use serde_json::json;
@@ -8,7 +9,7 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0and so on";
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0\xb9\xea\xde\x81and so on";
 
 async fn desk(model: ScriptedModel) -> Desk {
     let model = model.calls("read_file", json!({"path": "a.png"})).says("A cat.").says("Still a cat.").start().await;
@@ -22,11 +23,11 @@ async fn a_model_that_sees_is_shown_an_image() {
     let desk = desk(ScriptedModel::new().sees()).await;
     let outcome = desk.work("what is it?").await;
     assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "A cat."));
-    assert!(desk.results(1)[0].starts_with("a.png: image/png, 19 bytes"), "{:?}", desk.results(1));
+    assert!(desk.results(1)[0].starts_with("a.png: image/png, 42 bytes"), "{:?}", desk.results(1));
     let requests = desk.model.requests();
     let last = requests[1]["messages"].as_array().and_then(|messages| messages.last()).expect("messages");
     assert_eq!(last["role"], "user");
-    assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw0KGgoAAGFuZCBzbyBvbg==");
+    assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BYW5kIHNvIG9u");
     assert_eq!(desk.work("sure?").await.response, "Still a cat.");
     desk.model.assert_append_only();
     // The log keeps words, not pictures.
@@ -40,7 +41,7 @@ async fn a_model_that_does_not_see_is_told_what_can_be_done_instead() {
         let desk = desk(model).await;
         assert_eq!(desk.work("what is it?").await.status, RunStatus::Completed);
         let result = &desk.results(1)[0];
-        assert!(result.contains("PNG image (19 bytes)") && result.contains("images cannot be shown to you"), "{result}");
+        assert!(result.contains("PNG image (42 bytes)") && result.contains("images cannot be shown to you"), "{result}");
         assert!(!desk.model.requests()[1].to_string().contains("image_url"));
     }
 }
@@ -51,4 +52,33 @@ async fn an_image_that_is_too_large_is_refused_by_its_size() {
     std::fs::write(desk.guest.path("a.png"), [PNG, &vec![0; 4 << 20][..]].concat()).expect("written");
     desk.work("what is it?").await;
     assert!(desk.results(1)[0].contains("4194304"), "{:?}", desk.results(1));
+}
+
+/// What a server says to a conversation with an image that it cannot use.
+async fn check_objection(code: u16, words: &str, shows_again: bool) {
+    let read = |model: ScriptedModel| model.calls("read_file", json!({"path": "a.png"}));
+    let refusal = json!({"error": {"code": code, "message": words, "type": "invalid_request_error"}}).to_string();
+    let model = read(ScriptedModel::new().sees()).status(code, refusal).says("I cannot see it.");
+    let model = read(model.says("Still not.")).says("Again.").start().await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    std::fs::write(desk.guest.path("a.png"), PNG).expect("written");
+    let outcome = desk.work("what is it?").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "I cannot see it."), "{words}");
+    let requests = desk.model.requests();
+    assert!(requests[1].to_string().contains("image_url") && !requests[2].to_string().contains("image_url"), "{}", requests[2]);
+    let asked = requests[2].to_string();
+    assert!(asked.contains("a.png, as read_file found it.") && asked.contains("cannot read an image"), "{asked}");
+    let warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("taken out") && message.contains(words));
+    assert_eq!(desk.kinds().iter().filter(|kind| warned(kind)).count(), 1);
+    // The conversation is good for more.
+    assert_eq!(desk.work("sure?").await.response, "Still not.");
+    assert!(!desk.model.requests()[3].to_string().contains("image_url"));
+    desk.work("once more").await;
+    assert_eq!(desk.model.requests()[5].to_string().contains("image_url"), shows_again, "{words}");
+}
+
+#[tokio::test]
+async fn an_image_that_the_server_cannot_read_is_taken_out_and_the_task_goes_on() {
+    check_objection(400, "Failed to load image or audio file", true).await;
+    check_objection(500, "image input is not supported - hint: you may need to provide the mmproj", false).await;
 }

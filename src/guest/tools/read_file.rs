@@ -61,12 +61,12 @@ pub(super) fn image(workspace: &Workspace, call: &ReadFile) -> Result<Option<Ima
     let (mut file, stat) = workspace.root.open_file(path)?;
     let failed = |error: std::io::Error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() };
     let mut data = Vec::new();
-    (&mut file).take(16).read_to_end(&mut data).map_err(failed)?;
+    (&mut file).take(SNIFFED as u64).read_to_end(&mut data).map_err(failed)?;
     let Some(kind) = image_kind(&data) else { return Ok(None) };
     if !call.protected {
         workspace.root.refuse_secret(path, &file)?;
     }
-    file.take(MAX_IMAGE + 1).read_to_end(&mut data).map_err(failed)?;
+    file.take((MAX_IMAGE + 1).saturating_sub(data.len() as u64)).read_to_end(&mut data).map_err(failed)?;
     if data.len() as u64 > MAX_IMAGE {
         return Err(Fault::TooLarge { path: path.clone(), bytes: (stat.st_size as u64).max(data.len() as u64), limit: MAX_IMAGE });
     }
@@ -181,9 +181,16 @@ fn pages(path: &BytesPath, file: File, size: u64, wanted: Wanted, stop: &Stop<'_
 /// Names what a file is that no one should read as text.
 pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
     let kind = match start {
-        [0x89, b'P', b'N', b'G', ..] => "PNG image",
+        [0x89, b'P', b'N', b'G', ..] if is_png(start) => "PNG image",
+        [0x89, b'P', b'N', b'G', ..] => "PNG image with a broken header",
         [0xff, 0xd8, 0xff, ..] => "JPEG image",
-        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "GIF image",
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] if is_text(start) => return None,
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', low_x, high_x, low_y, high_y, _, _, _, ..]
+            if (low_x | high_x) != 0 && (low_y | high_y) != 0 =>
+        {
+            "GIF image"
+        }
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => "GIF image with a broken header",
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => "WebP image",
         [b'%', b'P', b'D', b'F', b'-', ..] => "PDF document",
         [b'P', b'K', 3, 4, ..] => "ZIP archive (or a file made like one)",
@@ -194,6 +201,18 @@ pub(super) fn binary_kind(start: &[u8]) -> Option<&'static str> {
         _ => return None,
     };
     Some(kind)
+}
+
+/// Returns whether the signature and the whole first chunk of a PNG are there, with a size that is one.
+fn is_png(start: &[u8]) -> bool {
+    start.starts_with(b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR")
+        && start.len() >= 33
+        && start[16..24].chunks_exact(4).all(|side| side.iter().any(|byte| *byte != 0))
+}
+
+/// Returns whether a file begins as text does: a letter may be cut where it was read no further.
+fn is_text(start: &[u8]) -> bool {
+    !start.contains(&0) && std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
 fn nothing(path: BytesPath) -> FileText {

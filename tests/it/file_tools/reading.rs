@@ -1,5 +1,30 @@
 use super::*;
 
+/// Signature and first chunk of a PNG of two by three pixels.
+const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0\xb9\xea\xde\x81";
+
+#[test]
+fn an_image_is_one_only_if_its_whole_header_makes_sense() {
+    let kind = |bytes: &[u8]| {
+        let project = Project::new(&[]);
+        project.put("f", bytes);
+        match project.read("f") {
+            Ok(page) => format!("text: {}", page.text),
+            Err(Fault::Binary { kind, .. }) => kind,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert_eq!(kind(PNG), "PNG image");
+    assert_eq!(kind(&PNG[..32]), "PNG image with a broken header");
+    assert_eq!(kind(&[&PNG[..16], &[0; 17][..]].concat()), "PNG image with a broken header");
+    assert_eq!(kind(b"GIF89a\x01\0\x01\0\0\0\0;"), "GIF image");
+    assert_eq!(kind(b"GIF89a\0\0\x01\0\0\0\0;"), "GIF image with a broken header");
+    assert_eq!(kind(b"GIF89a is a format\n"), "text: GIF89a is a format\n");
+    assert_eq!(kind(b"\xff\xd8\xff\xe0"), "JPEG image");
+    assert_eq!(kind(b"RIFF\x04\0\0\0WEBP"), "WebP image");
+    assert_eq!(kind(b"RIFF\x04\0\0\0WAVE"), "binary file");
+}
+
 #[test]
 fn a_page_says_where_it_stands_in_the_file() {
     let project = Project::new(&[("f", "one\ntwo\r\nthree")]);
@@ -30,7 +55,7 @@ fn encodings_are_told_apart() {
 #[test]
 fn binary_files_are_named_and_not_shown() {
     let project = Project::new(&[]);
-    project.put("image", b"\x89PNG\r\n\x1a\n\0\0");
+    project.put("image", PNG);
     project.put("data", b"abc\0def");
     let image = project.read("image").expect_err("binary").to_string();
     assert!(image.contains("PNG image") && image.contains("images cannot be shown to you"), "{image}");
