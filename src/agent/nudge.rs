@@ -10,14 +10,14 @@ pub(super) fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
     if blocks.iter().any(|block| is_call_like(block)) {
         return Some(
             "Your answer shows a tool call in a code block, where it is not carried out. If it was meant, make the call itself, with a tool \
-             of your list; else say that you are done.",
+             of your list; else give your whole answer again.",
         );
     }
     let lower = prose.to_lowercase();
     let announces = lower.split(|c: char| !c.is_alphabetic()).any(|word| ACTIONS.iter().any(|action| is_form(word, action)));
     (!has_worked && !blocks.is_empty() && announces && prose.split_whitespace().any(is_file)).then_some(
-        "Your answer shows code for a file, and no file was changed. If the file is to have it, write it with a tool call; else say that you \
-         are done.",
+        "Your answer shows code for a file, and no file was changed. If the file is to have it, write it with a tool call; else give your \
+         whole answer again.",
     )
 }
 

@@ -199,6 +199,10 @@ impl Agent {
         if reply.text.trim().is_empty() {
             task.n_silent += 1;
             if task.n_silent >= self.options.misunderstandings {
+                if let Some(first) = task.nudged.take().filter(|first| !first.is_empty()) {
+                    task.response = first;
+                    return Next::Done(completed(&self.options, task));
+                }
                 return Next::Failed(Failure::Silent { count: task.n_silent });
             }
             self.learn_from_silence(reply);
@@ -216,11 +220,9 @@ impl Agent {
             self.note(words);
             return Next::GoOn;
         }
-        // Where nothing was meant, what was said at first is the answer.
-        let first = task.nudged.clone().filter(|first| !first.is_empty());
-        task.response = first.unwrap_or_else(|| reply.text.clone());
-        let denied = task.blocked || (self.options.deny_is_failure && !task.denied.is_empty());
-        Next::Done(if denied { RunStatus::Blocked } else { RunStatus::Completed })
+        // What was said last counts: after a nudge it may well be a correction.
+        task.response.clone_from(&reply.text);
+        Next::Done(completed(&self.options, task))
     }
 
     /// Tells the model something of our own.
@@ -232,4 +234,9 @@ impl Agent {
     pub(super) fn emit(&self, kind: Kind) {
         (self.sink)(kind.into());
     }
+}
+
+fn completed(options: &Options, task: &Task) -> RunStatus {
+    let denied = task.blocked || (options.deny_is_failure && !task.denied.is_empty());
+    if denied { RunStatus::Blocked } else { RunStatus::Completed }
 }

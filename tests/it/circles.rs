@@ -120,10 +120,16 @@ async fn code_that_was_only_shown_is_asked_about_once() {
     let wrote = ScriptedModel::new().calls("bash", json!({"command": "echo 'print(1)' > hello.py"})).says(shown);
     assert_eq!(self::desk(wrote).await.work("write hello.py").await.turns, 2);
 
-    // Where it was meant as an answer, that is the answer; and nobody is asked twice.
-    let desk = self::desk(ScriptedModel::new().says(shown).says(&format!("Nothing more to do. {shown}"))).await;
+    // Nobody is asked twice, and what was said last is the answer: it may be a correction.
+    let corrected = format!("That was wrong. {shown}");
+    let desk = self::desk(ScriptedModel::new().says(shown).says(&corrected)).await;
     let outcome = desk.work("how would hello.py look?").await;
-    assert_eq!((outcome.response.as_str(), outcome.turns), (shown, 2));
+    assert_eq!((outcome.response.as_str(), outcome.turns), (corrected.as_str(), 2));
+
+    // Where no more words come, the first ones stand.
+    let desk = self::desk(ScriptedModel::new().says(shown).says("").says("").says("")).await;
+    let outcome = desk.work("how would hello.py look?").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns), (RunStatus::Completed, shown, 4), "{outcome:?}");
 }
 
 #[tokio::test]
