@@ -51,7 +51,7 @@ pub struct Options {
     /// …and how often until the run ends with code 3; 0 is never.
     pub break_at: u32,
     /// How often a call, or a circle of up to four answers, may bring the same results until the run ends with code 3; the model is told
-    /// one before. Twice as often where the results differ. 0 is never.
+    /// one before. Where the results differ it is told at twice as many, and the run ends at four times. 0 is never.
     pub abort_at: u32,
     /// Ends a run with code 4 if anything was denied, not only its last change.
     pub deny_is_failure: bool,

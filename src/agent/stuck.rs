@@ -62,6 +62,8 @@ struct Count {
     n: usize,
     tell_at: usize,
     end_at: usize,
+    /// The results were not the same.
+    differs: bool,
 }
 
 impl Count {
@@ -83,15 +85,26 @@ impl Stuck {
         self.steps.push_back(Step::of(done));
         let mut finding = Finding::Moving;
         for (period, count) in self.circles(options) {
-            let how = if self.has_failed(period) { "and failed each time" } else { "to no new effect" };
+            let how = if self.has_failed(period) {
+                "and failed each time"
+            } else if count.differs {
+                "with results that differed"
+            } else {
+                "to no new effect"
+            };
             let what = self.describe(period, count.n);
             if count.ends() {
                 return Finding::Stuck(format!("the model goes round in circles: {what} {how}"));
             }
             if count.tells() && finding == Finding::Moving {
+                let advice = if count.differs {
+                    "Is waiting what you want? One command that waits, with `sleep` in it, waits better"
+                } else {
+                    "The same once more will come to the same. Try something else"
+                };
                 finding = Finding::Nudge(format!(
-                    "Note from Podbay: {what} {how}. The same once more will come to the same. Try something else; if nothing else is left, \
-                     answer without a call and say what you found and what stands in the way."
+                    "Note from Podbay: {what} {how}. {advice}; if nothing else is left, answer without a call and say what you found and \
+                     what stands in the way."
                 ));
             }
         }
@@ -121,15 +134,14 @@ impl Stuck {
         for period in 1..=MAX_PERIOD.min(self.steps.len()) {
             let alike = self.repeats(period, |a, b| a.calls == b.calls);
             if self.has_failed(period) {
-                counts.push((period, Count { n: alike, tell_at: at(options.redirect_at), end_at: at(options.break_at) }));
+                counts.push((period, Count { n: alike, tell_at: at(options.redirect_at), end_at: at(options.break_at), differs: false }));
                 continue;
             }
             let same = self.repeats(period, |a, b| a.calls == b.calls && a.results == b.results);
             let end_at = at(options.abort_at);
-            counts.push((period, Count { n: same, tell_at: end_at.saturating_sub(1), end_at }));
+            counts.push((period, Count { n: same, tell_at: end_at.saturating_sub(1), end_at, differs: false }));
             // Looking again and again until something has changed is work, up to a point.
-            let patient = end_at * 2;
-            counts.push((period, Count { n: alike, tell_at: patient.saturating_sub(1), end_at: patient }));
+            counts.push((period, Count { n: alike, tell_at: (end_at * 2).saturating_sub(1), end_at: end_at * 4, differs: true }));
         }
         counts
     }
@@ -149,7 +161,7 @@ impl Stuck {
     fn faults(&self, options: &Options) -> Count {
         let last = self.steps.back().and_then(|step| step.fault);
         let n = if last.is_some() { self.steps.iter().rev().take_while(|step| step.fault == last).count() } else { 0 };
-        Count { n, tell_at: options.redirect_at as usize, end_at: options.break_at as usize }
+        Count { n, tell_at: options.redirect_at as usize, end_at: options.break_at as usize, differs: false }
     }
 
     fn describe(&self, period: usize, n: usize) -> String {
@@ -234,7 +246,26 @@ mod tests {
 
     #[test]
     fn one_that_brings_something_new_has_more_patience() {
-        check("a1 a2 a3 a4 a5 a6", "....n!");
+        check("a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12", "....n......!");
+        let options = Options::default();
+        let found = words(&["a1", "a2", "a3", "a4", "a5"], &options);
+        assert!(matches!(&found, Finding::Nudge(words) if words.contains("5 times in a row (a) with results that differed. Is waiting")));
+        let found = words(&["a", "a"], &options);
+        assert!(matches!(&found, Finding::Nudge(words) if words.contains("to no new effect. The same once more")));
+    }
+
+    /// Returns what is found last.
+    fn words(results: &[&str], options: &Options) -> Finding {
+        let mut stuck = Stuck::default();
+        let done = |result: &&str| Done {
+            canonical: "a".into(),
+            shown: "a".into(),
+            name: "a".into(),
+            result: (*result).into(),
+            has_failed: false,
+            is_fault: false,
+        };
+        results.iter().fold(Finding::Moving, |_, result| stuck.take(&[done(result)], options))
     }
 
     #[test]

@@ -1,11 +1,17 @@
 use serde_json::Value;
 
 use super::Catalogue;
+use crate::policy::Action;
+use crate::wire::Call;
 
 impl Catalogue {
     /// Returns a text that is equal for calls that mean the same: what differs is only how they are written.
     pub fn canonical(&self, name: &str, arguments: &str) -> String {
-        if let Ok(understood) = self.parse(name, arguments) {
+        if let Ok(mut understood) = self.parse(name, arguments) {
+            // To a shell white space around a command is nothing.
+            if let Action::Box(Call::Bash(bash)) = &mut understood.action {
+                bash.command = bash.command.trim().to_owned();
+            }
             return format!("{} {:?}", understood.name, understood.action);
         }
         let name = self.find(name).map_or(name, |tool| tool.name);
@@ -43,5 +49,7 @@ mod tests {
         assert_ne!(one, canonical("read_file", r#"{"path": "b", "limit": 5}"#));
         assert_eq!(canonical("fly", r#"{"b": 1, "a": {"d": 2, "c": 3}}"#), r#"fly {"a":{"c":3,"d":2},"b":1}"#);
         assert_eq!(canonical("bash", " {broken "), "bash {broken");
+        assert_eq!(canonical("bash", r#"{"command": " ls -l\n"}"#), canonical("bash", r#"{"command": "ls -l"}"#));
+        assert_ne!(canonical("bash", r#"{"command": "ls  -l"}"#), canonical("bash", r#"{"command": "ls -l"}"#));
     }
 }

@@ -74,10 +74,11 @@ async fn work_that_looks_alike_is_no_circle() {
 #[tokio::test]
 async fn a_result_that_changes_may_be_looked_at_more_often() {
     let poll = || json!({"command": "date +%N >> log; wc -l < log"});
-    let desk = desk((0..9).fold(ScriptedModel::new(), |model, _| model.calls("bash", poll()))).await;
+    let desk = desk((0..14).fold(ScriptedModel::new(), |model, _| model.calls("bash", poll()))).await;
     let outcome = desk.work("wait").await;
-    assert_eq!((outcome.limit, outcome.tool_calls), (Some(LimitKind::Stuck), 6), "{outcome:?}");
+    assert_eq!((outcome.limit, outcome.tool_calls), (Some(LimitKind::Stuck), 12), "{outcome:?}");
     assert_eq!(told(&desk), [5]);
+    assert!(desk.told(5).contains("with results that differed. Is waiting what you want?"), "{}", desk.told(5));
 }
 
 #[tokio::test]
