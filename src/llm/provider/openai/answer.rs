@@ -3,6 +3,8 @@ use serde_json::Value;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use super::shapes;
+use super::shapes::Words;
 use crate::event::Usage;
 use crate::llm::error::Error;
 use crate::llm::provider::assemble::Assembler;
@@ -32,7 +34,7 @@ struct Chunk<'a> {
 
 #[derive(Deserialize)]
 struct Choice<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::index")]
     index: Option<u64>,
     #[serde(borrow, default)]
     delta: Option<Delta<'a>>,
@@ -46,27 +48,30 @@ struct Choice<'a> {
 #[derive(Deserialize)]
 struct Delta<'a> {
     #[serde(default)]
-    content: Option<String>,
+    content: Option<Words>,
+    /// Instead of `content` where the model declines.
     #[serde(default)]
-    reasoning_content: Option<String>,
+    refusal: Option<Words>,
+    #[serde(default)]
+    reasoning_content: Option<Words>,
     /// The name that vLLM, Ollama and `OpenRouter` use.
     #[serde(default)]
-    reasoning: Option<String>,
+    reasoning: Option<Words>,
     #[serde(borrow, default)]
     tool_calls: Option<Vec<CallDelta<'a>>>,
 }
 
 impl Delta<'_> {
     fn is_empty(&self) -> bool {
-        let is_blank = |text: &Option<String>| text.as_ref().is_none_or(String::is_empty);
         let has_calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
-        is_blank(&self.content) && is_blank(&self.reasoning_content) && is_blank(&self.reasoning) && !has_calls
+        let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
+        words.into_iter().flatten().all(Words::is_empty) && !has_calls
     }
 }
 
 #[derive(Deserialize)]
 struct CallDelta<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::index")]
     index: Option<u64>,
     #[serde(default)]
     id: Option<String>,
@@ -86,42 +91,42 @@ struct FunctionDelta<'a> {
 /// Counts are read as any number, since servers write -1 for "unknown" and 12.0 for 12.
 #[derive(Deserialize)]
 struct WireUsage {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     prompt_tokens: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     completion_tokens: Option<f64>,
     #[serde(default)]
     prompt_tokens_details: Option<WireDetails>,
     /// In US dollars, from `OpenRouter`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     cost: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct WireDetails {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     cached_tokens: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct WireTimings {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     cache_n: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     prompt_n: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     predicted_n: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     prompt_ms: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     predicted_ms: Option<f64>,
 }
 
 #[derive(Deserialize)]
 struct WireProgress {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     total: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::number")]
     processed: Option<f64>,
 }
 
@@ -248,11 +253,13 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
 }
 
 fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
-    if let Some(thinking) = delta.reasoning_content.or(delta.reasoning).filter(|text| !text.is_empty()) {
-        to.add_thinking(&thinking, on)?;
+    let content = delta.content.unwrap_or_default();
+    let thinking = delta.reasoning_content.or(delta.reasoning).map(Words::together);
+    for thinking in [thinking.unwrap_or_default(), content.thinking].iter().filter(|text| !text.is_empty()) {
+        to.add_thinking(thinking, on)?;
     }
-    if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
-        to.add_text(&text, on)?;
+    for text in [content.text, delta.refusal.map(Words::together).unwrap_or_default()].iter().filter(|text| !text.is_empty()) {
+        to.add_text(text, on)?;
     }
     for call in delta.tool_calls.into_iter().flatten() {
         let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
@@ -383,6 +390,36 @@ mod tests {
         assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9), context: Some(8) })));
         let (reply, _) = read(Reading::Schema, &[json!({"error": "boom"})]);
         assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: boom");
+    }
+
+    #[test]
+    fn words_and_sums_of_odd_shapes_are_read() {
+        let native = Reading::Native { with_calls: true };
+        let choice = |index: &Value, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}}]});
+        let call = json!({"index": "0", "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
+        let usage = json!({"prompt_tokens": "10", "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": []}, "cost": "0.5"});
+        let (reply, updates) = read(
+            native,
+            &[
+                delta(&json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
+                delta(&json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "image_url"}, 7]})),
+                delta(&json!({"refusal": "No."})),
+                choice(&json!("0"), "c"),
+                choice(&json!(-1), "d"),
+                choice(&json!("1"), "of another"),
+                delta(&json!({"tool_calls": [call]})),
+                json!({"choices": [], "usage": usage}),
+            ],
+        );
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.calls.len()), ("abNo.cd", "hm", 1));
+        assert_eq!(reply.usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: Some(0.5) });
+        assert_eq!(updates[0], Update::Thinking("hm".into()));
+        for cost in [json!({"usd": 1}), json!("much"), json!("inf"), json!(true)] {
+            let usage = json!({"prompt_tokens": 10, "completion_tokens": 3, "cost": cost});
+            let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
+            assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
+        }
     }
 
     #[test]

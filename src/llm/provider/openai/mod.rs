@@ -2,6 +2,7 @@
 
 mod answer;
 mod request;
+mod shapes;
 
 pub(in crate::llm) use answer::Parser;
 pub(in crate::llm) use answer::whole;
