@@ -76,8 +76,9 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     let cancel = front.interrupt.run();
     let policy = Policy::new(place.mode, &config.policy).map_err(Error::Rule)?;
     let server = Server::start().map_err(|source| Error::Io { doing: "let the script of the demonstration listen".to_owned(), source })?;
-    // The person's own settings are about models that exist.
-    let client = Client::new(server.endpoint(), None, llm::Options::default()).map_err(Error::Model)?;
+    // The person's own settings are about models that exist. A script costs nothing, so that a bound on the cost holds.
+    let options = llm::Options { price: llm::Price::FREE, ..llm::Options::default() };
+    let client = Client::new(server.endpoint(), None, options).map_err(Error::Model)?;
     let probed = client.probe(cancel, PROBE).await.map_err(Error::Model)?;
     let mut tools = config.tools.clone();
     tools.set = Set::Small;
