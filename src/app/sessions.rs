@@ -30,7 +30,7 @@ pub fn raw_session(state: &State, wanted: &str, out: &mut impl Write) -> Result<
 /// Returns a session as one line of a list.
 pub fn session_line(summary: &Summary) -> String {
     let status = summary.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{status:?}").to_lowercase());
-    let turns = summary.turns.map_or_else(String::new, |turns| format!(", {turns} turns"));
+    let turns = summary.turns.map_or_else(String::new, |turns| format!(", {turns} turn{}", if turns == 1 { "" } else { "s" }));
     format!(
         "{}  {}  {status:<11}  {}{turns}  ({})",
         summary.session,

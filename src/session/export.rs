@@ -11,6 +11,7 @@ use crate::event::ToolCall;
 use super::Past;
 use super::Records;
 use super::mask::mask;
+use super::show::n;
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
@@ -83,8 +84,8 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, .. } => {
             let status = format!("{status:?}").to_lowercase();
             let tokens = usage.total();
-            writeln!(out, "\n---\n\n{status} (exit code {exit_code}): {turns} turns, {tool_calls} calls, {tokens} tokens")
-                .expect(TAKES_ALL);
+            let (turns, calls) = (n("turn", *turns as usize), n("call", *tool_calls as usize));
+            writeln!(out, "\n---\n\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens").expect(TAKES_ALL);
             if let Some(error) = error {
                 writeln!(out, "\nerror: {}", safe(error)).expect(TAKES_ALL);
             }

@@ -208,10 +208,14 @@ fn one(text: &mut String, event: &Event) {
         Kind::SessionForked { from } => writeln!(text, "\n(copied from session {from} up to here)").expect(TAKES_ALL),
         Kind::SessionRewound { turns } => writeln!(text, "\n(the last {turns} messages were taken back)").expect(TAKES_ALL),
         Kind::NoteAdded { text: note } => writeln!(text, "\n(the model was told: {})", first_lines(note)).expect(TAKES_ALL),
-        Kind::ContextNear { percent, used, window } => {
+        Kind::ContextNear { used, window, .. } => {
+            let percent = used.saturating_mul(100) / (*window).max(1);
             writeln!(text, "! {percent} % of the model's window are used ({used} of {window} tokens)").expect(TAKES_ALL);
         }
-        Kind::ResultsEvicted { results } => writeln!(text, "(made room: {} results were set aside)", results.len()).expect(TAKES_ALL),
+        Kind::ResultsEvicted { results } => {
+            let were = if results.len() == 1 { "was" } else { "were" };
+            writeln!(text, "(made room: {} {were} set aside)", n("result", results.len())).expect(TAKES_ALL);
+        }
         Kind::ConversationCompacted { summary, before, after, .. } => {
             writeln!(text, "(made room: {before} -> {after} tokens; the model reads this instead of what is above)").expect(TAKES_ALL);
             said(text, "summary", summary);
@@ -234,7 +238,8 @@ fn one(text: &mut String, event: &Event) {
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, duration_ms, .. } => {
             let status = run_word(*status);
             let tokens = usage.total();
-            write!(text, "\n{status} (exit code {exit_code}): {turns} turns, {tool_calls} calls, {tokens} tokens, ").expect(TAKES_ALL);
+            let (turns, calls) = (n("turn", *turns as usize), n("call", *tool_calls as usize));
+            write!(text, "\n{status} (exit code {exit_code}): {turns}, {calls}, {tokens} tokens, ").expect(TAKES_ALL);
             writeln!(text, "{}", duration(*duration_ms)).expect(TAKES_ALL);
             if let Some(error) = error {
                 writeln!(text, "error: {error}").expect(TAKES_ALL);
@@ -308,4 +313,9 @@ fn limit_word(limit: LimitKind) -> &'static str {
         LimitKind::Stuck => "repeated calls",
         LimitKind::Context => "context",
     }
+}
+
+/// Returns how many there are of something.
+pub(super) fn n(what: &str, count: usize) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -161,12 +161,17 @@ impl<O: Write, E: Write> Plain<O, E> {
                 self.note(&paint.dim(&sum))
             }
             Kind::SessionResumed { .. } => self.note(&paint.dim("the session goes on")),
-            Kind::ContextNear { percent, used, window } => {
+            // How much is used, not which of the shares that are warned of was passed.
+            Kind::ContextNear { used, window, .. } => {
+                let percent = used.saturating_mul(100) / (*window).max(1);
                 self.note(&paint.warn(&format!("{percent} % of the model's window are used ({used} of {window} tokens)")))
             }
-            Kind::ResultsEvicted { results } => self.note(
-                &paint.dim(&format!("made room: {} were set aside; the model can read them again", n("old result", results.len() as u32))),
-            ),
+            Kind::ResultsEvicted { results } => {
+                let n_results = results.len() as u32;
+                let (were, them) = if n_results == 1 { ("was", "it") } else { ("were", "them") };
+                let sum = n("old result", n_results);
+                self.note(&paint.dim(&format!("made room: {sum} {were} set aside; the model can read {them} again")))
+            }
             Kind::ConversationCompacted { before, after, .. } => {
                 self.note(&paint.dim(&format!("made room: a summary replaces the older messages ({before} -> {after} tokens)")))
             }

@@ -395,7 +395,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
     ! interrupted
     ! the disk is nearly full
 
-    interrupted (exit code 0): 2 turns, 1 calls, 1000 tokens, 1 min 1 s
+    interrupted (exit code 0): 2 turns, 1 call, 1000 tokens, 1 min 1 s
     "#);
     let mut out = Vec::new();
     assert_eq!(session::raw(log.path(), &mut out).expect("exports"), 9);

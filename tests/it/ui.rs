@@ -10,6 +10,7 @@ use podbay::event::CallStatus;
 use podbay::event::Capability;
 use podbay::event::Decision;
 use podbay::event::Event;
+use podbay::event::Evicted;
 use podbay::event::Kind;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
@@ -116,6 +117,17 @@ fn a_script_gets_the_answer_alone() {
     warning: the disk is
        nearly full
     done: 2 turns, 1 call, 1280 tokens (900 cached), 2.3 s
+    ");
+}
+
+#[test]
+fn a_full_window_is_told_by_its_true_share_and_one_result_is_one() {
+    let evicted = |n| Kind::ResultsEvicted { results: vec![Evicted { call: "c1".into(), text: "short".into() }; n] };
+    let (_, err) = shown(QUIET, [Kind::ContextNear { percent: 75, used: 3654, window: 4096 }, evicted(1), evicted(2)]);
+    assert_snapshot!(err, @r"
+    89 % of the model's window are used (3654 of 4096 tokens)
+    made room: 1 old result was set aside; the model can read it again
+    made room: 2 old results were set aside; the model can read them again
     ");
 }
 
