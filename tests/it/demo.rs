@@ -61,6 +61,8 @@ fn policy_and_limits_hold_in_it_too() {
     let report = run(&mut demo(&env, &["--mode", "deny", "--output", "json"])).expect(4).json();
     assert_eq!((report["status"].as_str(), report["denied"].as_array().map(Vec::len)), (Some("blocked"), Some(4)));
     assert!(report["response"].as_str().is_some_and(|text| text.contains("The change was denied")), "{report}");
+    let report = run(&mut demo(&env, &["--max-cost", "0.01", "--output", "json"])).expect(0).json();
+    assert_eq!(report["usage"]["cost_usd"], 0.0, "a script costs nothing: {report}");
     let report = run(&mut demo(&env, &["--max-turns", "2", "--output", "json"])).expect(3).json();
     assert_eq!((report["limit"].as_str(), report["response"].as_str()), (Some("turns"), Some("I was stopped before the task was done.")));
 }
@@ -69,8 +71,6 @@ fn policy_and_limits_hold_in_it_too() {
 fn what_it_cannot_mean_is_refused_and_settings_of_a_model_do_not_disturb_it() {
     let env = TestEnv::new();
     for words in [&["--resume", "last"][..], &["--continue"], &["--endpoint", "http://127.0.0.1:9"], &["--model", "x"]] {
-    let report = run(&mut demo(&env, &["--max-cost", "0.01", "--output", "json"])).expect(0).json();
-    assert_eq!(report["usage"]["cost_usd"], 0.0, "a script costs nothing: {report}");
         run(&mut demo(&env, words)).expect(2).says(&["--demo", words[0]]);
     }
     let done = run(env.here(&["chat", "--demo"]).env("DOCKER_HOST", "unix:///nonexistent")).expect(2);
