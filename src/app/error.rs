@@ -104,12 +104,12 @@ impl Error {
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
             Self::Inference(error) if error.is_usage() => exit_code::USAGE,
             Self::Model(error) if error.is_usage() => exit_code::USAGE,
-            Self::Sandbox(sandbox::Error::Cancelled) | Self::Engine(engine::Error::Cancelled { .. }) | Self::Interrupted => {
-                exit_code::INTERRUPTED
-            }
-            Self::Sandbox(sandbox::Error::Link(sandbox::link::Error::Cancelled { .. })) => exit_code::INTERRUPTED,
+            Self::Sandbox(sandbox::Error::Cancelled | sandbox::Error::Link(sandbox::link::Error::Cancelled { .. }))
+            | Self::Engine(engine::Error::Cancelled { .. })
+            | Self::Model(llm::Error::Cancelled)
+            | Self::Inference(inference::Error::Cancelled { .. })
+            | Self::Interrupted => exit_code::INTERRUPTED,
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
-            Self::Model(llm::Error::Cancelled) | Self::Inference(inference::Error::Cancelled { .. }) => exit_code::INTERRUPTED,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
             Self::Late { .. } => exit_code::LIMIT,
             Self::Bug => exit_code::BUG,
