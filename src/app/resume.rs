@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::Error;
 use super::Place;
+use super::demo;
 use super::record::Recorder;
 use crate::event::Event;
 use crate::event::Kind;
 use crate::event::RunStatus;
+use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolMode;
 use crate::llm::Prompt;
@@ -87,6 +89,7 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
 /// Refuses what cannot be gone on with, before anything is touched.
 fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Result<(), Error> {
     let Some(header) = &records.header else { return Err(Error::Session(session::Error::Headless { path: found.path.clone() })) };
+    not_a_demonstration(&found.session, &header.project)?;
     if header.project != project {
         return Err(Error::usage(
             format!("the session {} belongs to {}, and this is {project}", found.session, header.project),
@@ -100,6 +103,17 @@ fn check(records: &Records, found: &Found, project: &str, aim: Aim<'_>) -> Resul
         return Err(Error::usage(
             format!("the session {} has no open task", found.session),
             format!("give it a new one: podbay run --resume {} \"…\"", found.session),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a session of a demonstration: its model was a script, and its files are gone.
+pub(super) fn not_a_demonstration(session: &SessionId, project: &str) -> Result<(), Error> {
+    if project == demo::PROJECT {
+        return Err(Error::usage(
+            format!("the session {session} is a demonstration, which cannot be gone on with: its model was a script, its files are gone"),
+            format!("read it with podbay sessions show {session}, or begin a task of your own: podbay run \"…\""),
         ));
     }
     Ok(())

@@ -2,6 +2,8 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::Error;
+use super::demo;
+use super::resume::not_a_demonstration;
 use crate::config::Config;
 use crate::event::SessionId;
 use crate::session;
@@ -45,11 +47,17 @@ pub fn session_json(summary: &Summary) -> String {
     crate::event::json_line(summary).unwrap_or_default()
 }
 
-/// Returns which session is meant and the folder that it worked in.
+/// Returns which session is to go on and the folder that it worked in; the last one is never a demonstration, which cannot.
 pub fn session_project(state: &State, wanted: &str) -> Result<(SessionId, PathBuf), Error> {
+    if wanted == "last" {
+        let last = list_sessions(state)?.into_iter().find(|summary| summary.project != demo::PROJECT);
+        let last = last.ok_or(Error::Session(session::Error::NoSession))?;
+        return Ok((last.session, PathBuf::from(last.project)));
+    }
     let found = session::find(state, wanted).map_err(Error::Session)?;
     let records = session::read(&found.path).map_err(Error::Session)?;
     let header = records.header.ok_or(Error::Session(session::Error::Headless { path: found.path }))?;
+    not_a_demonstration(&found.session, &header.project)?;
     Ok((found.session, PathBuf::from(header.project)))
 }
 

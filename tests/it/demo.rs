@@ -53,6 +53,14 @@ fn its_session_is_kept_and_never_taken_for_one_of_the_project() {
     let shown = run(&mut env.podbay(&["sessions", "show", begun["session"].as_str().expect("an id")])).expect(0);
     assert!(shown.text().contains("do something else"), "{}", shown.text());
     run(env.here(&["run", "--continue"]).env("DOCKER_HOST", "unix:///nonexistent")).expect(2);
+    let id = begun["session"].as_str().expect("an id");
+    for mut command in [env.here(&["run", "--resume", id, "go on"]), env.podbay(&["sessions", "resume", id])] {
+        let done = run(command.env("DOCKER_HOST", "unix:///nonexistent")).expect(2);
+        let done = done.says(&["is a demonstration, which cannot be gone on with", "podbay sessions show"]);
+        assert!(!done.stderr.contains("-C '"), "{}", done.stderr);
+    }
+    let done = run(env.podbay(&["sessions", "resume", "last"]).env("DOCKER_HOST", "unix:///nonexistent"));
+    assert!(!done.stderr.contains("demonstration") && done.stderr.contains("there is none yet"), "{}", done.stderr);
 }
 
 #[test]

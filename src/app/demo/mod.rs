@@ -38,7 +38,7 @@ use files::Files;
 use server::Server;
 
 /// What the log of a demonstration calls its project. No folder is called so, hence no session of a real project is ever taken for one.
-const PROJECT: &str = "demonstration (in memory)";
+pub(super) const PROJECT: &str = "demonstration (in memory)";
 
 /// What is worked on where the person says nothing.
 const TASK: &str = "Add a command that removes a note by its number.";
