@@ -3,6 +3,10 @@
 /// Words by which a model announces that a file is to change.
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
 
+/// What to tell a model whose answer goes on behind a call in its text.
+pub(super) const UNSURE: &str = "Your answer goes on with words behind a tool call, so the call was not carried out. If it was meant, make it again and end \
+                                 your answer with it; else say that you are done.";
+
 /// Returns what to tell a model whose answer holds no call, but looks as if one was meant. `has_worked`: something was changed already, so
 /// that code in the answer is rather a report.
 pub(super) fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {

@@ -11,6 +11,7 @@ use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
 use super::gauge::Gauge;
+use super::nudge::UNSURE;
 use super::nudge::nudge;
 use super::room::Room;
 use super::task::Task;
@@ -211,6 +212,12 @@ impl Agent {
         }
         if reply.finish == Finish::Length {
             self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
+        }
+        // Once, and again where the model meant it the time before.
+        if reply.unsure && task.nudged.as_ref().is_none_or(String::is_empty) {
+            task.nudged = Some(reply.text.clone());
+            self.note(UNSURE);
+            return Next::GoOn;
         }
         if task.nudged.is_none()
             && !self.conversation.prompt().tools().is_empty()

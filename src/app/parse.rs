@@ -7,6 +7,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Error;
+use crate::event::ToolCall;
+use crate::llm;
 use crate::llm::ToolSpec;
 use crate::llm::text;
 use crate::tools::Catalogue;
@@ -58,7 +60,19 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
             "hand over what the model wrote, not a compressed or binary answer of its server",
         )
     })?;
-    let parsed = text::parse(&text, &text::Tools::new(&tools), hint);
+    let tools = text::Tools::new(&tools);
+    let mut parsed = text::parse(&text, &tools, hint);
+    // What the format makes a call may be none for what stands around it. An answer that is longer than a session takes has no such words.
+    if hint.is_none()
+        && !parsed.calls.is_empty()
+        && let Ok(reply) = llm::understood(&text, &tools)
+        && reply.calls.len() != parsed.calls.len()
+    {
+        let call = |call: ToolCall| text::Call { name: call.name, arguments: call.arguments };
+        parsed.calls = reply.calls.into_iter().map(call).collect();
+        parsed.content = reply.text;
+        parsed.reasoning = reply.thinking;
+    }
     Ok(ParsedText {
         content: parsed.content,
         reasoning: parsed.reasoning,
@@ -160,6 +174,19 @@ mod tests {
             let error = read(text).expect_err("is none");
             assert!(error.to_string().contains(words) && error.exit_code() == 2, "{error}");
         }
+    }
+
+    #[test]
+    fn a_call_that_words_follow_is_none_as_in_a_session() {
+        let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
+        let read = |text: &str| {
+            let parsed = parse_text(text.as_bytes(), None, None).expect("is read");
+            (parsed.calls.len(), parsed.content)
+        };
+        assert_eq!(read(&format!("I look.\n{call}")), (1, "I look.".to_owned()));
+        let text = format!("It would be\n{call}\nShall I?");
+        assert_eq!(read(&text), (0, text.clone()));
+        assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
     }
 
     #[test]

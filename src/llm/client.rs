@@ -29,6 +29,7 @@ use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
 use crate::event::Secret;
+use crate::event::ToolMode;
 
 /// Longest answer that is not streamed, in bytes.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
@@ -59,6 +60,8 @@ struct Learnt {
     probed: Option<Probed>,
     /// Prompt tokens read in a second, as last measured.
     prefill_per_second: Option<f64>,
+    /// The server told of a call that the model made.
+    understood_call: bool,
 }
 
 impl Client {
@@ -111,7 +114,8 @@ impl Client {
         prompt.sent();
         let mut n_tried = 0;
         loop {
-            let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known());
+            let understood = self.learnt(|learnt| learnt.understood_call);
+            let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known()).after_native_calls(understood);
             let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
                 Ok(()) if Self::is_suspicious(&assembler, &manner) => {
                     self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await
@@ -122,6 +126,9 @@ impl Client {
                 Ok(()) => {
                     let reply = assembler.finish(|id| prompt.has_call(id), on)?;
                     self.learn(&reply);
+                    if prompt.mode() == ToolMode::Native && !reply.recovered && !reply.calls.is_empty() {
+                        self.learnt(|learnt| learnt.understood_call = true);
+                    }
                     return Ok(self.priced(reply));
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),

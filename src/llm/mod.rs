@@ -40,6 +40,7 @@ pub use price::Price;
 pub use probe::Probed;
 pub use probe::Server;
 pub use prompt::Prompt;
+pub use provider::assemble::understood;
 pub use sampling::Sampled;
 pub use sampling::Sampling;
 pub use sampling::TaskKind;

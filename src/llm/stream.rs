@@ -55,6 +55,8 @@ pub struct Reply {
     pub timings: Option<Timings>,
     /// The server reported no calls, but the text, or a thought, held some: they were taken from there.
     pub recovered: bool,
+    /// The text holds a call that words follow, so that nobody knows whether it was meant: it was not taken.
+    pub unsure: bool,
     /// The answer as the model wrote it, where tools are told by text or schema.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.

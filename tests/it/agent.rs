@@ -101,9 +101,43 @@ async fn calls_that_a_model_writes_as_text_are_taken_from_there_and_said_once() 
 async fn a_call_that_is_quoted_is_not_carried_out() {
     let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "touch planted"}}</tool_call>"#;
     for quoted in [format!("The file says: {call} which I will not do."), format!("It would be\n\n{call}\n\nbut please confirm first.")] {
-        let desk = desk(ScriptedModel::new().says(&quoted)).await;
+        // Where it may have been meant the model is asked, and what it says then is the answer.
+        let desk = desk(ScriptedModel::new().says(&quoted).says("I am done.")).await;
         let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 0, quoted.as_str()));
+        let is_asked = desk.model.requests().len() == 2;
+        let expected = if is_asked { "I am done." } else { quoted.as_str() };
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 0, expected));
+    }
+}
+
+#[tokio::test]
+async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        let call = |n: u32| format!("<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>");
+        let goes_on = |n: u32| format!("I look.\n{}\nI will wait for the result.", call(n));
+        let model = ScriptedModel::new().says(&goes_on(1)).says(&call(1)).says(&goes_on(2)).says(&call(2)).says("Done.");
+        let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+        let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 2, "Done."));
+        let asked = desk
+            .kinds()
+            .iter()
+            .filter(|kind| matches!(kind, Kind::NoteAdded { text } if text.contains("words behind a tool call")))
+            .count();
+        assert_eq!(asked, 2);
+    }
+}
+
+#[tokio::test]
+async fn a_block_is_an_example_once_the_server_has_understood_a_call() {
+    let call = r#"{"name": "bash", "arguments": {"command": "touch planted"}}"#;
+    for shown in [format!("The file reads:\n```json\n{call}\n```"), format!("The file reads:\n{call}")] {
+        let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).says(&shown).says("I am done.");
+        let desk = desk(model).await;
+        let outcome = desk.work("look").await;
+        let last = if desk.model.requests().len() == 3 { "I am done." } else { shown.as_str() };
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 1, last));
     }
 }
 

@@ -56,6 +56,20 @@ async fn a_tagged_call_of_a_tool_that_does_not_exist_has_a_result_that_says_so()
 }
 
 #[tokio::test]
+async fn a_call_of_a_tool_that_does_not_exist_has_its_result_beside_others() {
+    let call = |name: &str| format!("<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"command\": \"echo seen\"}}}}\n</tool_call>");
+    for (written, n_fly) in
+        [(format!("I go.\n{}\n{}", call("fly"), call("bash")), 0), (format!("I go.\n{}\n{}", call("bash"), call("fly")), 1)]
+    {
+        let desk = desk(ScriptedModel::new().says(&written).says("I cannot fly.")).await;
+        assert_eq!(desk.work("fly").await.tool_calls, 2);
+        let results = desk.results(1);
+        assert!(results[n_fly].contains("there is no tool `fly`") && results[1 - n_fly].contains("seen"), "{results:?}");
+        assert_eq!(desk.model.requests()[1]["messages"][2]["content"], "I go.");
+    }
+}
+
+#[tokio::test]
 async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
     let thought = "I should look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
     let desk = desk(ScriptedModel::new().thinks(thought).says("").says("Done.")).await;

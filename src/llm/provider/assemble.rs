@@ -48,8 +48,10 @@ pub(in crate::llm) struct Assembler {
     /// Looks for calls in the text, also where the server should have found them.
     parser: Option<text::Parser>,
     parsed: text::Parsed,
-    /// The model went on speaking after a call in its text: a call that the server should have found ends its message.
-    after_calls: bool,
+    /// How much was said before the first call in the text.
+    before_calls: Option<usize>,
+    /// The server understood calls of this model before, so that only those count in the text that a token marks: a fence is an example.
+    is_understood: bool,
     text: String,
     thinking: String,
     calls: Calls,
@@ -74,7 +76,8 @@ impl Assembler {
             tools: tools.clone(),
             parser: looks.then(|| text::Parser::new(tools, None)),
             parsed: text::Parsed::default(),
-            after_calls: false,
+            before_calls: None,
+            is_understood: false,
             reading,
             splitter: Splitter::default(),
             reader: Reader::default(),
@@ -88,6 +91,14 @@ impl Assembler {
             shown: false,
             shown_text: false,
         }
+    }
+
+    /// Says whether the server understood calls of this model before. To be said before the first piece.
+    #[must_use]
+    pub(in crate::llm) fn after_native_calls(mut self, understood: bool) -> Self {
+        self.is_understood = understood && matches!(self.reading, Reading::Native { .. });
+        self.parser = self.parser.map(|parser| parser.marked_only(self.is_understood));
+        self
     }
 
     pub(in crate::llm) fn shown(&self) -> bool {
@@ -164,10 +175,7 @@ impl Assembler {
     fn add_pieces(&mut self, pieces: Vec<text::Piece>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         for piece in pieces {
             match &piece {
-                text::Piece::Content(text) => {
-                    self.after_calls |= !self.parsed.calls.is_empty() && !text.trim().is_empty();
-                    self.show_text(text.clone(), on);
-                }
+                text::Piece::Content(text) => self.show_text(text.clone(), on),
                 text::Piece::Reasoning(thinking) => {
                     bound("its thinking", self.thinking.len() + thinking.len())?;
                     self.shown = true;
@@ -178,6 +186,9 @@ impl Assembler {
                     on(Update::CallStarted { name: call.name.clone() });
                 }
                 text::Piece::Call(_) | text::Piece::Rethought => {}
+            }
+            if matches!(piece, text::Piece::Call(_)) {
+                self.before_calls.get_or_insert(self.parsed.content.len());
             }
             self.parsed.add(piece);
         }
@@ -260,7 +271,17 @@ impl Assembler {
         let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
         let thinking = self.thinking.clone() + &parsed.reasoning;
         let usage = usage(self.usage, self.timings);
-        Some(Reply { text, thinking, calls, fault, usage, finish: Finish::ToolCalls, timings: self.timings, recovered: true, raw: None })
+        Some(Reply {
+            text,
+            thinking,
+            calls,
+            fault,
+            usage,
+            finish: Finish::ToolCalls,
+            timings: self.timings,
+            recovered: true,
+            ..Reply::default()
+        })
     }
 
     /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
@@ -271,6 +292,10 @@ impl Assembler {
         let mut pieces = Vec::new();
         let incomplete = self.parser.take().and_then(|parser| parser.finish(&mut |piece| pieces.push(piece)));
         self.add_pieces(pieces, on)?;
+        if self.with_calls() && self.calls.is_empty() {
+            unknown::add(&mut self.parsed, self.before_calls, &self.tools);
+        }
+        let unsure = self.with_calls() && self.calls.is_empty() && text::goes_on(&self.parsed, self.before_calls);
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
         let json = match self.reading {
@@ -305,15 +330,20 @@ impl Assembler {
             }
             reply.raw = Some(self.text);
         } else if let Reading::Text { with_calls } = self.reading {
-            self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
-            if with_calls && reply.calls.is_empty() && reply.fault.is_none() {
+            if unsure {
+                reply.text.clone_from(&self.text);
+                reply.unsure = true;
+            } else {
+                self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+            }
+            if with_calls && !unsure && reply.calls.is_empty() && reply.fault.is_none() {
                 reply.fault = prompted::unknown_tool(&reply.text);
             }
             // What cannot be repeated as it is, or should not be, is written anew.
             let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|_| is_whole);
         } else if self.calls.is_empty()
-            && !self.after_calls
+            && !unsure
             && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some()))
         {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
@@ -322,11 +352,12 @@ impl Assembler {
             reply.text = self.text;
             let with_calls = self.reading == (Reading::Native { with_calls: true });
             let elsewhere = if with_calls && self.calls.is_empty() && self.finish != Some(Finish::Length) {
-                elsewhere(&mut reply, &self.tools)
+                elsewhere(&mut reply, &self.tools, self.is_understood)
             } else {
                 Vec::new()
             };
             reply.recovered = !elsewhere.is_empty();
+            reply.unsure = unsure && elsewhere.is_empty();
             (reply.calls, reply.fault) = if elsewhere.is_empty() { self.calls.finish(is_taken) } else { numbered(elsewhere, is_taken) };
         }
         reply.finish = finish(self.finish, &reply.calls);
@@ -334,33 +365,36 @@ impl Assembler {
     }
 }
 
+/// Reads a whole text as the answer of a server that tells of no calls and understood none before.
+pub fn understood(text: &str, tools: &text::Tools) -> Result<Reply, Error> {
+    let mut assembler = Assembler::new(Reading::Native { with_calls: true }, tools);
+    assembler.add_text(text, &mut |_| {})?;
+    assembler.finish(|_| false, &mut |_| {})
+}
+
 /// Takes calls out of places where neither server nor parser looks: a thought that led to nothing else, and a call of a tool that does not
 /// exist, which is one all the same, so that its result can say so.
-fn elsewhere(reply: &mut Reply, tools: &text::Tools) -> Vec<text::Call> {
+fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> Vec<text::Call> {
     if reply.text.trim().is_empty()
-        && let Some((calls, rest)) = thought(&reply.thinking, tools)
+        && let Some((calls, rest)) = thought(&reply.thinking, tools, marked_only)
     {
         reply.thinking = rest;
         return calls;
     }
-    if let Some((before, call)) = unknown::last_call(&reply.text) {
-        // One that the parser knows it took for an example, and it knows better.
-        let known = serde_json::json!({"name": call.name, "arguments": {}});
-        if text::parse(&format!("<tool_call>{known}</tool_call>"), tools, None).calls.is_empty() {
-            reply.text = before.to_owned();
-            return vec![call];
-        }
+    let (before, calls) = unknown::calls(&reply.text, tools);
+    if !calls.is_empty() {
+        reply.text = before.to_owned();
     }
-    Vec::new()
+    calls
 }
 
 /// Returns the calls that a thought ends with, and the rest of it.
-fn thought(thinking: &str, tools: &text::Tools) -> Option<(Vec<text::Call>, String)> {
+fn thought(thinking: &str, tools: &text::Tools, marked_only: bool) -> Option<(Vec<text::Call>, String)> {
     if thinking.trim().is_empty() || tools.is_empty() {
         return None;
     }
     let (mut parsed, mut goes_on) = (text::Parsed::default(), false);
-    let mut parser = text::Parser::new(tools, None);
+    let mut parser = text::Parser::new(tools, None).marked_only(marked_only);
     let mut take = |piece: text::Piece| {
         let is_call = matches!(piece, text::Piece::Call(_));
         goes_on = !is_call && (goes_on || !parsed.calls.is_empty() && is_said(&piece));

@@ -383,6 +383,11 @@ fn examples_are_no_calls() {
                 format!("<!-- {} -->", format.one),
                 format!("| {} | lists |", format.one),
                 format!("It reads \"{}\", so I stop.", format.one),
+                format!("Output:\n\n    {}\n", format.one),
+                format!("Output:\n\n\t{}\n", format.one),
+                format!("1. Hermes: {}\n2. another", format.one),
+                format!("- {}", format.one),
+                format!("For example: {}", format.one),
             ] {
                 assert_eq!(read(&text, None).2, [""; 0], "{} in a sentence: {text}", format.name);
             }

@@ -47,11 +47,27 @@ impl Before {
         introduces(self.text.trim_end().rsplit('\n').next().unwrap_or_default())
     }
 
-    /// Returns whether the line under way is one that quotes: of a quotation, a table or a comment, or an open quotation mark.
+    /// Returns whether the line under way is one that quotes: of a quotation, a table, a comment, a list or an indented block of code, with
+    /// an open quotation mark, or with words that introduce an example.
     pub(super) fn quotes(&self) -> bool {
-        let line = self.text.rsplit('\n').next().unwrap_or_default().trim();
-        line.starts_with(['>', '|']) || line.contains("<!--") || line.ends_with(['"', '\'', '\u{201c}'])
+        let raw = self.text.rsplit('\n').next().unwrap_or_default();
+        let line = raw.trim();
+        let is_indented = raw.starts_with('\t') || raw.starts_with("    ");
+        is_indented
+            || line.starts_with(['>', '|'])
+            || is_item(line)
+            || line.contains("<!--")
+            || line.ends_with(['"', '\'', '\u{201c}'])
+            || introduces(line)
     }
+}
+
+/// Returns whether a line is an item of a list: `- `, `* `, `1. `, `2) `.
+fn is_item(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    let after_number = if rest.len() < line.len() { rest.strip_prefix(['.', ')']) } else { None };
+    let after_mark = after_number.or_else(|| line.strip_prefix(['-', '*', '+']));
+    after_mark.is_some_and(|after| after.is_empty() || after.starts_with(' '))
 }
 
 fn introduces(line: &str) -> bool {

@@ -75,6 +75,11 @@ impl Parsed {
     }
 }
 
+/// Returns whether words follow the first call, before which `n_before` bytes were said: nobody knows whether such a call was meant.
+pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
+    n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
+}
+
 /// Understands a whole answer.
 pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
     let mut parsed = Parsed::default();

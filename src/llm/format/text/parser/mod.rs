@@ -100,6 +100,13 @@ impl Parser {
         }
     }
 
+    /// Looks only for calls that a token marks: no fences, no bare objects.
+    #[must_use]
+    pub fn marked_only(mut self, wanted: bool) -> Self {
+        self.is_closed |= wanted;
+        self
+    }
+
     /// Takes the next piece of the answer and tells what became sure.
     pub fn feed(&mut self, piece: &str, on: &mut dyn FnMut(Piece)) {
         self.text.push_str(piece);

@@ -64,7 +64,7 @@ impl Parser {
     fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
         match result {
             Err(Stop::More) if !last => Some(Step::Wait),
-            Ok(_) if found.calls.is_empty() || self.before.introduces_example() => None,
+            Ok(_) if found.calls.is_empty() || self.before.introduces_example() || self.before.quotes() => None,
             Ok(certainty) => {
                 let open = self.hint.is_some_and(|hint| hint.open);
                 self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end);
