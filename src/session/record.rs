@@ -115,7 +115,7 @@ pub(super) fn scan(mut reader: impl BufRead, mut found: impl FnMut(u64, Piece)) 
 }
 
 /// Takes a line apart: no record where it is blank, one as a rule, several where writes were fused.
-fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
+pub(super) fn pieces(line: &[u8], ended: bool, mut found: impl FnMut(Piece)) {
     let mut rest = line;
     let mut skipped = false;
     loop {

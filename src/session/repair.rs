@@ -8,15 +8,15 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
 use super::Error;
 use super::disk;
+use super::record::Piece;
+use super::record::pieces;
 
 /// What was wrong with the end of a log, and put right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// The last record was whole and lacked its newline.
+    /// The last line has a whole record and lacked its newline.
     Ended,
     /// The last record was torn; it was cut off and kept aside.
     Cut { bytes: u64, kept: PathBuf },
@@ -31,7 +31,10 @@ pub fn repair_tail(path: &Path) -> Result<Option<Repair>, Error> {
     if tail.is_empty() {
         return Ok(None);
     }
-    if serde_json::from_slice::<Value>(&tail).is_ok_and(|value| value.is_object()) {
+    let mut is_worth_reading = false;
+    pieces(&tail, false, |piece| is_worth_reading |= matches!(piece, Piece::Record(_)));
+    if is_worth_reading {
+        // Whatever else stands there is passed over by readers; cutting it off would take the record along.
         file.seek(SeekFrom::End(0)).and_then(|_| file.write_all(b"\n")).map_err(Error::io("repair", path))?;
         return Ok(Some(Repair::Ended));
     }
@@ -81,6 +84,18 @@ mod tests {
     fn check(text: &str, start: u64, tail: &str) {
         let found = last_line(&mut Cursor::new(text)).expect("memory can be read");
         assert_eq!(found, (start, tail.as_bytes().to_vec()));
+    }
+
+    #[test]
+    fn a_record_within_a_torn_line_is_kept() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.jsonl");
+        let torn = "{\"type\":\"user_mess{\"type\":\"interrupted\",\"at\":\"2026-11-21T10:00:00Z\"}{\"type\":\"ca";
+        std::fs::write(&path, torn).expect("written");
+        assert_eq!(repair_tail(&path).expect("repaired"), Some(Repair::Ended));
+        assert_eq!(std::fs::read_to_string(&path).expect("readable"), format!("{torn}\n"));
+        std::fs::write(&path, &torn[..20]).expect("written");
+        assert!(matches!(repair_tail(&path), Ok(Some(Repair::Cut { bytes: 20, .. }))));
     }
 
     #[test]
