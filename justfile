@@ -43,6 +43,10 @@ bench:
 count:
     cargo bench --bench instructions
 
+# Fuzzes what reads others' bytes, a minute each: `just fuzz`, `just fuzz session`
+fuzz *TARGETS:
+    scripts/fuzz.sh {{TARGETS}}
+
 # Checks licences, sources and banned crates
 deny:
     cargo deny check bans licenses sources
