@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "the peers are programs, and so are we in some rows")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 
+mod alone;
 mod cold;
 mod many;
 mod model;

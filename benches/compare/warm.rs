@@ -9,9 +9,7 @@ use podbay::engine::Labels;
 use podbay::engine::Owner;
 use podbay::engine::Provision;
 use podbay::engine::Role;
-use podbay::event::Answer;
 use podbay::event::CallStatus;
-use podbay::event::Capability;
 use podbay::event::InstanceId;
 use podbay::event::ProgressSink;
 use podbay::event::Sink;
@@ -24,14 +22,12 @@ use podbay::sandbox::Project;
 use podbay::sandbox::Sandbox;
 use podbay::sandbox::Spec;
 use podbay::tools;
-use podbay::tools::Asker;
 use podbay::tools::Catalogue;
-use podbay::tools::Later;
 use podbay::tools::Pipeline;
-use podbay::tools::Services;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
+use super::alone::Alone;
 use super::place::Place;
 
 /// A running box with the whole pipeline in front of it.
@@ -64,8 +60,8 @@ impl Warm {
             Catalogue::new(&tool_options),
             Policy::new(Mode::Auto, &policy::Options::default())?,
             Arc::new(sandbox.clone()),
-            Arc::new(Nothing),
-            Arc::new(Nobody),
+            Arc::new(Alone),
+            Arc::new(Alone),
             sink,
             tool_options,
         );
@@ -76,29 +72,5 @@ impl Warm {
     pub(super) async fn call(&self, call: &ToolCall) -> Outcome<String> {
         let finished = self.pipeline.run(call, &CancellationToken::new()).await?;
         if finished.status == CallStatus::Ok { Ok(finished.text) } else { Err(format!("{}: {}", call.name, finished.text).into()) }
-    }
-}
-
-struct Nothing;
-
-impl Services for Nothing {
-    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
-        None
-    }
-
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
-        Err(format!("there is no artifact {id}"))
-    }
-}
-
-struct Nobody;
-
-impl Asker for Nobody {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(async { Answer::Deny })
-    }
-
-    fn is_somebody_there(&self) -> bool {
-        false
     }
 }

@@ -7,6 +7,8 @@
 #![expect(clippy::disallowed_methods, reason = "valgrind is a program, and runs this one and podbay")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 
+#[path = "../compare/alone.rs"]
+mod alone;
 mod count;
 mod table;
 mod work;

@@ -4,9 +4,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
 
-use podbay::event::Answer;
 use podbay::event::CallStatus;
-use podbay::event::Capability;
 use podbay::event::Sink;
 use podbay::event::ToolCall;
 use podbay::event::ToolMode;
@@ -20,12 +18,10 @@ use podbay::policy::Mode;
 use podbay::policy::Policy;
 use podbay::sandbox;
 use podbay::tools;
-use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
-use podbay::tools::Services;
 use podbay::tools::Workspace;
 use podbay::wire::BytesPath;
 use podbay::wire::Call;
@@ -46,6 +42,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
+use super::alone::Alone;
 
 /// Says that this process only does some work.
 pub(super) const FLAG: &str = "--work";
@@ -259,8 +256,8 @@ fn pipeline(rounds: u64, name: &str, arguments: &str, output: &Output, expected:
         Catalogue::new(&options),
         Policy::new(Mode::Auto, &policy::Options::default())?,
         Arc::new(Ready(output.clone())),
-        Arc::new(Nothing),
-        Arc::new(Nobody),
+        Arc::new(Alone),
+        Arc::new(Alone),
         sink,
         options,
     );
@@ -291,30 +288,6 @@ impl Workspace for Ready {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         black_box(call);
         Box::pin(std::future::ready(Ok(self.0.clone())))
-    }
-}
-
-struct Nothing;
-
-impl Services for Nothing {
-    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
-        None
-    }
-
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
-        Err(format!("there is no artifact {id}"))
-    }
-}
-
-struct Nobody;
-
-impl Asker for Nobody {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
-    }
-
-    fn is_somebody_there(&self) -> bool {
-        false
     }
 }
 

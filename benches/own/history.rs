@@ -9,8 +9,6 @@ use podbay::agent::Agent;
 use podbay::agent::Conversation;
 use podbay::agent::Interrupt;
 use podbay::agent::system_prompt;
-use podbay::event::Answer;
-use podbay::event::Capability;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::SessionId;
@@ -30,12 +28,10 @@ use podbay::session::History;
 use podbay::session::Log;
 use podbay::session::State;
 use podbay::tools;
-use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
-use podbay::tools::Services;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::Output;
@@ -44,6 +40,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
+use super::alone::Alone;
 use super::scripted_model::ScriptedModel;
 use super::table::Table;
 use super::table::Times;
@@ -118,8 +115,8 @@ async fn work(state: &State, endpoint: &str) -> Outcome<agent::Outcome> {
         catalogue,
         Policy::new(Mode::Auto, &policy::Options::default())?,
         Arc::new(AtOnce),
-        Arc::new(Nothing),
-        Arc::new(Nothing),
+        Arc::new(Alone),
+        Arc::new(Alone),
         Arc::clone(&sink),
         options,
     );
@@ -144,28 +141,5 @@ impl Workspace for AtOnce {
         let bytes = write.content.len() as u64;
         let written = Written { path: write.path, bytes, created: true, appended: false };
         Box::pin(std::future::ready(Ok(Output::Written(written))))
-    }
-}
-
-/// Nothing is kept, and nobody is asked.
-struct Nothing;
-
-impl Services for Nothing {
-    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
-        None
-    }
-
-    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
-        Err(format!("there is no artifact `{id}`"))
-    }
-}
-
-impl Asker for Nothing {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
-    }
-
-    fn is_somebody_there(&self) -> bool {
-        false
     }
 }

@@ -6,6 +6,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
 
+#[path = "../compare/alone.rs"]
+mod alone;
 mod history;
 #[path = "../compare/page.rs"]
 #[expect(dead_code, reason = "shared: what looks at the engine is for the other bench")]

@@ -1,0 +1,30 @@
+//! The host's side of a tool where there is no host: nothing is kept, and nobody is asked.
+
+use podbay::event::Answer;
+use podbay::event::Capability;
+use podbay::event::ToolCall;
+use podbay::tools::Asker;
+use podbay::tools::Later;
+use podbay::tools::Services;
+
+pub(crate) struct Alone;
+
+impl Services for Alone {
+    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+        Err(format!("there is no artifact `{id}`"))
+    }
+}
+
+impl Asker for Alone {
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Deny))
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        false
+    }
+}
