@@ -49,7 +49,7 @@ impl Warm {
         let image = Provision::new(&engine, &options, locks.path(), &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
         let project = Project::open(project, None, &place.state)?;
         let box_options = sandbox::Options::default();
-        let spec = Spec::new(&project, &image, engine.facts(), &box_options, &sandbox::guest_volume_name())?;
+        let spec = Spec::new(&project, &image, engine.facts(&cancel).await?, &box_options, &sandbox::guest_volume_name())?;
         let labels = Labels { instance: Some(InstanceId::random()), owner: Some(Owner::current()), ..Labels::new(Role::Workspace) };
         let sink: Sink = Arc::new(|_event| {});
         let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, Arc::clone(&sink), &cancel).await?;

@@ -85,9 +85,19 @@ pub(super) fn open_project_at(path: &Path, state: &Path) -> Result<Project, Erro
 }
 
 impl Bench {
+    /// Connects to the engine, and knows what it is before anything else starts.
     pub(super) async fn open(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
+        let bench = Self::reach(config, state, ground, cancel).await?;
+        if let Some(engine) = &bench.engine {
+            engine.facts(cancel).await.map_err(Error::Engine)?;
+        }
+        Ok(bench)
+    }
+
+    /// Connects to the engine for a box that is all that is wanted: what the engine is gets asked while its image is looked up.
+    pub(super) async fn reach(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
         let engine = match &ground {
-            Ground::Project(_) => Some(Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?),
+            Ground::Project(_) => Some(Engine::open(&config.engine, cancel).await.map_err(Error::Engine)?),
             Ground::Socket(_) => None,
         };
         Ok(Self { config: config.clone(), state: state.clone(), ground, engine })
@@ -115,9 +125,15 @@ impl Bench {
     /// Makes sure the image is there and puts the box together from it.
     pub(super) async fn spec(&self, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Spec, Error> {
         let name = self.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
-        let image = self.provision(progress)?.ensure(name, cancel).await.map_err(Error::Engine)?;
-        let engine = self.engine()?;
-        let spec = Spec::new(self.project()?, &image, engine.facts(), &self.config.sandbox, &sandbox::guest_volume_name())
+        let (engine, provision) = (self.engine()?, self.provision(progress)?);
+        // What it is takes an engine longest to say, and what it says tells best what is wrong with one that is none.
+        let (facts, found) = tokio::join!(engine.facts(cancel), provision.find(name, cancel));
+        let facts = facts.map_err(Error::Engine)?;
+        let image = match found.map_err(Error::Engine)? {
+            Some(image) => image,
+            None => provision.ensure(name, cancel).await.map_err(Error::Engine)?,
+        };
+        let spec = Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name())
             .map_err(Error::Sandbox)?;
         // What we build ourselves is known.
         if !Provision::is_own(name) {

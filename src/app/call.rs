@@ -35,7 +35,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let policy = Policy::new(place.mode, &place.config.policy).map_err(Error::Rule)?;
     let catalogue = Catalogue::new(&place.config.tools);
     let is_bash = catalogue.find(tool).is_some_and(|tool| tool.name == "bash");
-    let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
+    let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
     let pipeline = Pipeline::new(

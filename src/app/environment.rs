@@ -126,7 +126,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
         return look_at(place, socket, cancel).await;
     }
     let (engine, project) = (bench.engine()?, bench.project()?);
-    let facts = engine.facts();
+    let facts = engine.facts(cancel).await.map_err(Error::Engine)?;
     let environment = Environment::state(engine, project, cancel).await.map_err(Error::Sandbox)?;
     let server = inference::ModelServer::new(engine, &place.config.inference, &model::paths(bench));
     let server = server.state(cancel).await.map_err(Error::Inference)?;

@@ -67,7 +67,7 @@ pub async fn shell(
     front: &Front,
 ) -> Result<Shell, Error> {
     let cancel = front.interrupt.run();
-    let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
+    let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
     // The person's own hand on their own box is its approval.

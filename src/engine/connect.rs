@@ -1,10 +1,12 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bollard::ClientVersion;
 use bollard::Docker;
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
@@ -20,7 +22,8 @@ const OLDEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 4
 pub struct Engine {
     pub(super) docker: Docker,
     pub(super) timeout: Duration,
-    facts: Facts,
+    address: Arc<Address>,
+    facts: Arc<OnceCell<Facts>>,
 }
 
 /// What the engine says of itself.
@@ -75,39 +78,62 @@ impl Facts {
 }
 
 impl Engine {
-    /// Connects, agrees on an API version and asks the engine what it is.
+    /// Opens the way to the engine and asks it what it is, so that what is wrong with it is known now.
     pub async fn connect(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
+        let engine = Self::open(options, cancel).await?;
+        engine.facts(cancel).await?;
+        Ok(engine)
+    }
+
+    /// Opens the way to the engine. For whoever has more to ask while it thinks about [`Engine::facts`], which takes it longest.
+    pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
         let timeout = Duration::from_secs(options.timeout_s.max(1));
-        let docker = match &address {
-            Address::Socket(path) => open_socket(path, &address, timeout).await?,
-            Address::Tcp { host, port, certificates } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await?,
+        let opening = async {
+            match &address {
+                Address::Socket(path) => open_socket(path, &address, timeout).await,
+                Address::Tcp { host, port, certificates } => open_tcp(host, *port, certificates.as_deref(), &address, timeout).await,
+            }
         };
+        let docker = tokio::select! {
+            () = cancel.cancelled() => return Err(cancelled()),
+            docker = opening => docker?,
+        };
+        Ok(Self { docker, timeout, address: Arc::new(address), facts: Arc::default() })
+    }
+
+    /// Returns what the engine is. It is asked once, and agrees on an API version with us then.
+    pub async fn facts(&self, cancel: &CancellationToken) -> Result<&Facts, Error> {
+        self.facts.get_or_try_init(|| self.ask(cancel)).await
+    }
+
+    async fn ask(&self, cancel: &CancellationToken) -> Result<Facts, Error> {
+        let address = self.address.as_ref();
         // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
-        let within = timeout.min(Duration::from_secs(10));
+        let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
             // Neither needs the other: what the engine is, is asked without naming a version.
-            let (docker, info) = tokio::join!(docker.clone().negotiate_version(), docker.info());
+            let (docker, info) = tokio::join!(self.docker.clone().negotiate_version(), self.docker.info());
             Ok::<_, bollard::errors::Error>((docker?, info))
         };
         let outcome = tokio::select! {
-            () = cancel.cancelled() => return Err(Error::Cancelled { doing: "connect to the engine".to_owned() }),
+            () = cancel.cancelled() => return Err(cancelled()),
             outcome = tokio::time::timeout(within, exchange) => outcome,
         };
         let (docker, info) = match outcome {
             Ok(Ok(found)) => found,
-            Ok(Err(source)) => return Err(explain(&address, source, within)),
+            Ok(Err(source)) => return Err(explain(address, source, within)),
             Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
         };
         let agreed = docker.client_version();
         let api = format!("{}.{}", agreed.major_version, agreed.minor_version);
-        if docker.client_version() < OLDEST {
+        if agreed < OLDEST {
             return Err(Error::TooOld { address: address.to_string(), found: api, needed: "1.41" });
         }
-        let info = info.map_err(|source| explain(&address, source, within))?;
+        let info = info.map_err(|source| explain(address, source, within))?;
         let options = info.security_options.unwrap_or_default();
         let has = |name: &str| options.iter().any(|option| option.split(',').any(|part| part == format!("name={name}")));
-        let facts = Facts {
+        Ok(Facts {
             address: address.to_string(),
             version: info.server_version.unwrap_or_default(),
             api,
@@ -122,13 +148,12 @@ impl Engine {
             memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
             n_cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1),
             warnings: info.warnings.unwrap_or_default(),
-        };
-        Ok(Self { docker, timeout, facts })
+        })
     }
+}
 
-    pub fn facts(&self) -> &Facts {
-        &self.facts
-    }
+fn cancelled() -> Error {
+    Error::Cancelled { doing: "connect to the engine".to_owned() }
 }
 
 async fn open_socket(path: &Path, address: &Address, timeout: Duration) -> Result<Docker, Error> {

@@ -103,13 +103,20 @@ impl Provision {
     ///
     /// Where all is there this takes two requests: the image, and the base it was made from.
     pub async fn ensure(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
-        match Recipe::find(name) {
-            Some(recipe) => match self.look(recipe, cancel).await? {
-                (ImageState::Present, Some(facts)) => Ok(facts),
-                _ => self.make(recipe, false, cancel).await,
-            },
-            None => self.others(name, cancel).await,
+        if let Some(facts) = self.find(name, cancel).await? {
+            return Ok(facts);
         }
+        match Recipe::find(name) {
+            Some(recipe) => self.make(recipe, false, cancel).await,
+            None => self.pull(name, cancel).await,
+        }
+    }
+
+    /// Returns the image if it is there and, where it is one of ours, made from what we would make it from now.
+    pub async fn find(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ImageFacts>, Error> {
+        let Some(recipe) = Recipe::find(name) else { return self.engine.image(name, cancel).await };
+        let (state, facts) = self.look(recipe, cancel).await?;
+        Ok(facts.filter(|_| state == ImageState::Present))
     }
 
     /// Returns whether an image of this name is one that Podbay builds itself.
@@ -247,10 +254,7 @@ impl Provision {
     }
 
     /// Returns an image that is none of ours: it is here, or a registry has it.
-    async fn others(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
-        if let Some(facts) = self.engine.image(name, cancel).await? {
-            return Ok(facts);
-        }
+    async fn pull(&self, name: &str, cancel: &CancellationToken) -> Result<ImageFacts, Error> {
         let missing = |problem: String| Error::NoImage { image: name.to_owned(), problem };
         let Some(patience) = self.patience else { return Err(missing("`engine.pull` is off".to_owned())) };
         match self.engine.pull(name, patience, &self.progress, cancel).await {

@@ -100,7 +100,8 @@ impl ModelServer {
         progress: &ProgressSink,
         cancel: &CancellationToken,
     ) -> Result<Serving, Error> {
-        let plan = self.plan(image, model)?;
+        let facts = self.engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))?;
+        let plan = self.plan(facts, image, model)?;
         let serving = |container: ContainerId, endpoint: Endpoint, key: Secret, reused: bool| Serving {
             endpoint,
             key,
@@ -202,8 +203,7 @@ impl ModelServer {
         Ok(true)
     }
 
-    fn plan(&self, image: &ImageFacts, model: &Model) -> Result<Plan, Error> {
-        let facts = self.engine.facts();
+    fn plan(&self, facts: &engine::Facts, image: &ImageFacts, model: &Model) -> Result<Plan, Error> {
         let unsupported = |problem: &str| Err(Error::Unsupported { problem: problem.to_owned() });
         if !facts.local {
             return unsupported("the engine runs on another machine, which does not have the model's file");

@@ -127,7 +127,7 @@ async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, c
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
     engine.start(id, cancel).await.map_err(Error::engine("start the sandbox"))?;
     let running = greet(id.clone(), stream, true, spec.disk, within, cancel).await?;
-    same_files(spec, engine.facts(), &running.facts)?;
+    same_files(spec, facts_of(engine, cancel).await?, &running.facts)?;
     if running.facts.networked {
         let problem = "the engine gave it a network, though it was to have none".to_owned();
         return Err(Error::NotStarted { problem });
@@ -166,6 +166,11 @@ fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), 
         return Ok(());
     }
     Err(Error::OtherFiles { path: project.path().to_owned() })
+}
+
+/// Returns what the engine is; whoever starts a box knows that already.
+pub(super) async fn facts_of<'a>(engine: &'a Engine, cancel: &CancellationToken) -> Result<&'a engine::Facts, Error> {
+    engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))
 }
 
 fn not_created(error: crate::engine::Error, spec: &Spec) -> Error {

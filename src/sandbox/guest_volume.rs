@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Spec;
+use super::docker::facts_of;
 use crate::engine;
 use crate::engine::ContainerSpec;
 use crate::engine::Engine;
@@ -51,7 +52,8 @@ pub(super) async fn ready(engine: &Engine, spec: &Spec, cancel: &CancellationTok
         found
     };
     // Docker Desktop takes paths for those of the machine around its own.
-    let folder = folder.filter(|folder| folder.starts_with('/') && !engine.facts().desktop);
+    let is_desktop = facts_of(engine, cancel).await?.desktop;
+    let folder = folder.filter(|folder| folder.starts_with('/') && !is_desktop);
     Ok(GuestVolume { hosts: folder.map(|folder| format!("{folder}/{HOSTS_FILE}")), filled })
 }
 

@@ -27,6 +27,7 @@ use super::save::stopped;
 use crate::app;
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::engine::Facts;
 use crate::event::ProgressSink;
 use crate::inference;
 use crate::inference::Paths;
@@ -90,7 +91,7 @@ pub async fn load_bundle(
     let mut wanted = Vec::new();
     if let Some(engine) = &engine {
         wanted = missing(engine, &manifest, request.force, cancel).await?;
-        check_room(engine, &manifest, &folder)?;
+        check_room(engine.facts(cancel).await.map_err(app::Error::Engine)?, &manifest, &folder)?;
     }
     let work = {
         let (request, progress, cancel, places) = (request.clone(), progress.clone(), cancel.clone(), places.clone());
@@ -149,13 +150,12 @@ async fn missing(engine: &Engine, manifest: &Manifest, force: bool, cancel: &Can
 }
 
 /// Checks the disks: the engine unpacks the archive beside what it makes of it.
-fn check_room(engine: &Engine, manifest: &Manifest, folder: &Path) -> Result<(), Error> {
+fn check_room(engine: &Facts, manifest: &Manifest, folder: &Path) -> Result<(), Error> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
     file::check_space(folder, manifest.models.iter().map(|model| model.size).sum())?;
-    let facts = engine.facts();
     // Its folder is only ours to look at where it is on this machine.
-    if facts.local && !facts.desktop && facts.root.is_dir() {
-        file::check_space(&facts.root, manifest.archive.size.saturating_mul(2))?;
+    if engine.local && !engine.desktop && engine.root.is_dir() {
+        file::check_space(&engine.root, manifest.archive.size.saturating_mul(2))?;
     }
     Ok(())
 }
@@ -364,9 +364,10 @@ impl Write for Pieces {
 
 /// Checks that the names mean now what the manifest says.
 async fn confirm(engine: &Engine, wanted: &[Image], cancel: &CancellationToken) -> Result<(), app::Error> {
+    let has_other_ids = engine.facts(cancel).await.map_err(app::Error::Engine)?.containerd_images;
     for image in wanted {
         let found = engine.image(&image.name, cancel).await.map_err(app::Error::Engine)?;
-        if let Some(problem) = problem(image, found.as_ref().map(|facts| facts.id.as_str()), engine.facts().containerd_images) {
+        if let Some(problem) = problem(image, found.as_ref().map(|facts| facts.id.as_str()), has_other_ids) {
             return Err(Error::NotLoaded { problem }.into());
         }
     }

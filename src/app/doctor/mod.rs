@@ -148,8 +148,13 @@ async fn of_engine(
     let needs_file = config.llm.endpoint.is_none();
     let paths = root.map(Paths::new).filter(|_| needs_file);
     let remedy = "it hangs or is overloaded: try `docker info`, and restart it";
-    let engine = match within(Engine::connect(&config.engine, cancel)).await {
-        Some(Ok(engine)) => engine,
+    let reached = async {
+        let engine = Engine::connect(&config.engine, cancel).await?;
+        let facts = engine.facts(cancel).await?.clone();
+        Ok((engine, facts))
+    };
+    let (engine, facts) = match within(reached).await {
+        Some(Ok(reached)) => reached,
         outcome => {
             let mut checks = vec![match outcome {
                 Some(Err(error)) => engine::unreachable(&error),
@@ -164,7 +169,7 @@ async fn of_engine(
             return (None, checks);
         }
     };
-    let facts = engine.facts();
+    let facts = &facts;
     let provision = Provision::new(&engine, &config.engine, root.unwrap_or(Path::new("/nonexistent")).join("locks"), progress);
     let details = async {
         let (kernel, details) = tokio::join!(kernel(), within(engine.details(cancel)));

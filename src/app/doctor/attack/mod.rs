@@ -110,7 +110,12 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     };
     let cancel = front.interrupt.run();
     let mut camp = Box::pin(Camp::pitch(&place, &place.config, front, cancel)).await?;
-    let memory = camp.bench.engine().ok().map(|engine| engine.facts().memory);
+    let engine = match camp.bench.engine() {
+        Ok(engine) => Some(engine.facts(cancel).await.map_err(Error::Engine)?),
+        // The box is somebody else's.
+        Err(_) => None,
+    };
+    let (memory, n_cpus) = (engine.map(|facts| facts.memory), engine.map(|facts| facts.n_cpus));
     let facts = camp.facts.clone();
     let measure = Measure {
         config: &place.config,
@@ -118,7 +123,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         memory: facts.memory_bytes,
         n_processes: facts.n_processes,
         millicores: facts.millicores,
-        asked: ground.as_ref().map(|_| asked(&place.config, &camp.bench)),
+        asked: ground.as_ref().map(|_| asked(&place.config, n_cpus)),
         growth: ground.as_ref().map(|_| smaller(&place.config).sandbox.disk.bytes()),
     };
     let mut is_small = false;
@@ -297,8 +302,8 @@ fn smaller(config: &Config) -> Config {
 }
 
 /// Returns how many thousandths of a core the settings ask for; an engine is never asked for more than it has.
-fn asked(config: &Config, bench: &Bench) -> u64 {
-    let there = bench.engine().map_or(f64::INFINITY, |engine| f64::from(engine.facts().n_cpus.max(1)));
+fn asked(config: &Config, n_cpus: Option<u32>) -> u64 {
+    let there = n_cpus.map_or(f64::INFINITY, |n| f64::from(n.max(1)));
     (config.sandbox.cpus.min(there) * 1000.0) as u64
 }
 
