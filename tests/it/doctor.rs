@@ -166,6 +166,12 @@ fn a_state_folder_that_is_no_good_fails_with_its_reason() {
     command.env_remove("PODBAY_HOME").env_remove("HOME");
     line(&diagnosis(&mut command, 1), "state", "folder", "fail", &["none of PODBAY_HOME", "set PODBAY_HOME"]);
 
+    // A run could not make these; modes would let root do anything.
+    for nowhere in ["/proc/nope/x", "/proc/version/x/y"] {
+        let found = diagnosis(doctor(&env, &[]).env("PODBAY_HOME", nowhere), 1);
+        line(&found, "state", "folder", "fail", &[nowhere, "PODBAY_HOME"]);
+    }
+
     if is_root("a state folder of another user") {
         line(&diagnosis(&mut doctor(&env, &[]), 1), "state", "folder", "fail", &["belongs to uid", "and you are uid 0", "chown"]);
     }

@@ -7,8 +7,6 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::unistd::AccessFlags;
-
 use super::check::Check;
 use super::check::Group;
 use super::engine::Room;
@@ -50,7 +48,7 @@ pub(super) fn look(path: &Path) -> Vec<Check> {
     }
     checks.push(match write(path) {
         Ok(()) => Check::ok(GROUP, "writing", "files can be written, brought to the disk and locked"),
-        Err((doing, error)) => unwritable(path, doing, &error),
+        Err((doing, error)) => unwritable("writing", path, doing, &error),
     });
     if let Ok(room) = Room::of(path) {
         let remedy = "make room there, or set PODBAY_HOME to a folder on another disk; `models` in it holds the largest files";
@@ -85,18 +83,23 @@ fn owner(path: &Path, facts: &fs::Metadata, me: u32) -> Option<Check> {
     None
 }
 
-/// Judges a folder that is not there yet: a run will make it.
+/// Judges a folder that is not there yet: a run will make it, where that can be done.
+///
+/// Modes alone do not tell: on a read-only file system, or among the kernel's own files, they let root do everything.
 fn missing(path: &Path) -> Check {
-    let above = path.ancestors().skip(1).find(|above| above.exists()).unwrap_or(Path::new("/"));
-    let may = nix::unistd::faccessat(nix::fcntl::AT_FDCWD, above, AccessFlags::W_OK | AccessFlags::X_OK, nix::fcntl::AtFlags::AT_EACCESS);
-    match may {
+    let above = path.ancestors().skip(1).find(|above| fs::symlink_metadata(above).is_ok()).unwrap_or(Path::new("/"));
+    // A link to nowhere is there, and no folder can be made behind it.
+    let tried = match fs::metadata(above) {
+        Ok(facts) if facts.is_dir() => write(above),
+        Ok(_) => Err(("make a folder", ErrorKind::NotADirectory.into())),
+        Err(error) => Err(("make a folder", error)),
+    };
+    match tried {
         Ok(()) => Check::ok(GROUP, "folder", format!("{} is not there yet; the first run makes it", path.display())),
-        Err(error) => Check::fail(
-            GROUP,
-            "folder",
-            format!("{} cannot be made in {}: {}", path.display(), above.display(), io::Error::from(error)),
-            "set PODBAY_HOME to a folder that you can write to",
-        ),
+        Err((doing, error)) => {
+            let found = unwritable("folder", above, doing, &error);
+            Check { detail: format!("{} cannot be made: {}", path.display(), found.detail), ..found }
+        }
     }
 }
 
@@ -108,14 +111,16 @@ fn write(path: &Path) -> Result<(), (&'static str, io::Error)> {
     file.try_lock().map_err(|error| ("lock a file", error.into()))
 }
 
-fn unwritable(path: &Path, doing: &str, error: &io::Error) -> Check {
+fn unwritable(name: &'static str, path: &Path, doing: &str, error: &io::Error) -> Check {
     let remedy = match error.kind() {
         ErrorKind::ReadOnlyFilesystem => "its file system is read-only: set PODBAY_HOME to a folder on another one",
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "make room on its disk, or set PODBAY_HOME to a folder on another one",
         ErrorKind::PermissionDenied => "give yourself the right to write there (chmod u+rwx), or set PODBAY_HOME",
+        // Nobody can give a folder to the kernel's own file systems, nor behind a link to nowhere.
+        ErrorKind::NotFound | ErrorKind::NotADirectory => "set PODBAY_HOME to a folder that you can write to",
         _ => "set PODBAY_HOME to a folder on a local disk",
     };
-    Check::fail(GROUP, "writing", format!("cannot {doing} in {}: {error}", path.display()), remedy)
+    Check::fail(GROUP, name, format!("cannot {doing} in {}: {error}", path.display()), remedy)
 }
 
 #[cfg(test)]
@@ -144,6 +149,7 @@ mod tests {
         fs::set_permissions(at("state"), fs::Permissions::from_mode(0o700)).expect("ours");
         check(&at("state"), Status::Ok, "brought to the disk");
         assert_eq!(fs::read_dir(at("state")).expect("a folder").count(), 0);
+        assert!(!at("absent").exists(), "what is looked for is not made");
         fs::set_permissions(at("state"), fs::Permissions::from_mode(0o755)).expect("ours");
         check(&at("state"), Status::Warn, "mode 755");
     }
@@ -157,10 +163,25 @@ mod tests {
         symlink(folder.path(), at("link")).expect("linked");
         check(&at("link"), Status::Fail, "is a link");
         check(Path::new("/proc/version/podbay"), Status::Fail, "cannot be looked at");
+        check(&at("file").join("podbay"), Status::Fail, "cannot be looked at");
         let facts = fs::symlink_metadata(folder.path()).expect("facts");
         let other = owner(folder.path(), &facts, facts.uid() + 1).expect("another's");
         assert!(other.status == Status::Fail && other.remedy.is_some_and(|remedy| remedy.contains("chown")));
-        let full = unwritable(folder.path(), "write", &io::Error::from(ErrorKind::StorageFull));
+        let full = unwritable("writing", folder.path(), "write", &io::Error::from(ErrorKind::StorageFull));
         assert!(full.status == Status::Fail && full.remedy.is_some_and(|remedy| remedy.starts_with("make room")));
+    }
+
+    #[test]
+    fn what_a_run_could_not_make_fails_whatever_its_modes_say() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        // Root may write into both, and no folder can be made in either.
+        check(Path::new("/proc/nope/x"), Status::Fail, "cannot be made: cannot make a file in /proc: ");
+        check(Path::new("/proc/nope/x"), Status::Fail, "set PODBAY_HOME");
+        symlink(at("nowhere"), at("dangling")).expect("linked");
+        check(&at("dangling/podbay"), Status::Fail, "cannot be made: cannot make a folder in ");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "nothing is left behind");
+        let read_only = unwritable("folder", folder.path(), "make a file", &io::Error::from(ErrorKind::ReadOnlyFilesystem));
+        assert!(read_only.status == Status::Fail && read_only.remedy.is_some_and(|remedy| remedy.contains("read-only")));
     }
 }
