@@ -64,9 +64,15 @@ pub struct Subject {
 
 /// Looks at everything and says what it found. Only an interrupt is an error: whatever is wrong is a line.
 pub async fn diagnose(subject: Subject, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Diagnosis, Error> {
+    unless_cancelled(Box::pin(look(subject, progress, cancel)), cancel).await
+}
+
+/// What is under way when the person interrupts fails by that, and is no finding, however fast it was.
+async fn unless_cancelled<T>(look: impl Future<Output = T>, cancel: &CancellationToken) -> Result<T, Error> {
     tokio::select! {
+        biased;
         () = cancel.cancelled() => Err(Error::Interrupted),
-        diagnosis = look(subject, progress, cancel) => Ok(diagnosis),
+        found = look => if cancel.is_cancelled() { Err(Error::Interrupted) } else { Ok(found) },
     }
 }
 
@@ -279,6 +285,19 @@ fn bounded(text: String, key: Option<&Secret>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_an_interruption_breaks_is_no_finding() {
+        for _ in 0..64 {
+            let cancel = CancellationToken::new();
+            let look = async {
+                tokio::task::yield_now().await;
+                cancel.cancel();
+            };
+            assert!(matches!(unless_cancelled(look, &cancel).await, Err(Error::Interrupted)));
+        }
+        assert!(matches!(unless_cancelled(async { 7 }, &CancellationToken::new()).await, Ok(7)));
+    }
 
     #[test]
     fn texts_are_cut_and_hold_no_key() {
