@@ -365,7 +365,7 @@ pub(super) struct DoctorArgs {
     #[arg(long)]
     pub(super) model: bool,
     /// Attack a sandbox of your settings, in a project that is thrown away, and say what held
-    #[arg(long, conflicts_with_all = ["model", "endpoint", "api_key_env"])]
+    #[arg(long, conflicts_with_all = ["model", "endpoint", "provider", "api_key_env"])]
     pub(super) attack: bool,
     /// Project folder
     #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
@@ -375,6 +375,9 @@ pub(super) struct DoctorArgs {
     pub(super) endpoint: Option<String>,
     /// Environment variable that holds the endpoint's key
     #[arg(long, value_name = "VAR")]
+    /// Check the model server of this name: a section `[providers.NAME]` of the settings
+    #[arg(long, value_name = "NAME", conflicts_with = "endpoint")]
+    pub(super) provider: Option<String>,
     pub(super) api_key_env: Option<String>,
     #[command(flatten)]
     pub(super) config: ConfigFlags,

@@ -36,7 +36,7 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
     }
     let mut sources = Sources::from_env(env::vars_os());
     sources.file.clone_from(&args.config.config);
-    let model = ModelFlags { endpoint: args.endpoint, api_key_env: args.api_key_env, ..ModelFlags::default() };
+    let model = ModelFlags { endpoint: args.endpoint, provider: args.provider, api_key_env: args.api_key_env, ..ModelFlags::default() };
     flags::model(&model, &mut sources.flags)?;
     super::trace(args.config.verbose);
     let interrupt = Interrupt::new();

@@ -429,3 +429,18 @@ fn a_key_on_the_command_line_and_a_name_behind_model_are_wrong_usage() {
     run(&mut env.podbay(&["doctor", "--model", "qwen"])).expect(2);
     run(&mut env.podbay(&["doctor", "--api-key", "sk-sesame"])).expect(2);
 }
+
+#[test]
+fn a_provider_of_the_settings_can_be_checked_by_its_name() {
+    let env = TestEnv::new();
+    let model = ScriptedModel::new().start_blocking();
+    let address = model.endpoint();
+    let folder = env.home().join(".config/podbay");
+    fs::create_dir_all(&folder).expect("made");
+    fs::write(folder.join("config.toml"), format!("[providers.near]\nbase_url = \"{address}\"\n")).expect("written");
+    let found = diagnosis(&mut doctor(&env, &["--provider", "near"]), 1);
+    line(&found, "model", "endpoint", "ok", &["scripted"]);
+    let found = diagnosis(&mut doctor(&env, &["--provider", "far"]), 1);
+    line(&found, "settings", "files", "fail", &["there is no provider `far`; there are: near"]);
+    run(&mut env.podbay(&["doctor", "--provider", "near", "--endpoint", &address])).expect(2).says(&["cannot be used with"]);
+}
