@@ -81,6 +81,7 @@ pub use sessions::session_project;
 pub use sessions::show_session;
 pub use settings::ProjectSettings;
 pub use settings::Settings;
+pub use settings::check_folder;
 pub use settings::distrust_settings;
 pub use settings::end_trust_without_file;
 pub use settings::project_settings;

@@ -84,6 +84,11 @@ pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Se
     Ok(Settings { loaded, project: Some(own) })
 }
 
+/// Refuses what is no folder. Which folders cannot be projects is said by whoever opens one.
+pub fn check_folder(folder: &Path, state: &State) -> Result<(), Error> {
+    if folder.is_dir() { Ok(()) } else { open_project(folder, state).map(drop) }
+}
+
 /// Reads the settings that come with a project; `None` where there are none.
 pub fn project_settings(folder: &Path, state: &State) -> Result<Option<ProjectSettings>, Error> {
     let Ok(project) = open_project(folder, state) else { return Ok(None) };

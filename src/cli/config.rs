@@ -72,6 +72,7 @@ pub(super) async fn config(args: ConfigArgs) -> Result<u8, app::Error> {
 
 fn show(args: &ShowArgs) -> Result<u8, app::Error> {
     let setup = Setup::in_project(&args.config, args.path.as_deref(), Vec::new())?;
+    setup.check_folder(args.path.as_deref())?;
     setup.show_warnings(&setup.terminal(OutputFormat::Text));
     deliver(&text::clean(&config::render(&setup.settings.loaded)))?;
     Ok(exit_code::DONE)
@@ -97,6 +98,7 @@ fn revoke(args: &TrustArgs) -> Result<u8, app::Error> {
 
 async fn trust(args: &TrustArgs) -> Result<u8, app::Error> {
     let setup = Setup::in_project(&ConfigFlags::default(), args.path.as_deref(), Vec::new())?;
+    setup.check_folder(args.path.as_deref())?;
     let Some(own) = &setup.settings.project else {
         setup.end_trust_without_file(args.path.as_deref())?;
         return Err(app::Error::usage(

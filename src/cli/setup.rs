@@ -57,6 +57,11 @@ impl Setup {
         Ok(Self { config: settings.loaded.config.clone(), state, settings })
     }
 
+    /// Refuses a project folder that was named and is none.
+    pub(super) fn check_folder(&self, named: Option<&Path>) -> Result<(), app::Error> {
+        named.map_or(Ok(()), |folder| app::check_folder(folder, &self.state))
+    }
+
     /// Ends the trust in the project's own settings if they are gone.
     pub(super) fn end_trust_without_file(&self, folder: Option<&Path>) -> Result<(), app::Error> {
         app::end_trust_without_file(&self.settings, &self::folder(folder)?, &self.state)

@@ -495,3 +495,18 @@ fn an_image_that_is_none_of_ours_is_a_wrong_word() {
     let mut command = env.podbay(&["images", "build", "bogus"]);
     run(command.env("DOCKER_HOST", "unix:///nonexistent/docker.sock")).expect(2).says(&["`bogus`", "podbay/workspace", "podbay/python"]);
 }
+
+#[test]
+fn settings_of_a_folder_that_is_not_there_are_not_shown() {
+    let env = TestEnv::new();
+    let file = env.beside("file");
+    std::fs::write(&file, "").expect("written");
+    for folder in [Path::new("/nonexistent"), &file] {
+        for words in [&["config"][..], &["config", "trust", "--yes"], &["config", "trust", "--revoke"]] {
+            let done = run(env.podbay(words).arg("-C").arg(folder)).expect(2).says(&["cannot be used", "hint:"]);
+            assert_eq!(done.text(), "");
+        }
+    }
+    // Without a name it is whatever folder this is.
+    assert!(run(&mut env.podbay(&["config"])).expect(0).text().contains("agent.max_turns"));
+}
