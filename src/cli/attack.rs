@@ -20,12 +20,19 @@ use crate::ui::text;
 
 /// `podbay doctor --attack`: the rows, and what to do about those that failed.
 pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
-    let setup = Setup::new(&args.config, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
+    let prepared = Setup::new(&args.config, Vec::new()).and_then(|setup| {
+        let place = setup.place(args.path.as_deref(), Mode::Deny)?;
+        setup.check_folder(args.path.as_deref())?;
+        Ok((setup, place))
+    });
+    let (setup, place) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return findings::none(&error, args.json, signals.exit_code(error.exit_code())),
+    };
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let place = setup.place(args.path.as_deref(), Mode::Deny)?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
     front.sink = findings::only_progress(front.sink);
     let siege = Box::pin(doctor::attack(&place, &front)).await;

@@ -444,3 +444,22 @@ fn a_provider_of_the_settings_can_be_checked_by_its_name() {
     line(&found, "settings", "files", "fail", &["there is no provider `far`; there are: near"]);
     run(&mut env.podbay(&["doctor", "--provider", "near", "--endpoint", &address])).expect(2).says(&["cannot be used with"]);
 }
+
+#[test]
+fn a_script_gets_its_object_also_where_nothing_could_be_attacked() {
+    let env = TestEnv::new();
+    for (arguments, code, words) in [
+        (&["-C", "/nonexistent"][..], 2, "it does not exist"),
+        (&["--config", "/nonexistent"], 2, "read the configuration file"),
+        (&[], 5, "container engine"),
+    ] {
+        let mut command = env.podbay(&["doctor", "--json", "--attack"]);
+        command.args(arguments).env("DOCKER_HOST", NO_ENGINE);
+        let done = run(&mut command).expect(code).says(&[words, "hint:"]);
+        assert_eq!(done.text().lines().count(), 1, "one object: {}", done.text());
+        let found = done.json();
+        assert_eq!(found["status"], "error");
+        assert!(found["error"].to_string().contains(words), "{found}");
+        assert_eq!(done.stderr.matches("error:").count(), 1, "{}", done.stderr);
+    }
+}
