@@ -47,7 +47,7 @@ pub(super) enum Command {
     Down(PlaceFlags),
     /// Show what is running
     Status(StatusArgs),
-    /// Show what the model server prints
+    /// Show what our own model server prints
     Logs(LogsArgs),
     /// Build or list Podbay's own images, or take them elsewhere
     #[command(subcommand)]

@@ -156,8 +156,9 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "logs",
-        text: "Shows what the model server has printed: how it loaded the model, and each request. The sandbox keeps no log; what its \
-               commands print is in the session.",
+        text: "Shows what Podbay's own model server has printed: how it loaded the model, what went wrong, and of each request how many \
+               tokens it read and wrote and how long that took. What they say is not in it, but for the few words that an error may \
+               quote. The sandbox keeps no log; what its commands print is in the session.",
         examples: &[("The last hundred lines:", "podbay logs"), ("Go on as more comes:", "podbay logs --follow --lines 20")],
         codes: Codes::Shared,
     },

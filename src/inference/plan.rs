@@ -35,6 +35,10 @@ const SHORTEST_CONTEXT: u64 = 4096;
 /// Megabytes of earlier prompts that the server keeps; its own default is 8192.
 pub(super) const PROMPT_CACHE: u64 = 256;
 
+/// How much the server tells: how it starts, and of each request how many tokens it took and how long. What is said in them is in none of
+/// its lines, but for the few words that an error quotes.
+const TALK: &str = "3";
+
 /// Memory beside model, context and earlier prompts.
 pub(super) const HEADROOM: u64 = 512 << 20;
 
@@ -132,7 +136,7 @@ pub fn measure(model: &Model, machine: u64, options: &Options) -> Result<(u64, u
 
 /// Returns the part of the command line that says how the server works, wherever it listens and whatever it serves.
 pub(super) fn manner(options: &Options, context: u64, n_threads: u32, key: &str) -> Vec<String> {
-    let mut argv = ["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", "2"].map(str::to_owned).to_vec();
+    let mut argv = ["--jinja", "--no-ui", "--offline", "--no-slots", "-np", "1", "-b", "512", "-lv", TALK].map(str::to_owned).to_vec();
     argv.extend(["--api-key-file", key].map(str::to_owned));
     argv.extend(["-c".to_owned(), context.to_string(), "-t".to_owned(), n_threads.to_string()]);
     argv.extend(["--cache-ram".to_owned(), PROMPT_CACHE.to_string()]);
