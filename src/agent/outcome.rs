@@ -54,7 +54,16 @@ impl Failure {
                  bound the run with --max-tokens instead of --max-cost"
                     .to_owned(),
             ),
-            Self::Silent { .. } => Some("a larger model helps; `podbay logs` shows what the model server says".to_owned()),
+            Self::Silent { .. } => Some("a larger model helps; the model server's own log may say more".to_owned()),
+        }
+    }
+
+    /// Returns whether the model server's own log may say why.
+    pub fn is_of_server(&self) -> bool {
+        match self {
+            Self::Model(error) => error.is_of_server(),
+            Self::Silent { .. } => true,
+            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::NoPrice => false,
         }
     }
 }

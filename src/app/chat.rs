@@ -68,7 +68,7 @@ impl Chat {
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
         self.last_response = outcome.response;
-        Said { status: outcome.status, error: outcome.failure.map(Error::Agent) }
+        Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
     }
 
     /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.

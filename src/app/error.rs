@@ -39,6 +39,9 @@ pub enum Error {
     Model(#[source] llm::Error),
     #[error(transparent)]
     Agent(agent::Failure),
+    /// The same, where the model server is our own and its log may say why.
+    #[error(transparent)]
+    OwnServer(agent::Failure),
     #[error("cannot {doing}")]
     Io {
         doing: String,
@@ -86,6 +89,11 @@ impl Error {
         )
     }
 
+    /// Makes an error of an agent's failure. The log of a server that is not ours is not ours to show either.
+    pub(super) fn of_agent(failure: agent::Failure, is_own_server: bool) -> Self {
+        if is_own_server && failure.is_of_server() { Self::OwnServer(failure) } else { Self::Agent(failure) }
+    }
+
     /// Returns whether a model was named that nobody knows.
     pub fn is_unknown_model(&self) -> bool {
         matches!(self, Self::Inference(inference::Error::UnknownModel { .. }))
@@ -110,10 +118,14 @@ impl Error {
             | Self::Inference(inference::Error::Cancelled { .. })
             | Self::Interrupted => exit_code::INTERRUPTED,
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
-            Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) => exit_code::NO_MODEL,
+            Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) | Self::OwnServer(agent::Failure::Model(_)) => {
+                exit_code::NO_MODEL
+            }
             Self::Late { .. } => exit_code::LIMIT,
             Self::Bug => exit_code::BUG,
-            Self::Bundle(_) | Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::Io { .. } => exit_code::FAILED,
+            Self::Bundle(_) | Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::OwnServer(_) | Self::Io { .. } => {
+                exit_code::FAILED
+            }
         }
     }
 
@@ -126,7 +138,7 @@ impl Error {
             Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
             Self::Bundle(_) => "bundle",
             Self::Inference(_) => "inference",
-            Self::Model(_) | Self::Agent(_) => "model",
+            Self::Model(_) | Self::Agent(_) | Self::OwnServer(_) => "model",
             Self::Io { .. } => "io",
             Self::Late { .. } => "limit",
             Self::Interrupted => "interrupted",
@@ -147,6 +159,10 @@ impl Error {
             Self::Inference(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::Agent(failure) => failure.hint(),
+            Self::OwnServer(failure) => {
+                const LOG: &str = "`podbay logs` shows what it printed last";
+                Some(failure.hint().map_or_else(|| LOG.to_owned(), |hint| format!("{hint}: {LOG}")))
+            }
             Self::LogLost { .. } => Some(
                 "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
             ),
@@ -245,5 +261,25 @@ mod tests {
         assert_eq!((report.exit_code, report.status), (exit_code::BUG, RunStatus::Failed), "a bug is no interruption");
         let ended = sandbox::link::Error::Greet { reason: sandbox::link::Reason::EndOfStream };
         assert_eq!(Error::Sandbox(sandbox::Error::Link(ended)).exit_code(), exit_code::NO_BOX);
+    }
+
+    #[test]
+    fn the_log_is_shown_for_our_own_server_alone() {
+        let failures = [
+            || agent::Failure::Silent { count: 3 },
+            || agent::Failure::Model(llm::Error::Reported { message: "no".to_owned() }),
+            || {
+                let source = "reset".into();
+                agent::Failure::Model(llm::Error::Connection { endpoint: "unix:/s".to_owned(), source })
+            },
+        ];
+        for failure in failures {
+            let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");
+            assert!(hint(true).contains("`podbay logs`") && !hint(false).contains("podbay logs"), "{} {}", hint(true), hint(false));
+            let facts = |is_own| (Error::of_agent(failure(), is_own).exit_code(), Error::of_agent(failure(), is_own).kind());
+            assert_eq!(facts(true), facts(false));
+        }
+        let full = agent::Failure::Model(llm::Error::ContextExceeded { prompt: None, context: None });
+        assert!(!Error::of_agent(full, true).hint().expect("a hint").contains("podbay logs"), "its log knows nothing of that");
     }
 }

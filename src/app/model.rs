@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::bench::Bench;
+use crate::agent::Failure;
 use crate::config::Config;
 use crate::event::ProgressSink;
 use crate::event::Secret;
@@ -62,7 +63,11 @@ pub(super) async fn connect(
     // What one's own server does costs nothing; said only where somebody counts.
     let price = if bench.config.agent.max_cost > 0.0 && !options.price.is_known() { Price::FREE } else { options.price };
     let options = &Options { price, ..options.clone() };
-    let (client, probed) = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await?;
+    let answer = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await;
+    let (client, probed) = answer.map_err(|error| match error {
+        Error::Model(error) if error.is_of_server() => Error::of_agent(Failure::Model(error), true),
+        other => other,
+    })?;
     Ok(Found { client, probed, is_own: true, notes })
 }
 

@@ -99,7 +99,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let outcome = seat.agent.run(TASK, &front.interrupt).await;
     seat.close().await;
     let n_succeeded = outcome.n_succeeded;
-    let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    let mut report = seat.report(outcome, elapsed());
     let softly = report.status == RunStatus::Limit;
     let answered = matches!(report.status, RunStatus::Completed | RunStatus::Limit) && !report.response.trim().is_empty();
     if answered && n_succeeded > 0 {

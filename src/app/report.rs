@@ -77,14 +77,20 @@ impl Report {
         }
     }
 
-    pub(super) fn of(outcome: Outcome, model: String, session: SessionId, warnings: Vec<String>, duration_ms: u64) -> Self {
+    pub(super) fn of(
+        outcome: Outcome,
+        error: Option<&Error>,
+        model: String,
+        session: SessionId,
+        warnings: Vec<String>,
+        duration_ms: u64,
+    ) -> Self {
         let mut changes = Changes::default();
         for (path, created) in &outcome.changed {
             let list = if *created { &mut changes.created } else { &mut changes.modified };
             list.push(path.to_text());
         }
-        let error = outcome.failure.map(Error::Agent);
-        let exit_code = match (&error, outcome.status) {
+        let exit_code = match (error, outcome.status) {
             (Some(error), _) => error.exit_code(),
             (None, RunStatus::Completed) => exit_code::DONE,
             (None, RunStatus::Failed) => exit_code::FAILED,
@@ -108,7 +114,7 @@ impl Report {
             may_run: Vec::new(),
             denied: outcome.denied,
             warnings,
-            error: error.as_ref().map(Error::report),
+            error: error.map(Error::report),
             duration_ms,
         }
     }

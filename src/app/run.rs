@@ -21,6 +21,8 @@ use super::resume::Aim;
 use super::services::HostServices;
 use crate::agent::Agent;
 use crate::agent::Conversation;
+use crate::agent::Failure;
+use crate::agent::Outcome;
 use crate::agent::gather_context;
 use crate::agent::system_prompt;
 use crate::config::Config;
@@ -80,6 +82,8 @@ pub(super) struct Seat {
     pub(super) model: String,
     /// The task of the session that is gone on with, where the model has not heard of it yet.
     untold: Option<String>,
+    /// The model server is ours.
+    is_own_server: bool,
     /// An earlier run left a task open.
     pub(super) is_open: bool,
     sandbox: Sandbox,
@@ -111,7 +115,7 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     let task = task.map(ToOwned::to_owned).or(seat.untold.take());
     let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
     seat.close().await;
-    let mut report = Report::of(outcome, seat.model.clone(), seat.recorder.session().clone(), seat.recorder.warnings(), elapsed());
+    let mut report = seat.report(outcome, elapsed());
     report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     if let Some(key) = &place.api_key {
         report.hide(key);
@@ -218,7 +222,7 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let model::Found { client, probed, notes, .. } = found;
+    let model::Found { client, probed, notes, is_own } = found;
     for warning in started.warnings.into_iter().chain(notes) {
         recorder.warn(warning);
     }
@@ -273,7 +277,7 @@ pub(super) async fn sit_down(
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
     let is_open = past.history.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_open, sandbox, lock: Some(lock) })
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_own_server: is_own, is_open, sandbox, lock: Some(lock) })
 }
 
 /// Begins a new session's log.
@@ -321,6 +325,17 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) 
 }
 
 impl Seat {
+    /// Makes an error of what went wrong here.
+    pub(super) fn error(&self, failure: Failure) -> Error {
+        Error::of_agent(failure, self.is_own_server)
+    }
+
+    /// Reports how a task ended.
+    pub(super) fn report(&self, mut outcome: Outcome, duration_ms: u64) -> Report {
+        let error = outcome.failure.take().map(|failure| self.error(failure));
+        Report::of(outcome, error.as_ref(), self.model.clone(), self.recorder.session().clone(), self.recorder.warnings(), duration_ms)
+    }
+
     /// Ends the box and gives the project back.
     pub(super) async fn close(&mut self) {
         self.sandbox.close_session().await;

@@ -103,6 +103,21 @@ impl Error {
         }
     }
 
+    /// Returns whether the server's own log may say why.
+    pub fn is_of_server(&self) -> bool {
+        matches!(
+            self.root(),
+            Self::Unreachable { .. }
+                | Self::Connection { .. }
+                | Self::NoAnswer { .. }
+                | Self::IdleTimeout { .. }
+                | Self::Status { .. }
+                | Self::Reported { .. }
+                | Self::Unreadable { .. }
+                | Self::ModelLoading { .. }
+        )
+    }
+
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Http(http::Error::InvalidEndpoint { .. }))
@@ -115,7 +130,7 @@ impl Error {
             Self::Http(_) | Self::Cancelled | Self::BrokenOff { .. } => return None,
             Self::KeyOverPlainHttp { .. } => "use an https address, or a server on this machine, or leave the key out".to_owned(),
             Self::Unreachable { .. } => "is the model server running? try `curl URL/models`; `--endpoint URL` names another one".to_owned(),
-            Self::Connection { .. } => "the server may have crashed or run out of memory; `podbay logs` shows its last words".to_owned(),
+            Self::Connection { .. } => "the server may have crashed or run out of memory; its own log says more".to_owned(),
             Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
             Self::NoAnswer { .. } => "is it a model server, and is it well? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
             Self::IdleTimeout { .. } => "is the server busy or stuck? A slow machine needs a larger `llm.idle_timeout_s`".to_owned(),

@@ -112,6 +112,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     if let Some(context) = context {
         agent.add_context(&context);
     }
-    let outcome = agent.run_since(begun, Some(task), &front.interrupt).await;
-    Ok(Report::of(outcome, probed.model, recorder.session().clone(), recorder.warnings(), 0))
+    let mut outcome = agent.run_since(begun, Some(task), &front.interrupt).await;
+    let error = outcome.failure.take().map(Error::Agent);
+    Ok(Report::of(outcome, error.as_ref(), probed.model, recorder.session().clone(), recorder.warnings(), 0))
 }
