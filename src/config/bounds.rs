@@ -3,6 +3,7 @@
 use super::Config;
 use super::Error;
 use super::Loaded;
+use super::key;
 use crate::event::Seconds;
 
 /// Longer than anything here lasts. The clock cannot count to the end of time.
@@ -11,14 +12,38 @@ const LONGEST: Seconds = Seconds::new(366 * 86_400);
 /// Refuses the first value that nothing can be done with, and says where it stands.
 pub(super) fn check(loaded: &Loaded<Config>) -> Result<(), Error> {
     match mistakes(&loaded.config).into_iter().next() {
-        Some((key, what)) => Err(Error::Value { origin: loaded.origins.of(key).clone(), key: key.to_owned(), what }),
+        Some((key, what)) => Err(Error::Value { origin: loaded.origins.of(&key).clone(), key, what }),
         None => Ok(()),
     }
 }
 
-fn mistakes(config: &Config) -> Vec<(&'static str, String)> {
+/// Keys that cannot be meant, and why.
+type Mistakes = Vec<(String, String)>;
+
+fn mistakes(config: &Config) -> Mistakes {
     let mut mistakes = Vec::new();
+    times(config, &mut mistakes);
+    sampling(config, &mut mistakes);
+    shares(config, &mut mistakes);
     let (agent, tools, llm) = (&config.agent, &config.tools, &config.llm);
+    let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
+    if !(agent.max_cost.is_finite() && agent.max_cost >= 0.0) {
+        wrong(
+            "agent.max_cost",
+            format!("{} is no amount that can be spent: write US dollars, such as 0.50, or 0 for no limit", agent.max_cost),
+        );
+    }
+    if let Some(tokens) = llm.max_output_tokens.filter(|tokens| *tokens < 1 && *tokens != -1) {
+        wrong("llm.max_output_tokens", format!("{tokens} tokens are no answer: give it at least 1, or -1 for no limit"));
+    }
+    if tools.read_lines == 0 {
+        wrong("tools.read_lines", "0 lines are none: give it at least 1".to_owned());
+    }
+    mistakes
+}
+
+fn times(config: &Config, mistakes: &mut Mistakes) {
+    let (agent, tools, llm, engine, inference) = (&config.agent, &config.tools, &config.llm, &config.engine, &config.inference);
     let times = [
         ("agent.timeout", agent.timeout, 0),
         ("agent.last_answer", agent.last_answer, 0),
@@ -27,12 +52,20 @@ fn mistakes(config: &Config) -> Vec<(&'static str, String)> {
         ("tools.bash_grace", tools.bash_grace, 0),
         ("tools.search_timeout", tools.search_timeout, 1),
         ("tools.file_timeout", tools.file_timeout, 1),
+        ("engine.timeout_s", Seconds::new(engine.timeout_s), 1),
+        ("engine.pull_timeout", engine.pull_timeout, 1),
+        ("engine.keep_guest", engine.keep_guest, 0),
+        ("inference.sleep_idle", inference.sleep_idle, 0),
+        ("inference.start_timeout", inference.start_timeout, 1),
+        ("inference.probe_timeout", inference.probe_timeout, 1),
+        ("inference.warm_up", inference.warm_up, 0),
+        ("inference.download_timeout", inference.download_timeout, 1),
     ];
     for (key, time, least) in times {
         if time > LONGEST {
-            mistakes.push((key, format!("{time} is longer than a year")));
+            mistakes.push((key.to_owned(), format!("{time} is longer than a year")));
         } else if time.get() < least {
-            mistakes.push((key, format!("{time} leaves no time: give it at least {least} s")));
+            mistakes.push((key.to_owned(), format!("{time} leaves no time: give it at least {least} s")));
         }
     }
     let spans = [
@@ -43,19 +76,51 @@ fn mistakes(config: &Config) -> Vec<(&'static str, String)> {
     ];
     for (key, seconds) in spans {
         if !(seconds > 0.0 && seconds <= LONGEST.get() as f64) {
-            mistakes.push((key, format!("{seconds} is not between 0 and a year, in seconds; 0 is too little")));
+            mistakes.push((key.to_owned(), format!("{seconds} is not between 0 and a year, in seconds; 0 is too little")));
         }
     }
-    if llm.temperature.is_some_and(|temperature| !(0.0..=2.0).contains(&temperature)) {
-        mistakes.push(("llm.temperature", format!("{} is not between 0 and 2", llm.temperature.unwrap_or_default())));
+}
+
+/// Judges how answers are sampled, also by providers that are not chosen.
+fn sampling(config: &Config, mistakes: &mut Mistakes) {
+    // First, because what the chosen one says stands in `[llm]` too by now, where nobody has written it.
+    for (name, provider) in &config.providers {
+        let section = key::join("providers", name);
+        mistakes.extend(provider.sampling.mistakes().into_iter().map(|(key, what)| (format!("{section}.sampling.{key}"), what)));
     }
+    mistakes.extend(config.llm.sampling_mistakes().into_iter().map(|(key, what)| (format!("llm.{key}"), what)));
+}
+
+/// Judges what is written in percent.
+fn shares(config: &Config, mistakes: &mut Mistakes) {
+    let (agent, tools) = (&config.agent, &config.tools);
+    let (checkpoint, compact) = (agent.checkpoint_percent, agent.compact_percent);
+    let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if agent.wrap_up_percent > 100 {
-        mistakes.push(("agent.wrap_up_percent", format!("{} is more than 100 percent", agent.wrap_up_percent)));
+        wrong("agent.wrap_up_percent", format!("{} is more than 100 percent", agent.wrap_up_percent));
     }
-    if tools.read_lines == 0 {
-        mistakes.push(("tools.read_lines", "0 lines are none: give it at least 1".to_owned()));
+    if !(1..=99).contains(&checkpoint) {
+        wrong("agent.checkpoint_percent", format!("{checkpoint} is not between 1 and 99 percent"));
     }
-    mistakes
+    if compact > 99 {
+        wrong("agent.compact_percent", format!("{compact} is not between 1 and 99 percent; 0 is never"));
+    }
+    if compact != 0 && checkpoint >= compact {
+        // The one that somebody has written is the one that can be corrected.
+        let usual = Config::default().agent.compact_percent;
+        let key = if compact == usual { "agent.checkpoint_percent" } else { "agent.compact_percent" };
+        let what = format!(
+            "a checkpoint at {checkpoint} percent (`agent.checkpoint_percent`) comes too late where room is made at {compact} \
+             (`agent.compact_percent`): it has to be the lower one"
+        );
+        wrong(key, what);
+    }
+    if let Some(percent) = agent.context_warnings.iter().find(|percent| !(1..=100).contains(*percent)) {
+        wrong("agent.context_warnings", format!("{percent} is not between 1 and 100 percent"));
+    }
+    if !(1..=100).contains(&tools.result_percent) {
+        wrong("tools.result_percent", format!("{} is not between 1 and 100 percent", tools.result_percent));
+    }
 }
 
 #[cfg(test)]
@@ -84,10 +149,54 @@ mod tests {
         for nonsense in ["0", "-1", "nan", "inf", "1e300"] {
             check(&format!("[llm]\nidle_timeout_s = {nonsense}\n"), "llm.idle_timeout_s", 2);
         }
-        for nonsense in ["-0.1", "2.1", "nan"] {
-            check(&format!("[llm]\ntemperature = {nonsense}\n"), "llm.temperature", 2);
+        for kind in ["llm", "llm.sampling.edit", "llm.sampling.chat"] {
+            for name in ["temperature", "top_p", "min_p"] {
+                for nonsense in ["-0.1", "2.1", "nan", "inf"] {
+                    check(&format!("[{kind}]\n{name} = {nonsense}\n"), &format!("{kind}.{name}"), 2);
+                }
+            }
+        }
+        let provider = "[providers.\"a b\"]\nbase_url = \"http://127.0.0.1:1\"\nsampling.chat.min_p = 1.5\n";
+        check(provider, "providers.\"a b\".sampling.chat.min_p", 3);
+        check(&format!("llm.provider = \"a b\"\n{provider}"), "providers.\"a b\".sampling.chat.min_p", 4);
+        for nonsense in ["-1", "nan", "inf", "-inf"] {
+            check(&format!("[agent]\nmax_cost = {nonsense}\n"), "agent.max_cost", 2);
+        }
+        for nonsense in ["0", "-2"] {
+            check(&format!("[llm]\nmax_output_tokens = {nonsense}\n"), "llm.max_output_tokens", 2);
         }
         check("[agent]\nwrap_up_percent = 101\n", "agent.wrap_up_percent", 2);
         check("[agent]\ntimeout = \"400d\"\n", "agent.timeout", 2);
+    }
+
+    #[test]
+    fn waits_of_engine_and_model_server_have_a_least_and_a_most() {
+        let zero_is_nothing =
+            ["engine.timeout_s", "engine.pull_timeout", "inference.start_timeout", "inference.probe_timeout", "inference.download_timeout"];
+        for key in zero_is_nothing {
+            check(&format!("{key} = 0\n"), key, 1);
+        }
+        let others = ["engine.keep_guest", "inference.sleep_idle", "inference.warm_up"];
+        for key in zero_is_nothing.into_iter().chain(others) {
+            // More than a clock can count to.
+            check(&format!("{key} = {}\n", i64::MAX), key, 1);
+        }
+    }
+
+    #[test]
+    fn shares_are_shares_and_a_checkpoint_comes_before_room_is_made() {
+        for nonsense in ["0", "100", "255"] {
+            check(&format!("[agent]\ncheckpoint_percent = {nonsense}\n"), "agent.checkpoint_percent", 2);
+        }
+        check("[agent]\ncompact_percent = 100\n", "agent.compact_percent", 2);
+        check("[agent]\ncompact_percent = 65\n", "agent.compact_percent", 2);
+        check("[agent]\ncheckpoint_percent = 80\n", "agent.checkpoint_percent", 2);
+        check("[agent]\ncheckpoint_percent = 50\ncompact_percent = 40\n", "agent.compact_percent", 3);
+        check("[agent]\ncontext_warnings = [75, 0]\n", "agent.context_warnings", 2);
+        check("[tools]\nresult_percent = 101\n", "tools.result_percent", 2);
+        for fine in ["compact_percent = 0", "checkpoint_percent = 39\ncompact_percent = 40", "context_warnings = []", "max_cost = 0.5"] {
+            let agent = toml::from_str(fine).expect("a section");
+            assert_eq!(mistakes(&Config { agent, ..Config::default() }), vec![], "{fine}");
+        }
     }
 }

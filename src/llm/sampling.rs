@@ -49,9 +49,34 @@ impl Options {
             ..self.clone()
         }
     }
+
+    /// Returns the keys of sampling in `[llm]` whose values cannot be meant, and why.
+    pub fn sampling_mistakes(&self) -> Vec<(String, String)> {
+        let own = Sampled { temperature: self.temperature, top_p: self.top_p, top_k: self.top_k, min_p: self.min_p };
+        let named = self.sampling.mistakes().into_iter().map(|(key, what)| (format!("sampling.{key}"), what));
+        own.mistakes().map(|(key, what)| (key.to_owned(), what)).chain(named).collect()
+    }
+}
+
+impl Sampled {
+    fn mistakes(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let values = [("temperature", self.temperature, 2.0), ("top_p", self.top_p, 1.0), ("min_p", self.min_p, 1.0)];
+        values.into_iter().filter_map(|(name, value, most)| {
+            let value = value.filter(|value| !(0.0..=most).contains(value))?;
+            Some((name, format!("{value} is not between 0 and {most}")))
+        })
+    }
 }
 
 impl Sampling {
+    /// Returns the keys whose values cannot be meant, and why.
+    pub fn mistakes(&self) -> Vec<(String, String)> {
+        let of =
+            |kind: &'static str, sampled: Sampled| sampled.mistakes().map(move |(key, what)| (format!("{kind}.{key}"), what)).collect();
+        let (edit, chat): (Vec<_>, Vec<_>) = (of("edit", self.edit), of("chat", self.chat));
+        edit.into_iter().chain(chat).collect()
+    }
+
     /// Returns these settings, and the others where these say nothing.
     #[must_use]
     pub(super) fn over(self, other: Self) -> Self {
