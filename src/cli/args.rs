@@ -14,6 +14,8 @@ use super::images::ImagesCommand;
 use super::later::LaterFlags;
 use super::later::WITHOUT_TASK;
 use super::models::ModelsCommand;
+use super::number::fraction;
+use super::number::whole;
 use super::sessions::SessionsCommand;
 
 /// Run a coding agent whose hands are in a sandbox
@@ -181,13 +183,13 @@ pub(super) struct PlaceFlags {
     #[arg(long, value_enum, value_name = "NAME", conflicts_with = "image", help_heading = "Sandbox")]
     pub(super) runtime: Option<RuntimeFlag>,
     /// Processor cores
-    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true, value_parser = fraction)]
     pub(super) cpus: Option<f64>,
     /// Memory, such as 2GiB or 512m
     #[arg(long, value_name = "SIZE", help_heading = "Sandbox", allow_hyphen_values = true)]
     pub(super) memory: Option<String>,
     /// Processes at once
-    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", help_heading = "Sandbox", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) pids: Option<u32>,
     /// Network of the sandbox
     #[arg(long, value_enum, help_heading = "Sandbox")]
@@ -242,16 +244,16 @@ pub(super) struct SessionFlags {
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
     /// Requests to the model for one task
-    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,
     /// Time for one task, such as 90s, 10m or 1h; with `run` that is all it does, from its start
     #[arg(long, value_name = "DURATION", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) timeout: Option<String>,
     /// Tokens for one task
-    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u64>)]
     pub(super) max_tokens: Option<u64>,
     /// Cost of one task in US dollars, where the server says what an answer cost or a price is named for it
-    #[arg(long, value_name = "USD", help_heading = "Limits", allow_hyphen_values = true)]
+    #[arg(long, value_name = "USD", help_heading = "Limits", allow_hyphen_values = true, value_parser = fraction)]
     pub(super) max_cost: Option<f64>,
     /// Allow what this rule says, such as `write_file(src/**)`
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
@@ -350,7 +352,7 @@ pub(super) struct LogsArgs {
     #[arg(long, short)]
     pub(super) follow: bool,
     /// How many lines of what was printed before
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 100)]
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 100, value_parser = whole::<u32>, allow_hyphen_values = true)]
     pub(super) lines: u32,
     #[command(flatten)]
     pub(super) place: PlaceFlags,
@@ -373,11 +375,11 @@ pub(super) struct DoctorArgs {
     /// Check this OpenAI-compatible server instead of one of our own
     #[arg(long, value_name = "URL", alias = "base-url")]
     pub(super) endpoint: Option<String>,
-    /// Environment variable that holds the endpoint's key
-    #[arg(long, value_name = "VAR")]
     /// Check the model server of this name: a section `[providers.NAME]` of the settings
     #[arg(long, value_name = "NAME", conflicts_with = "endpoint")]
     pub(super) provider: Option<String>,
+    /// Environment variable that holds the endpoint's key
+    #[arg(long, value_name = "VAR")]
     pub(super) api_key_env: Option<String>,
     #[command(flatten)]
     pub(super) config: ConfigFlags,

@@ -24,6 +24,7 @@ mod init;
 mod later;
 mod manual;
 mod models;
+mod number;
 mod raw;
 mod run;
 mod serve_model;

@@ -18,6 +18,7 @@ use super::Origin;
 use super::Origins;
 use super::key;
 use super::secret::is_secret;
+use super::words;
 
 /// A configuration file is a page or two; what is larger is something else.
 const FILE_MAX: u64 = 1 << 20;
@@ -127,7 +128,7 @@ impl Layer {
             Some((key, place)) => (key.clone(), place.origin.clone()),
             None => ("?".to_owned(), self.origin("")),
         };
-        let what = spanned.as_ref().unwrap_or(error).message().replace('\n', ", ");
+        let what = words::plain(spanned.as_ref().unwrap_or(error).message(), &key);
         Error::Value { origin, key, what }
     }
 

@@ -24,6 +24,7 @@ mod sources;
 mod template;
 mod trust;
 mod variable;
+mod words;
 
 pub use error::Error;
 pub use latitude::Latitude;

@@ -497,6 +497,22 @@ fn an_image_that_is_none_of_ours_is_a_wrong_word() {
 }
 
 #[test]
+fn numbers_that_do_not_fit_are_refused_in_plain_words() {
+    let env = TestEnv::new();
+    for (arguments, words) in [
+        (&["run", "--max-turns", "-1", "x"][..], "write a whole number"),
+        (&["run", "--max-tokens", "many", "x"], "write a whole number"),
+        (&["run", "--pids", "99999999999", "x"], "that is too many"),
+        (&["run", "--cpus", "two", "x"], "write a number, such as 2 or 0.5"),
+        (&["run", "--max-cost", "x", "x"], "write a number"),
+        (&["logs", "-n", "-1"], "write a whole number"),
+    ] {
+        let done = run(&mut env.podbay(arguments)).expect(2).says(&[words]);
+        assert!(["digit", "literal", "4294967295", "0..="].iter().all(|word| !done.stderr.contains(word)), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn settings_of_a_folder_that_is_not_there_are_not_shown() {
     let env = TestEnv::new();
     let file = env.beside("file");

@@ -221,7 +221,7 @@ fn unknown_keys_warn_with_their_line_and_the_nearest_key() {
 #[test]
 fn values_that_do_not_fit_say_where_they_stand_and_what_fits() {
     assert_snapshot!(Files::new().user("[sandbox]\nmemory = \"1g\"\npids = \"many\"\n").error(), @r#"
-    error: TEMP/user.toml:3: `sandbox.pids`: invalid type: string "many", expected u32
+    error: TEMP/user.toml:3: `sandbox.pids`: "many" does not fit: write a whole number from 0 to 4294967295
     hint: docs/configuration.md lists every key with its default and its meaning
     "#);
     assert_snapshot!(Files::new().system("# a comment\n[sandbox]\nmemory = \"lots\"\n").error(), @r"
@@ -233,11 +233,11 @@ fn values_that_do_not_fit_say_where_they_stand_and_what_fits() {
     hint: docs/configuration.md lists every key with its default and its meaning
     ");
     assert_snapshot!(Files::new().flag("--pids", "sandbox.pids", -1).error(), @r"
-    error: --pids: `sandbox.pids`: invalid value: integer `-1`, expected u32
+    error: --pids: `sandbox.pids`: `-1` does not fit: write a whole number from 0 to 4294967295
     hint: docs/configuration.md lists every key with its default and its meaning
     ");
     assert_snapshot!(Files::new().user("[sandbox]\nhosts = [\"a\",\n  7]\n").error(), @r"
-    error: TEMP/user.toml:2: `sandbox.hosts`: invalid type: integer `7`, expected a string
+    error: TEMP/user.toml:2: `sandbox.hosts`: `7` does not fit: write a text, in double quotes
     hint: docs/configuration.md lists every key with its default and its meaning
     ");
 }
