@@ -5,12 +5,14 @@ use super::bench::open_project;
 use crate::config;
 use crate::config::Config;
 use crate::config::Loaded;
+use crate::config::Origin;
 use crate::config::ProjectFile;
 use crate::config::ProjectLayer;
 use crate::config::Sources;
 use crate::config::Standing;
 use crate::config::Trust;
 use crate::config::Trusted;
+use crate::inference::Catalogue;
 use crate::sandbox::Project;
 use crate::session::State;
 
@@ -54,6 +56,7 @@ impl Settings {
     /// Returns what a person should know of the settings, each a sentence.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.loaded.warnings.clone();
+        warnings.extend(unused_model(&self.loaded));
         let Some(project) = &self.project else { return warnings };
         warnings.extend(self.loaded.passed_over.iter().map(ToString::to_string));
         let path = project.file.path().display();
@@ -82,6 +85,32 @@ pub fn settings(mut sources: Sources, folder: &Path, state: &State) -> Result<Se
     sources.project = Some(own.layer());
     let loaded = Config::load(&sources).map_err(Error::Config)?;
     Ok(Settings { loaded, project: Some(own) })
+}
+
+/// Says what a model that the command line names is not taken for, where an endpoint answers.
+///
+/// A name alone is as good for an endpoint as for a server of our own; a person who has named the endpoint too knows which it is.
+fn unused_model(loaded: &Loaded<Config>) -> Option<String> {
+    let config = &loaded.config;
+    let (name, named) = (config.llm.model.as_deref()?.trim(), loaded.origins.of("llm.model"));
+    let endpoint = loaded.origins.of("llm.endpoint");
+    if config.llm.endpoint.is_none() || !matches!(named, Origin::Flag { .. }) {
+        return None;
+    }
+    let of_list = || !matches!(endpoint, Origin::Flag { .. }) && Catalogue::load(&config.inference).find(name).is_some();
+    let what = if name.contains("://") || name.starts_with("hf:") {
+        "an address: nothing is loaded from there"
+    } else if name.to_ascii_lowercase().ends_with(".gguf") {
+        "a file: no server is started for it"
+    } else if of_list() {
+        "a model of `podbay models list`: no server is started for it"
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{named} `{name}` looks like {what}, because an endpoint is named (`llm.endpoint`, from {endpoint}); that one is asked for a \
+         model of this name"
+    ))
 }
 
 /// Refuses what is no folder. Which folders cannot be projects is said by whoever opens one.
@@ -126,4 +155,43 @@ pub fn revoke_settings(folder: &Path, state: &State) -> Result<bool, Error> {
 /// Returns the projects whose settings are trusted.
 pub fn trusted_settings(state: &State) -> Result<Vec<Trusted>, Error> {
     Trust::new(state.trust()).list().map_err(Error::Config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Flag;
+
+    #[track_caller]
+    fn check(name: &str, endpoint_is_flag: bool, words: Option<&str>) {
+        let endpoint = ("llm.endpoint", "http://127.0.0.1:9/v1");
+        let mut sources = Sources::default();
+        if endpoint_is_flag {
+            sources.flags.push(Flag::new("--endpoint", endpoint.0, endpoint.1));
+            sources.flags.push(Flag::new("--model", "llm.model", name));
+        } else {
+            sources.variables.push(("PODBAY_LLM_ENDPOINT".to_owned(), endpoint.1.to_owned()));
+            sources.flags.push(Flag::new("--model", "inference.model", name));
+        }
+        let loaded = Config::load(&sources).expect("reads");
+        assert_eq!(loaded.config.llm.model.as_deref(), Some(name), "it is asked for all the same");
+        let warnings = Settings { loaded, project: None }.warnings();
+        match words {
+            Some(words) => assert!(warnings.len() == 1 && warnings[0].contains(words), "{name}: {warnings:?}"),
+            None => assert!(warnings.is_empty(), "{name}: {warnings:?}"),
+        }
+    }
+
+    #[test]
+    fn what_an_endpoint_cannot_be_asked_for_is_said() {
+        check("qwen", false, None);
+        check("smollm2-135m", false, Some("`podbay models list`: no server is started for it, because an endpoint is named"));
+        check("smollm2-135m", false, Some("PODBAY_LLM_ENDPOINT"));
+        check("smollm2-135m", true, None);
+        for by_flag in [false, true] {
+            check("./m.gguf", by_flag, Some("a file"));
+            check("hf:a/b/c.gguf", by_flag, Some("an address"));
+            check("https://a.example/c.gguf", by_flag, Some("an address"));
+        }
+    }
 }

@@ -5,6 +5,8 @@ use super::Origin;
 
 const NAME: &str = "llm.provider";
 const ENDPOINT: &str = "llm.endpoint";
+const MODEL: &str = "llm.model";
+const OWN_MODEL: &str = "inference.model";
 /// Keys that a provider decides.
 const DECIDED: [&str; 3] = [ENDPOINT, "llm.api_key_env", "llm.api_key_file"];
 
@@ -45,17 +47,27 @@ pub(super) fn choose(loaded: &mut Loaded<Config>) -> Result<(), Error> {
     } else if of_this_run("llm.api_key_file") {
         (config.llm.api_key_env, config.llm.api_key_file) = (None, named_file);
     }
-    if of_this_run("llm.model") {
+    if of_this_run(MODEL) {
         config.llm.model = named_model;
-    } else if matches!(loaded.origins.of("inference.model"), Origin::Flag { .. }) {
-        // `--model` names a model of whoever answers.
-        config.llm.model = config.inference.model.take();
     }
     let decided: Vec<&str> = DECIDED.into_iter().filter(|key| !of_this_run(key) || *key == ENDPOINT).collect();
     for key in decided {
         loaded.origins.set(key, origin.clone());
     }
     Ok(())
+}
+
+/// Takes `--model` for a model of whoever answers, where the settings name an endpoint and the command line does not.
+pub(super) fn ask_for_model(loaded: &mut Loaded<Config>) {
+    let flag = loaded.origins.of(OWN_MODEL).clone();
+    if loaded.config.llm.endpoint.is_none() || !matches!(flag, Origin::Flag { .. }) {
+        return;
+    }
+    if let Some(name) = loaded.config.inference.model.take() {
+        loaded.config.llm.model = Some(name);
+        loaded.origins.forget(OWN_MODEL);
+        loaded.origins.set(MODEL, flag);
+    }
 }
 
 /// Refuses a price that cannot be one: below zero it would let a bounded run go on for ever.
@@ -135,8 +147,24 @@ base_url = "http://127.0.0.1:8000/v1"
         check("llm.provider = \"far\"", &[], &[("--provider", "llm.provider", "near")], ("http://127.0.0.1:8000/v1", None, None));
         let flags = [("--provider", "llm.provider", "far"), ("--model", "inference.model", "small")];
         check("", &[], &flags, ("https://far.example/v1", Some("FAR_KEY"), Some("small")));
+        // A flag is stronger than a variable.
+        check("", &[("PODBAY_LLM_MODEL", "other")], &flags, ("https://far.example/v1", Some("FAR_KEY"), Some("small")));
         let config = load("llm.provider = \"far\"", &[], &[]).expect("reads");
         assert_eq!((config.llm.price.completion, config.llm.sampling.chat.temperature), (Some(8.0), Some(0.5)));
+    }
+
+    #[test]
+    fn a_model_that_is_named_is_asked_of_whoever_answers() {
+        let own = "llm.endpoint = \"https://own.example/v1\"\nllm.model = \"usual\"";
+        let flags = [("--model", "inference.model", "small")];
+        check(own, &[], &flags, ("https://own.example/v1", None, Some("small")));
+        check(own, &[], &[], ("https://own.example/v1", None, Some("usual")));
+        check("", &[("PODBAY_LLM_ENDPOINT", "http://127.0.0.1:1")], &flags, ("http://127.0.0.1:1", None, Some("small")));
+        check("llm.provider = \"far\"", &[], &flags, ("https://far.example/v1", Some("FAR_KEY"), Some("small")));
+        // Without an endpoint it is our own server's, and a file's choice for that one is no wish for an endpoint's.
+        let config = load("", &[], &flags).expect("reads");
+        assert_eq!((config.llm.model, config.inference.model.as_deref()), (None, Some("small")));
+        check(&format!("{own}\ninference.model = \"mine\""), &[], &[], ("https://own.example/v1", None, Some("usual")));
     }
 
     #[test]

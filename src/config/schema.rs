@@ -45,6 +45,7 @@ impl Config {
     pub fn load(sources: &Sources) -> Result<Loaded<Self>, Error> {
         let mut loaded = load(sources)?;
         provider::choose(&mut loaded)?;
+        provider::ask_for_model(&mut loaded);
         provider::check_price(&loaded)?;
         bounds::check(&loaded)?;
         Ok(loaded)
