@@ -75,8 +75,8 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
     let Ok(mut resizes) = signal(SignalKind::window_change()) else { return exit_code::SHELL_FAILED };
     let mut n_stops = 0;
     let mut open = true;
-    // Whoever read our output has had enough: the command ends as if it had written into that pipe itself.
-    let mut unread = false;
+    // Why its output cannot be passed on, once that is so; the command is ended then.
+    let mut unwritten: Option<io::Error> = None;
     let end = if with_terminal { "\r\n" } else { "\n" };
     loop {
         let next = tokio::select! {
@@ -90,8 +90,10 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             // Raw, the one way past the sanitiser: the person asked for this command's own bytes.
             Next::Came(ShellUpdate::Stdout(bytes)) => {
                 let mut out = io::stdout().lock();
-                if out.write_all(&bytes).and_then(|()| out.flush()).is_err() && !unread {
-                    unread = true;
+                if unwritten.is_none()
+                    && let Err(error) = out.write_all(&bytes).and_then(|()| out.flush())
+                {
+                    unwritten = Some(error);
                     shell.cancel();
                 }
             }
@@ -102,7 +104,15 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
                 if let Some(note) = note {
                     super::say(&format!("podbay: {}{end}", crate::ui::text::line(&note)));
                 }
-                return if unread { exit_code::BROKEN_PIPE } else { code };
+                return match unwritten {
+                    None => code,
+                    // Whoever read our output has had enough: it is as if the command had written into that pipe itself.
+                    Some(error) if error.kind() == io::ErrorKind::BrokenPipe => exit_code::BROKEN_PIPE,
+                    Some(error) => {
+                        super::say(&format!("error: cannot write the command's output to the standard output: {error}{end}"));
+                        exit_code::SHELL_FAILED
+                    }
+                };
             }
             Next::Came(ShellUpdate::Failed { problem }) => {
                 super::say(&format!("error: {}{end}", crate::ui::text::line(&problem)));

@@ -81,6 +81,22 @@ fn bytes_pass_as_they_are_both_ways() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_said_and_a_reader_that_left_is_not() {
+    let Some(env) = TestBox::new() else { return };
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+    let done = env.here(&["sh", "--", "sh", "-c", "echo x; sleep 60"]).stdout(full).output().expect("podbay starts");
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(125), "{said}");
+    assert!(said.contains("error: cannot write the command's output") && said.contains("No space left on device"), "{said}");
+
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let done = env.here(&["sh", "--", "yes"]).stdout(writer).output().expect("podbay starts");
+    assert_eq!((done.status.code(), String::from_utf8_lossy(&done.stderr).as_ref()), (Some(141), ""));
+    env.assert_no_container();
+}
+
+#[test]
 fn our_own_failures_have_a_code_of_their_own() {
     let Some(env) = TestBox::new() else { return };
     run(env.here(&["sh", "--", "true"]).env("DOCKER_HOST", "unix:///nonexistent.sock")).expect(125).says(&["error:", "hint:"]);
