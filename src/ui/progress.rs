@@ -160,8 +160,9 @@ impl Lines {
         let detail = text::line(step.detail.trim());
         let Some(known) = self.tasks.get_mut(&step.task) else {
             self.tasks.insert(step.task.clone(), Task { started: now, done_before: step.done, last: now, detail: detail.clone() });
-            let detail = if detail.is_empty() { "…".to_owned() } else { detail };
-            return Some(format!("{task}: {detail}"));
+            let size = step.total.filter(|_| step.unit == Unit::Bytes).map(|total| ByteSize::new(total).rounded());
+            let parts: Vec<String> = size.into_iter().chain(Some(detail).filter(|detail| !detail.is_empty())).collect();
+            return Some(format!("{task}: {}", if parts.is_empty() { "…".to_owned() } else { parts.join(", ") }));
         };
         if now - known.last < PAUSE || (step.total.is_none() && step.done == known.done_before && known.detail == detail) {
             return None;
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "download: …",
+                "download: 1.0 GiB",
                 "build: one",
                 "download: 40.0 MiB of 1.0 GiB (3 %), 15.0 MiB/s, 1 min 5 s left",
                 "download: 160.0 MiB of 1.0 GiB (15 %), 37.5 MiB/s, 23 s left",

@@ -32,7 +32,6 @@ use super::Error;
 use super::file;
 use super::gguf;
 use super::paths::make_private;
-use crate::event::ByteSize;
 use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Unit;
@@ -271,12 +270,5 @@ impl Download {
 }
 
 pub(super) fn bytes_done(task: &str, done: u64, total: u64, finished: bool) -> Progress {
-    Progress {
-        task: task.to_owned(),
-        done,
-        total: Some(total),
-        unit: Unit::Bytes,
-        detail: ByteSize::mib(total >> 20).to_string(),
-        finished,
-    }
+    Progress { task: task.to_owned(), done, total: Some(total), unit: Unit::Bytes, detail: String::new(), finished }
 }
