@@ -29,6 +29,12 @@ pub enum Error {
     Offline { name: String },
     #[error("`{}` is not what was loaded: its SHA-256 is {found} instead of {expected}", path.display())]
     Changed { path: PathBuf, name: String, expected: String, found: String },
+    #[error("{damage}; that file was damaged and is removed, and another could not be loaded")]
+    NotReplaced {
+        /// What was wrong with the file that was here.
+        damage: String,
+        source: Box<Error>,
+    },
     #[error("the model {name} is in use: {by}")]
     InUse { name: String, by: &'static str },
     #[error("no model that Podbay knows fits {memory} of memory")]
@@ -91,6 +97,7 @@ impl Error {
             Self::Download { remedy: Some(remedy), .. } => remedy,
             Self::Offline { .. } => "unset `offline` for this, or name a model that is here: `podbay models list` shows them",
             Self::Changed { name, .. } => return Some(format!("load it again: podbay models pull {name}")),
+            Self::NotReplaced { source, .. } => return source.hint(),
             Self::InUse { .. } => "end the model server first with `podbay down`, or wait for the other one",
             Self::NoneFits { .. } => "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs",
             Self::Model { hint, .. } => return hint.map(str::to_owned),
@@ -125,6 +132,9 @@ impl Error {
 
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
+        if let Self::NotReplaced { source, .. } = self {
+            return source.is_usage();
+        }
         matches!(
             self,
             Self::UnknownModel { .. }

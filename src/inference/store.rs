@@ -283,20 +283,25 @@ impl Store {
         let (folder, name) = (self.paths.locks(), lock_of(piece));
         let lock = FileLock::wait(&folder, &name, waiting, cancel);
         let _lock = lock.await.map_err(Error::engine("wait for another download of the model"))?;
-        match self.is_right(entry, &to, thorough, progress, cancel).await {
+        let damage = match self.is_right(entry, &to, thorough, progress, cancel).await {
             Ok(true) => return Ok(()),
-            Ok(false) => {}
-            Err(Error::Changed { .. }) if thorough => {
-                tracing::info!(path = %to.display(), "the file is damaged and is loaded again");
+            Ok(false) => None,
+            Err(error @ Error::Changed { .. }) if thorough => {
+                // Kept, it would be served again: its size and time are those of a good one.
                 file::remove(&to)?;
+                Some(error)
             }
             Err(error) => return Err(error),
-        }
+        };
+        let instead = |error: Error| match (damage, error) {
+            (None, error) | (_, error @ Error::Cancelled { .. }) => error,
+            (Some(damage), error) => Error::NotReplaced { damage: damage.to_string(), source: Box::new(error) },
+        };
         if self.offline && !matches!(piece.from, From::File(_)) {
-            return Err(Error::Offline { name: entry.id.clone() });
+            return Err(instead(Error::Offline { name: entry.id.clone() }));
         }
         let fetcher = Fetcher { options: &self.options, progress, cancel };
-        let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task)).await?;
+        let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task)).await.map_err(instead)?;
         Record::keep(&to, entry, &loaded.sha256, loaded.checked)?;
         Ok(())
     }

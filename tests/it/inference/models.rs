@@ -117,6 +117,25 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
 }
 
 #[test]
+fn a_damaged_file_is_told_of_also_where_no_other_can_be_had() {
+    let case = Case::new(100_000);
+    let path = case.path(FILE);
+    for (variable, value, code, words) in
+        [("PODBAY_INFERENCE_HUB", "http://127.0.0.1:9", 6, "127.0.0.1:9"), ("PODBAY_OFFLINE", "true", 2, "`offline` is set")]
+    {
+        run(&mut case.models(&["pull", NAME])).expect(0);
+        let mut damaged = case.file.clone();
+        damaged[50_000] ^= 1;
+        fs::write(&path, &damaged).expect("written");
+        let mut command = case.models(&["pull", NAME]);
+        command.env(variable, value).env("PODBAY_INFERENCE_DOWNLOAD_RETRIES", "0");
+        let done = run(&mut command).expect(code).says(&["damaged", &sha256(&damaged), &sha256(&case.file), words, "hint:"]);
+        assert_eq!(done.stderr.lines().filter(|line| line.starts_with("error:")).count(), 1, "{}", done.stderr);
+        assert!(!path.exists(), "nobody takes it for a good one");
+    }
+}
+
+#[test]
 fn a_pull_that_is_stopped_says_so_and_what_becomes_of_it() {
     let case = Case::new(4 << 20);
     case.hub.manners().slowly = Some(Duration::from_millis(20));
