@@ -23,6 +23,7 @@ use super::file::failed;
 use super::manifest::Image;
 use super::manifest::Manifest;
 use super::manifest::Model;
+use super::packed;
 use super::save::stopped;
 use crate::app;
 use crate::config::Config;
@@ -90,7 +91,7 @@ pub async fn load_bundle(
     let engine = if request.check { None } else { Some(Engine::connect(&config.engine, cancel).await.map_err(app::Error::Engine)?) };
     let mut wanted = Vec::new();
     if let Some(engine) = &engine {
-        wanted = missing(engine, &manifest, request.force, cancel).await?;
+        wanted = missing(engine, &manifest, request.force, progress, cancel).await?;
         check_room(engine.facts(cancel).await.map_err(app::Error::Engine)?, &manifest, &folder)?;
     }
     let work = {
@@ -136,17 +137,32 @@ fn check_known(manifest: &Manifest, store: &Store, path: &Path) -> Result<(), Er
 }
 
 /// Returns the images that are not here; a name that means another image is not taken from it unasked.
-async fn missing(engine: &Engine, manifest: &Manifest, force: bool, cancel: &CancellationToken) -> Result<Vec<Image>, app::Error> {
-    let (mut missing, mut taken) = (Vec::new(), Vec::new());
+async fn missing(
+    engine: &Engine,
+    manifest: &Manifest,
+    force: bool,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<Vec<Image>, app::Error> {
+    let (mut missing, mut others) = (Vec::new(), Vec::new());
     for image in &manifest.images {
         match engine.image(&image.name, cancel).await.map_err(app::Error::Engine)? {
-            Some(facts) if facts.id == id(image) => continue,
-            Some(_) if !force => taken.push(image.name.clone()),
-            _ => {}
+            None => missing.push(image.clone()),
+            Some(facts) if facts.id == id(image) => {}
+            Some(_) => others.push(image.clone()),
         }
-        missing.push(image.clone());
     }
-    if taken.is_empty() { Ok(missing) } else { Err(Error::Taken { what: taken }.into()) }
+    // Where ids do not tell, the same image looks like another one.
+    let has_other_ids = engine.facts(cancel).await.map_err(app::Error::Engine)?.containerd_images;
+    if has_other_ids && !force && !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|image| image.name.as_str()).collect();
+        let here = packed::look(engine, &names, progress, cancel).await?;
+        others.retain(|image| !here.contains(image));
+    }
+    if force {
+        missing.append(&mut others);
+    }
+    if others.is_empty() { Ok(missing) } else { Err(Error::Taken { what: others.into_iter().map(|image| image.name).collect() }.into()) }
 }
 
 /// Checks the disks: the engine unpacks the archive beside what it makes of it.

@@ -9,6 +9,7 @@ mod error;
 mod file;
 mod load;
 mod manifest;
+mod packed;
 mod save;
 
 pub use error::Error;
