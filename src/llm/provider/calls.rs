@@ -23,6 +23,13 @@ pub(in crate::llm) struct Piece {
     pub(in crate::llm) arguments: String,
 }
 
+impl Piece {
+    /// Returns whether it says nothing of any call.
+    pub(in crate::llm) fn is_empty(&self) -> bool {
+        self.id.is_none() && self.name.is_none() && self.arguments.is_empty()
+    }
+}
+
 #[derive(Debug, Default)]
 pub(in crate::llm) struct Calls {
     list: Vec<Call>,

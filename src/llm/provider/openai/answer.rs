@@ -20,13 +20,14 @@ const MAX_MALFORMED: u32 = 50;
 
 #[derive(Deserialize)]
 struct Chunk<'a> {
-    #[serde(borrow, default)]
+    /// Missing where this is no chunk of an answer.
+    #[serde(borrow, default, deserialize_with = "shapes::some_list")]
     choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::maybe")]
     usage: Option<WireUsage>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::maybe")]
     timings: Option<WireTimings>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::maybe")]
     prompt_progress: Option<WireProgress>,
     #[serde(default)]
     error: Option<Value>,
@@ -36,12 +37,12 @@ struct Chunk<'a> {
 struct Choice<'a> {
     #[serde(default, deserialize_with = "shapes::index")]
     index: Option<u64>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     delta: Option<Delta<'a>>,
     /// Instead of `delta` where the answer is not streamed.
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     message: Option<Delta<'a>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::text")]
     finish_reason: Option<String>,
 }
 
@@ -57,15 +58,17 @@ struct Delta<'a> {
     /// The name that vLLM, Ollama and `OpenRouter` use.
     #[serde(default)]
     reasoning: Option<Words>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<CallDelta<'a>>>,
+    #[serde(borrow, default, deserialize_with = "shapes::list")]
+    tool_calls: Vec<CallDelta<'a>>,
+    /// The one call of an answer, as the API had it before there were several.
+    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
+    function_call: Option<FunctionDelta<'a>>,
 }
 
 impl Delta<'_> {
     fn is_empty(&self) -> bool {
-        let has_calls = self.tool_calls.as_ref().is_some_and(|calls| !calls.is_empty());
         let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
-        words.into_iter().flatten().all(Words::is_empty) && !has_calls
+        words.into_iter().flatten().all(Words::is_empty) && self.tool_calls.is_empty() && self.function_call.is_none()
     }
 }
 
@@ -73,19 +76,41 @@ impl Delta<'_> {
 struct CallDelta<'a> {
     #[serde(default, deserialize_with = "shapes::index")]
     index: Option<u64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::text")]
     id: Option<String>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
     function: Option<FunctionDelta<'a>>,
+    /// What belongs into `function` and stands beside it at some servers.
+    #[serde(default, deserialize_with = "shapes::text")]
+    name: Option<String>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+impl CallDelta<'_> {
+    fn piece(self) -> Piece {
+        let function = self.function.unwrap_or(FunctionDelta { name: None, arguments: None });
+        FunctionDelta { name: function.name.or(self.name), arguments: function.arguments.or(self.arguments) }.piece(self.index, self.id)
+    }
 }
 
 #[derive(Deserialize)]
 struct FunctionDelta<'a> {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::text")]
     name: Option<String>,
     /// A string, or from some servers the object itself.
     #[serde(borrow, default)]
     arguments: Option<&'a RawValue>,
+}
+
+impl FunctionDelta<'_> {
+    fn piece(self, index: Option<u64>, id: Option<String>) -> Piece {
+        let arguments = self.arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(String::new, |raw| {
+            let text = raw.starts_with('"').then(|| serde_json::from_str::<String>(raw).ok()).flatten();
+            text.unwrap_or_else(|| raw.to_owned())
+        });
+        Piece { index, id, name: self.name, arguments }
+    }
 }
 
 /// Counts are read as any number, since servers write -1 for "unknown" and 12.0 for 12.
@@ -95,7 +120,7 @@ struct WireUsage {
     prompt_tokens: Option<f64>,
     #[serde(default, deserialize_with = "shapes::number")]
     completion_tokens: Option<f64>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "shapes::maybe")]
     prompt_tokens_details: Option<WireDetails>,
     /// In US dollars, from `OpenRouter`.
     #[serde(default, deserialize_with = "shapes::number")]
@@ -261,13 +286,10 @@ fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) 
     for text in [content.text, delta.refusal.map(Words::together).unwrap_or_default()].iter().filter(|text| !text.is_empty()) {
         to.add_text(text, on)?;
     }
-    for call in delta.tool_calls.into_iter().flatten() {
-        let (name, arguments) = call.function.map_or((None, None), |function| (function.name, function.arguments));
-        let arguments = arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(String::new, |raw| {
-            let text = raw.starts_with('"').then(|| serde_json::from_str::<String>(raw).ok()).flatten();
-            text.unwrap_or_else(|| raw.to_owned())
-        });
-        to.add_call(Piece { index: call.index, id: call.id, name, arguments }, on);
+    // The pieces of an older server's one call have nothing else by which they could be told to belong together.
+    let older = delta.function_call.map(|function| function.piece(Some(0), None));
+    for piece in delta.tool_calls.into_iter().map(CallDelta::piece).chain(older).filter(|piece| !piece.is_empty()) {
+        to.add_call(piece, on);
     }
     Ok(())
 }
@@ -420,6 +442,67 @@ mod tests {
             let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
             assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
         }
+    }
+
+    #[track_caller]
+    fn calls(chunks: &[Value], expected: &[(&str, &str)]) {
+        let (reply, _) = read(Reading::Native { with_calls: true }, chunks);
+        let calls = reply.expect("a reply").calls;
+        let calls: Vec<(&str, &str)> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, expected);
+    }
+
+    #[test]
+    fn calls_of_odd_shapes_are_read() {
+        let function = |arguments: &Value| json!({"name": "bash", "arguments": arguments});
+        let call = |arguments: &Value| json!({"index": 0, "id": "c1", "type": "function", "function": function(arguments)});
+        let more = |arguments: &str| json!({"index": 0, "function": {"arguments": arguments}});
+        let with = |call: &Value| delta(&json!({ "tool_calls": call }));
+        let one = [("bash", "{\"a\":1}")];
+        // One call instead of a list of them, whole and in pieces.
+        calls(&[with(&call(&json!("{\"a\":1}")))], &one);
+        calls(&[with(&call(&json!("{\"a\""))), with(&more(":1}"))], &one);
+        // Arguments as they are, or not there yet.
+        calls(&[with(&json!([call(&json!({"a": 1}))]))], &one);
+        calls(&[with(&json!([call(&json!(null))])), with(&json!([more("{\"a\":1}")]))], &one);
+        // Without the object around them.
+        calls(&[with(&json!([{"index": 0, "id": "c1", "name": "bash", "arguments": {"a": 1}}]))], &one);
+        // Ids that are numbers, and names that are none.
+        calls(&[with(&json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]))], &one);
+        calls(
+            &[
+                with(&json!([call(&json!("{\"a\""))])),
+                with(&json!([{"index": 0, "id": null, "function": {"name": null, "arguments": ":1}"}}])),
+            ],
+            &one,
+        );
+        // The call of older servers, which end with a reason of their own.
+        let older = |function: &Value| delta(&json!({"role": "assistant", "content": null, "function_call": function}));
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "function_call"}]});
+        calls(&[older(&function(&json!(""))), older(&json!({"arguments": "{\"a\""})), older(&json!({"arguments": ":1}"})), end], &one);
+        calls(&[older(&function(&json!({"a": 1})))], &one);
+        calls(&[older(&json!(null)), with(&json!(null)), with(&json!({})), with(&json!("none"))], &[]);
+    }
+
+    #[test]
+    fn what_says_nothing_costs_nothing() {
+        let native = Reading::Native { with_calls: true };
+        let (reply, updates) = read(
+            native,
+            &[
+                delta(&json!({"role": "assistant"})),
+                json!({"choices": [{"index": 0, "delta": null, "finish_reason": false}]}),
+                json!({"choices": {"index": 0, "delta": {"content": "a"}}}),
+                json!({"choices": [null, {"delta": {"role": 7, "content": "b"}, "finish_reason": ""}], "usage": "none", "timings": []}),
+                json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": "none"}}),
+                json!({"choices": null, "usage": null, "prompt_progress": false}),
+                json!({"choices": "none"}),
+            ],
+        );
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.finish), ("ab", Finish::Stop));
+        assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 2, cost_usd: None });
+        assert_eq!(updates, [Update::Text("a".into()), Update::Text("b".into())]);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde::Deserializer;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// Words of a delta: a text, or a list of parts of which some are thought.
 #[derive(Debug, Default, Deserialize)]
@@ -64,4 +65,37 @@ pub(super) fn index<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
     })
+}
+
+/// Reads a text, or a number as one; anything else is none.
+pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// Reads what it should be; anything else is none.
+pub(super) fn maybe<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    Ok(one(<&RawValue>::deserialize(from)?))
+}
+
+/// Reads a list, or what it should hold as the only one in it; what is something else is left out.
+pub(super) fn list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Vec<T>, D::Error> {
+    Ok(some_list(from)?.unwrap_or_default())
+}
+
+/// Like [`list`]; what is neither is none.
+pub(super) fn some_list<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<Vec<T>>, D::Error> {
+    let raw = <&RawValue>::deserialize(from)?;
+    Ok(match serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+        Ok(items) => Some(items.into_iter().filter_map(one).collect()),
+        Err(_) => one(raw).map(|item| vec![item]),
+    })
+}
+
+fn one<'de, T: Deserialize<'de>>(raw: &'de RawValue) -> Option<T> {
+    // A list would be read as the fields of an object, in their order.
+    if raw.get().starts_with('{') { serde_json::from_str(raw.get()).ok() } else { None }
 }
