@@ -176,6 +176,30 @@ impl<'t> Cursor<'t> {
         if self.take(token)? { Ok(()) } else { Err(if is_cut { Stop::More } else { Stop::No }) }
     }
 
+    /// Steps over the first of some tokens that is here; a text that ends within one of them decides nothing.
+    pub(super) fn take_any(&mut self, tokens: &[&str]) -> Read<bool> {
+        let mut cut = false;
+        for token in tokens {
+            match self.take(token) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(_) => cut = true,
+            }
+        }
+        if cut { Err(Stop::More) } else { Ok(false) }
+    }
+
+    /// Goes to the next `byte` and returns where it is; there is none where the text does not grow and holds no more of them.
+    pub(super) fn ahead_to(&mut self, byte: u8) -> Read<Option<usize>> {
+        if let Some(n) = memchr::memchr(byte, &self.text.as_bytes()[self.at..]) {
+            self.at += n;
+            self.see(self.at);
+            return Ok(Some(self.at));
+        }
+        self.see(self.text.len());
+        if self.last { Ok(None) } else { Err(Stop::More) }
+    }
+
     /// Steps over everything up to and with `token`; returns what is before it.
     pub(super) fn until(&mut self, token: &str) -> Read<&'t str> {
         let found = memchr::memmem::find(&self.text.as_bytes()[self.at..], token.as_bytes());

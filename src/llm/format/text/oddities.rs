@@ -75,6 +75,44 @@ fn a_closing_tag_within_a_value_ends_it_only_where_the_call_goes_on() {
 }
 
 #[test]
+fn a_value_may_quote_the_end_of_its_own_call() {
+    let quotes = [
+        "A call ends with\n</parameter>\n</function>\n</tool_call>\nand no other way.",
+        "A call ends with </parameter></function></tool_call>, as `</parameter>\n</function>` says.",
+        "It ends so:\n</parameter>\n</function>\n</tool_call>",
+        "</parameter>\n</function>",
+        "Its name ends with\n</function>\n</tool_call>\nalone.",
+        "</parameter></function>\n</parameter></function>\n</parameter></function>",
+    ];
+    let second = "\n<tool_call>\n<function=bash>\n<parameter=command>ls -l</parameter>\n</function>\n</tool_call>";
+    for value in quotes {
+        let text = format!("<tool_call>\n<function=bash>\n<parameter=command>\n{value}\n</parameter>\n</function>\n</tool_call>");
+        let call = format!("bash {}", serde_json::json!({ "command": value }));
+        check("one", &text, "", "", &[&call], None);
+        check("two", &format!("{text}{second}"), "", "", &[&call, LS], None);
+        check("words behind it", &format!("{text}\nNow I wait."), "Now I wait.", "", &[&call], None);
+        let value = value.replace("</function>", "</invoke>");
+        let call = format!("bash {}", serde_json::json!({ "command": value }));
+        let text = format!("<minimax:tool_call><invoke name=\"bash\"><parameter name=\"command\">{value}</parameter></invoke>");
+        check("invoke", &format!("{text}</minimax:tool_call>"), "", "", &[&call], None);
+    }
+    for value in [
+        "It ends with </arg_value></tool_call>, always.",
+        "</arg_value>\n</tool_call>",
+        "a</arg_value></tool_call>b</arg_value></tool_call>",
+    ] {
+        let text = format!("<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>{value}</arg_value>\n</tool_call>");
+        let call = format!("bash {}", serde_json::json!({ "command": value }));
+        let second = "<tool_call>bash<arg_key>command</arg_key><arg_value>ls -l</arg_value></tool_call>";
+        check("pairs", &text, "", "", &[&call], None);
+        check("two pairs", &format!("{text}\n{second}"), "", "", &[&call, LS], None);
+    }
+    // Tags in the wrong order are no text.
+    let text = "<tool_call>\n<function=bash>\n<parameter=command>\nls -l\n</function>\n</parameter>\n</function>\n</tool_call>";
+    assert_eq!(read(text, None).2, [LS]);
+}
+
+#[test]
 fn an_element_without_an_end_in_a_value_hides_no_call() {
     let mention = "<function=bash>\n<parameter=command>\ngrep '<tool_call>' a\n</parameter>\n</function>";
     let text = format!("{mention}\n{mention}\n<function=read_file>\n<parameter=path>\n<function=x\n</parameter>\n</function>");

@@ -87,6 +87,9 @@ const BITS: &[&str] = &[
     "◁think▷",
     "\r\n",
     "<parameter=other>\n",
+    "</parameter>\n</function>\n</tool_call>",
+    "</arg_value></tool_call>",
+    "\n</function>",
     "\n<parameter=command>\n",
     "<tool_calls>",
     "</tool_calls>",
@@ -191,6 +194,11 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     bits.push("<function=bash><parameter=command>\n".to_owned());
     bits.push("<function=bash>\n<parameter=command>\n<".to_owned());
     bits.push("<|channel|>commentary to=functions.bash ".to_owned());
+    for end in ["</parameter></function>", "\n</function>\nx", "</parameter>\n</function>\n</tool_call>\nx", "\n</function></parameter>x"] {
+        bits.push(format!("<function=bash><parameter=command>{end}"));
+        bits.push(end.to_owned());
+    }
+    bits.push("<tool_call>bash<arg_key>command</arg_key><arg_value>a</arg_value></tool_call>b</arg_value></tool_call>".to_owned());
     let check = |head: &str, bit: &str, size, step| {
         let text = repeated(head, bit, size);
         let looks = work(&text, step) / text.len() as u64;

@@ -2,7 +2,8 @@
 //!
 //! A value goes to its own closing tag, past the elements within it: a file that is written may tell of calls. A closing tag is the value's
 //! own only where the call goes on or ends behind it; else it is part of the value. Models forget closing tags, so a line that begins with
-//! the next element ends a value as well, and where an element within it has no end none is followed.
+//! the next element ends a value as well, and where an element within it has no end none is followed. A value may even quote the end of its
+//! own call: where another such end follows with no call begun between them, the first one is part of the value.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -170,6 +171,18 @@ fn is_next(attribute: Read<&str>, tool: &str, key: &str, fields: &Map<String, Va
     Ok(next != key && !fields.contains_key(next) && tools.may_have(tool, next))
 }
 
+/// What begins a call: an end that stands behind it is that call's.
+const CALLS: [&str; 8] = [
+    "<tool_call>",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
+    "<tool_calls>",
+    "<function_calls>",
+    "<function=",
+    "<invoke name=",
+    "<\u{ff5c}DSML\u{ff5c}invoke name=",
+];
+
 /// Elements that may stand in a value as a whole, with what ends them.
 const INNER: [(&str, &str); 5] = [
     ("<tool_call>", "</tool_call>"),
@@ -214,6 +227,7 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
     let mut inner: Vec<&str> = Vec::new();
     // Arguments that the value opens by itself. They may have no end, so they only decide where the rest does not.
     let mut n_open = 0_usize;
+    let mut later = Later::of(tags);
     loop {
         let at = c.at();
         match c.peek()? {
@@ -222,17 +236,28 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                 if inner.is_empty() {
                     if c.close(&tags.closer)? {
                         let behind = c.at();
-                        if follows(c, tags, n_open > 0, next)? {
+                        let goes_on = follows(c, tags, n_open > 0, next)?;
+                        c.go(behind);
+                        if goes_on && !later.is_quoted(c, false)? {
                             c.go(behind);
                             return Ok(trimmed(text).to_owned());
                         }
                         n_open = n_open.saturating_sub(1);
                         is_line_start = false;
-                        c.go(behind);
                         continue;
                     }
                     c.go(at);
-                    if is_line_start && (c.close_any(tags.ends)? || c.take(&tags.opener)? && next(c)?) {
+                    if is_line_start && c.close_any(tags.ends)? {
+                        c.go(at);
+                        if later.is_quoted(c, true)? {
+                            is_line_start = false;
+                            continue;
+                        }
+                        c.go(at);
+                        return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
+                    }
+                    c.go(at);
+                    if is_line_start && c.take(&tags.opener)? && next(c)? {
                         c.go(at);
                         return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
                     }
@@ -264,6 +289,76 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                 is_line_start = byte == b'\n' || is_line_start && matches!(byte, b' ' | b'\t');
             }
         }
+    }
+}
+
+/// Looks behind the end of a call for another one.
+struct Later<'a> {
+    closer: &'a str,
+    /// What ends the call behind its last argument.
+    ends: Vec<&'a str>,
+    /// What begins another call, or another argument.
+    begins: Vec<&'a str>,
+    /// Up to where it was looked, and what was found there: whoever asks again before that place need not look again.
+    known: Option<(usize, bool)>,
+}
+
+impl<'a> Later<'a> {
+    fn of(tags: &'a Tags) -> Self {
+        Self::new(&tags.closer, &[&tags.end], &[&tags.opener])
+    }
+
+    fn new(closer: &'a str, ends: &[&'a str], begins: &[&'a str]) -> Self {
+        let around = AROUND.into_iter().filter(|token| token.starts_with("</"));
+        let (ends, begins) = (ends.iter().copied().chain(around).collect(), begins.iter().copied().chain(CALLS).collect());
+        Self { closer, ends, begins, known: None }
+    }
+
+    /// Steps over the ends that are here, and returns whether they are part of the value: the call has another end behind them, and none
+    /// begins before that. `with_closer` says that the argument's own closing tag may stand among them, where models mix up their order.
+    ///
+    /// Steps over nothing where nothing ends.
+    fn is_quoted(&mut self, c: &mut Cursor, with_closer: bool) -> Read<bool> {
+        let mut behind = c.at();
+        let begin = behind;
+        loop {
+            c.spaces();
+            if !(c.close_any(&self.ends)? || with_closer && c.close(self.closer)?) {
+                break;
+            }
+            behind = c.at();
+        }
+        c.go(behind);
+        let is_quoted = behind > begin && self.another(c)?;
+        c.go(if is_quoted { behind } else { begin });
+        Ok(is_quoted)
+    }
+
+    fn another(&mut self, c: &mut Cursor) -> Read<bool> {
+        if let Some((until, found)) = self.known
+            && c.at() <= until
+        {
+            return Ok(found);
+        }
+        let found = loop {
+            let Some(at) = c.ahead_to(b'<')? else {
+                self.known = Some((usize::MAX, false));
+                return Ok(false);
+            };
+            if c.take_any(&self.begins)? {
+                break (at, false);
+            }
+            if c.take(self.closer)? {
+                c.spaces();
+                if c.close_any(&self.ends)? {
+                    break (at, true);
+                }
+                continue;
+            }
+            c.go(at + 1);
+        };
+        self.known = Some(found);
+        Ok(found.1)
     }
 }
 
@@ -327,6 +422,7 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
     let mut n_open = 0_usize;
     // The tags that could end it.
     let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut later = Later::new(CLOSER, closers, &["<arg_key>", OPENER]);
     loop {
         let piece = match c.until(CLOSER) {
             Ok(piece) => piece,
@@ -343,6 +439,9 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
         c.spaces();
         let fits = c.peek_or_end()?.is_none() || c.close_any(closers)? || c.close_any(&AROUND)? || c.close("<arg_key>")?;
         c.go(behind);
+        if fits && n_open == 0 && later.is_quoted(c, false)? {
+            continue;
+        }
         if fits && n_open == 0 {
             let text = c.since(begin);
             return Ok(&text[..text.len() - CLOSER.len()]);
