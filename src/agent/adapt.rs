@@ -29,7 +29,7 @@ pub(super) struct Learnt {
     /// Answers are held to a schema although tools are told by the server's own means: what was sent stays as it is.
     pub(super) is_held: bool,
     /// The system prompt goes with the first words of the person.
-    is_folded: bool,
+    pub(super) is_folded: bool,
     /// A call that the server understood succeeded.
     pub(super) calls_work: bool,
     n_lacking: u32,
@@ -95,7 +95,9 @@ impl Agent {
             return false;
         }
         self.gauge.retold();
-        if why.to_ascii_lowercase().contains("support") {
+        let blind = why.to_ascii_lowercase().contains("support");
+        self.emit(Kind::ImagesTakenOut { blind });
+        if blind {
             // None is shown from here on: what can be done instead is the result of reading one then.
             self.pipeline.set_images(false);
         }
@@ -140,7 +142,7 @@ impl Agent {
         prompt.mode() == ToolMode::Native && !prompt.tools().is_empty() && !self.learnt.is_held && self.may_change()
     }
 
-    fn may_change(&self) -> bool {
+    pub(super) fn may_change(&self) -> bool {
         self.client.options().tool_mode == ToolModeChoice::Auto
     }
 
@@ -168,6 +170,7 @@ impl Agent {
             tools: prompt.tools().iter().map(told).collect(),
             mode,
             thinking: prompt.replays_thinking(),
+            folded: self.learnt.is_folded,
         });
     }
 }

@@ -23,6 +23,7 @@ use crate::llm::Message;
 use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
+use crate::wire::Image;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.
@@ -39,7 +40,7 @@ impl Agent {
         for (call, finished) in calls.iter().zip(results) {
             task.tool_calls += 1;
             done.push(self.done(call, &finished));
-            images.extend(finished.image);
+            images.extend(finished.image.map(|image| (call.id.clone(), image)));
             quit |= finished.quit;
             match finished.status {
                 CallStatus::Ok => task.n_succeeded += 1,
@@ -62,11 +63,9 @@ impl Agent {
                 text: finished.text,
             });
         }
-        for image in images {
+        for (call, image) in images {
             let text = format!("{}, as read_file found it.", image.path);
-            // The log has the words alone: who goes on with the session is told that there was an image, and can read it again.
-            self.emit(Kind::NoteAdded { text: text.clone() });
-            self.conversation.push(Message::image(text, image.kind.media_type(), &image.data.0));
+            self.show_image(&call, text, &image);
         }
         if quit || interrupt.is_ended() {
             self.emit(Kind::Interrupted);
@@ -75,6 +74,17 @@ impl Agent {
         self.learn_from_calls(calls, &statuses);
         // What somebody ended says nothing of the model.
         if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
+    }
+
+    /// Shows the model an image. Its bytes are kept under `name`, so that whoever goes on with the session sends them again.
+    pub(super) fn show_image(&mut self, name: &str, text: String, image: &Image) {
+        let media_type = image.kind.media_type();
+        match self.pipeline.keep_bytes(name, &image.data.0) {
+            Some(artifact) => self.emit(Kind::ImageShown { text: text.clone(), media_type: media_type.to_owned(), artifact }),
+            // The log has the words alone then.
+            None => self.emit(Kind::NoteAdded { text: text.clone() }),
+        }
+        self.conversation.push(Message::image(text, media_type, &image.data.0));
     }
 
     /// Returns whether a call that succeeded may have put something into a file: a command that only looks has not.

@@ -38,6 +38,24 @@ impl Conversation {
         &self.history
     }
 
+    /// Returns how many bytes there were before the model's last answer, and with it.
+    pub(super) fn around_last_answer(&self) -> (usize, usize) {
+        let steps = self.history.steps();
+        let Some(last) = steps.iter().rposition(|step| matches!(step, Step::Message(Message::Assistant { .. }))) else { return (0, 0) };
+        let mut prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty());
+        let mut before = 0;
+        for (at, step) in steps[..=last].iter().enumerate() {
+            if at == last {
+                before = prompt.n_bytes();
+            }
+            match step {
+                Step::Message(message) => prompt.push(message),
+                Step::Asked => prompt.sent(),
+            }
+        }
+        (before, prompt.n_bytes())
+    }
+
     /// Appends what the model is told of the project before anything else.
     pub(super) fn tell(&mut self, text: &str) {
         self.prompt.push(&Message::user(text));

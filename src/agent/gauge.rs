@@ -5,6 +5,7 @@ use tokio_util::sync::CancellationToken;
 use super::Conversation;
 use crate::event::Usage;
 use crate::llm::Client;
+use crate::session::Fullness;
 
 /// Bytes that a token is taken for, where nobody counts.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -29,6 +30,14 @@ pub(super) struct Gauge {
 }
 
 impl Gauge {
+    /// Goes on from what an earlier run knew. The bytes are those of the conversation before its last answer, and with it.
+    pub(super) fn recall(&mut self, fullness: &Fullness, n_bytes: usize, n_after: usize) {
+        (self.warned, self.has_checkpoint) = (fullness.warned, fullness.has_checkpoint);
+        if let Some(usage) = &fullness.counted {
+            self.counted(usage, n_bytes, n_after);
+        }
+    }
+
     /// Takes what the server counted; `n_bytes` is the conversation before the answer, `n_after` with it.
     pub(super) fn counted(&mut self, usage: &Usage, n_bytes: usize, n_after: usize) {
         if usage.total() > 0 {

@@ -19,11 +19,13 @@ use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::Sink;
+use crate::event::ToolMode;
 use crate::llm;
 use crate::llm::Client;
 use crate::llm::Finish;
 use crate::llm::Message;
 use crate::llm::Reply;
+use crate::session::Past;
 use crate::tools::Pipeline;
 
 /// Said where the model had spoken last before its task was broken off.
@@ -71,6 +73,23 @@ impl Agent {
             told_recovery: false,
             learnt: Learnt::default(),
         }
+    }
+
+    /// Goes on as an earlier run of the session had learnt to.
+    ///
+    /// What the log tells of the conversation itself is in it already; here it is about the way this model has to be asked.
+    #[must_use]
+    pub fn after(mut self, past: &Past) -> Self {
+        let (mode, is_folded) = (self.conversation.prompt().mode(), self.conversation.prompt().is_folded());
+        let is_held = past.is_held && mode == ToolMode::Native && self.may_change();
+        (self.learnt.is_held, self.learnt.is_folded) = (is_held, is_folded);
+        self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
+        if past.is_blind {
+            self.pipeline.set_images(false);
+        }
+        let (before, after) = self.conversation.around_last_answer();
+        self.gauge.recall(&past.fullness, before, after);
+        self
     }
 
     /// Tells the model something before the first task.

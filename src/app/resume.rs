@@ -16,6 +16,7 @@ use crate::event::ToolMode;
 use crate::llm::Prompt;
 use crate::llm::ToolSpec;
 use crate::session;
+use crate::session::Artifacts;
 use crate::session::Beginning;
 use crate::session::Found;
 use crate::session::Log;
@@ -81,6 +82,10 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
             records.events.push(Event::now(open));
         }
         past = Past::of(&records.events);
+    }
+    match past.load_images(&Artifacts::new(&place.state, recorder.session(), &place.config.session)) {
+        0 => {}
+        n => recorder.warn(format!("{n} of the images that the model was shown are no longer kept; it has the words about them alone")),
     }
     recorder.sync();
     Ok((recorder, past))
@@ -155,5 +160,6 @@ fn prompt_of(beginning: &Beginning) -> Prompt {
         parameters: tool.parameters.clone(),
     };
     let tools: Vec<ToolSpec> = beginning.tools.iter().map(spec).collect();
-    Prompt::new(&beginning.system, &tools, beginning.mode).with_thinking_replayed(beginning.thinking)
+    let prompt = Prompt::new(&beginning.system, &tools, beginning.mode).with_thinking_replayed(beginning.thinking);
+    prompt.with_system_folded(beginning.folded)
 }

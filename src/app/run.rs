@@ -177,7 +177,7 @@ pub(super) async fn sit_down(
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
-    let (recorder, past) = match &place.resume {
+    let (recorder, mut past) = match &place.resume {
         Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
         None => begin(place, ground.text(), aim, &front.sink).map(|recorder| (recorder, Past::default())),
     }
@@ -198,7 +198,10 @@ pub(super) async fn sit_down(
         let mut found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
         let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past);
-        let conversation = Conversation::over(prompt, past.history.clone());
+        let mut history = past.history.clone();
+        // Another model may go on with the session, and one that sees nothing would be refused every request.
+        let n_images = if found.probed.images { 0 } else { history.take_images_out() };
+        let conversation = Conversation::over(prompt, history);
         let warm_up = config.inference.warm_up.duration();
         if found.is_own
             && !warm_up.is_zero()
@@ -207,7 +210,7 @@ pub(super) async fn sit_down(
             // It only saves time, and the first request will say what is wrong.
             tracing::debug!(%error, "the model could not read ahead");
         }
-        Ok::<_, Error>((found, conversation, begins))
+        Ok::<_, Error>((found, conversation, begins, n_images))
     };
     let (made, found) = tokio::join!(make_box, find_model);
     let (sandbox, started) = match made {
@@ -215,7 +218,7 @@ pub(super) async fn sit_down(
         Err(error) => return Err(failed(error)),
     };
     sandbox.hurry_at(front.interrupt.haste());
-    let (found, conversation, begins) = match found {
+    let (found, conversation, begins, n_images) = match found {
         Ok(found) => found,
         Err(error) => {
             sandbox.close().await;
@@ -248,6 +251,11 @@ pub(super) async fn sit_down(
         }
         recorder.emit(begins);
     }
+    if n_images > 0 {
+        past.fullness.counted = None;
+        recorder.emit(Kind::ImagesTakenOut { blind: false });
+        recorder.warn("the images that the model was shown are taken out of the conversation: this one does not see");
+    }
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let pipeline = Pipeline::new(
         catalogue,
@@ -261,7 +269,8 @@ pub(super) async fn sit_down(
     pipeline.set_window(probed.context);
     pipeline.set_images(probed.images);
     let parallel = config.tools.parallel as usize;
-    let mut agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    let agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
+    let mut agent = agent.after(&past);
     // What an earlier run told stays as it was told.
     if past.history.is_empty() {
         match gather_context(&sandbox, &config.agent, probed.context, cancel).await {
@@ -319,9 +328,11 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) 
         return (prompt, None);
     }
     let system = system_prompt();
-    let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking);
+    // A template that knows no system message does not learn of one.
+    let folded = past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
+    let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking).with_system_folded(folded);
     let told = |tool: ToolSpec| ToolTold { name: tool.name, description: tool.description, parameters: tool.parameters };
-    (prompt, Some(Kind::PromptBegun { system, tools: tools.into_iter().map(told).collect(), mode, thinking }))
+    (prompt, Some(Kind::PromptBegun { system, tools: tools.into_iter().map(told).collect(), mode, thinking, folded }))
 }
 
 impl Seat {

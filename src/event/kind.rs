@@ -128,6 +128,9 @@ pub enum Kind {
         mode: ToolMode,
         /// Whether the model's thinking goes back with its messages.
         thinking: bool,
+        /// Whether `system` goes with the first words of the person, for templates that know no system message.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        folded: bool,
     },
     /// What the model is told of the project besides the task, once, before it.
     ContextAdded {
@@ -139,6 +142,20 @@ pub enum Kind {
     /// What Podbay itself tells the model: that a limit is near, that an answer was not understood.
     NoteAdded {
         text: String,
+    },
+    /// The model is shown an image, as a user's message.
+    ImageShown {
+        /// What it is, in words.
+        text: String,
+        /// Such as `image/png`.
+        media_type: String,
+        /// Where its bytes are kept.
+        artifact: String,
+    },
+    /// The images so far were taken out of the conversation; the words about each stand in its place.
+    ImagesTakenOut {
+        /// Whether the server reads none at all, so that none is shown from here on.
+        blind: bool,
     },
     /// The conversation so far was sent: from here on these messages are never written otherwise.
     ModelAsked,

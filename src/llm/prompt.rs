@@ -192,6 +192,11 @@ impl Prompt {
         &self.system
     }
 
+    /// Returns whether the system prompt goes with the first user message.
+    pub fn is_folded(&self) -> bool {
+        self.is_folded
+    }
+
     /// Returns whether the model's thinking goes back with its messages.
     pub fn replays_thinking(&self) -> bool {
         self.replay_thinking

@@ -49,6 +49,9 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
         Kind::ModelReady { model, .. } => writeln!(out, "\n*model: {}*", safe(model).replace('*', "")).expect(TAKES_ALL),
         Kind::UserMessage { text } => writeln!(out, "\n## You\n\n{}", safe(text).trim()).expect(TAKES_ALL),
         Kind::NoteAdded { text } => writeln!(out, "\n> note to the model: {}", safe(text).replace('\n', "\n> ")).expect(TAKES_ALL),
+        Kind::ImageShown { text, artifact, .. } => {
+            writeln!(out, "\n> image for the model (artifact {}): {}", safe(artifact), safe(text).replace('\n', "\n> ")).expect(TAKES_ALL);
+        }
         Kind::AssistantMessage { text, calls, interrupted, .. } => {
             asked.clear();
             asked.extend(calls);

@@ -4,6 +4,8 @@ use crate::event::Evicted;
 use crate::event::ToolCall;
 use crate::llm::message::Message;
 
+use super::picture;
+
 /// Tools that change the file they name, by all the names that models give them.
 const WRITERS: [&str; 8] = ["write_file", "edit_file", "FileWrite", "Write", "create_file", "FileEdit", "Edit", "str_replace"];
 const PATHS: [&str; 5] = ["path", "file_path", "filepath", "filename", "file"];
@@ -147,6 +149,24 @@ impl History {
             }
         }
         n_images
+    }
+
+    /// Puts the bytes of images where a log only names them, and leaves the words where `load` has none; returns how many that are.
+    pub(super) fn load_images(&mut self, load: impl Fn(&str) -> Option<Message>) -> usize {
+        let mut n_lost = 0;
+        for Entry { message, .. } in &mut self.entries {
+            let Message::Image { text, url } = message else { continue };
+            if !picture::is_named(url) {
+                continue;
+            }
+            if let Some(Message::Image { url: found, .. }) = load(url) {
+                *url = found;
+            } else {
+                *message = Message::User { text: std::mem::take(text) };
+                n_lost += 1;
+            }
+        }
+        n_lost
     }
 
     /// Puts a summary in the place of all messages but the first `head` and the last `tail`.

@@ -5,9 +5,12 @@ use crate::event::RunStatus;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
+use crate::event::Usage;
 use crate::llm::message::Message;
 
+use super::Artifacts;
 use super::History;
+use super::picture;
 
 /// What the model reads of a call that had begun when the log ended.
 const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
@@ -31,8 +34,24 @@ pub struct Past {
     pub status: Option<RunStatus>,
     /// The task that the session began with, or got when it was resumed and that has not become a message yet.
     pub task: Option<String>,
+    /// Answers were held to a schema although tools were told by the server's own means.
+    pub is_held: bool,
+    /// The server turned out to read no images.
+    pub is_blind: bool,
+    /// How full the window was found to be.
+    pub fullness: Fullness,
     /// Records of kinds that this version does not know.
     pub n_unknown: usize,
+}
+
+/// What was known of how full the model's window is, since room was made last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fullness {
+    /// What the server counted for the last answer, where nothing that it counted was written otherwise since.
+    pub counted: Option<Usage>,
+    /// The threshold that was warned of, in percent.
+    pub warned: u8,
+    pub has_checkpoint: bool,
 }
 
 /// The fixed part of a conversation.
@@ -42,6 +61,7 @@ pub struct Beginning {
     pub tools: Vec<ToolTold>,
     pub mode: ToolMode,
     pub thinking: bool,
+    pub folded: bool,
 }
 
 /// A call without a result.
@@ -78,6 +98,11 @@ impl Past {
         past.open = calls.into_iter().filter(|call| call.result.is_none()).map(Asked::open).collect();
         past
     }
+
+    /// Puts the bytes of images where the log only names them; returns how many could not be had, of which the words are left.
+    pub fn load_images(&mut self, artifacts: &Artifacts) -> usize {
+        self.history.load_images(|name| picture::load(artifacts, name))
+    }
 }
 
 /// A call of the last answer.
@@ -113,12 +138,19 @@ impl Replay {
             Kind::SessionRewound { turns } => {
                 self.give_up();
                 self.past.history.rewind(*turns as usize);
+                self.past.fullness.counted = None;
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
             }
-            Kind::PromptBegun { system, tools, mode, thinking } => {
-                self.past.beginning = Some(Beginning { system: system.clone(), tools: tools.clone(), mode: *mode, thinking: *thinking });
+            Kind::PromptBegun { system, tools, mode, thinking, folded } => {
+                let (system, tools) = (system.clone(), tools.clone());
+                self.past.beginning = Some(Beginning { system, tools, mode: *mode, thinking: *thinking, folded: *folded });
+                self.past.fullness.counted = None;
+                // What is told by a schema anyway need not be held to one.
+                self.past.is_held &= *mode == ToolMode::Native;
             }
+            // Only the reading changes, unless a new beginning follows.
+            Kind::ToolModeChanged { from, to, .. } => self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained),
             Kind::ContextAdded { text } => {
                 self.give_up();
                 self.past.history.tell(text);
@@ -126,6 +158,16 @@ impl Replay {
             Kind::NoteAdded { text } => {
                 self.give_up();
                 self.past.history.push(Message::user(text));
+            }
+            Kind::ImageShown { text, media_type, artifact } => {
+                self.give_up();
+                self.past.history.push(Message::Image { text: text.clone(), url: picture::name(artifact, media_type) });
+            }
+            Kind::ImagesTakenOut { blind } => {
+                self.give_up();
+                self.past.history.take_images_out();
+                self.past.fullness.counted = None;
+                self.past.is_blind |= blind;
             }
             Kind::UserMessage { text } => {
                 self.give_up();
@@ -136,7 +178,12 @@ impl Replay {
                 self.give_up();
                 self.past.history.asked();
             }
-            Kind::AssistantMessage { text, thinking, calls, raw, .. } => self.answer(text, thinking, calls, raw.as_ref()),
+            Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, .. } => {
+                self.answer(text, thinking, calls, raw.as_ref());
+                if !interrupted {
+                    self.past.fullness.counted = Some(*usage);
+                }
+            }
             Kind::CallStarted { call, .. } => {
                 if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call) {
                     asked.begun = true;
@@ -153,11 +200,15 @@ impl Replay {
             Kind::ResultsEvicted { results } => {
                 self.give_up();
                 self.past.history.evict(results);
+                self.past.fullness = Fullness::default();
             }
             Kind::ConversationCompacted { summary, head, tail, .. } => {
                 self.give_up();
                 self.past.history.compact(summary, *head as usize, *tail as usize);
+                self.past.fullness = Fullness::default();
             }
+            Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
+            Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
             Kind::RunFinished { status, .. } => self.past.status = Some(*status),
             Kind::Unknown => self.past.n_unknown += 1,
             _ => {}
@@ -289,5 +340,48 @@ mod tests {
         let resumed = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: Some("other".into()) };
         let resumed = past(vec![said("go"), end(RunStatus::Failed), resumed]);
         assert_eq!((resumed.status, resumed.task.as_deref()), (None, Some("other")));
+    }
+
+    #[test]
+    fn what_was_learnt_of_the_model_is_told() {
+        let changed = |from, to| Kind::ToolModeChanged { from, to, reason: String::new() };
+        let begun = |mode, folded| Kind::PromptBegun { system: "s".into(), tools: Vec::new(), mode, thinking: true, folded };
+        let (native, constrained) = (ToolMode::Native, ToolMode::Constrained);
+        let held = vec![begun(native, false), said("go"), changed(native, constrained)];
+        assert!(past(held.clone()).is_held, "nothing but the reading has changed");
+        assert!(past([held.clone(), vec![begun(native, true)]].concat()).is_held, "the system prompt alone was moved");
+        assert!(past([held.clone(), vec![begun(native, true)]].concat()).beginning.is_some_and(|beginning| beginning.folded));
+        assert!(!past([held, vec![begun(constrained, false)]].concat()).is_held);
+        assert!(past(vec![Kind::ImagesTakenOut { blind: true }, Kind::ImagesTakenOut { blind: false }]).is_blind);
+    }
+
+    #[test]
+    fn how_full_the_window_was_is_told_until_something_is_written_otherwise() {
+        let counted = Usage { prompt: 700, cached: 0, completion: 30, cost_usd: None };
+        let mut full = answer("so", &[]);
+        let Kind::AssistantMessage { usage, .. } = &mut full else { panic!("an answer is one") };
+        *usage = counted;
+        let near = Kind::ContextNear { percent: 75, used: 730, window: 1000 };
+        let events = vec![said("go"), full, near, Kind::CheckpointMade { summary: "go".into() }];
+        let known = Fullness { counted: Some(counted), warned: 75, has_checkpoint: true };
+        assert_eq!(past(events.clone()).fullness, known);
+        let taken_out = past([events.clone(), vec![Kind::ImagesTakenOut { blind: false }]].concat()).fullness;
+        assert_eq!(taken_out, Fullness { counted: None, ..known });
+        assert_eq!(past([events, vec![Kind::ResultsEvicted { results: Vec::new() }]].concat()).fullness, Fullness::default());
+    }
+
+    #[test]
+    fn images_are_named_until_their_bytes_are_there() {
+        let image = |name: &str| Kind::ImageShown { text: name.into(), media_type: "image/png".into(), artifact: name.into() };
+        let events = vec![said("look"), image("a"), Kind::ModelAsked, answer("a cat", &[])];
+        let url = |past: &Past| {
+            past.history.messages().find_map(|message| match message {
+                Message::Image { url, .. } => Some(url.clone()),
+                _ => None,
+            })
+        };
+        assert_eq!(url(&past(events.clone())).as_deref(), Some("artifact:a,image/png"));
+        let blind = past([events, vec![Kind::ImagesTakenOut { blind: false }, said("and?")]].concat());
+        assert_eq!((url(&blind), texts(&blind)), (None, vec!["look", "a", "a cat", "and?"]));
     }
 }

@@ -245,6 +245,10 @@ fn one(text: &mut String, event: &Event) {
                 writeln!(text, "error: {error}").expect(TAKES_ALL);
             }
         }
+        Kind::ImageShown { text: words, artifact, .. } => {
+            writeln!(text, "\n(the model was shown an image, artifact {artifact}: {})", first_lines(words)).expect(TAKES_ALL);
+        }
+        Kind::ImagesTakenOut { .. } => text.push_str("(the images were taken out of the conversation)\n"),
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::PromptBegun { .. }
         | Kind::ModelAsked

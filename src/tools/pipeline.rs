@@ -187,7 +187,12 @@ impl Pipeline {
 
     /// Keeps what the model has read once, so that a short reference can stand in its place; returns the name to read it by.
     pub fn keep(&self, call: &str, text: &str) -> Option<String> {
-        self.services.store_artifact(call, text.as_bytes())
+        self.keep_bytes(call, text.as_bytes())
+    }
+
+    /// Keeps what is no text, such as an image.
+    pub fn keep_bytes(&self, name: &str, bytes: &[u8]) -> Option<String> {
+        self.services.store_artifact(name, bytes)
     }
 
     /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.

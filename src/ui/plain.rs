@@ -181,6 +181,8 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::SessionRewound { .. }
             | Kind::PromptBegun { .. }
             | Kind::NoteAdded { .. }
+            | Kind::ImageShown { .. }
+            | Kind::ImagesTakenOut { .. }
             | Kind::ModelAsked
             | Kind::CheckpointMade { .. }
             | Kind::ContextAdded { .. }

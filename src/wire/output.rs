@@ -77,6 +77,11 @@ impl ImageKind {
             Self::Webp => "image/webp",
         }
     }
+
+    /// Returns the kind that has this media type.
+    pub fn of(media_type: &str) -> Option<Self> {
+        [Self::Png, Self::Jpeg, Self::Gif, Self::Webp].into_iter().find(|kind| kind.media_type() == media_type)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

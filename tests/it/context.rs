@@ -110,6 +110,12 @@ async fn a_window_that_fills_is_warned_of_and_long_old_results_are_set_aside_fir
     let requests = desk.model.requests();
     let told = desk.told(requests.len() - 1);
     assert!(told.starts_with("1\t0\n2\t1\n"), "the model reads it again: {told}");
+    // What was warned of and kept is not warned of and kept once more by whoever goes on from there.
+    let past = Past::of(&desk.events()[..=near.max(checkpoint)]);
+    let again = ScriptedModel::new().context(8192).says("Done.").start().await;
+    let again = Desk::new(again, Wishes { past, ..agent(agent::Options::default()) }).await;
+    assert_eq!(again.go_on().await.response, "Done.");
+    assert!(!again.kinds().iter().any(|kind| matches!(kind, Kind::ContextNear { .. } | Kind::CheckpointMade { .. })));
     assert_append_only(&desk);
     assert_resumable(&desk);
 }
@@ -139,7 +145,7 @@ async fn a_summary_keeps_what_the_person_said_and_the_session_goes_on_with_it() 
         assert_append_only(&desk);
         assert_resumable(&desk);
         let past = Past::of(&desk.events());
-        let wishes = Wishes { history: past.history, ..agent(agent::Options::default()) };
+        let wishes = Wishes { past, ..agent(agent::Options::default()) };
         let again = ScriptedModel::new().context(8192);
         let again = if constrained { again.without_tools() } else { again };
         let again = Desk::new(again.says("42.").start().await, wishes).await;

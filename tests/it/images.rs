@@ -2,6 +2,7 @@
 
 use podbay::event::Kind;
 use podbay::event::RunStatus;
+use podbay::llm::Message;
 use podbay::session::Past;
 use serde_json::json;
 
@@ -9,7 +10,7 @@ use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0\xb9\xea\xde\x81and so on";
+pub(crate) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x02\0\0\0\x03\x08\x06\0\0\0\xb9\xea\xde\x81and so on";
 
 async fn desk(model: ScriptedModel) -> Desk {
     let model = model.calls("read_file", json!({"path": "a.png"})).says("A cat.").says("Still a cat.").start().await;
@@ -30,9 +31,42 @@ async fn a_model_that_sees_is_shown_an_image() {
     assert_eq!(last["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAYAAAC56t6BYW5kIHNvIG9u");
     assert_eq!(desk.work("sure?").await.response, "Still a cat.");
     desk.model.assert_append_only();
-    // The log keeps words, not pictures.
-    let past = Past::of(&desk.events());
-    assert!(format!("{past:?}").contains("a.png, as read_file found it") && !format!("{:?}", desk.events()).contains("iVBOR"));
+    // The log keeps words and a name, and the picture stands beside it.
+    assert!(!format!("{:?}", desk.events()).contains("iVBOR"));
+    assert!(desk.kinds().iter().any(|kind| matches!(kind, Kind::ImageShown { text, media_type, .. }
+        if text == "a.png, as read_file found it." && media_type == "image/png")));
+}
+
+#[tokio::test]
+async fn a_session_that_goes_on_shows_its_images_again() {
+    let desk = desk(ScriptedModel::new().sees()).await;
+    desk.work("what is it?").await;
+    let mut past = Past::of(&desk.events());
+    assert_eq!(past.load_images(&desk.artifacts), 0);
+    let model = ScriptedModel::new().sees().says("Still a cat.").start().await;
+    let again = Desk::new(model, Wishes { past, ..Wishes::default() }).await;
+    assert_eq!(again.work("sure?").await.response, "Still a cat.");
+    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")), "to the byte");
+    assert!(again.model.requests()[0].to_string().contains("image_url"));
+}
+
+#[tokio::test]
+async fn an_image_that_is_no_longer_kept_leaves_its_words() {
+    let desk = desk(ScriptedModel::new().sees()).await;
+    desk.work("what is it?").await;
+    let mut events = desk.events();
+    for (artifact, media_type) in [("gone", "image/png"), ("../../etc/passwd", "image/png"), ("call", "text/html\"}")] {
+        for event in &mut events {
+            if let Kind::ImageShown { artifact: name, media_type: kind, .. } = &mut event.kind {
+                (*name, *kind) = (artifact.to_owned(), media_type.to_owned());
+            }
+        }
+        let mut past = Past::of(&events);
+        assert_eq!(past.load_images(&desk.artifacts), 1, "{artifact}");
+        let words = |message: &Message| matches!(message, Message::User { text } if text == "a.png, as read_file found it.");
+        assert!(past.history.messages().any(words));
+        assert!(!past.history.messages().any(|message| matches!(message, Message::Image { .. })));
+    }
 }
 
 #[tokio::test]
@@ -73,6 +107,15 @@ async fn check_objection(code: u16, words: &str, shows_again: bool) {
     // The conversation is good for more.
     assert_eq!(desk.work("sure?").await.response, "Still not.");
     assert!(!desk.model.requests()[3].to_string().contains("image_url"));
+    // Whoever goes on with it knows what was learnt.
+    let mut past = Past::of(&desk.events());
+    assert_eq!((past.load_images(&desk.artifacts), past.is_blind), (0, !shows_again));
+    let again = read(ScriptedModel::new().sees()).says("Yes.").start().await;
+    let again = Desk::new(again, Wishes { past, ..Wishes::default() }).await;
+    std::fs::write(again.guest.path("a.png"), PNG).expect("written");
+    again.work("look again").await;
+    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")));
+    assert_eq!(again.model.requests()[1].to_string().contains("image_url"), shows_again, "{words}");
     desk.work("once more").await;
     assert_eq!(desk.model.requests()[5].to_string().contains("image_url"), shows_again, "{words}");
 }

@@ -97,7 +97,7 @@ async fn a_model_that_says_nothing_when_it_is_told_of_tools_is_told_otherwise_an
     // The log tells a later run how to go on, to the byte.
     let past = Past::of(&desk.events());
     assert_eq!(past.beginning.as_ref().map(|beginning| beginning.mode), Some(ToolMode::Constrained));
-    let wishes = Wishes { history: past.history, ..set_to(ToolModeChoice::Constrained) };
+    let wishes = Wishes { past, ..set_to(ToolModeChoice::Constrained) };
     let again = Desk::new(ScriptedModel::new().says("{\"answer\": \"Still here.\"}").start().await, wishes).await;
     assert_eq!(again.work("still there?").await.response, "Still here.");
     assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")));
@@ -119,6 +119,10 @@ async fn a_model_that_has_called_natively_may_be_silent() {
     let desk = desk(model).await;
     assert_eq!(desk.work("work").await.response, "Done.");
     assert!(changes(&desk).is_empty());
+    let wishes = Wishes { past: Past::of(&desk.events()), ..Wishes::default() };
+    let again = Desk::new(ScriptedModel::new().says("").says("Here.").start().await, wishes).await;
+    assert_eq!(again.work("still there?").await.response, "Here.");
+    assert!(changes(&again).is_empty(), "also when the session goes on");
 }
 
 #[tokio::test]
@@ -177,6 +181,14 @@ async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversatio
         assert_eq!(requests[2]["messages"].as_array().and_then(|messages| messages.last()).map(|last| &last["role"]), Some(&json!("tool")));
         assert_eq!(changes(&desk), ONE_STEP);
         desk.model.assert_append_only();
+        // Nor is it asked for again in vain by whoever goes on with the session, unless that person has set the way.
+        for (choice, is_held) in [(ToolModeChoice::Auto, true), (ToolModeChoice::Native, false)] {
+            let wishes = Wishes { past: Past::of(&desk.events()), ..set_to(choice) };
+            let again = Desk::new(ScriptedModel::new().says("{\"answer\": \"Still here.\"}").start().await, wishes).await;
+            again.work("still there?").await;
+            assert_eq!(told(&again.model.requests()[0]), (true, is_held));
+            assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")));
+        }
     }
 }
 
@@ -199,6 +211,10 @@ async fn templates_that_want_roles_otherwise_get_them_so() {
     let first = requests[1]["messages"][0]["content"].as_str().expect("a text");
     assert!(requests[0]["messages"][0]["content"].as_str().is_some_and(|system| first.starts_with(system)) && first.ends_with("look"));
     assert!(changes(&desk).is_empty() && requests.len() == 3);
+    let past = Past::of(&desk.events());
+    let again = Desk::new(ScriptedModel::new().says("Still here.").start().await, Wishes { past, ..Wishes::default() }).await;
+    again.work("still there?").await;
+    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")), "whoever goes on tells it so too");
 
     // A template that is never content is an error, soon.
     let desk = self::desk((0..9).fold(ScriptedModel::new(), |model, _| model.status(500, roles()))).await;

@@ -23,6 +23,7 @@ use podbay::session::State;
 use serde_json::Value;
 use serde_json::json;
 
+use crate::images::PNG;
 use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
@@ -75,13 +76,16 @@ async fn wherever_a_session_breaks_off_the_same_bytes_are_sent_again() {
             .says("So is the second.")
     };
     let by_text = llm::Options { tool_mode: llm::ToolModeChoice::Text, retries: 0, ..llm::Options::default() };
+    let image = |model: ScriptedModel| model.sees().calls("read_file", json!({"path": "a.png"})).says("A cat.").says("Still a cat.");
     let cases = [
         (script(), Wishes::default()),
         (script().without_tools(), Wishes::default()),
+        (image(ScriptedModel::new()), Wishes::default()),
         (text(), Wishes { llm: by_text, ..Wishes::default() }),
     ];
     for (model, wishes) in cases {
         let desk = Desk::new(model.start().await, wishes).await;
+        fs::write(desk.guest.path("a.png"), PNG).expect("written");
         desk.work("the first").await;
         desk.work("the second").await;
         let (events, heads) = (desk.events(), desk.model.heads());
@@ -96,8 +100,8 @@ async fn wherever_a_session_breaks_off_the_same_bytes_are_sent_again() {
         }
         for cut in 0..=events.len() {
             let n_asked = events[..cut].iter().filter(|event| event.kind == Kind::ModelAsked).count();
-            let past = resumed(&events[..cut]);
-            assert!(past.open.is_empty());
+            let mut past = resumed(&events[..cut]);
+            assert_eq!((past.load_images(&desk.artifacts), past.open.is_empty()), (0, true));
             let head = Conversation::over(desk.prompt.clone(), past.history.clone()).prompt().head();
             if n_asked > 0 {
                 let sent = &heads[n_asked - 1];
@@ -123,7 +127,7 @@ async fn an_open_task_goes_on_with_nothing_said_or_done_twice() {
     let cut = events.iter().position(|event| matches!(event.kind, Kind::CallStarted { .. })).expect("a call") + 1;
     let past = resumed(&events[..cut]);
     let model = ScriptedModel::new().says("It ran.").start().await;
-    let again = Desk::new(model, Wishes { history: past.history, ..Wishes::default() }).await;
+    let again = Desk::new(model, Wishes { past, ..Wishes::default() }).await;
     let outcome = again.go_on().await;
     assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "It ran."));
     assert_eq!(again.reached(), Vec::<String>::new(), "no call is carried out again");
@@ -140,7 +144,7 @@ async fn a_task_whose_model_spoke_last_is_told_to_go_on() {
     let desk = Desk::new(model, Wishes::default()).await;
     desk.work("work").await;
     let past = resumed(&desk.events());
-    let again = Desk::new(ScriptedModel::new().says("Done.").start().await, Wishes { history: past.history, ..Wishes::default() }).await;
+    let again = Desk::new(ScriptedModel::new().says("Done.").start().await, Wishes { past, ..Wishes::default() }).await;
     assert_eq!(again.go_on().await.response, "Done.");
     assert!(again.told(0).contains("Go on with the task"), "{}", again.told(0));
     // What was said to the model is in the log, so the next one who resumes sends it too.
@@ -156,7 +160,7 @@ async fn what_was_allowed_for_a_session_is_asked_again_when_it_is_resumed() {
     desk.work("work").await;
     assert!(desk.guest.path("ran").exists(), "it was allowed then");
     let past = resumed(&desk.events());
-    let wishes = Wishes { history: past.history, ..ask(vec![Answer::Deny]) };
+    let wishes = Wishes { past, ..ask(vec![Answer::Deny]) };
     let again = Desk::new(write(2).start().await, wishes).await;
     again.work("once more").await;
     assert!(again.kinds().iter().any(|kind| matches!(kind, Kind::PermissionAsked { .. })));
@@ -192,6 +196,7 @@ fn logs_of_all_versions_tell_their_conversation() {
     {"role":"user","text":"You looked at the environment."}
     {"role":"assistant","text":"There is a key.","raw":"{\"answer\": \"There is a key.\"}"}
     {"role":"user","text":"and now?"}
+    {"role":"image","text":"a.png, as read_file found it.","url":"artifact:c3,image/png"}
     {"role":"assistant","text":"Now it is done.","raw":"{\"answer\": \"Now it is done.\"}"}
     "#);
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use crate::images::PNG;
 use crate::support::ScriptedModel;
 use crate::support::guest::marker;
 use crate::support::scripted_model::Running;
@@ -87,6 +88,42 @@ fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
         .filter_map(|message| message["content"].as_str().map(str::to_owned))
         .collect();
     assert!(told[1].contains("not known how this call ended") && told[2].contains("not carried out"), "{told:?}");
+}
+
+/// What was learnt of the model goes on with the conversation: nothing is sent otherwise, and nothing is asked in vain again.
+#[test]
+fn a_run_that_had_learnt_how_its_model_must_be_asked_goes_on_so() {
+    let (Some(env), Some(other)) = (TestBox::new(), TestBox::new()) else { return };
+    let refusal = |code: u16, message: &str| json!({"error": {"code": code, "message": message, "type": "server_error"}}).to_string();
+    let is_stalled = |n: usize| move |model: &Running| model.requests().len() == n;
+    let long = Duration::from_mins(5);
+
+    let folded = ScriptedModel::new().status(400, refusal(400, "System role not supported"));
+    let folded = folded.calls("bash", json!({"command": "echo line >> made.txt"})).stall(long);
+    let (_, after) = killed_and_gone_on(&env, folded, ScriptedModel::new().says("It is done."), is_stalled(3));
+    assert_eq!(after.requests()[0]["messages"][0]["role"], "user");
+
+    let held = ScriptedModel::new().status(500, refusal(500, "Failed to parse input at pos 31: {\"name\": \"bash\", \"argu"));
+    let held = held.says(&json!({"tool": "bash", "arguments": {"command": "echo line >> made.txt"}}).to_string()).stall(long);
+    let (_, after) = killed_and_gone_on(&other, held, ScriptedModel::new().says("{\"answer\": \"It is done.\"}"), is_stalled(3));
+    assert!(after.requests()[0].get("response_format").is_some());
+    assert_eq!((env.read("made.txt"), other.read("made.txt")), ("line\n".to_owned(), "line\n".to_owned()));
+}
+
+#[test]
+fn a_run_whose_model_was_shown_an_image_goes_on_with_it() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("a.png", PNG);
+    let look = || ScriptedModel::new().sees().calls("read_file", json!({"path": "a.png"})).stall(Duration::from_mins(5));
+    let seeing = ScriptedModel::new().sees().says("It is done.");
+    let (_, after) = killed_and_gone_on(&env, look(), seeing, |model| model.requests().len() == 2);
+    assert!(after.requests()[0].to_string().contains("data:image/png;base64,iVBOR"));
+    // With a model that sees nothing it goes on too, with the words alone.
+    let blind = ScriptedModel::new().says("I see nothing.").start_blocking();
+    let done = run(&mut env.task(&blind, &["--continue", "and now?"])).expect(0);
+    assert!(done.json()["warnings"].to_string().contains("does not see"), "{}", done.text());
+    let request = blind.requests()[0].to_string();
+    assert!(!request.contains("image_url") && request.contains("a.png, as read_file found it."), "{request}");
 }
 
 /// What was said stands in the log until a summary does, so half a summary is none.

@@ -29,7 +29,7 @@ use podbay::policy::Policy;
 use podbay::sandbox;
 use podbay::session;
 use podbay::session::Artifacts;
-use podbay::session::History;
+use podbay::session::Past;
 use podbay::session::State;
 use podbay::tools;
 use podbay::tools::Asker;
@@ -58,7 +58,7 @@ pub(crate) struct Wishes {
     /// What the person says, one answer after the other; empty: nobody is there.
     pub(crate) answers: Vec<Answer>,
     /// An earlier conversation to go on with.
-    pub(crate) history: History,
+    pub(crate) past: Past,
 }
 
 impl Default for Wishes {
@@ -71,7 +71,7 @@ impl Default for Wishes {
             tools: tools::Options::default(),
             llm,
             answers: Vec::new(),
-            history: History::default(),
+            past: Past::default(),
         }
     }
 }
@@ -85,6 +85,8 @@ pub(crate) struct Desk {
     agent: tokio::sync::Mutex<Agent>,
     events: Arc<Mutex<Vec<Event>>>,
     reached: Arc<Mutex<Vec<String>>>,
+    /// What its calls left to be read again.
+    pub(crate) artifacts: Artifacts,
     _state: TempDir,
 }
 
@@ -110,24 +112,28 @@ impl Desk {
             parameters: tool.parameters.clone(),
         };
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
+        let folded = wishes.past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
         let prompt = Prompt::new(&system_prompt(), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
+        let prompt = prompt.with_system_folded(folded);
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
+        let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
         let reached = Arc::<Mutex<Vec<String>>>::default();
         let pipeline = Pipeline::new(
             catalogue,
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
             Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
-            Arc::new(Kept(Artifacts::new(&state, &SessionId::random(), &session::Options::default()))),
+            Arc::new(Kept(artifacts.clone())),
             Arc::new(Person(Mutex::new(wishes.answers))),
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
         pipeline.set_window(probed.context);
         pipeline.set_images(probed.images);
-        let conversation = Conversation::over(prompt.clone(), wishes.history);
+        let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());
         let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
-        Self { guest, model, interrupt: Interrupt::new(), prompt, agent: tokio::sync::Mutex::new(agent), events, reached, _state: folder }
+        let agent = tokio::sync::Mutex::new(agent.after(&wishes.past));
+        Self { guest, model, interrupt: Interrupt::new(), prompt, agent, events, reached, artifacts, _state: folder }
     }
 
     /// Works on a task to its end.
