@@ -13,6 +13,7 @@ mod interrupt;
 mod nudge;
 mod options;
 mod outcome;
+mod picture;
 mod prompt;
 mod room;
 mod run;

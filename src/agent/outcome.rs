@@ -37,6 +37,8 @@ pub enum Failure {
     Misunderstood { count: u32, last: String },
     #[error("what this run costs cannot be known: the model server does not say, and no price is named for it")]
     NoPrice,
+    #[error("{problem}")]
+    Images { problem: String },
     #[error("the model gave no answer {count} times in a row")]
     Silent { count: u32 },
 }
@@ -54,6 +56,11 @@ impl Failure {
                  bound the run with --max-tokens instead of --max-cost"
                     .to_owned(),
             ),
+            Self::Images { .. } => Some(
+                "what stands behind an @ is a PNG, JPEG, GIF or WebP of the project, of at most 4 MiB, for a model that sees (llama-server with a \
+                 projector, --mmproj); without the @ it is a name like any other"
+                    .to_owned(),
+            ),
             Self::Silent { .. } => Some("a larger model helps; the model server's own log may say more".to_owned()),
         }
     }
@@ -63,7 +70,7 @@ impl Failure {
         match self {
             Self::Model(error) => error.is_of_server(),
             Self::Silent { .. } => true,
-            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::NoPrice => false,
+            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::NoPrice | Self::Images { .. } => false,
         }
     }
 }

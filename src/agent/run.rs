@@ -107,8 +107,15 @@ impl Agent {
     /// earlier run left open goes on.
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
         if let Some(text) = text {
+            let images = match self.look_at(text, interrupt).await {
+                Ok(images) => images,
+                Err(failure) => return Task::new(begun).outcome(RunStatus::Failed, None, Some(failure)),
+            };
             self.emit(Kind::UserMessage { text: text.to_owned() });
             self.conversation.say(text);
+            for image in images {
+                self.show_image("image", format!("{}, which the person shows.", image.path), &image);
+            }
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
             self.note(GO_ON);

@@ -106,7 +106,7 @@ impl Error {
             | Self::Config(_)
             | Self::Rule(_)
             | Self::Engine(engine::Error::Setting { .. })
-            | Self::Agent(agent::Failure::NoPrice) => exit_code::USAGE,
+            | Self::Agent(agent::Failure::NoPrice | agent::Failure::Images { .. }) => exit_code::USAGE,
             Self::Session(error) if error.is_usage() => exit_code::USAGE,
             Self::Sandbox(error) if error.is_usage() => exit_code::USAGE,
             Self::Bundle(error) if error.is_usage() => exit_code::USAGE,
@@ -131,7 +131,7 @@ impl Error {
 
     pub fn kind(&self) -> &'static str {
         match self {
-            Self::Usage { .. } => "usage",
+            Self::Usage { .. } | Self::Agent(agent::Failure::Images { .. }) => "usage",
             Self::Config(_) | Self::Rule(_) => "config",
             Self::Session(_) | Self::LogLost { .. } => "session",
             Self::Engine(_) => "engine",

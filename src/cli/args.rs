@@ -276,7 +276,8 @@ pub(super) struct SessionFlags {
 
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may be missing: the open task goes on
+    /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may be missing: the open task goes on. `@shot.png`
+    /// in it shows the model that image of the project
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK

@@ -20,8 +20,8 @@ use crate::ui::Typed;
 use crate::ui::read_message;
 use crate::ui::text;
 
-const HELP: &str =
-    "Type what is to be done. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the answer, twice leaves.\n";
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+     answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut overrides = Vec::new();

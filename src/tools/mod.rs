@@ -29,6 +29,7 @@ pub use options::Options;
 pub use pipeline::Finished;
 pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
+pub use pipeline::Unseen;
 pub use render::Window;
 pub use table::Set;
 pub use table::Tool;

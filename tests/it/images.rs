@@ -1,5 +1,6 @@
 //! Images: shown to a model that can see, and refused with a hint to one that cannot.
 
+use podbay::app::Error;
 use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::llm::Message;
@@ -124,4 +125,60 @@ async fn check_objection(code: u16, words: &str, shows_again: bool) {
 async fn an_image_that_the_server_cannot_read_is_taken_out_and_the_task_goes_on() {
     check_objection(400, "Failed to load image or audio file", true).await;
     check_objection(500, "image input is not supported - hint: you may need to provide the mmproj", false).await;
+}
+
+/// A message that names images, to a model that sees unless told otherwise.
+async fn named(model: ScriptedModel) -> Desk {
+    let desk = Desk::new(model.says("A cat.").says("Another.").start().await, Wishes::default()).await;
+    std::fs::create_dir(desk.guest.path("my shots")).expect("made");
+    for name in ["a.png", "my shots/b c.png"] {
+        std::fs::write(desk.guest.path(name), PNG).expect("written");
+    }
+    std::fs::write(desk.guest.path("text.png"), "no image").expect("written");
+    desk
+}
+
+#[tokio::test]
+async fn an_image_that_the_person_names_is_part_of_their_message() {
+    let desk = named(ScriptedModel::new().sees()).await;
+    assert_eq!(desk.work("what is in @a.png and @\"my shots/b c.png\"?").await.response, "A cat.");
+    let request = desk.model.requests().remove(0);
+    let last = request["messages"].as_array().and_then(|messages| messages.last()).expect("messages");
+    let text = last["content"][0]["text"].as_str().expect("a text");
+    assert!(text.starts_with("what is in @a.png") && text.contains("my shots/b c.png, which the person shows."), "{text}");
+    let urls: Vec<&str> = [1, 2].iter().filter_map(|n| last["content"][n]["image_url"]["url"].as_str()).collect();
+    assert!(urls.len() == 2 && urls.iter().all(|url| url.starts_with("data:image/png;base64,iVBOR")), "{last}");
+    assert_eq!(desk.reached(), ["read_file", "read_file"]);
+    assert_eq!(desk.work("and now?").await.response, "Another.");
+    desk.model.assert_append_only();
+    let mut past = Past::of(&desk.events());
+    assert_eq!(past.load_images(&desk.artifacts), 0);
+    let model = ScriptedModel::new().sees().says("Still.").start().await;
+    let again = Desk::new(model, Wishes { past, ..Wishes::default() }).await;
+    again.work("sure?").await;
+    assert!(again.model.heads()[0].starts_with(desk.model.heads().last().expect("requests")));
+}
+
+#[tokio::test]
+async fn an_image_that_cannot_be_shown_is_refused_before_anything_is_said() {
+    let cases = [
+        (ScriptedModel::new(), "what is @a.png?", "the model cannot be shown `@a.png`"),
+        (ScriptedModel::new().without_props(), "what is @a.png?", "the model cannot be shown `@a.png`"),
+        (ScriptedModel::new().sees(), "what is @b.png?", "`@b.png` cannot be shown: "),
+        (ScriptedModel::new().sees(), "what is @text.png?", "it is no image that a model reads"),
+        (ScriptedModel::new().sees(), "what is @../../etc/x.png?", "`@../../etc/x.png` cannot be shown: "),
+        (ScriptedModel::new().sees(), "@1.png @2.png @3.png @4.png @5.png @6.png @7.png @8.png @9.png", "9 images"),
+    ];
+    for (model, text, says) in cases {
+        let desk = named(model).await;
+        let outcome = desk.work(text).await;
+        let failure = outcome.failure.expect("it cannot be shown");
+        assert!(failure.to_string().contains(says), "{failure}");
+        assert!(failure.hint().is_some_and(|hint| hint.contains("without the @")));
+        assert_eq!(Error::Agent(failure).exit_code(), 2);
+        assert_eq!((outcome.status, desk.model.requests().len()), (RunStatus::Failed, 0));
+        assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::UserMessage { .. })));
+        // The conversation is good for the same words without it.
+        assert_eq!(desk.work(&text.replace('@', "")).await.response, "A cat.");
+    }
 }
