@@ -14,6 +14,7 @@ mod model;
 mod page;
 mod peer;
 mod place;
+mod reuse;
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod search;

@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
 use super::place::Place;
+use super::reuse;
 use super::scripted_model::ScriptedModel;
 use super::table::Table;
 
@@ -35,6 +36,7 @@ pub(super) async fn rows(place: &Place, table: &mut Table) -> Outcome<()> {
 async fn measure(place: &Place, table: &mut Table) -> Outcome<()> {
     reuse(place, table)?;
     let server = Server::of(place).await?;
+    reuse::rows(place, &server, table).await?;
     for (set, bar) in [("small", 900), ("standard", 2500)] {
         let constrained = server.tokens(&first_request(place, set, false)?).await?;
         let native = server.tokens(&first_request(place, set, true)?).await?;
@@ -82,7 +84,7 @@ fn first_request(place: &Place, set: &str, native: bool) -> Outcome<Value> {
 }
 
 /// The server that the run before left running.
-struct Server {
+pub(super) struct Server {
     client: reqwest::Client,
     serving: Serving,
 }
@@ -112,6 +114,20 @@ impl Server {
         }
         let counted = self.ask("/tokenize", &json!({"content": text})).await?;
         Ok(counted["tokens"].as_array().ok_or("the server did not count")?.len())
+    }
+
+    /// Has it read a request; returns how many tokens that are, and how many of them it had read before.
+    pub(super) async fn read(&self, request: &Value) -> Outcome<(u64, u64)> {
+        let mut request = request.clone();
+        for (name, value) in [("stream", json!(false)), ("max_tokens", json!(1))] {
+            request[name] = value;
+        }
+        for name in ["stream_options", "return_progress"] {
+            request.as_object_mut().ok_or("a request is an object")?.remove(name);
+        }
+        let answer = self.ask("/v1/chat/completions", &request).await?;
+        let number = |value: &Value| value.as_u64().ok_or("the server did not count");
+        Ok((number(&answer["usage"]["prompt_tokens"])?, number(&answer["timings"]["cache_n"])?))
     }
 
     async fn ask(&self, path: &str, body: &Value) -> Outcome<Value> {
