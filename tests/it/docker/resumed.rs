@@ -149,6 +149,57 @@ fn a_run_that_is_killed_while_the_conversation_is_summed_up_goes_on() {
     env.assert_no_container();
 }
 
+/// Starts a run and kills it once `now` is so.
+#[track_caller]
+fn killed(env: &TestBox, model: ScriptedModel, words: &[&str], now: impl Fn(&Running) -> bool) -> Running {
+    let model = model.start_blocking();
+    let controller = start(&mut env.task(&model, words));
+    assert!(until(|| now(&model)), "the moment did not come");
+    controller.signal(Signal::SIGKILL);
+    assert_eq!(controller.wait().code, 128 + 9);
+    model
+}
+
+/// REL-02: one session, killed in each of its phases, one after the other.
+#[test]
+fn a_session_that_is_killed_again_and_again_is_finished_all_the_same() {
+    let Some(env) = TestBox::new() else { return };
+    let long = Duration::from_mins(5);
+    let line = |text: &str| json!({"command": format!("echo {text} >> made.txt")});
+    let go_on = ["--continue", "--max-turns", "40"];
+    // While the model reads the very first request.
+    let read = killed(&env, ScriptedModel::new().stall(long), &["--max-turns", "40", "write lines"], |model| model.requests().len() == 1);
+    // While it speaks.
+    let spoken = ScriptedModel::new().calls("bash", line("one")).drips(&"word ".repeat(2000), 5, Duration::from_millis(50));
+    let since = std::cell::OnceCell::new();
+    let spoken = killed(&env, spoken, &go_on, |model| {
+        model.requests().len() == 2 && since.get_or_init(std::time::Instant::now).elapsed() > Duration::from_millis(500)
+    });
+    // While a command runs.
+    let sleep = marker();
+    let call = json!({"command": format!("echo two >> made.txt; touch begun; sleep {sleep}")});
+    let begun = env.path("begun");
+    let called = killed(&env, ScriptedModel::new().calls("bash", call), &go_on, |_| begun.exists());
+    for pair in [(&read, &spoken), (&spoken, &called)] {
+        let (before, after) = (pair.0.heads(), pair.1.heads());
+        assert!(after[0].starts_with(before.last().expect("requests")), "what was sent is sent again");
+    }
+    // While the conversation is summed up.
+    let print = |n: u32| json!({"command": format!("echo {n} >> made.txt; seq 1 350")});
+    let full = (0..12).fold(ScriptedModel::new().context(4096), |model, n| model.calls("bash", print(n))).silent_summary(long);
+    killed(&env, full, &go_on, |model| model.raw_bodies().last().is_some_and(|body| asks_to_sum_up(body)));
+    let made = env.read("made.txt");
+    let last = ScriptedModel::new().context(3000).sums_up("I wrote lines.").says("It is done.").start_blocking();
+    let done = run(&mut env.task(&last, &["--continue"])).expect(0);
+    assert_eq!((&done.json()["status"], &done.json()["response"]), (&json!("completed"), &json!("It is done.")), "{}", done.stderr);
+    assert!(made.starts_with("one\ntwo\n0\n1\n") && made == env.read("made.txt"), "no call is carried out twice: {made}");
+    let request = last.requests().pop().expect("a request")["messages"].to_string();
+    assert!(request.contains("I wrote lines.") && request.matches("write lines").count() == 1, "{request}");
+    let listed: Value = run(&mut env.podbay(&["sessions", "list", "--json"])).expect(0).json();
+    assert_eq!(listed["status"], "completed", "it is one session");
+    env.assert_no_container();
+}
+
 /// REL-17: of two that want to go on the second is told who does.
 #[test]
 fn of_two_runs_that_go_on_with_a_session_the_second_is_refused() {
