@@ -10,8 +10,11 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use nix::sys::resource::Resource;
 use nix::sys::resource::setrlimit;
+use nix::sys::signal::SigHandler;
 use nix::sys::signal::SigSet;
 use nix::sys::signal::SigmaskHow;
+use nix::sys::signal::Signal;
+use nix::sys::signal::signal;
 use nix::sys::signal::sigprocmask;
 
 use super::order::Order;
@@ -47,7 +50,7 @@ pub(super) fn become_command(order: &Order, stdio: &Stdio, failure: &OwnedFd) ->
     exit_now(127)
 }
 
-#[expect(unsafe_code, reason = "descriptors are moved to fixed numbers")]
+#[expect(unsafe_code, reason = "descriptors are moved to fixed numbers, and a signal is ignored")]
 fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (RawFd, Errno)> {
     let at = failure.as_raw_fd();
     let fail = |errno: Errno| (at, errno);
@@ -92,6 +95,12 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
         Errno::result(unsafe { libc::ioctl(0, libc::TIOCSCTTY, 0) }).map_err(fail)?;
     }
     setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fail)?;
+    if order.no_writing {
+        setrlimit(Resource::RLIMIT_FSIZE, 0, 0).map_err(fail)?;
+        // A program that has more to do than to write goes on after the error; the signal would end it.
+        // SAFETY: no handler runs.
+        unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map_err(fail)?;
+    }
     // A process that others may not look into has its `/proc` files owned by root, this one too. All that was secret is closed by now.
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;
     // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the guest's own score.

@@ -1,11 +1,9 @@
 //! What the session's commands take of the disk that the project lies on.
 //!
 //! That disk is the host's, and no quota of the engine covers a folder of it. So its free space is looked at while commands run, which
-//! costs a microsecond. Others use the disk too: only when it looks as if the project had grown too much is the project walked, and only
-//! what has changed since the session began is counted. Nothing is walked at the start.
+//! costs a microsecond. Others use the disk too: only when it looks as if the project had grown too much is the project walked
+//! (`grown.rs`). Nothing is walked at the start.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,17 +15,13 @@ use std::time::UNIX_EPOCH;
 
 use nix::sys::statvfs::statvfs;
 
-use super::unlinked::unlinked;
+use super::grown::Grown;
 use crate::wire::Limit;
 use crate::wire::message::DiskLimits;
 
 /// What a command may take, at most, of what others have used up: it must be able to clean up after them.
 const SLACK_BYTES: u64 = 16 << 20;
 const SLACK_FILES: u64 = 1000;
-
-/// How long the project is walked, and how far.
-const PATIENCE: Duration = Duration::from_millis(1500);
-const MOST_ENTRIES: u64 = 2_000_000;
 
 /// What is free on a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +51,15 @@ impl Room {
     }
 }
 
-/// What became of the project since the session began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Grown {
-    bytes: u64,
-    files: u64,
-    /// Whether all of it was seen.
-    whole: bool,
+/// What a command must have taken itself before a limit that is crossed is held against it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Nothing: it is asked whether there is room at all.
+    None,
+    /// Enough to matter, of what was free when it began.
+    Some(Room),
+    /// Next to nothing: there was no room when it began, and it was to make some.
+    Little(Room),
 }
 
 /// The disk under the project, and what was free there when the session began.
@@ -102,20 +98,19 @@ impl Disk {
         if (DiskLimits { began: None, ..self.limits }) == DiskLimits::default() { None } else { Room::of(&self.workspace) }
     }
 
-    /// Returns the limit that seems to be crossed, given what was free when the command began.
-    pub(super) fn crossed(&self, start: Room, now: Room) -> Option<Limit> {
+    /// Returns the limit that a command seems to have crossed.
+    pub(super) fn crossed(&self, part: Part, now: Room) -> Option<Limit> {
         let before = (*self.before())?;
-        judge(self.limits, before, start, now)
+        judge(self.limits, before, part, now)
     }
 
-    /// Returns where to look whether it was the project that grew, `None` where that does not matter: what is left for the host is left
-    /// for the host, whoever took the rest.
-    pub(super) fn to_walk(&self, limit: Limit) -> Option<(PathBuf, SystemTime)> {
-        matches!(limit, Limit::Disk { .. } | Limit::Files { .. }).then(|| (self.workspace.clone(), self.since(SystemTime::now())))
+    /// Returns the folder of the project, and since when it counts.
+    pub(super) fn place(&self) -> (PathBuf, SystemTime) {
+        (self.workspace.clone(), self.since(SystemTime::now()))
     }
 
     /// Returns whether the project has grown by what is missing; if others took most of that, it counts as theirs from now on.
-    pub(super) fn is_ours(&self, grown: Grown, now: Room) -> bool {
+    pub(super) fn is_ours(&self, grown: &Grown, now: Room) -> bool {
         let mut before = self.before();
         let Some(room) = before.as_mut() else { return false };
         let is_most = |grown: u64, missing: u64| grown.saturating_mul(2) >= missing;
@@ -134,10 +129,15 @@ impl Disk {
     }
 }
 
-fn judge(limits: DiskLimits, before: Room, start: Room, now: Room) -> Option<Limit> {
-    let taken = start.bytes.saturating_sub(now.bytes);
+/// Returns whether a limit is about the project's growth. What is left for the host is left for the host, whoever took the rest.
+pub(super) fn is_growth(limit: Limit) -> bool {
+    matches!(limit, Limit::Disk { .. } | Limit::Files { .. })
+}
+
+fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limit> {
     let grown = before.bytes.saturating_sub(now.bytes);
-    let has_taken = |limit: u64, over: u64| is_guilty(taken, over, SLACK_BYTES.min(limit / 8));
+    let taken = |start: Room| start.bytes.saturating_sub(now.bytes);
+    let has_taken = |limit: u64, over: u64| is_guilty(part, taken, over, SLACK_BYTES.min(limit / 8));
     if limits.bytes > 0 && grown > limits.bytes && has_taken(limits.bytes, grown - limits.bytes) {
         return Some(Limit::Disk { bytes: limits.bytes });
     }
@@ -146,8 +146,9 @@ fn judge(limits: DiskLimits, before: Room, start: Room, now: Room) -> Option<Lim
     if floor > 0 && now.bytes < floor && has_taken(floor, floor - now.bytes) {
         return Some(Limit::FreeSpace { bytes: floor });
     }
-    let (Some(files_before), Some(files_start), Some(files)) = (before.files, start.files, now.files) else { return None };
-    let has_made = |limit: u64, over: u64| is_guilty(files_start.saturating_sub(files), over, SLACK_FILES.min(limit / 8));
+    let (Some(files_before), Some(files)) = (before.files, now.files) else { return None };
+    let taken = |start: Room| start.files.unwrap_or(0).saturating_sub(files);
+    let has_made = |limit: u64, over: u64| is_guilty(part, taken, over, SLACK_FILES.min(limit / 8));
     let made = files_before.saturating_sub(files);
     if limits.files > 0 && made > limits.files && has_made(limits.files, made - limits.files) {
         return Some(Limit::Files { count: limits.files });
@@ -156,56 +157,14 @@ fn judge(limits: DiskLimits, before: Room, start: Room, now: Room) -> Option<Lim
     (floor > 0 && files < floor && has_made(floor, floor - files)).then_some(Limit::FreeFiles { count: floor })
 }
 
-/// Returns whether a command has its part in a limit's being crossed. The slack, in which a command can clean up after another one, is there
-/// once: when all of it is used up, a sixteenth of it is enough.
-fn is_guilty(taken: u64, over: u64, slack: u64) -> bool {
-    taken > slack || (over > slack && taken > slack / 16)
-}
-
-/// Counts what has changed under a folder since a time, and what of it has lost its name and is still held by a command, as far as that goes
-/// quickly. Must not run where others wait.
-pub(super) fn grown(folder: PathBuf, since: SystemTime) -> Grown {
-    let end = Instant::now() + PATIENCE;
-    // First, because it is quick and who holds it may end.
-    let held = unlinked(&folder, end);
-    let named = grown_named(folder, since, end);
-    Grown { bytes: named.bytes.saturating_add(held.bytes), files: named.files.saturating_add(held.files), whole: named.whole && held.whole }
-}
-
-fn grown_named(folder: PathBuf, since: SystemTime, end: Instant) -> Grown {
-    // Some file systems have whole seconds.
-    let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed()) - 1;
-    let mut grown = Grown { whole: true, ..Grown::default() };
-    let mut n_seen = 0;
-    let mut waiting = vec![folder];
-    while let Some(folder) = waiting.pop() {
-        // What cannot be listed may hold anything.
-        let Ok(entries) = fs::read_dir(folder) else {
-            grown.whole = false;
-            continue;
-        };
-        for entry in entries {
-            let Ok(entry) = entry else {
-                grown.whole = false;
-                break;
-            };
-            n_seen += 1;
-            if n_seen > MOST_ENTRIES || (n_seen % 256 == 0 && Instant::now() > end) {
-                grown.whole = false;
-                return grown;
-            }
-            // Of a link this is the link itself.
-            let Ok(facts) = entry.metadata() else { continue };
-            if facts.ctime() >= since {
-                grown.bytes = grown.bytes.saturating_add(facts.blocks().saturating_mul(512));
-                grown.files += 1;
-            }
-            if facts.is_dir() {
-                waiting.push(entry.path());
-            }
-        }
+/// Returns whether a command has its part in a limit's being crossed. The slack, in which a command can go on that did little, is there
+/// once: when all of it is used up, a sixteenth of it is enough, as it is for a command that began when there was no room.
+fn is_guilty(part: Part, taken: impl Fn(Room) -> u64, over: u64, slack: u64) -> bool {
+    match part {
+        Part::None => true,
+        Part::Some(start) => taken(start) > slack || (over > slack && taken(start) > slack / 16),
+        Part::Little(start) => taken(start) > slack / 16,
     }
-    grown
 }
 
 #[cfg(test)]
@@ -221,7 +180,7 @@ mod tests {
 
     #[track_caller]
     fn check(before: Room, start: Room, now: Room, expected: Option<Limit>) {
-        assert_eq!(judge(LIMITS, before, start, now), expected);
+        assert_eq!(judge(LIMITS, before, Part::Some(start), now), expected);
     }
 
     #[test]
@@ -248,7 +207,31 @@ mod tests {
         let none = Room { bytes: plenty << 20, files: None, all_bytes: 1 << 40, all_files: 0 };
         check(none, none, none, None);
         let off = DiskLimits::default();
-        assert_eq!(judge(off, before, before, room(0, 0)), None, "nothing is watched where no limit is set");
+        assert_eq!(judge(off, before, Part::None, room(0, 0)), None, "nothing is watched where no limit is set");
+    }
+
+    #[test]
+    fn where_there_is_no_room_a_command_may_take_next_to_nothing() {
+        let (plenty, many) = (100 << 10, 9_000_000);
+        let before = room(plenty, many);
+        let check = |part: Part, now: Room, expected: Option<Limit>| assert_eq!(judge(LIMITS, before, part, now), expected, "{part:?}");
+        let disk = Some(Limit::Disk { bytes: 10 << 30 });
+        let over = room(plenty - 10_245, many);
+        check(Part::None, room(plenty - 10_200, many), None);
+        check(Part::None, over, disk);
+        // In the slack of a command that began with room, and not in that of one which did not.
+        check(Part::Some(room(plenty - 10_235, many)), over, None);
+        check(Part::Little(room(plenty - 10_235, many)), over, disk);
+        check(Part::Little(over), over, None);
+        check(Part::Little(room(plenty - 10_300, many)), over, None);
+        let full = room(1000, many);
+        check(Part::None, full, disk);
+        let floor = DiskLimits { bytes: 0, ..LIMITS };
+        assert_eq!(judge(floor, before, Part::None, full), Some(Limit::FreeSpace { bytes: 1 << 30 }));
+        let files = room(plenty, many - 1_000_100);
+        check(Part::None, files, Some(Limit::Files { count: 1_000_000 }));
+        check(Part::Some(room(plenty, many - 1_000_000)), files, None);
+        check(Part::Little(room(plenty, many - 1_000_000)), files, Some(Limit::Files { count: 1_000_000 }));
     }
 
     #[test]
@@ -259,8 +242,8 @@ mod tests {
         let before = (*disk.before()).expect("a file system");
         assert_eq!(before.bytes, 100 << 30);
         let (start, now) = (Room { bytes: 95 << 30, ..before }, Room { bytes: 89 << 30, ..before });
-        assert_eq!(disk.crossed(start, now), Some(Limit::Disk { bytes: 10 << 30 }), "six here and five in the box before");
-        let (_, since) = disk.to_walk(Limit::Disk { bytes: 1 }).expect("worth a look");
+        assert_eq!(disk.crossed(Part::Some(start), now), Some(Limit::Disk { bytes: 10 << 30 }), "six here and five in the box before");
+        let (_, since) = disk.place();
         assert_eq!(since, UNIX_EPOCH + Duration::from_secs(1_000_000_000), "what the box before wrote counts too");
         disk.limit(DiskLimits { began: Some(began), ..DiskLimits::default() });
         assert_eq!(disk.room(), None, "nothing is watched where no limit is set");
@@ -284,32 +267,15 @@ mod tests {
 
     #[test]
     fn what_others_took_is_not_the_projects() {
-        let temp = std::env::temp_dir().join(format!("podbay-disk-{}", std::process::id()));
-        fs::create_dir_all(temp.join("sub")).expect("made");
-        let mut disk = Disk::watch(&temp);
+        let mut disk = Disk::watch(&std::env::temp_dir());
         disk.limit(LIMITS);
         let before = room(100 << 10, 9_000_000);
         *disk.before() = Some(before);
         let now = room(80 << 10, 9_000_000);
-        let limit = disk.crossed(before, now).expect("it looks like it");
-        let (folder, since) = disk.to_walk(limit).expect("worth a look");
-        fs::write(temp.join("sub/file"), vec![1; 1 << 20]).expect("written");
-        let seen = grown(folder, since);
-        assert!(seen.whole && seen.bytes >= 1 << 20 && seen.files >= 2, "{seen:?}");
-        assert!(!disk.is_ours(seen, now));
-        assert_eq!(disk.crossed(before, now), None, "it is not looked at again and again");
-        assert!(disk.is_ours(Grown { whole: false, ..seen }, room(0, 0)), "what is too large to be seen is not let off");
-        let old = grown(temp.clone(), SystemTime::now() + Duration::from_secs(3600));
-        let mut here = fs::File::open(&temp).expect("opened");
-        let name = "x".repeat(250);
-        for _ in 0..20 {
-            // Step by step: the whole path is longer than the kernel takes.
-            nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("made");
-            let flags = nix::fcntl::OFlag::O_DIRECTORY | nix::fcntl::OFlag::O_CLOEXEC;
-            here = nix::fcntl::openat(&here, name.as_str(), flags, nix::sys::stat::Mode::empty()).expect("opened").into();
-        }
-        assert!(!grown(temp.clone(), SystemTime::now()).whole, "what cannot be listed may hold anything");
-        fs::remove_dir_all(&temp).expect("removed");
-        assert_eq!((old.bytes, old.files), (0, 0));
+        assert_eq!(disk.crossed(Part::Some(before), now), Some(Limit::Disk { bytes: 10 << 30 }), "it looks like it");
+        let seen = Grown { bytes: 1 << 20, files: 2, whole: true, most: None };
+        assert!(!disk.is_ours(&seen, now));
+        assert_eq!(disk.crossed(Part::None, now), None, "it is not looked at again and again");
+        assert!(disk.is_ours(&Grown { whole: false, ..seen }, room(0, 0)), "what is too large to be seen is not let off");
     }
 }

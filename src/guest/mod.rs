@@ -23,6 +23,7 @@ mod disk;
 mod facts;
 mod family;
 mod filter;
+mod grown;
 mod host;
 mod init;
 mod listen;

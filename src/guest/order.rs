@@ -18,13 +18,15 @@ pub(super) struct Order {
     pub(super) environment: Vec<Vec<u8>>,
     /// Its standard input is a terminal that it shall control.
     pub(super) terminal: bool,
+    /// It may make no file longer and write to none: the disk has no room.
+    pub(super) no_writing: bool,
     /// Under which number it finds the sixth descriptor; 0: there is none.
     pub(super) report: u32,
 }
 
 impl Order {
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = vec![u8::from(self.terminal)];
+        let mut bytes = vec![u8::from(self.terminal) | u8::from(self.no_writing) << 1];
         bytes.extend(self.report.to_ne_bytes());
         put(&mut bytes, &self.program);
         put_list(&mut bytes, &self.argv);
@@ -33,12 +35,13 @@ impl Order {
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Option<Order> {
-        let (&terminal, mut rest) = bytes.split_first()?;
+        let (&flags, mut rest) = bytes.split_first()?;
         let report = take_word(&mut rest)?;
         let program = take(&mut rest)?;
         let argv = take_list(&mut rest)?;
         let environment = take_list(&mut rest)?;
-        rest.is_empty().then_some(Order { argv, program, environment, terminal: terminal != 0, report })
+        let (terminal, no_writing) = (flags & 1 != 0, flags & 2 != 0);
+        rest.is_empty().then_some(Order { argv, program, environment, terminal, no_writing, report })
     }
 }
 
@@ -174,9 +177,12 @@ mod tests {
             program: b"/bin/printf".to_vec(),
             environment: vec![b"A=b".to_vec()],
             terminal: true,
+            no_writing: false,
             report: 9,
         };
         assert_eq!(Order::decode(&order.encode()), Some(order.clone()));
+        let other = Order { terminal: false, no_writing: true, ..order.clone() };
+        assert_eq!(Order::decode(&other.encode()), Some(other));
         let bytes = order.encode();
         for cut in 0..bytes.len() {
             assert_eq!(Order::decode(&bytes[..cut]), None, "cut at {cut}");

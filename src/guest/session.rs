@@ -20,8 +20,12 @@ use tokio_util::task::AbortOnDropHandle;
 use super::cgroup::Cgroup;
 use super::directory::Directories;
 use super::disk::Disk;
+use super::disk::Part;
 use super::disk::Room;
-use super::disk::grown;
+use super::disk::is_growth;
+use super::grown::Grown;
+use super::grown::Shut;
+use super::grown::grown;
 use super::host::Line;
 use super::host::Word;
 use super::order::Report;
@@ -110,7 +114,15 @@ impl Session {
         match call {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
-            call => self.run_file_tool(call, line).await,
+            call => {
+                if matches!(call, Call::WriteFile(_) | Call::EditFile(_))
+                    && let Some(shut) = self.shut().await
+                {
+                    let problem = format!("{shut}: nothing was changed; remove what is not needed first, with a command");
+                    return Output::Fault(Fault::Io { doing: "write the file".to_owned(), problem });
+                }
+                self.run_file_tool(call, line).await
+            }
         }
     }
 
@@ -188,14 +200,38 @@ impl Session {
     /// Returns the limit that is crossed by what is free now, given what was.
     async fn filled_disk(&self, start: Option<Room>) -> Option<Limit> {
         let (start, now) = (start?, self.disk.room()?);
-        let limit = self.disk.crossed(start, now)?;
+        let limit = self.disk.crossed(Part::Some(start), now)?;
         self.is_ours(limit, now).await.then_some(limit)
     }
 
     /// Returns whether it was the project that crossed a limit of the disk. Where nobody has time to look, it was.
     pub(super) async fn is_ours(&self, limit: Limit, now: Room) -> bool {
-        let Some((folder, since)) = self.disk.to_walk(limit) else { return true };
-        self.pool.run(move || grown(folder, since)).await.is_none_or(|grown| self.disk.is_ours(grown, now))
+        !is_growth(limit) || self.grown(limit).await.is_none_or(|grown| self.disk.is_ours(&grown, now))
+    }
+
+    async fn grown(&self, limit: Limit) -> Option<Grown> {
+        let (folder, since) = self.disk.place();
+        let by_files = matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. });
+        self.pool.run(move || grown(&folder, since, by_files)).await
+    }
+
+    /// Returns why nothing more may be written, whoever took it; `None`: there is room.
+    pub(super) async fn shut(&self) -> Option<Shut> {
+        let now = self.disk.room()?;
+        // What turns out to be others' changes what the project is held against, by all of it at once.
+        for _ in 0..3 {
+            let limit = self.disk.crossed(Part::None, now)?;
+            let grown = self.grown(limit).await;
+            if !is_growth(limit) || grown.as_ref().is_none_or(|grown| self.disk.is_ours(grown, now)) {
+                return Some(Shut { limit, most: grown.and_then(|grown| grown.most) });
+            }
+        }
+        None
+    }
+
+    /// Returns whether no limit of the disk is crossed, by what is free alone.
+    pub(super) fn has_room(&self) -> bool {
+        self.disk.room().is_none_or(|now| self.disk.crossed(Part::None, now).is_none())
     }
 
     /// Returns what has happened since the last command and nobody was told.

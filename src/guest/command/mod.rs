@@ -26,6 +26,8 @@ use self::start::not_started;
 pub(super) use self::start::start;
 use self::watch::Watch;
 use crate::guest::child::Stdio;
+use crate::guest::disk::Part;
+use crate::guest::grown::Shut;
 use crate::guest::host::Line;
 use crate::guest::host::Word;
 use crate::guest::order::Order;
@@ -68,9 +70,12 @@ pub(super) struct Plan {
 /// Runs a command to its end. The directory in the answer is for the caller to fill in.
 pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
-    let Plan { order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
+    let Plan { mut order, stdio, sources, input, timeout, grace, stream_bytes, tail_bytes } = plan;
+    // Where there is no room a command may still remove something, so it runs, and can write to no file.
+    let shut = session.shut().await;
+    order.no_writing = shut.is_some();
     let count = Count::begin(session);
-    let watch = Watch::begin(session);
+    let watch = Watch::begin(session, if shut.is_some() { Part::Little } else { Part::Some });
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
     let mut run = Run {
@@ -104,9 +109,22 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         Some(Why::Crossed(limit)) => Some(limit),
         None => run.count.limit(status),
     };
-    // It is over and was not killed, and what it took counts all the same: whoever gave the order must know.
-    let crossed = if limit.is_none() { run.watch.last_look(session, run.started.supervisor).await } else { None };
-    let crossed = crossed.map(|limit| format!("it ended by itself, but {limit}: remove what is not needed"));
+    let (limit, crossed) = match shut {
+        // It was no file too large: there is no room for any.
+        Some(shut) => {
+            (limit.map(|limit| if matches!(limit, Limit::FileSize { .. }) { shut.limit } else { limit }), Some(shut_words(session, &shut)))
+        }
+        None if limit.is_some() => (limit, None),
+        // It is over and was not killed, and what it took counts all the same: whoever gave the order must know.
+        None => {
+            let crossed = run.watch.last_look(session, run.started.supervisor).await;
+            (
+                None,
+                crossed
+                    .map(|limit| format!("it ended by itself, but {limit}: remove what is not needed, nothing more can be written before")),
+            )
+        }
+    };
     let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
     let full = if status.success() { None } else { session.full() };
     let note = [session.told(), note, crossed, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
@@ -121,6 +139,11 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         duration_ms: began.elapsed().as_millis() as u64,
         note,
     })
+}
+
+fn shut_words(session: &Session, shut: &Shut) -> String {
+    let next = if session.has_room() { "there is room again" } else { "remove what is not needed" };
+    format!("{shut}: this command could remove files and write to none, not in /tmp either; {next}")
 }
 
 struct Source {

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::guest::culprit::By;
 use crate::guest::culprit::biggest;
+use crate::guest::disk::Part;
 use crate::guest::disk::Room;
 use crate::guest::session::Session;
 use crate::wire::Culprit;
@@ -27,8 +28,8 @@ const MUCH: u64 = 30;
 pub(super) struct Watch {
     began: Instant,
     next: Instant,
-    /// What was free when the command began.
-    start: Option<Room>,
+    /// What it may take of the disk.
+    part: Option<Part>,
     disk_at: Instant,
     n_refused: u64,
     n_counts: u32,
@@ -38,12 +39,13 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(session: &Session) -> Self {
+    /// Begins to look at a command; `part` makes of what is free what it may take of it.
+    pub(super) fn begin(session: &Session, part: impl Fn(Room) -> Part) -> Self {
         let began = Instant::now();
         Self {
             began,
             next: began + YOUNG,
-            start: session.disk.room(),
+            part: session.disk.room().map(part),
             // With the first look of all: most commands are over before a second one.
             disk_at: began,
             n_refused: session.cgroup.counters().refused_forks,
@@ -92,8 +94,8 @@ impl Watch {
     }
 
     async fn look_at_disk(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
-        let (start, now) = (self.start?, session.disk.room()?);
-        let limit = session.disk.crossed(start, now)?;
+        let (part, now) = (self.part?, session.disk.room()?);
+        let limit = session.disk.crossed(part, now)?;
         // Empty files take no bytes, so there it is told who is busy.
         let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) { By::Work } else { By::Written };
         self.disk = biggest(supervisor, by);
@@ -104,7 +106,7 @@ impl Watch {
             // It may be theirs; this command is judged by what it takes from here on.
             session.end_background().await;
             session.tell_of_filled_disk(limit);
-            self.start = session.disk.room();
+            self.part = session.disk.room().map(Part::Some);
             return None;
         }
         Some(limit)

@@ -59,8 +59,8 @@ async fn run_to_end(session: &Session, bash: &Bash, line: &mut Line) -> Result<C
         argv: shell.reporting(&bash.command),
         program: shell.path.clone().into_bytes(),
         environment,
-        terminal: false,
         report: shell.report_descriptor(),
+        ..Order::default()
     };
     let plan = Plan {
         order,
@@ -98,10 +98,13 @@ fn read_report(reader: OwnedFd) -> Option<Vec<u8>> {
 
 async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line) -> Result<CommandEnded, Fault> {
     let began = Instant::now();
+    if let Some(shut) = session.shut().await {
+        let problem = format!("{shut}: nothing runs in the background before there is room; remove what is not needed");
+        return Err(Fault::NotStarted { problem });
+    }
     let Ready { shell, directory, environment } = prepare(session, bash)?;
     let (path, file) = make_log(&session.scratch, line)?;
-    let order =
-        Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, terminal: false, report: 0 };
+    let order = Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, ..Order::default() };
     let stdout = OwnedFd::from(file);
     let stdio = Stdio {
         stdin: null()?,

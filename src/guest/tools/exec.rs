@@ -91,7 +91,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     let terminal = exec.terminal.is_some();
     if exec.argv.is_empty() {
         let shell = session.shell.as_ref().ok_or_else(no_shell)?;
-        return Ok(Order { argv: shell.login(), program: shell.path.clone().into_bytes(), environment, terminal, report: 0 });
+        return Ok(Order { argv: shell.login(), program: shell.path.clone().into_bytes(), environment, terminal, ..Order::default() });
     }
     let argv: Vec<Vec<u8>> = exec.argv.iter().map(BytesPath::as_bytes).map(<[u8]>::to_vec).collect();
     let invalid = |problem: &str| Fault::Invalid { field: "argv".to_owned(), problem: problem.to_owned() };
@@ -101,7 +101,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     if argv.iter().any(|word| word.contains(&0)) {
         return Err(invalid("holds a NUL byte, which no program can be given"));
     }
-    Ok(Order { argv, program: Vec::new(), environment, terminal, report: 0 })
+    Ok(Order { argv, environment, terminal, ..Order::default() })
 }
 
 /// The person's own kind of terminal, if it is a plain name; it is only a look-up key for programs in the box.

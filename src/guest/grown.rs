@@ -1,0 +1,222 @@
+//! What of the project is new since a time: its size, and the part of it that is the largest.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
+
+use super::disk::is_growth;
+use super::unlinked::unlinked;
+use crate::wire::BytesPath;
+use crate::wire::Limit;
+use crate::wire::size;
+
+/// How long the project is walked, and how far.
+const PATIENCE: Duration = Duration::from_millis(1500);
+const MOST_ENTRIES: u64 = 2_000_000;
+
+/// What became of the project since the session began.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Grown {
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+    /// Whether all of it was seen.
+    pub(super) whole: bool,
+    /// The entry of the project's top folder under which there is most of it.
+    pub(super) most: Option<Most>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Most {
+    pub(super) name: OsString,
+    pub(super) bytes: u64,
+    pub(super) files: u64,
+}
+
+/// Why nothing may be written: a limit of the disk is crossed, and by what in the project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Shut {
+    pub(super) limit: Limit,
+    pub(super) most: Option<Most>,
+}
+
+impl fmt::Display for Shut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.limit)?;
+        let Some(Most { name, bytes, files }) = &self.most else { return Ok(()) };
+        let of = if is_growth(self.limit) { "most of that is" } else { "most of what this session wrote is" };
+        let name = BytesPath::from_bytes(name.as_bytes());
+        match self.limit {
+            Limit::Files { .. } | Limit::FreeFiles { .. } => write!(f, "; {of} `{name}` with {files} files"),
+            _ => write!(f, "; {of} `{name}` with {}", size(*bytes)),
+        }
+    }
+}
+
+/// Counts what has changed under a folder since a time, and what of it has lost its name and is still held by a command, as far as that goes
+/// quickly. The part that is named is the largest by files where `by_files` says so. Must not run where others wait.
+pub(super) fn grown(folder: &Path, since: SystemTime, by_files: bool) -> Grown {
+    let end = Instant::now() + PATIENCE;
+    // First, because it is quick and who holds it may end.
+    let held = unlinked(folder, end);
+    let mut grown = grown_named(folder, since, by_files, end);
+    grown.bytes = grown.bytes.saturating_add(held.bytes);
+    grown.files = grown.files.saturating_add(held.files);
+    grown.whole &= held.whole;
+    grown
+}
+
+/// A walk that is under way.
+struct Walk {
+    since: i64,
+    end: Instant,
+    n_seen: u64,
+    over: bool,
+    grown: Grown,
+}
+
+fn grown_named(folder: &Path, since: SystemTime, by_files: bool, end: Instant) -> Grown {
+    // Some file systems have whole seconds.
+    let since = since.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed()) - 1;
+    let mut walk = Walk { since, end, n_seen: 0, over: false, grown: Grown { whole: true, ..Grown::default() } };
+    let Ok(top) = fs::read_dir(folder) else { return Grown::default() };
+    let mut most: Option<Most> = None;
+    for entry in top {
+        let Ok(entry) = entry else {
+            walk.grown.whole = false;
+            break;
+        };
+        let before = (walk.grown.bytes, walk.grown.files);
+        let mut waiting = Vec::new();
+        walk.count(&entry, &mut waiting);
+        walk.below(waiting);
+        let part = Most { name: entry.file_name(), bytes: walk.grown.bytes - before.0, files: walk.grown.files - before.1 };
+        let amount = |part: &Most| if by_files { part.files } else { part.bytes };
+        if amount(&part) > most.as_ref().map_or(0, amount) {
+            most = Some(part);
+        }
+        if walk.over {
+            break;
+        }
+    }
+    Grown { most, ..walk.grown }
+}
+
+impl Walk {
+    fn below(&mut self, mut waiting: Vec<PathBuf>) {
+        while !self.over
+            && let Some(folder) = waiting.pop()
+        {
+            // What cannot be listed may hold anything.
+            let Ok(entries) = fs::read_dir(folder) else {
+                self.grown.whole = false;
+                continue;
+            };
+            for entry in entries {
+                let Ok(entry) = entry else {
+                    self.grown.whole = false;
+                    break;
+                };
+                self.count(&entry, &mut waiting);
+                if self.over {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, entry: &fs::DirEntry, waiting: &mut Vec<PathBuf>) {
+        self.n_seen += 1;
+        if self.n_seen > MOST_ENTRIES || (self.n_seen.is_multiple_of(256) && Instant::now() > self.end) {
+            self.grown.whole = false;
+            self.over = true;
+            return;
+        }
+        // Of a link this is the link itself.
+        let Ok(facts) = entry.metadata() else { return };
+        if facts.ctime() >= self.since {
+            self.grown.bytes = self.grown.bytes.saturating_add(facts.blocks().saturating_mul(512));
+            self.grown.files += 1;
+        }
+        if facts.is_dir() {
+            waiting.push(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("podbay-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        folder
+    }
+
+    #[test]
+    fn what_is_new_is_counted_and_the_largest_part_of_it_named() {
+        let temp = folder("grown");
+        fs::create_dir(temp.join("sub")).expect("made");
+        let since = SystemTime::now();
+        let whole = |path: &str, n_bytes: usize| {
+            fs::write(temp.join(path), vec![1; n_bytes]).expect("written");
+            // Some file systems find room for it only when it is written out.
+            fs::File::open(temp.join(path)).and_then(|file| file.sync_all()).expect("synced");
+        };
+        whole("sub/one", 1 << 20);
+        whole("sub/two", 1 << 20);
+        whole("large", 3 << 20);
+        let bytes = grown(&temp, since, false);
+        let files = grown(&temp, since, true);
+        let later = grown(&temp, SystemTime::now() + Duration::from_secs(3600), false);
+        fs::remove_dir_all(&temp).expect("removed");
+        assert!(bytes.whole && bytes.bytes >= 5 << 20 && bytes.files == 4, "{bytes:?}");
+        assert!(bytes.most.as_ref().is_some_and(|most| most.name == "large" && most.bytes >= 3 << 20), "{bytes:?}");
+        assert!(files.most.as_ref().is_some_and(|most| most.name == "sub" && most.files == 3), "{files:?}");
+        assert_eq!(later, Grown { whole: true, ..Grown::default() });
+    }
+
+    #[test]
+    fn what_cannot_be_listed_may_hold_anything() {
+        let temp = folder("deep");
+        let mut here = fs::File::open(&temp).expect("opened");
+        let name = "x".repeat(250);
+        for _ in 0..20 {
+            // Step by step: the whole path is longer than the kernel takes.
+            nix::sys::stat::mkdirat(&here, name.as_str(), nix::sys::stat::Mode::S_IRWXU).expect("made");
+            let flags = nix::fcntl::OFlag::O_DIRECTORY | nix::fcntl::OFlag::O_CLOEXEC;
+            here = nix::fcntl::openat(&here, name.as_str(), flags, nix::sys::stat::Mode::empty()).expect("opened").into();
+        }
+        let seen = grown(&temp, SystemTime::now(), false);
+        fs::remove_dir_all(&temp).expect("removed");
+        assert!(!seen.whole);
+    }
+
+    #[test]
+    fn what_is_full_is_named_with_its_largest_part() {
+        let most = Some(Most { name: OsString::from_vec(b"a\xff".to_vec()), bytes: 40 << 20, files: 7 });
+        let check = |limit: Limit, most: Option<Most>, expected: &str| assert_eq!(Shut { limit, most }.to_string(), expected);
+        let disk = Limit::Disk { bytes: 32 << 20 };
+        check(disk, None, "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`");
+        check(
+            disk,
+            most.clone(),
+            "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`; most of that is `a\\xff` with 40.0 MiB",
+        );
+        check(
+            Limit::FreeFiles { count: 9 },
+            most,
+            "fewer than 9 more files fit on the disk of the project, which are kept for the host; most of what this session wrote is `a\\xff` with 7 files",
+        );
+    }
+}
