@@ -59,21 +59,31 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     let lock = FileLock::wait(&folder, &format!("up-{}", bench.project()?.key()), || {}, cancel).await.map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
-        let is_new = Environment::up(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
-        Ok::<_, Error>((spec, is_new))
+        let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
+        Ok::<_, Error>((spec, next))
     };
     let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
-    let (made, found) = tokio::join!(environment, server);
-    if let (Ok((_, true)), Err(_)) = (&made, &found) {
-        // Whoever is told that it failed does not expect a sandbox that stays, also when it failed by an interrupt.
-        Environment::down(bench.engine()?, bench.project()?, &CancellationToken::new()).await.map_err(Error::Sandbox)?;
-    }
+    let (spec, found) = match tokio::join!(environment, server) {
+        (Ok((spec, next)), Ok(found)) => {
+            if let Some(next) = next {
+                Environment::settle(bench.engine()?, bench.project()?, next).await.map_err(Error::Sandbox)?;
+            }
+            (spec, found)
+        }
+        // Whoever is told that it failed expects what was there before, also when it failed by an interrupt.
+        (Ok((_, next)), Err(error)) => {
+            if let Some(next) = next {
+                Environment::discard(bench.engine()?, next).await;
+            }
+            return Err(error);
+        }
+        (Err(error), _) => return Err(error),
+    };
     drop(lock);
-    let (spec, _) = made?;
     for message in spec.warnings {
         (front.sink)(Kind::Warning { message }.into());
     }
-    let model::Found { probed, notes, .. } = found?;
+    let model::Found { probed, notes, .. } = found;
     for message in notes {
         (front.sink)(Kind::Warning { message }.into());
     }

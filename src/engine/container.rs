@@ -19,6 +19,7 @@ use bollard::query_parameters::CreateContainerOptionsBuilder;
 use bollard::query_parameters::InspectContainerOptions;
 use bollard::query_parameters::LogsOptionsBuilder;
 use bollard::query_parameters::RemoveContainerOptionsBuilder;
+use bollard::query_parameters::RenameContainerOptionsBuilder;
 use bollard::query_parameters::StartContainerOptions;
 use bollard::query_parameters::StopContainerOptionsBuilder;
 use futures::StreamExt;
@@ -150,6 +151,13 @@ impl Engine {
         let options = StopContainerOptionsBuilder::default().t(i32::try_from(grace.as_secs()).unwrap_or(10)).build();
         let doing = || format!("stop the container {}", id.short());
         bounded(doing, cancel, self.timeout + grace, self.docker.stop_container(&id.0, Some(options))).await
+    }
+
+    /// Gives it another name.
+    pub async fn rename(&self, id: &ContainerId, name: &str, cancel: &CancellationToken) -> Result<(), Error> {
+        let options = RenameContainerOptionsBuilder::default().name(name).build();
+        let doing = || format!("name the container {} `{name}`", id.short());
+        bounded(doing, cancel, self.timeout, self.docker.rename_container(&id.0, options)).await
     }
 
     /// Removes it with its anonymous volumes, running or not. That it is gone already, or going, counts as done.

@@ -127,12 +127,18 @@ async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, c
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
     engine.start(id, cancel).await.map_err(Error::engine("start the sandbox"))?;
     let running = greet(id.clone(), stream, true, spec.disk, within, cancel).await?;
-    same_files(spec, facts_of(engine, cancel).await?, &running.facts)?;
-    if running.facts.networked {
+    is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
+    Ok(running)
+}
+
+/// Checks what nobody but the guest can see: whether the box is on the project and has no network.
+pub(super) fn is_as_asked_for(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
+    same_files(spec, engine, facts)?;
+    if facts.networked {
         let problem = "the engine gave it a network, though it was to have none".to_owned();
         return Err(Error::NotStarted { problem });
     }
-    Ok(running)
+    Ok(())
 }
 
 /// Exchanges hellos with the guest at the other end of a stream.

@@ -1,3 +1,5 @@
+//! The box of `podbay up`. A new one takes the place of another only when it works: until then it has a name that nobody joins.
+
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -8,8 +10,11 @@ use super::Project;
 use super::Spec;
 use super::docker::Filling;
 use super::docker::Running;
+use super::docker::facts_of;
 use super::docker::greet;
+use super::docker::is_as_asked_for;
 use super::spec::GUEST_FOLDER;
+use crate::engine::ContainerId;
 use crate::engine::ContainerState;
 use crate::engine::Engine;
 use crate::engine::Labels;
@@ -35,38 +40,77 @@ impl EnvironmentState {
     }
 }
 
+/// A box that works and is to become a project's environment. The one before lives until then.
+#[must_use = "a box that nobody settles or discards stays under a name that nobody looks for"]
+pub struct NextEnvironment {
+    id: ContainerId,
+    /// The container that has the name now, running or not.
+    before: Option<ContainerId>,
+}
+
 impl Environment {
-    /// Starts the box of a project, unless one of the same making runs; one of another making is replaced.
-    ///
-    /// Returns whether it was started now.
-    pub async fn up(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<bool, Error> {
-        let doing = |what: &str| Error::engine(what);
-        if let Some(state) = find(engine, &spec.project, cancel).await? {
-            if state.running && is_same(&state, spec) {
-                return Ok(false);
+    /// Starts a box for a project and sees to it that it works, unless one of the same making runs.
+    pub async fn prepare(
+        engine: &Engine,
+        spec: &Spec,
+        options: &Options,
+        cancel: &CancellationToken,
+    ) -> Result<Option<NextEnvironment>, Error> {
+        let before = find(engine, &spec.project, cancel).await?;
+        if before.as_ref().is_some_and(|state| state.running && is_same(state, spec)) {
+            return Ok(None);
+        }
+        remove_strays(engine, &spec.project, cancel).await?;
+        let id = start(engine, spec, options, cancel).await?;
+        match joined(engine, spec, id.clone(), options.start_timeout.duration(), cancel).await {
+            // Dropping what was joined ends its guest, and the box stays.
+            Ok(_) => Ok(Some(NextEnvironment { id, before: before.map(|state| state.id) })),
+            Err(error) => {
+                discard(engine, &id).await;
+                Err(error)
             }
-            engine.remove(&state.id).await.map_err(doing("remove the old environment"))?;
         }
-        let labels = Labels { spec: Some(spec.hash()), ..Labels::new(Role::Environment) };
-        let mut filling = Filling::begin(engine, spec, cancel).await?;
-        loop {
-            let id = filling
-                .create(cancel, |hosts| {
-                    let mut container = spec.container(name(&spec.project), labels.clone(), hosts);
-                    let lease = options.lease.get().to_string();
-                    container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), lease];
-                    container.attached = false;
-                    container
-                })
-                .await?;
-            let Err(error) = engine.start(&id, cancel).await else { return Ok(true) };
-            engine.remove(&id).await.map_err(doing("remove an environment that did not start"))?;
-            filling.refill(Error::engine("start the environment")(error), cancel).await?;
+    }
+
+    /// Puts a box in the place of the one before, which ends. Where that fails everything is as it was.
+    pub async fn settle(engine: &Engine, project: &Project, next: NextEnvironment) -> Result<(), Error> {
+        // From here on an interrupt would leave names in disorder, and it takes no time.
+        let cancel = CancellationToken::new();
+        let (name, aside) = (name(project), name_of_old(project));
+        let NextEnvironment { id, before } = next;
+        let placed = async {
+            if let Some(before) = &before {
+                match engine.rename(before, &aside, &cancel).await {
+                    // Its lease is over, or somebody has removed it.
+                    Err(error) if error.is_not_found() => {}
+                    other => other?,
+                }
+            }
+            engine.rename(&id, &name, &cancel).await
+        };
+        if let Err(error) = placed.await {
+            if let Some(before) = &before
+                && let Err(left) = engine.rename(before, &name, &cancel).await
+            {
+                tracing::debug!(%left, "the environment before has its name, or is gone");
+            }
+            discard(engine, &id).await;
+            return Err(Error::engine("put the new environment in its place; the one before it stays")(error));
         }
+        match before {
+            Some(before) => engine.remove(&before).await.map_err(Error::engine("remove the old environment")),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends a box that is not wanted any more; the one before stays.
+    pub async fn discard(engine: &Engine, next: NextEnvironment) {
+        discard(engine, &next.id).await;
     }
 
     /// Ends the box of a project; returns whether there was one.
     pub async fn down(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<bool, Error> {
+        remove_strays(engine, project, cancel).await?;
         match find(engine, project, cancel).await? {
             Some(state) => engine.remove(&state.id).await.map(|()| true).map_err(Error::engine("remove the environment")),
             None => Ok(false),
@@ -85,8 +129,53 @@ impl Environment {
     }
 }
 
+/// Makes and starts the box, under a name that nobody joins.
+async fn start(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<ContainerId, Error> {
+    let labels = Labels { spec: Some(spec.hash()), ..Labels::new(Role::Environment) };
+    let mut filling = Filling::begin(engine, spec, cancel).await?;
+    loop {
+        let id = filling
+            .create(cancel, |hosts| {
+                let mut container = spec.container(name_of_next(&spec.project), labels.clone(), hosts);
+                let lease = options.lease.get().to_string();
+                container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".into(), "init".into(), "--lease".into(), lease];
+                container.attached = false;
+                container
+            })
+            .await?;
+        let Err(error) = engine.start(&id, cancel).await else { return Ok(id) };
+        discard(engine, &id).await;
+        filling.refill(Error::engine("start the environment")(error), cancel).await?;
+    }
+}
+
+async fn discard(engine: &Engine, id: &ContainerId) {
+    // The next `podbay up` or `podbay down` finds it by its name; if it runs, its lease ends it.
+    if let Err(left) = engine.remove(id).await {
+        tracing::warn!(%left, "an environment that is not wanted could not be removed");
+    }
+}
+
+/// Removes what a controller left that was killed while it put one environment in the place of another.
+async fn remove_strays(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
+    for name in [name_of_next(project), name_of_old(project)] {
+        if let Some(state) = engine.state(&name, cancel).await.map_err(Error::engine("look for the environment"))? {
+            engine.remove(&state.id).await.map_err(Error::engine("remove what is left of an environment"))?;
+        }
+    }
+    Ok(())
+}
+
 fn name(project: &Project) -> String {
     format!("podbay-environment-{}", project.key())
+}
+
+fn name_of_next(project: &Project) -> String {
+    format!("{}-next", name(project))
+}
+
+fn name_of_old(project: &Project) -> String {
+    format!("{}-old", name(project))
 }
 
 fn is_same(state: &ContainerState, spec: &Spec) -> bool {
@@ -103,8 +192,15 @@ pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel:
     if !state.running || state.paused || !is_same(&state, spec) {
         return Ok(None);
     }
+    joined(engine, spec, state.id, within, cancel).await.map(Some)
+}
+
+/// Starts a guest in a box that runs, and looks through its eyes whether that is what was asked for.
+async fn joined(engine: &Engine, spec: &Spec, id: ContainerId, within: Duration, cancel: &CancellationToken) -> Result<Running, Error> {
     let program = format!("{GUEST_FOLDER}/podbay");
     let stream =
-        engine.exec(&state.id, spec.user(), &[&program, "guest", "serve"], cancel).await.map_err(Error::engine("join the environment"))?;
-    greet(state.id, stream, false, spec.disk, within, cancel).await.map(Some)
+        engine.exec(&id, spec.user(), &[&program, "guest", "serve"], cancel).await.map_err(Error::engine("join the environment"))?;
+    let running = greet(id, stream, false, spec.disk, within, cancel).await?;
+    is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
+    Ok(running)
 }

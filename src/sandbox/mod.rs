@@ -25,6 +25,7 @@ pub use attach::Socket;
 pub use docker::DEFAULT_IMAGE;
 pub use environment::Environment;
 pub use environment::EnvironmentState;
+pub use environment::NextEnvironment;
 pub use error::Error;
 pub use guest_volume::guest_volume_name;
 pub use image_name::is_image_name;

@@ -6,7 +6,10 @@ use nix::sys::signal::Signal;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::EngineProxy;
 use crate::support::ScriptedModel;
+use crate::support::engine_proxy::Fate;
 use crate::support::guest::is_running;
 use crate::support::guest::marker;
 use crate::support::scripted_model::Running;
@@ -69,6 +72,60 @@ fn the_box_of_up_is_shared_until_down() {
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
     run(&mut env.here(&["down"])).expect(0);
+}
+
+#[track_caller]
+fn is_as_it_was(env: &TestBox, first: &str) {
+    assert_eq!(env.containers(), [first]);
+    let text = run(&mut env.here(&["sh", "--", "cat", "/tmp/kept"])).expect(0).text();
+    assert_eq!(text, "kept\n");
+}
+
+#[test]
+fn an_environment_stays_until_the_one_in_its_place_works() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let first = env.container();
+    run(&mut env.here(&["sh", "--", "sh", "-c", "echo kept > /tmp/kept"])).expect(0);
+    let other = |endpoint: &str| {
+        let mut command = env.here(&["up", "--memory", "300m", "--model", "scripted", "--endpoint", endpoint]);
+        command.env("PODBAY_LLM_RETRIES", "0");
+        command
+    };
+    // No model; nothing made, nothing started, no guest that answers, no name to be had. Each time another making is asked for.
+    run(&mut other("http://127.0.0.1:9/v1")).expect(6);
+    is_as_it_was(&env, &first);
+    for (number, stage) in ["/containers/create", "start", "exec", "rename"].into_iter().enumerate() {
+        let proxy = EngineProxy::judging(env.beside(&format!("engine-{number}")), move |request| {
+            let what = request.of_container().map_or(request.path.split('?').next().unwrap_or_default(), |(_, what)| what);
+            if what == stage { Fate::Fail } else { Fate::Pass }
+        });
+        let failed = run(other(&model.endpoint()).env("DOCKER_HOST", proxy.address())).expect(5);
+        assert!(proxy.seen().iter().any(|request| request.path.contains(stage)), "{stage}: {}", failed.stderr);
+        failed.says(&["the disk is on fire"]);
+        is_as_it_was(&env, &first);
+    }
+    run(&mut other(&model.endpoint())).expect(0);
+    assert_ne!(env.container(), first);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_a_killed_up_left_beside_an_environment_goes_with_it() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let name = format!("podbay-environment-{}", env.key());
+    // As it is when a controller is killed between two names.
+    docker(&["rename", &name, &format!("{name}-old")]);
+    up(&env, &model, &[]);
+    let container = env.container();
+    assert_eq!(docker(&["inspect", "--format", "{{.Name}}", &container]).trim(), format!("/{name}"));
+    docker(&["rename", &name, &format!("{name}-next")]);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
 }
 
 #[test]
