@@ -11,6 +11,8 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
 
 use nix::errno::Errno;
 use nix::sys::signal::SigHandler;
@@ -27,6 +29,9 @@ use crate::guest::unix::exit_now;
 use crate::guest::unix::fork_single_threaded;
 use crate::guest::unix::kill;
 use crate::guest::unix::reap;
+
+/// How many files are kept open at once: fewer than any limit that a box can have.
+const NAMELESS: usize = 32;
 
 /// The name that left-over processes of an attack are found by.
 const NAME: &str = "podbay-attack";
@@ -115,29 +120,56 @@ pub(super) fn file_size(arguments: &[String]) -> Finding {
     }
 }
 
-/// the project grown beyond its limit, in a file that has lost its name. Where the box holds, this is killed and says nothing.
+/// the project grown beyond its limit, in files that have lost their names, each as large as one may be. Where the box holds, this is
+/// killed and says nothing.
 pub(super) fn growth(arguments: &[String]) -> Finding {
-    const PIECE: u64 = 1 << 20;
     let limit = number(arguments, 0, 64 << 20);
-    let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
-    let file = OpenOptions::new().write(true).create_new(true).open(&path);
-    // It goes with this process, however that ends.
-    let _ = fs::remove_file(&path);
+    let largest = number(arguments, 1, u64::MAX).max(1);
+    // More than what comes and goes meanwhile on a disk that others use.
+    let most = limit + (limit / 2).max(64 << 20);
     let mut written = 0;
-    let filled = file.and_then(|mut file| {
-        while written < limit + limit / 2 {
-            file.write_all(&vec![b'x'; PIECE as usize])?;
-            written += PIECE;
+    let mut kept = Vec::new();
+    let filled = (|| {
+        for n in 0.. {
+            if written >= most {
+                break;
+            }
+            let file = fill(n, largest.min(most - written), &mut written)?;
+            if kept.len() < NAMELESS {
+                kept.push(file);
+            }
         }
-        // Some file systems find room only when they must.
-        file.sync_data()?;
         std::thread::sleep(Duration::from_secs(5));
-        Ok(())
-    });
+        Ok::<_, io::Error>(())
+    })();
     match filled {
         Ok(()) => Finding::failed(format!("{written} bytes were written and kept for 5 s")),
         Err(error) => Finding::failed(format!("after {written} bytes: {error}")),
     }
+}
+
+/// Fills one file. The first ones have no name and go with this process, however that ends; there may be more than it can have open.
+fn fill(n: usize, n_bytes: u64, written: &mut u64) -> io::Result<File> {
+    const PIECE: u64 = 1 << 20;
+    // Another try, in another box, may have the same process id.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    let path = Path::new("/workspace").join(format!(".{NAME}-{now}-{n}"));
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+    if n < NAMELESS {
+        fs::remove_file(&path)?;
+    }
+    let mut left = n_bytes;
+    while left > 0 {
+        let piece = left.min(PIECE);
+        file.write_all(&vec![b'x'; piece as usize])?;
+        left -= piece;
+        *written += piece;
+    }
+    // Some file systems find room only when they must. Of many small files that would take minutes.
+    if n_bytes >= PIECE {
+        file.sync_data()?;
+    }
+    Ok(file)
 }
 
 /// as many open files as there can be, and some more.

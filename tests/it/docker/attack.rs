@@ -16,6 +16,7 @@ use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;
+use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 /// Returns the ids of the rows that failed, after looking at every row.
@@ -40,6 +41,29 @@ fn every_attack_of_the_doctor_is_held_off() {
     let shown = std::fs::read_dir(env.project()).expect("the project").count();
     assert_eq!((shown, env.read("mine").as_str()), (1, "untouched"), "the person's project is none of its business");
     env.assert_no_container();
+}
+
+/// A tight limit makes a box smaller and no less closed: the attacks must fit into it.
+#[test]
+fn every_attack_is_held_off_with_tight_limits_too() {
+    let tight = [
+        &[("PODBAY_SANDBOX_FILE_SIZE", "32MiB"), ("PODBAY_SANDBOX_OPEN_FILES", "64")][..],
+        &[
+            ("PODBAY_SANDBOX_FILE_SIZE", "64KiB"),
+            ("PODBAY_SANDBOX_DISK", "4MiB"),
+            ("PODBAY_SANDBOX_MEMORY", "48MiB"),
+            ("PODBAY_SANDBOX_PIDS", "24"),
+        ],
+        &[("PODBAY_SANDBOX_CPUS", "0.05")],
+    ];
+    for settings in tight {
+        let Some(env) = TestBox::new() else { return };
+        let mut command = env.here(&["doctor", "--attack", "--json"]);
+        let done = start(command.envs(settings.iter().copied())).wait_within(Duration::from_mins(8));
+        let report = done.json();
+        assert_eq!((failed(&report), done.code), (Vec::new(), 0), "{settings:?}: {report:#}");
+        env.assert_no_container();
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 use std::time::Instant;
 
+use nix::sys::signal::Signal;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Error;
@@ -11,6 +12,7 @@ use crate::sandbox::Sandbox;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::CommandEnded;
+use crate::wire::End;
 use crate::wire::Exec;
 use crate::wire::Output;
 use crate::wire::message::Facts;
@@ -54,12 +56,27 @@ impl Ran {
     /// Returns what it found; a command that did not get to say so failed.
     pub(super) fn found(self) -> Finding {
         let said = match &self.output {
-            Output::Command(ended) => format!("it ended without a word: {:?}", ended.end),
+            Output::Command(ended) => without_a_word(ended),
             Output::Fault(fault) => fault.to_string(),
             _ => "the guest answered with something else than a command's end".to_owned(),
         };
         self.finding.unwrap_or(Finding { held: false, got: said })
     }
+}
+
+/// Says how a command ended that did not say what it had found.
+fn without_a_word(ended: &CommandEnded) -> String {
+    let how = match (ended.limit, ended.end) {
+        (Some(limit), _) => format!("killed: {limit}"),
+        (None, End::Exited { code }) => format!("exit code {code}"),
+        (None, End::Signaled { signal }) => match Signal::try_from(signal) {
+            Ok(signal) => format!("killed by {signal}"),
+            Err(_) => format!("killed by the signal {signal}"),
+        },
+        (None, End::Cancelled) => "cancelled".to_owned(),
+        (None, End::Running { .. }) => "left running".to_owned(),
+    };
+    format!("it ended without a word ({how})")
 }
 
 /// What a command is given besides its arguments.
@@ -115,5 +132,33 @@ impl Inside<'_> {
     /// Returns whether the box still does what it should.
     pub(super) async fn still_works(&self) -> Result<bool, Error> {
         Ok(self.attack("count", &[]).await?.finding.is_some_and(|finding| finding.held))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Limit;
+
+    #[test]
+    fn how_a_silent_command_ended_is_said_in_words() {
+        let check = |end, limit, expected: &str| {
+            let ended = CommandEnded {
+                end,
+                limit,
+                culprit: None,
+                working_directory: None,
+                output_bytes: 0,
+                omitted_bytes: 0,
+                n_survivors: 0,
+                duration_ms: 0,
+                note: None,
+            };
+            assert_eq!(without_a_word(&ended), format!("it ended without a word ({expected})"));
+        };
+        check(End::Signaled { signal: 25 }, None, "killed by SIGXFSZ");
+        check(End::Signaled { signal: 40 }, None, "killed by the signal 40");
+        check(End::Signaled { signal: 9 }, Some(Limit::Time { ms: 60_000 }), "killed: it ran longer than the limit of 60 s");
+        check(End::Exited { code: 3 }, None, "exit code 3");
     }
 }

@@ -139,9 +139,12 @@ async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, E
     let Some(bytes) = measure.growth else {
         return Ok(Finding { held: true, got: format!("the guest was told the limit of {limit}; nothing was tried in your own project") });
     };
-    let ran = inside.attack("R-18", &[bytes.to_string()]).await?;
+    let file_size = measure.config.sandbox.file_size.bytes();
+    let terms = patient(inside);
+    let ran = inside.attack_with("R-18", &[bytes.to_string(), file_size.to_string()], &terms).await?;
     match ran.ended().and_then(|ended| ended.limit) {
-        Some(limit @ (Limit::Disk { .. } | Limit::FreeSpace { .. })) => {
+        // Where files may be small only, it takes so many that another limit comes first.
+        Some(limit @ (Limit::Disk { .. } | Limit::FreeSpace { .. } | Limit::Files { .. } | Limit::FreeFiles { .. })) => {
             and_then_works(inside, Finding { held: true, got: format!("killed, and told: {limit}") }).await
         }
         _ => Ok(Finding { held: false, got: ran.found().got }),
@@ -167,12 +170,30 @@ async fn hog(inside: &Inside<'_>) -> Result<Finding, Error> {
 }
 
 async fn output(inside: &Inside<'_>) -> Result<Finding, Error> {
-    const BYTES: u64 = 32 << 20;
-    let terms = Terms { delay: Duration::from_micros(200), ..inside.terms() };
-    let ran = inside.attack_with("R-05", &[BYTES.to_string()], &terms).await?;
+    let n_bytes = printed(inside.facts.millicores);
+    let terms = Terms { delay: Duration::from_micros(200), ..patient(inside) };
+    let ran = inside.attack_with("R-05", &[n_bytes.to_string()], &terms).await?;
+    let arrived = ran.n_bytes;
     // The line of the finding comes on top.
-    let held = ran.finding.is_some() && (BYTES..BYTES + 200).contains(&ran.n_bytes);
-    and_then_works(inside, Finding { held, got: format!("{} bytes arrived", ran.n_bytes) }).await
+    if ran.finding.is_some() && (n_bytes..n_bytes + 200).contains(&arrived) {
+        return and_then_works(inside, Finding { held: true, got: format!("{arrived} bytes arrived") }).await;
+    }
+    let got = if ran.finding.is_some() { String::new() } else { format!("; {}", ran.found().got) };
+    Ok(Finding { held: false, got: format!("{arrived} bytes of {n_bytes} arrived{got}") })
+}
+
+/// Returns terms that leave more time where there is little of a core.
+fn patient(inside: &Inside<'_>) -> Terms<'static> {
+    let terms = inside.terms();
+    let millicores = inside.facts.millicores.unwrap_or(1000).clamp(1, 1000);
+    Terms { time: terms.time * (1000 / millicores).min(5) as u32, ..terms }
+}
+
+/// Returns how much is printed: what a small part of a core brings through in the time that there is.
+fn printed(millicores: Option<u64>) -> u64 {
+    const MOST: u64 = 32 << 20;
+    let millicores = millicores.unwrap_or(1000).min(1000);
+    if millicores == 1000 { MOST } else { (MOST / 1000 * millicores).max(1 << 20) }
 }
 
 async fn drip(inside: &Inside<'_>) -> Result<Finding, Error> {
@@ -218,6 +239,12 @@ mod tests {
         check(Some(4000), Some(2000), false);
         check(None, Some(2000), false);
         check(Some(4000), None, true);
+    }
+
+    #[test]
+    fn a_slow_box_prints_less() {
+        assert_eq!((printed(None), printed(Some(4000)), printed(Some(10))), (32 << 20, 32 << 20, 1 << 20));
+        assert!((7 << 20..9 << 20).contains(&printed(Some(250))));
     }
 
     #[test]
