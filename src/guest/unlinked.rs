@@ -113,6 +113,7 @@ fn is_gone(pid: i32, kind: ErrorKind) -> bool {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::AsRawFd;
     use std::time::Duration;
 
     use super::*;
@@ -140,6 +141,31 @@ mod tests {
         assert!(seen.bytes >= 1 << 20 && seen.bytes < 2 << 20 && seen.files == 1 && seen.whole, "{seen:?}");
         assert_eq!((gone.bytes, gone.files), (0, 0));
         assert!(!late.whole, "who had no time may have missed something");
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "a file is mapped")]
+    fn a_file_without_a_name_that_is_only_mapped_is_seen_and_makes_the_count_unsure() {
+        let folder = std::env::temp_dir().join(format!("podbay-mapped-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let path = folder.join("hidden");
+        let file = fs::File::options().read(true).write(true).create_new(true).open(&path).expect("made");
+        file.set_len(3 << 20).expect("sized");
+        // SAFETY: a new mapping of a file that nobody else has; nothing reads or writes through it.
+        let place = unsafe { libc::mmap(std::ptr::null_mut(), 2 << 20, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        assert_ne!(place, libc::MAP_FAILED);
+        fs::remove_file(&path).expect("removed");
+        let both = look();
+        drop(file);
+        let mapped = look();
+        // SAFETY: it is ours, and nobody has a pointer into it.
+        assert_eq!(unsafe { libc::munmap(place, 2 << 20) }, 0);
+        let gone = look();
+        fs::remove_dir_all(&folder).expect("removed");
+        assert!(both.whole && both.files == 1, "open as well, it counts once, by its blocks: {both:?}");
+        assert_eq!((mapped.bytes, mapped.files, mapped.whole), (2 << 20, 1, false), "by the length of the mapping, and it may take more");
+        assert_eq!((gone.bytes, gone.files, gone.whole), (0, 0, true));
     }
 
     #[test]

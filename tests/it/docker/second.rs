@@ -1,11 +1,14 @@
 //! One live controller per project, and the box of `podbay up` that others may join.
 
+use std::process::Command;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::leftovers::another_build;
 use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::EngineProxy;
 use crate::support::ScriptedModel;
@@ -126,6 +129,43 @@ fn what_a_killed_up_left_beside_an_environment_goes_with_it() {
     docker(&["rename", &name, &format!("{name}-next")]);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
+}
+
+/// With a guest of its own: that of the other tests is in use.
+#[test]
+fn up_makes_good_what_it_finds_broken() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    let (program, volume) = another_build(&env);
+    let model = ScriptedModel::new().start_blocking();
+    let podbay = |arguments: &[&str]| {
+        let mut command = Command::new(&program);
+        env.surround(&mut command);
+        command.args(arguments).arg("-C").arg(env.project());
+        run(&mut command)
+    };
+    let up = || {
+        podbay(&["up", "--model", "scripted", "--endpoint", &model.endpoint()]).expect(0);
+        let container = env.container();
+        let text = podbay(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]).expect(0).text();
+        assert_eq!((text.as_str(), env.containers()), ("42\n", vec![container.clone()]), "it is joined");
+        container
+    };
+    let mut seen = vec![up()];
+    // The box alone; with the volume; with a volume that is there and empty, of a controller that was killed while it filled it.
+    for breaks in [&[][..], &[&["volume", "rm"][..]], &[&["volume", "rm"], &["volume", "create", "--label", "dev.podbay.role=guest"]]] {
+        docker(&["kill", &env.container()]);
+        assert!(within(Duration::from_secs(10), || env.containers().is_empty()), "{:?}", env.containers());
+        for words in breaks {
+            docker(&[words, &[volume.as_str()][..]].concat());
+        }
+        let container = up();
+        assert!(!seen.contains(&container));
+        seen.push(container);
+    }
+    podbay(&["down"]).expect(0);
+    env.assert_no_container();
+    docker(&["volume", "rm", &volume]);
 }
 
 #[test]
