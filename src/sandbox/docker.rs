@@ -125,7 +125,7 @@ impl<'a> Filling<'a> {
 async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, cancel: &CancellationToken) -> Result<Running, Error> {
     // Attached first: the guest's first word must not be missed.
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
-    engine.start(id, cancel).await.map_err(Error::engine("start the sandbox"))?;
+    engine.start(id, cancel).await.map_err(|error| not_started("start the sandbox", error))?;
     let running = greet(id.clone(), stream, true, spec.disk, within, cancel).await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
     Ok(running)
@@ -179,10 +179,50 @@ pub(super) async fn facts_of<'a>(engine: &'a Engine, cancel: &CancellationToken)
     engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))
 }
 
+/// Names the setting where the engine could not give what was asked for: how much that is nobody can tell beforehand.
+pub(super) fn not_started(doing: &str, error: engine::Error) -> Error {
+    match refused_limit(&error.to_string()) {
+        Some((key, of)) => Error::Setting {
+            key,
+            problem: format!("the engine may not give a process {of}: its own limit, or that of the kernel, is lower; set it lower"),
+        },
+        None => Error::engine(doing)(error),
+    }
+}
+
+/// Reads from the engine's words which of the limits that we ask for it was not allowed to set, by the kernel's numbers of them.
+fn refused_limit(words: &str) -> Option<(&'static str, &'static str)> {
+    let (_, rest) = words.split_once("setting rlimit type ")?;
+    let number: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    match number.parse::<u32>().ok()? {
+        libc::RLIMIT_FSIZE => Some(("sandbox.file_size", "files of this size")),
+        libc::RLIMIT_NOFILE => Some(("sandbox.open_files", "so many open files")),
+        _ => None,
+    }
+}
+
 fn not_created(error: crate::engine::Error, spec: &Spec) -> Error {
     let text = error.to_string();
     if text.contains("bind source path does not exist") {
         return Error::OtherFiles { path: spec.project.path().to_owned() };
     }
     Error::engine("make the sandbox")(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_the_engine_may_not_set_is_named_by_its_key() {
+        let said = "runc create failed: error setting rlimits for ready process: error setting rlimit type";
+        let key = |number: &str| refused_limit(&format!("{said} {number}: operation not permitted: unknown")).map(|(key, _)| key);
+        assert_eq!((key("7"), key("1")), (Some("sandbox.open_files"), Some("sandbox.file_size")));
+        assert_eq!((key("4"), key(""), refused_limit("the disk is on fire")), (None, None, None));
+        let error =
+            engine::Error::Answer { doing: "start it".to_owned(), status: 500, message: format!("{said} 7: operation not permitted") };
+        assert!(matches!(not_started("start the sandbox", error), Error::Setting { key: "sandbox.open_files", .. }));
+        let error = engine::Error::Answer { doing: "start it".to_owned(), status: 500, message: "the disk is on fire".to_owned() };
+        assert!(matches!(not_started("start the sandbox", error), Error::Engine { .. }));
+    }
 }

@@ -13,6 +13,7 @@ use super::docker::Running;
 use super::docker::facts_of;
 use super::docker::greet;
 use super::docker::is_as_asked_for;
+use super::docker::not_started;
 use super::spec::GUEST_FOLDER;
 use crate::engine::ContainerId;
 use crate::engine::ContainerState;
@@ -145,7 +146,7 @@ async fn start(engine: &Engine, spec: &Spec, options: &Options, cancel: &Cancell
             .await?;
         let Err(error) = engine.start(&id, cancel).await else { return Ok(id) };
         discard(engine, &id).await;
-        filling.refill(Error::engine("start the environment")(error), cancel).await?;
+        filling.refill(not_started("start the environment", error), cancel).await?;
     }
 }
 

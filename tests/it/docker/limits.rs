@@ -1,5 +1,6 @@
 //! A command that meets a limit is told which one, and how large it is.
 
+use std::process::Command;
 use std::time::Duration;
 
 use podbay::engine::ContainerId;
@@ -120,6 +121,29 @@ fn a_file_over_the_limit_ends_the_command() {
     let text = call("write_file", &content(65537), 1);
     assert!(text.contains("File too large") && !text.contains("sandbox was ended"), "{text}");
     assert_eq!(env.read("written").len(), 65536, "what was there is kept");
+    env.assert_no_container();
+}
+
+#[test]
+fn more_open_files_than_the_engine_may_give_are_refused_by_their_key() {
+    let Some(env) = TestBox::new() else { return };
+    let most = "1048576";
+    let plain = Command::new("docker")
+        .args(["run", "--rm", "--network", "none", "--ulimit", &format!("nofile={most}:{most}"), "podbay/workspace", "true"])
+        .output()
+        .expect("the `docker` command");
+    let mut call = env.here(&["call", "bash", r#"{"command":"ulimit -Hn"}"#]);
+    let done = run(call.env("PODBAY_SANDBOX_OPEN_FILES", most));
+    if plain.status.success() {
+        assert_eq!(done.expect(0).text(), format!("{most}\n"));
+    } else {
+        done.expect(2).says(&["the setting `sandbox.open_files` cannot be used", "so many open files", "set it lower"]);
+        let mut up = env.here(&["up", "--endpoint", "http://127.0.0.1:9/v1"]);
+        run(up.env("PODBAY_SANDBOX_OPEN_FILES", most)).expect(2).says(&["`sandbox.open_files`"]);
+    }
+    // What it may give is in force.
+    let mut call = env.here(&["call", "bash", r#"{"command":"ulimit -Hn"}"#]);
+    assert_eq!(run(call.env("PODBAY_SANDBOX_OPEN_FILES", "1000")).expect(0).text(), "1000\n");
     env.assert_no_container();
 }
 
