@@ -137,7 +137,7 @@ impl Bench {
             .map_err(Error::Sandbox)?;
         // What we build ourselves is known.
         if !Provision::is_own(name) {
-            spec.check_image(engine, &image, &self.state.images(), cancel).await.map_err(Error::Sandbox)?;
+            spec.check_image(engine, &image, &self.state.images(), progress, cancel).await.map_err(Error::Sandbox)?;
         }
         Ok(spec)
     }

@@ -5,6 +5,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +23,9 @@ use crate::engine::Labels;
 use crate::engine::Owner;
 use crate::engine::Role;
 use crate::event::InstanceId;
+use crate::event::Progress;
+use crate::event::ProgressSink;
+use crate::event::Unit;
 
 /// Places of our own mounts and of the engine's, none of which may be a link. What lies deeper is hidden by a mount on one of these.
 const PLACES: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/run", "/sys", "/tmp", "/workspace"];
@@ -26,18 +33,32 @@ const PLACES: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/ru
 /// Files that the engine mounts; images do have links for them, which may lead anywhere but into the project.
 const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
+/// A look that takes no longer than this is not shown.
+const UNSEEN: Duration = Duration::from_secs(1);
+
 /// Counts the changes of what is looked for here: an image that was good by older rules is looked at again.
 const RULES: u32 = 2;
 
 /// Looks at an image, once: what was found good is remembered in a folder, by the image's id, which is a hash of all of it.
-pub(super) async fn check(engine: &Engine, spec: &Spec, image: &ImageFacts, seen: &Path, cancel: &CancellationToken) -> Result<(), Error> {
+pub(super) async fn check(
+    engine: &Engine,
+    spec: &Spec,
+    image: &ImageFacts,
+    seen: &Path,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
     let known = seen.join(format!("{}-{RULES}", image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-")));
     if known.exists() {
         return Ok(());
     }
     let mut look = filler(spec, Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) });
     look.name = format!("podbay-look-{}", InstanceId::random());
-    let links = engine.links(&look, &paths(&image.volumes), cancel).await.map_err(Error::engine("look at the image"))?;
+    let paths = paths(&image.volumes);
+    let shown = Shown::begin(progress, image, paths.len());
+    let links = engine.links(&look, &paths, |n_done| shown.tell(n_done), cancel).await;
+    shown.end();
+    let links = links.map_err(Error::engine("look at the image"))?;
     if let Some(problem) = links.iter().find_map(problem) {
         return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
     }
@@ -47,6 +68,40 @@ pub(super) async fn check(engine: &Engine, spec: &Spec, image: &ImageFacts, seen
         Err(error) => tracing::debug!(%error, "that the image is good cannot be remembered"),
     }
     Ok(())
+}
+
+/// How far a look is, told once it takes long: an image with many volumes is asked about for half a minute.
+struct Shown<'a> {
+    progress: &'a ProgressSink,
+    task: String,
+    total: u64,
+    begun: Instant,
+    is_told: AtomicBool,
+}
+
+impl<'a> Shown<'a> {
+    fn begin(progress: &'a ProgressSink, image: &ImageFacts, n_paths: usize) -> Self {
+        let task = format!("looking at the image {}", image.tags.first().unwrap_or(&image.id));
+        Self { progress, task, total: n_paths as u64, begun: Instant::now(), is_told: AtomicBool::new(false) }
+    }
+
+    fn tell(&self, n_done: usize) {
+        if self.is_told.load(Ordering::Relaxed) || self.begun.elapsed() > UNSEEN {
+            self.is_told.store(true, Ordering::Relaxed);
+            self.step(n_done as u64, false);
+        }
+    }
+
+    fn end(&self) {
+        if self.is_told.load(Ordering::Relaxed) {
+            self.step(self.total, true);
+        }
+    }
+
+    fn step(&self, done: u64, finished: bool) {
+        let (task, total) = (self.task.clone(), Some(self.total));
+        (self.progress)(Progress { task, done, total, unit: Unit::Steps, detail: String::new(), finished });
+    }
 }
 
 /// Returns every path on the way to a mount: ours, the engine's, the image's volumes.
@@ -66,7 +121,9 @@ fn paths(volumes: &[String]) -> Vec<String> {
 }
 
 fn problem(link: &ImageLink) -> Option<String> {
-    let ImageLink { path, target } = link;
+    let ImageLink { path, target: Some(target) } = link else {
+        return Some(format!("the symbolic links at its `{}` lead in a circle, so that nothing can be mounted there", link.path));
+    };
     // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead anywhere.
     let is_at = |place: &str| Path::new(target).starts_with(place);
     // On the way to one of the engine's files links are usual; on the way to a volume nobody needs one.
@@ -82,8 +139,14 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, target: &str, is_refused: bool) {
-        let link = ImageLink { path: path.to_owned(), target: target.to_owned() };
+        let link = ImageLink { path: path.to_owned(), target: Some(target.to_owned()) };
         assert_eq!(problem(&link).is_some(), is_refused, "{link:?}");
+    }
+
+    #[test]
+    fn a_circle_is_said_to_be_one() {
+        let link = ImageLink { path: "/etc/hosts".to_owned(), target: None };
+        assert!(problem(&link).expect("of no use").contains("`/etc/hosts` lead in a circle"));
     }
 
     #[test]

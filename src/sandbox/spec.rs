@@ -16,6 +16,7 @@ use crate::engine::Log;
 use crate::engine::Mount;
 use crate::engine::Network;
 use crate::engine::Ulimit;
+use crate::event::ProgressSink;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::DiskLimits;
 
@@ -181,8 +182,15 @@ impl Spec {
     }
 
     /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
-    pub async fn check_image(&self, engine: &Engine, image: &ImageFacts, seen: &Path, cancel: &CancellationToken) -> Result<(), Error> {
-        image_paths::check(engine, self, image, seen, cancel).await
+    pub async fn check_image(
+        &self,
+        engine: &Engine,
+        image: &ImageFacts,
+        seen: &Path,
+        progress: &ProgressSink,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        image_paths::check(engine, self, image, seen, progress, cancel).await
     }
 
     /// Returns what the engine is told, under a name and labels of this run.

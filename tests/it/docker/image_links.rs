@@ -1,8 +1,12 @@
 //! Images whose own links would lead a mount into the project, where the engine makes folders as root.
 
+use std::time::Duration;
+
 use super::mounts::Image;
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::EngineProxy;
+use crate::support::engine_proxy::Fate;
 use crate::support::test_env::run;
 
 fn n_entries(env: &TestBox) -> usize {
@@ -23,6 +27,7 @@ fn an_image_whose_links_lead_a_mount_astray_is_refused() {
         ("RUN ln -s /workspace/made /srv/data\nVOLUME /a/../srv/data", "`/srv/data` is a symbolic link to `/workspace/made`"),
         ("RUN ln -s /proc/self/root/workspace/made /srv/data\nVOLUME /srv/data", "`/srv/data` is a symbolic link to `/proc/self/root/"),
         ("RUN mkdir /srv/real && ln -s /srv/real /srv/link\nVOLUME /srv/link/data", "`/srv/link` is a symbolic link to `/srv/real`"),
+        ("RUN rm -rf /home/agent && ln -s agent /home/agent", "the symbolic links at its `/home/agent` lead in a circle"),
         ("VOLUME /proc/made", "a volume at /proc/made"),
         ("VOLUME /run/podbay/bin", "a volume at /run/podbay/bin"),
     ];
@@ -38,6 +43,42 @@ fn an_image_whose_links_lead_a_mount_astray_is_refused() {
         assert_eq!(n_entries(&env), 0, "{lines}");
         env.assert_no_container();
     }
+}
+
+/// The engine makes no image like this from a recipe, and takes one all the same.
+#[test]
+fn an_image_whose_volume_lies_behind_links_in_a_circle_is_refused() {
+    let Some(env) = TestBox::new() else { return };
+    let image = Image::new(&env, "RUN ln -s /srv/two /srv/one && ln -s /srv/one /srv/two");
+    let container = docker(&["create", &image.0, "true"]);
+    docker(&["commit", "--change", r#"VOLUME ["/srv/one/data"]"#, container.trim(), &image.0]);
+    docker(&["rm", container.trim()]);
+    let done = run(&mut env.here(&["call", "--image", &image.0, "list_directory", "{}"])).expect(5);
+    done.says(&["the symbolic links at its `/srv/one/data` lead in a circle", "hint: choose another image"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_long_first_look_at_an_image_shows_how_far_it_is() {
+    let Some(env) = TestBox::new() else { return };
+    let volumes: Vec<String> = (0..60).map(|n| format!("\"/vol/{n}\"")).collect();
+    let image = Image::new(&env, &format!("VOLUME [{}]", volumes.join(",")));
+    let proxy = EngineProxy::judging(env.beside("slow"), |request| {
+        if request.method == "HEAD" {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Fate::Pass
+    });
+    let look = || {
+        let mut command = env.here(&["sh", "--image", &image.0, "--", "true"]);
+        run(command.env("DOCKER_HOST", proxy.address())).expect(0)
+    };
+    look().says(&["looking at the image"]);
+    let n_asked = proxy.seen().iter().filter(|request| request.method == "HEAD").count();
+    assert!(n_asked > 60, "{n_asked}");
+    let again = look();
+    assert!(!again.stderr.contains("looking at the image"), "{}", again.stderr);
+    env.assert_no_container();
 }
 
 /// What the engine would do with such an image.
