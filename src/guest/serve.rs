@@ -20,6 +20,7 @@ use tokio_util::codec::FramedWrite;
 use tokio_util::codec::LengthDelimitedCodec;
 
 use super::cgroup::Cgroup;
+use super::command::SPAWNER_KILLED;
 use super::facts;
 use super::host::Line;
 use super::host::Word;
@@ -170,7 +171,7 @@ impl Serving<'_> {
             Next::End => return Ok(false),
             Next::Fatal(reason) => return Err(Error::Closed(reason)),
             Next::SpawnerGone => {
-                return Err(Error::Closed("the process that starts commands was killed from inside the sandbox".to_owned()));
+                return Err(Error::Closed(SPAWNER_KILLED.to_owned()));
             }
             Next::Done(id, output) => {
                 // The box ends for a reason that waits to be told; a host that heard of the call first might not listen for it.

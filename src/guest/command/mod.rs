@@ -20,6 +20,7 @@ use self::input::Feed;
 pub(super) use self::input::Input;
 use self::input::Piece;
 use self::input::sink;
+pub(super) use self::start::SPAWNER_KILLED;
 use self::start::Started;
 use self::start::lost_supervisor;
 use self::start::not_started;
@@ -222,6 +223,7 @@ impl Run<'_> {
                 return Ok((over.status, over.n_survivors));
             }
             match self.next().await {
+                Next::Report(None) => return Err(lost_supervisor(self.session).await),
                 Next::Look => {
                     if let Some(limit) = self.watch.look(self.session, self.started.supervisor).await
                         && self.why.is_none()
@@ -276,9 +278,8 @@ impl Run<'_> {
             Next::Report(Some(Report::Failed { stage, errno })) => {
                 return Err(not_started(self.session, self.order, stage, Errno::from_raw(errno)));
             }
-            // A look takes time, so it is done by whoever can wait.
-            Next::Report(Some(Report::Started { .. })) | Next::Look => {}
-            Next::Report(None) => return Err(lost_supervisor()),
+            // The others take time, so they are done by whoever can wait.
+            Next::Report(Some(Report::Started { .. }) | None) | Next::Look => {}
             Next::Time => return self.time_is_up(),
         }
         Ok(())

@@ -13,6 +13,12 @@ use crate::wire::Fault;
 /// How long a command may take to be started; it is under a millisecond unless a process of ours was stopped.
 const START: Duration = Duration::from_secs(10);
 
+/// How long after a supervisor's end it is seen that the process that starts commands was killed with it.
+const BOTH_GONE: Duration = Duration::from_millis(200);
+
+/// Why the box ends then.
+pub(in crate::guest) const SPAWNER_KILLED: &str = "the process that starts commands was killed from inside the sandbox";
+
 /// A command that was started.
 pub(in crate::guest) struct Started {
     pub(in crate::guest) control: Control,
@@ -56,7 +62,7 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
             let errno = Errno::from_raw(errno);
             Err(Failure { stage, errno, fault: not_started(session, order, stage, errno) })
         }
-        Ok(Some(Report::Ended { .. }) | None) => Err(failure(lost_supervisor())),
+        Ok(Some(Report::Ended { .. }) | None) => Err(failure(lost_supervisor(session).await)),
         Err(_elapsed) => Err(failure(session.end_box("the process that starts commands does not answer any more".to_owned()))),
     }
 }
@@ -81,7 +87,12 @@ pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
     Fault::NotStarted { problem }
 }
 
-pub(super) fn lost_supervisor() -> Fault {
+/// Says what it means that a supervisor is gone. Whoever killed it mostly killed the process that starts commands too, and then the box ends:
+/// that is told with this call, so that the next one finds a new box and works.
+pub(super) async fn lost_supervisor(session: &Session) -> Fault {
+    if tokio::time::timeout(BOTH_GONE, session.spawner.gone()).await.is_ok() {
+        return session.end_box(SPAWNER_KILLED.to_owned());
+    }
     Fault::Io {
         doing: "run the command".to_owned(),
         problem: "its supervisor was killed from inside the sandbox; all it had started was ended".to_owned(),

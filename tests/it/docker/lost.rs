@@ -96,6 +96,30 @@ fn a_command_that_kills_everything_loses_its_box_and_no_more() {
     attack("kill -9 -1; sleep 30");
 }
 
+/// Whoever kills everything is told of it at once, so that the call after it works.
+#[test]
+fn the_call_after_one_that_killed_everything_works() {
+    let attacks =
+        ["kill -9 -1", "kill -9 -1; sleep 30", "setsid bash -c 'kill -9 -1' & sleep 30", "exec python3 -c 'import os; os.kill(-1, 9)'"];
+    let Some(env) = TestBox::new() else { return };
+    let mut model = ScriptedModel::new();
+    for attack in attacks {
+        model = model.calls("bash", json!({"command": attack, "timeout_seconds": 10})).calls("bash", json!({"command": "echo $((40+2))"}));
+    }
+    let model = model.says("Done.").start_blocking();
+    let mut task = env.task(&model, &["attack"]);
+    run(task.env("PODBAY_SANDBOX_RESTARTS", "10")).expect(0);
+    let last = model.requests().last().expect("requests")["messages"].clone();
+    let results = last.as_array().expect("a list").iter().filter(|message| message["role"] == "tool");
+    let told: Vec<&str> = results.map(|message| message["content"].as_str().expect("text")).collect();
+    assert_eq!(told.len(), 2 * attacks.len(), "{told:#?}");
+    for pair in told.chunks(2) {
+        assert!(pair[0].contains("killed from inside the sandbox. A new one takes its place"), "{told:#?}");
+        assert_eq!(pair[1], "42\n", "{told:#?}");
+    }
+    env.assert_no_container();
+}
+
 #[test]
 fn a_command_that_stops_everything_does_not_stop_us() {
     attack("kill -STOP -1; sleep 30");
