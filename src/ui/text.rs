@@ -314,6 +314,32 @@ mod tests {
         })
     }
 
+    /// The control: what goes past the sanitiser is seen by the measure that the tests below judge by.
+    #[test]
+    fn what_a_terminal_would_obey_is_seen_where_nobody_takes_it_out() {
+        let attacks = [
+            "\x1b]52;c;aGk=\x07",
+            "\x1b]0;t\x07",
+            "\x1b]8;;http://a\x1b\\",
+            "\x1b[2J",
+            "\x1b[6n",
+            "\x1bPq\x1b\\",
+            "\x1b_a\x1b\\",
+            "\x1bc",
+            "\x1b[?1049h",
+            "a\rb",
+            "a\u{8}b",
+            "\u{9b}31m",
+            "\u{85}",
+            "\u{2028}",
+            "\u{202e}",
+        ];
+        for attack in attacks {
+            let seen = (is_safe(attack), is_safe(&clean(attack)), is_safe(&escape(attack)));
+            assert_eq!(seen, (false, true, true), "{attack:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_hides_the_line_after_it(bytes in nasty()) {

@@ -182,6 +182,49 @@ fn swapping_a_folder_for_a_link_never_leads_out() {
     project.check_untouched();
 }
 
+/// The control: the attacks above are some, where paths are opened by their names.
+#[test]
+fn whoever_opens_paths_by_their_names_is_led_out() {
+    let project = Project::new(&[("a/b", "b"), ("swapped/secret", "public\n")]);
+    let link = |target: &Path, name: &str| symlink(target, project.path.join(name)).expect("linked");
+    link(&project.outside, "absolute");
+    link(Path::new("../outside"), "relative");
+    link(Path::new("../../outside/secret"), "a/file");
+    link(Path::new("../outside/new"), "dangling");
+    link(Path::new("relative"), "twice");
+    let read = |path: &str| std::fs::read_to_string(project.path.join(path));
+    for path in ["../outside/secret", "a/../../outside/secret", "absolute/secret", "relative/secret", "a/file", "twice/secret"] {
+        assert_eq!(read(path).expect("it is there"), "secret\n", "{path}");
+    }
+    std::fs::write(project.path.join("dangling"), "x").expect("written");
+    assert!(project.outside.join("new").exists());
+
+    // One that looks before it opens is outrun.
+    symlink("../outside", project.path.join("link")).expect("linked");
+    let stop = AtomicBool::new(false);
+    let was_led_out = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (one, other) = (project.path.join("swapped"), project.path.join("link"));
+            while !stop.load(Ordering::Relaxed) {
+                renameat2(AT_FDCWD, &one, AT_FDCWD, &other, RenameFlags::RENAME_EXCHANGE).expect("swaps");
+            }
+        });
+        let end = Instant::now() + Duration::from_secs(30);
+        let looks_like_ours = || project.path.join("swapped").symlink_metadata().is_ok_and(|facts| facts.is_dir());
+        let found = loop {
+            if looks_like_ours() && read("swapped/secret").is_ok_and(|text| text == "secret\n") {
+                break true;
+            }
+            if Instant::now() > end {
+                break false;
+            }
+        };
+        stop.store(true, Ordering::Relaxed);
+        found
+    });
+    assert!(was_led_out);
+}
+
 #[test]
 fn an_absolute_link_into_the_project_is_called_what_it_is() {
     let project = Project::new(&[("README.md", "text\n"), ("folder/x", "x")]);
