@@ -58,8 +58,9 @@ pub(super) enum Part {
     None,
     /// Enough to matter, of what was free when it began.
     Some(Room),
-    /// Next to nothing: there was no room when it began, and it was to make some.
-    Little(Room),
+    /// Enough to matter, whatever those before it took: there was no room when it began, so that it can write to no file, and what goes
+    /// meanwhile is mostly others'.
+    Shut(Room),
 }
 
 /// The disk under the project, and what was free there when the session began.
@@ -158,12 +159,12 @@ fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limi
 }
 
 /// Returns whether a command has its part in a limit's being crossed. The slack, in which a command can go on that did little, is there
-/// once: when all of it is used up, a sixteenth of it is enough, as it is for a command that began when there was no room.
+/// once: when all of it is used up, a sixteenth of it is enough for one that can write.
 fn is_guilty(part: Part, taken: impl Fn(Room) -> u64, over: u64, slack: u64) -> bool {
     match part {
         Part::None => true,
         Part::Some(start) => taken(start) > slack || (over > slack && taken(start) > slack / 16),
-        Part::Little(start) => taken(start) > slack / 16,
+        Part::Shut(start) => taken(start) > slack,
     }
 }
 
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_a_command_may_take_next_to_nothing() {
+    fn a_command_that_cannot_write_is_not_ended_for_what_others_write() {
         let (plenty, many) = (100 << 10, 9_000_000);
         let before = room(plenty, many);
         let check = |part: Part, now: Room, expected: Option<Limit>| assert_eq!(judge(LIMITS, before, part, now), expected, "{part:?}");
@@ -219,11 +220,14 @@ mod tests {
         let over = room(plenty - 10_245, many);
         check(Part::None, room(plenty - 10_200, many), None);
         check(Part::None, over, disk);
-        // In the slack of a command that began with room, and not in that of one which did not.
         check(Part::Some(room(plenty - 10_235, many)), over, None);
-        check(Part::Little(room(plenty - 10_235, many)), over, disk);
-        check(Part::Little(over), over, None);
-        check(Part::Little(room(plenty - 10_300, many)), over, None);
+        check(Part::Shut(room(plenty - 10_235, many)), over, None);
+        check(Part::Shut(over), over, None);
+        // All slack is used up: two more are too much from one that can write.
+        let far = room(plenty - 10_302, many);
+        check(Part::Some(room(plenty - 10_300, many)), far, disk);
+        check(Part::Shut(room(plenty - 10_300, many)), far, None);
+        check(Part::Shut(room(plenty - 10_280, many)), far, disk);
         let full = room(1000, many);
         check(Part::None, full, disk);
         let floor = DiskLimits { bytes: 0, ..LIMITS };
@@ -231,7 +235,7 @@ mod tests {
         let files = room(plenty, many - 1_000_100);
         check(Part::None, files, Some(Limit::Files { count: 1_000_000 }));
         check(Part::Some(room(plenty, many - 1_000_000)), files, None);
-        check(Part::Little(room(plenty, many - 1_000_000)), files, Some(Limit::Files { count: 1_000_000 }));
+        check(Part::Shut(room(plenty, many - 999_000)), files, Some(Limit::Files { count: 1_000_000 }));
     }
 
     #[test]

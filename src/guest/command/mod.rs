@@ -76,7 +76,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
     let count = Count::begin(session);
-    let watch = Watch::begin(session, if shut.is_some() { Part::Little } else { Part::Some });
+    let watch = Watch::begin(session, if shut.is_some() { Part::Shut } else { Part::Some });
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
     let mut run = Run {
