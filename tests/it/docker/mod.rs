@@ -29,6 +29,7 @@ mod quickstart;
 mod resources;
 mod resumed;
 mod second;
+mod second_engine;
 mod setuid;
 mod sh;
 mod stopping;

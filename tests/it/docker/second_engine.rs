@@ -1,0 +1,191 @@
+//! An engine of the test's own that is restarted while a run works. The machine's engine is never touched.
+//!
+//! It takes a minute and the image once more on the disk, so it is for the longer night that `PODBAY_TEST_KILLS` asks for.
+
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How often the engine is restarted in each way; `None`: nobody asked for it, and the run says so.
+fn n_restarts() -> Option<u32> {
+    let kills: Option<u32> = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok());
+    if kills.is_none() {
+        // Past the test's own capture: a run must not be silent about it.
+        drop(std::io::stderr().write_all(b"left out, because PODBAY_TEST_KILLS is not set: an engine that is restarted during a run\n"));
+    }
+    kills.map(|kills| (kills / 25).max(1))
+}
+
+/// Starts a program that writes to the log in a folder.
+fn logged(command: &mut Command, folder: &Path) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a log");
+    command.stdin(Stdio::null()).stdout(log.try_clone().expect("another one")).stderr(log).spawn().expect("a program of the engine's")
+}
+
+/// A `dockerd` and a `containerd` with folders of their own; all of it goes with this value.
+struct SecondEngine {
+    folder: PathBuf,
+    /// Apart, as it is on most machines: it stays when the engine is restarted, and so do the containers.
+    containerd: Child,
+    child: Child,
+}
+
+impl SecondEngine {
+    fn start(folder: PathBuf) -> Self {
+        std::fs::create_dir(&folder).expect("made");
+        // Its defaults would be those of the machine's engine.
+        std::fs::write(folder.join("daemon.json"), "{}").expect("written");
+        std::fs::write(folder.join("containerd.toml"), "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n")
+            .expect("written");
+        let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
+        let mut containerd = Command::new("containerd");
+        containerd.args(["--config", &path("containerd.toml"), "--root", &path("containerd"), "--state", &path("state")]);
+        let containerd = logged(containerd.args(["--address", &path("containerd.sock")]), &folder);
+        let socket = folder.join("containerd.sock");
+        assert!(within(PATIENCE, || std::os::unix::net::UnixStream::connect(&socket).is_ok()), "containerd does not answer");
+        let mut engine = Self { child: Self::spawn(&folder), containerd, folder };
+        engine.wait_until_it_answers();
+        engine
+    }
+
+    fn spawn(folder: &Path) -> Child {
+        let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
+        let driver = docker(&["info", "--format", "{{.Driver}}"]);
+        // In a network of its own: an engine that is to have no bridge removes the machine's `docker0`, whoever made it.
+        let mut dockerd = Command::new("unshare");
+        dockerd
+            .args(["--net", "dockerd"])
+            .args(["--config-file", &path("daemon.json"), "--data-root", &path("data"), "--exec-root", &path("exec")])
+            .args(["--pidfile", &path("pid"), "--host", &format!("unix://{}", path("docker.sock")), "--storage-driver", driver.trim()])
+            .args(["--bridge", "none", "--iptables=false", "--containerd", &path("containerd.sock")]);
+        logged(&mut dockerd, folder)
+    }
+
+    fn address(&self) -> String {
+        format!("unix://{}", self.folder.join("docker.sock").display())
+    }
+
+    fn docker(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new("docker");
+        command.args(["--host", &self.address()]).args(arguments);
+        command
+    }
+
+    #[track_caller]
+    fn wait_until_it_answers(&mut self) {
+        let answers = within(PATIENCE, || self.docker(&["version"]).output().expect("the `docker` command").status.success());
+        assert!(answers, "{}", std::fs::read_to_string(self.folder.join("log")).unwrap_or_default());
+    }
+
+    /// Copies an image of the machine's engine.
+    fn bring(&self, image: &str) {
+        let mut saving = Command::new("docker").args(["save", image]).stdout(Stdio::piped()).spawn().expect("the `docker` command");
+        let loaded = self.docker(&["load"]).stdin(saving.stdout.take().expect("a pipe")).output().expect("the `docker` command");
+        assert!(saving.wait().expect("our own child").success() && loaded.status.success(), "{loaded:?}");
+    }
+
+    fn stop(&mut self, signal: Signal) {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(self.child.id() as i32), signal).expect("our own child");
+        self.child.wait().expect("our own child");
+    }
+
+    fn restart(&mut self, signal: Signal) {
+        self.stop(signal);
+        // One that was killed leaves these, and would take them for another one's.
+        let _ = std::fs::remove_file(self.folder.join("pid"));
+        self.child = Self::spawn(&self.folder);
+        self.wait_until_it_answers();
+    }
+
+    fn containers(&self) -> Vec<String> {
+        let listed = self.docker(&["ps", "--all", "--quiet"]).output().expect("the `docker` command");
+        String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
+    }
+}
+
+impl Drop for SecondEngine {
+    fn drop(&mut self) {
+        for id in self.containers() {
+            let _ = self.docker(&["rm", "--force", "--volumes", &id]).output();
+        }
+        self.stop(Signal::SIGTERM);
+        let _ = self.containerd.kill();
+        let _ = self.containerd.wait();
+        // Where it could not be asked any more, what it had started is known by the folder among its words.
+        for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            let pid = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+            if String::from_utf8_lossy(&words).contains(&*self.folder.to_string_lossy())
+                && let Some(pid) = pid
+            {
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
+            }
+        }
+        // What it had mounted below its folder.
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let below =
+            mounts.lines().filter_map(|line| line.split(' ').nth(1)).filter(|path| path.starts_with(&*self.folder.to_string_lossy()));
+        for path in below.collect::<Vec<_>>().into_iter().rev() {
+            let _ = Command::new("umount").args(["--lazy", path]).status();
+        }
+    }
+}
+
+#[test]
+fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
+    let Some(env) = TestBox::new() else { return };
+    let Some(n_restarts) = n_restarts() else { return };
+    assert!(nix::unistd::geteuid().is_root(), "an engine of one's own takes root");
+    let has_bridge = || Path::new("/sys/class/net/docker0").exists();
+    let had_bridge = has_bridge();
+    let mut engine = SecondEngine::start(env.beside("engine"));
+    engine.bring("podbay/workspace");
+    let mut n_went_on = 0;
+    for signal in (0..n_restarts).flat_map(|_| [Signal::SIGTERM, Signal::SIGKILL]) {
+        let _ = std::fs::remove_file(env.path("begun"));
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": "touch begun; sleep 60"}))
+            .calls("bash", json!({"command": "echo $((40+2))"}))
+            .says("It went on.")
+            .start_blocking();
+        let started = start(env.task(&model, &["wait"]).env("DOCKER_HOST", engine.address()));
+        env.wait_for("begun");
+        engine.restart(signal);
+        let done = started.wait_within(PATIENCE);
+        // It depends on who is faster: the engine that comes back, or the controller that makes a new box.
+        if done.code == 0 {
+            n_went_on += 1;
+            assert!(model.requests()[1]["messages"].to_string().contains("A new one takes its place"), "{signal}");
+            assert!(model.requests()[2]["messages"].to_string().contains("42"), "{signal}");
+        } else {
+            done.expect(5);
+        }
+        run(env.podbay(&["gc"]).env("DOCKER_HOST", engine.address())).expect(0);
+        let gone = within(Duration::from_secs(20), || engine.containers().is_empty());
+        assert!(gone, "{signal}: {:?}", engine.containers());
+        // And it is of use again, with the project free.
+        let text =
+            run(env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]).env("DOCKER_HOST", engine.address())).expect(0).text();
+        assert_eq!(text, "42\n", "{signal}");
+    }
+    drop(engine);
+    assert_eq!(has_bridge(), had_bridge, "the network of the machine's engine is not this test's business");
+    // Past the test's own capture: it is a count that somebody wants to read.
+    drop(writeln!(std::io::stderr(), "{n_went_on} of {} runs went on after their engine was restarted", 2 * n_restarts));
+}
