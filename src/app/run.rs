@@ -244,6 +244,8 @@ pub(super) async fn sit_down(
         reason: probed.reason.clone(),
     });
     if let Some(begins) = begins {
+        // What was counted had other tools.
+        past.fullness.counted = None;
         if !past.history.is_empty() {
             recorder.warn(
                 "the model reads the whole conversation anew: its tools, or the way they are told, are no longer those of the session",

@@ -180,7 +180,8 @@ impl Replay {
             }
             Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
-                if !interrupted {
+                // What says nothing does not stand in the conversation, so that nobody could tell where it was counted.
+                if !interrupted && (!text.is_empty() || !calls.is_empty()) {
                     self.past.fullness.counted = Some(*usage);
                 }
             }
@@ -361,8 +362,9 @@ mod tests {
         let mut full = answer("so", &[]);
         let Kind::AssistantMessage { usage, .. } = &mut full else { panic!("an answer is one") };
         *usage = counted;
+        let silent = answer("", &[]);
         let near = Kind::ContextNear { percent: 75, used: 730, window: 1000 };
-        let events = vec![said("go"), full, near, Kind::CheckpointMade { summary: "go".into() }];
+        let events = vec![said("go"), full, silent, near, Kind::CheckpointMade { summary: "go".into() }];
         let known = Fullness { counted: Some(counted), warned: 75, has_checkpoint: true };
         assert_eq!(past(events.clone()).fullness, known);
         let taken_out = past([events.clone(), vec![Kind::ImagesTakenOut { blind: false }]].concat()).fullness;
