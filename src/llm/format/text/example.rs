@@ -22,40 +22,55 @@ const WORDS: [&str; 14] = [
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 
-/// The last words before what may be a call.
+/// How much of a line's beginning counts, in bytes: an indent, a mark.
+const HEAD: usize = 24;
+
+/// The last words before what may be a call: the same ones, whatever pieces they came in.
 #[derive(Debug, Default)]
 pub(super) struct Before {
+    /// The end of what was said, and more than counts of it.
     text: String,
+    /// How the line under way begins; in a long one that is no longer within the words that count.
+    head: String,
 }
 
 impl Before {
     pub(super) fn add(&mut self, text: &str) {
-        let begin = text.ceil_char_boundary(text.len().saturating_sub(MAX));
-        self.text.push_str(&text[begin..]);
+        let line = text.rsplit_once('\n').map(|(_, line)| line);
+        if line.is_some() {
+            self.head.clear();
+        }
+        let room = HEAD.saturating_sub(self.head.len());
+        let line = line.unwrap_or(text);
+        self.head.push_str(&line[..line.ceil_char_boundary(room)]);
+        if text.len() >= MAX {
+            self.text.clear();
+        }
+        self.text.push_str(last(text));
         if self.text.len() > 2 * MAX {
-            let begin = self.text.ceil_char_boundary(self.text.len() - MAX);
-            self.text.drain(..begin);
+            self.text = last(&self.text).to_owned();
         }
     }
 
     pub(super) fn clear(&mut self) {
         self.text.clear();
+        self.head.clear();
     }
 
     /// Returns whether the line under way, or the last one with words where it has none, introduces an example.
     pub(super) fn introduces_example(&self) -> bool {
-        introduces(self.text.trim_end().rsplit('\n').next().unwrap_or_default())
+        introduces(last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default())
     }
 
     /// Returns whether the line under way is one that quotes: of a quotation, a table, a comment, a list or an indented block of code, with
     /// an open quotation mark, or with words that introduce an example.
     pub(super) fn quotes(&self) -> bool {
-        let raw = self.text.rsplit('\n').next().unwrap_or_default();
-        let line = raw.trim();
-        let is_indented = raw.starts_with('\t') || raw.starts_with("    ");
+        let head = self.head.trim();
+        let is_indented = self.head.starts_with('\t') || self.head.starts_with("    ");
+        let line = last(&self.text).rsplit('\n').next().unwrap_or_default().trim();
         is_indented
-            || line.starts_with(['>', '|'])
-            || is_item(line)
+            || head.starts_with(['>', '|'])
+            || is_item(head)
             || line.contains("<!--")
             || line.ends_with(['"', '\'', '\u{201c}'])
             || introduces(line)
@@ -70,8 +85,36 @@ fn is_item(line: &str) -> bool {
     after_mark.is_some_and(|after| after.is_empty() || after.starts_with(' '))
 }
 
+/// Returns the end of a text that counts.
+fn last(text: &str) -> &str {
+    &text[text.ceil_char_boundary(text.len().saturating_sub(MAX))..]
+}
+
 fn introduces(line: &str) -> bool {
-    let begin = line.ceil_char_boundary(line.len().saturating_sub(MAX));
-    let line = line[begin..].to_lowercase();
+    let line = line.to_lowercase();
     WORDS.iter().any(|word| line.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Found by fuzzing: how much was remembered depended on the pieces.
+    #[test]
+    fn a_long_line_quotes_by_its_beginning_however_it_is_cut() {
+        let long = "\u{fffd}x".repeat(200);
+        for (begin, quotes) in [("    ", true), ("- ", true), ("> ", true), ("12. ", true), ("\t", true), ("", false), ("word ", false)] {
+            let text = format!("before\n{begin}{long}| > - <");
+            for step in [1, 3, 7, 100, 239, 240, 241, 500, text.len()] {
+                let mut before = Before::default();
+                let mut rest = text.as_str();
+                while !rest.is_empty() {
+                    let (piece, more) = rest.split_at(rest.ceil_char_boundary(step.min(rest.len())));
+                    before.add(piece);
+                    rest = more;
+                }
+                assert_eq!((before.quotes(), last(&before.text), before.head.len() >= HEAD), (quotes, last(&text), true), "{begin} {step}");
+            }
+        }
+    }
 }

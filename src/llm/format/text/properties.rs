@@ -173,6 +173,23 @@ fn repeated(head: &str, bit: &str, size: usize) -> String {
     text
 }
 
+/// Found by fuzzing: what quotes was looked for in more of the text where it came in pieces.
+#[test]
+fn a_call_behind_a_long_line_is_quoted_or_not_however_it_is_cut() {
+    for begin in ["    ", "", "> ", "- "] {
+        for call in ["<function_call>", "<|python_tag|>bash(command='ls')"] {
+            for n in [60, 78, 79, 80, 81, 150, 300] {
+                let text = format!("{begin}^tx{}|<|pytho>> {call}", "\u{fffd}".repeat(n));
+                let whole = parse(&text, &tools(), None);
+                for step in [1, 4, 100] {
+                    let cuts: Vec<usize> = (0..text.len()).step_by(step).collect();
+                    assert_eq!(in_pieces(&text, &cuts, None), whole, "{text}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     const MOST: u64 = 48;
