@@ -1,4 +1,5 @@
-//! A session's log as somebody may have left it: reading, showing and repairing never panic, and what was repaired reads.
+//! A session's log as somebody may have left it: reading, showing and repairing never panic, what was repaired reads, and whoever goes on
+//! with it leaves no call without an end.
 #![no_main]
 
 use std::fs;
@@ -6,7 +7,11 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
+use podbay::event::Event;
+use podbay::event::Kind;
 use podbay::session;
+use podbay::session::Open;
+use podbay::session::Past;
 
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("podbay-fuzz-{}.jsonl", std::process::id())));
@@ -16,6 +21,10 @@ fuzz_target!(|data: &[u8]| {
     let before = session::read(&FILE);
     if let Ok(records) = &before {
         let _ = session::show(records);
+        let mut events = records.events.clone();
+        let ends: Vec<Kind> = Past::of(&events).open.iter().map(Open::close).collect();
+        events.extend(ends.into_iter().map(Event::now));
+        assert!(Past::of(&events).open.is_empty(), "what was closed is open again");
     }
     let repaired = session::repair_tail(&FILE);
     let after = session::read(&FILE);
