@@ -133,8 +133,8 @@ impl Bench {
             Some(image) => image,
             None => provision.ensure(name, cancel).await.map_err(Error::Engine)?,
         };
-        let spec = Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name())
-            .map_err(Error::Sandbox)?;
+        let spec =
+            Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)?;
         // What we build ourselves is known.
         if !Provision::is_own(name) {
             spec.check_image(engine, &image, &self.state.images(), progress, cancel).await.map_err(Error::Sandbox)?;

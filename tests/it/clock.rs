@@ -11,6 +11,7 @@ const READERS: &[(&str, usize, &str)] = &[
     ("engine/events.rs", 2, "the engine dates events by it; the moment also ticks by the other clock, for a jump in between"),
     ("engine/sweep.rs", 1, "the age of guests of other builds that nobody uses; at worst one is brought in again"),
     ("event/kind.rs", 1, "the date of an event, to be read"),
+    ("guest/attack/resources.rs", 1, "a part of a file's name; a name that is there already is refused"),
     ("guest/disk.rs", 2, "files are dated by it; the session's start also ticks by the other clock, for a jump in between"),
     ("guest/facts.rs", 1, "the session's start, for a box in the place of this one"),
     ("llm/exchange.rs", 1, "a server may name a date to come back at; the pause is bounded"),
