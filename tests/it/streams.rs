@@ -201,3 +201,16 @@ async fn calls_that_come_in_turns_without_ids_are_each_put_together() {
     let usage = outcome.usage;
     assert!(usage.prompt > 0 && usage.completion > 0, "what nobody counted is estimated: {usage:?}");
 }
+
+#[tokio::test]
+async fn a_character_that_two_chunks_share_is_written_as_one() {
+    let chunk = |arguments: &str| {
+        let call = format!("{{\"index\": 0, \"id\": \"c1\", \"function\": {{\"name\": \"write_file\", \"arguments\": \"{arguments}\"}}}}");
+        format!("data: {{\"choices\": [{{\"index\": 0, \"delta\": {{\"tool_calls\": [{call}]}}}}]}}\n\n")
+    };
+    let events =
+        [chunk(r#"{\"path\": \"a.txt\", \"content\": \"one \ud83d"#), chunk(r#"\ude00 two\"}"#), "data: [DONE]\n\n".to_owned()].concat();
+    let desk = Desk::new(ScriptedModel::new().raw_sse(&events).says("Done.").start().await, Wishes::default()).await;
+    assert_eq!(desk.work("write it").await.status, RunStatus::Completed);
+    assert_eq!(std::fs::read_to_string(desk.guest.path("a.txt")).expect("written"), "one \u{1f600} two");
+}

@@ -13,6 +13,8 @@ use crate::llm::format::text;
 use crate::llm::format::unknown;
 use crate::llm::provider::calls::Calls;
 use crate::llm::provider::calls::Piece;
+use crate::llm::provider::half::Halved;
+use crate::llm::provider::half::Joint;
 use crate::llm::provider::think::Part;
 use crate::llm::provider::think::Splitter;
 use crate::llm::stream::Finish;
@@ -54,6 +56,9 @@ pub(in crate::llm) struct Assembler {
     is_understood: bool,
     text: String,
     thinking: String,
+    /// Halves of characters that wait for the other half.
+    text_joint: Joint,
+    thinking_joint: Joint,
     calls: Calls,
     pub(in crate::llm) usage: Option<Usage>,
     pub(in crate::llm) timings: Option<Timings>,
@@ -83,6 +88,8 @@ impl Assembler {
             reader: Reader::default(),
             text: String::new(),
             thinking: String::new(),
+            text_joint: Joint::default(),
+            thinking_joint: Joint::default(),
             calls: Calls::default(),
             usage: None,
             timings: None,
@@ -119,6 +126,18 @@ impl Assembler {
         let mut parts = Vec::new();
         self.splitter.feed(piece, |part| parts.push(part));
         self.add_parts(parts, on)
+    }
+
+    /// Takes text as a server cut it, maybe within a character.
+    pub(in crate::llm) fn add_cut_text(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let piece = self.text_joint.join(piece);
+        if piece.is_empty() { Ok(()) } else { self.add_text(&piece, on) }
+    }
+
+    /// Like [`Self::add_cut_text`], of thoughts.
+    pub(in crate::llm) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let piece = self.thinking_joint.join(piece);
+        if piece.is_empty() { Ok(()) } else { self.add_thinking(&piece, on) }
     }
 
     fn add_parts(&mut self, parts: Vec<Part>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
@@ -209,7 +228,7 @@ impl Assembler {
             return;
         }
         for (call, index) in parsed.calls.into_iter().zip(0..) {
-            self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments });
+            self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
         }
         (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(is_taken);
         if let (None, Some(cut)) = (&reply.fault, is_cut) {
@@ -286,7 +305,12 @@ impl Assembler {
 
     /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
     pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
+        let (thinking, text) = (self.thinking_joint.end(), self.text_joint.end());
+        if !thinking.is_empty() {
+            self.add_thinking(&thinking, on)?;
+        }
         let mut parts = Vec::new();
+        self.splitter.feed(&text, |part| parts.push(part));
         self.splitter.finish(|part| parts.push(part));
         self.add_parts(parts, on)?;
         let mut pieces = Vec::new();
@@ -312,7 +336,7 @@ impl Assembler {
                     reply.text = text;
                 }
                 Parsed::Call(name, arguments) if with_calls => {
-                    self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments });
+                    self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
                 Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
@@ -415,7 +439,7 @@ fn is_said(piece: &text::Piece) -> bool {
 fn numbered(found: Vec<text::Call>, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
     let mut calls = Calls::default();
     for (call, index) in found.into_iter().zip(0..) {
-        calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments });
+        calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
     }
     calls.finish(is_taken)
 }

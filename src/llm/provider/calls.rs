@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::collections::HashSet;
 
 use crate::event::ToolCall;
+use crate::llm::provider::half::Halved;
+use crate::llm::provider::half::Joint;
 
 /// Most calls in one answer.
 pub(in crate::llm) const MAX_CALLS: usize = 64;
@@ -20,7 +22,7 @@ pub(in crate::llm) struct Piece {
     pub(in crate::llm) index: Option<u64>,
     pub(in crate::llm) id: Option<String>,
     pub(in crate::llm) name: Option<String>,
-    pub(in crate::llm) arguments: String,
+    pub(in crate::llm) arguments: Halved,
 }
 
 impl Piece {
@@ -46,6 +48,7 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    joint: Joint,
 }
 
 impl Calls {
@@ -95,10 +98,11 @@ impl Calls {
             call.name = name;
             call.name.truncate(call.name.floor_char_boundary(MAX_NAME));
         }
+        let arguments = call.joint.join(&piece.arguments);
         let room = MAX_ARGUMENTS.saturating_sub(call.arguments.len()).min(MAX_TOTAL.saturating_sub(self.n_bytes));
-        let taken = piece.arguments.floor_char_boundary(room);
-        self.too_long |= taken < piece.arguments.len();
-        call.arguments.push_str(&piece.arguments[..taken]);
+        let taken = arguments.floor_char_boundary(room);
+        self.too_long |= taken < arguments.len();
+        call.arguments.push_str(&arguments[..taken]);
         self.n_bytes += taken;
         begins.then(|| call.name.clone())
     }
@@ -107,12 +111,13 @@ impl Calls {
     pub(in crate::llm) fn finish(self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
         let mut seen: HashSet<String> = HashSet::new();
         let mut calls = Vec::with_capacity(self.list.len());
-        for call in self.list {
+        for mut call in self.list {
             let mut id = call.id;
             while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
                 id = random_id();
             }
             seen.insert(id.clone());
+            call.arguments.push_str(&call.joint.end());
             calls.push(ToolCall { id, name: call.name, arguments: call.arguments });
         }
         let mut faults = Vec::new();
@@ -144,7 +149,7 @@ mod tests {
 
     fn piece(index: Option<u64>, id: &str, name: &str, arguments: &str) -> Piece {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-        Piece { index, id: text(id), name: text(name), arguments: arguments.to_owned() }
+        Piece { index, id: text(id), name: text(name), arguments: arguments.to_owned().into() }
     }
 
     #[track_caller]

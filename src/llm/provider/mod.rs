@@ -3,5 +3,6 @@
 pub(super) mod assemble;
 pub(super) mod calls;
 pub(super) mod failure;
+pub(super) mod half;
 pub(super) mod openai;
 pub(super) mod think;

@@ -10,6 +10,8 @@ use crate::llm::error::Error;
 use crate::llm::provider::assemble::Assembler;
 use crate::llm::provider::calls::Piece;
 use crate::llm::provider::failure::Failure;
+use crate::llm::provider::half::Halved;
+use crate::llm::provider::half::mended;
 use crate::llm::sse::Event;
 use crate::llm::stream::Finish;
 use crate::llm::stream::Timings;
@@ -29,8 +31,8 @@ struct Chunk<'a> {
     timings: Option<WireTimings>,
     #[serde(default, deserialize_with = "shapes::maybe")]
     prompt_progress: Option<WireProgress>,
-    #[serde(default)]
-    error: Option<Value>,
+    #[serde(default, deserialize_with = "shapes::value")]
+    error: Value,
 }
 
 #[derive(Deserialize)]
@@ -105,9 +107,9 @@ struct FunctionDelta<'a> {
 
 impl FunctionDelta<'_> {
     fn piece(self, index: Option<u64>, id: Option<String>) -> Piece {
-        let arguments = self.arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(String::new, |raw| {
-            let text = raw.starts_with('"').then(|| serde_json::from_str::<String>(raw).ok()).flatten();
-            text.unwrap_or_else(|| raw.to_owned())
+        let arguments = self.arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(Halved::default, |raw| {
+            // Never a text as it is written: its quotes and escapes are none of the call's.
+            if raw.starts_with('"') { Halved::of_json(raw).unwrap_or_default() } else { raw.to_owned().into() }
         });
         Piece { index, id, name: self.name, arguments }
     }
@@ -185,7 +187,7 @@ impl Parser {
             return Ok(());
         }
         if event.name == "error" {
-            let value = serde_json::from_str::<Value>(data).unwrap_or_else(|_| Value::from(data));
+            let value = serde_json::from_str::<Value>(&mended(data)).unwrap_or_else(|_| Value::from(data));
             let value = if value.get("error").is_some() { value } else { json!({ "error": value }) };
             return Err(failure.of_value(&value).unwrap_or_else(|| Error::Reported { message: "no explanation".to_owned() }));
         }
@@ -207,11 +209,11 @@ pub(in crate::llm) fn whole(
     to: &mut Assembler,
     on: &mut (dyn FnMut(Update) + Send),
 ) -> Result<(), Error> {
-    let value: Value = serde_json::from_slice(body).map_err(|_| failure_of(body, failure))?;
+    let text = std::str::from_utf8(body).map_err(|_| failure_of(body, failure))?;
+    let value: Value = serde_json::from_str(&mended(text)).map_err(|_| failure_of(body, failure))?;
     if let Some(error) = failure.of_value(&value) {
         return Err(error);
     }
-    let text = std::str::from_utf8(body).map_err(|_| failure_of(body, failure))?;
     let chunk = serde_json::from_str::<Chunk<'_>>(text)
         .map_err(|error| Error::Protocol { problem: format!("its completion is not what the API says: {error}") })?;
     if chunk.choices.is_none() {
@@ -227,8 +229,8 @@ fn failure_of(body: &[u8], failure: &Failure<'_>) -> Error {
 }
 
 fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
-    if let Some(error) = chunk.error.filter(|error| !error.is_null())
-        && let Some(error) = failure.of_value(&json!({ "error": error }))
+    if !chunk.error.is_null()
+        && let Some(error) = failure.of_value(&json!({ "error": chunk.error }))
     {
         return Err(error);
     }
@@ -280,11 +282,11 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
 fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
     let content = delta.content.unwrap_or_default();
     let thinking = delta.reasoning_content.or(delta.reasoning).map(Words::together);
-    for thinking in [thinking.unwrap_or_default(), content.thinking].iter().filter(|text| !text.is_empty()) {
-        to.add_thinking(thinking, on)?;
+    for thinking in [thinking.unwrap_or_default(), content.thinking] {
+        to.add_cut_thinking(&thinking, on)?;
     }
-    for text in [content.text, delta.refusal.map(Words::together).unwrap_or_default()].iter().filter(|text| !text.is_empty()) {
-        to.add_text(text, on)?;
+    for text in [content.text, delta.refusal.map(Words::together).unwrap_or_default()] {
+        to.add_cut_text(&text, on)?;
     }
     // The pieces of an older server's one call have nothing else by which they could be told to belong together.
     let older = delta.function_call.map(|function| function.piece(Some(0), None));
@@ -482,6 +484,39 @@ mod tests {
         calls(&[older(&function(&json!(""))), older(&json!({"arguments": "{\"a\""})), older(&json!({"arguments": ":1}"})), end], &one);
         calls(&[older(&function(&json!({"a": 1})))], &one);
         calls(&[older(&json!(null)), with(&json!(null)), with(&json!({})), with(&json!("none"))], &[]);
+    }
+
+    #[test]
+    fn a_character_that_is_cut_in_two_is_put_together() {
+        let raw = |delta: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"));
+        let native = Reading::Native { with_calls: true };
+        let more =
+            |arguments: &str| raw(&format!("{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{arguments}\"}}}}]}}"));
+        let begin = delta(&json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{\"a\": \""}}]}));
+        calls(&[begin.clone(), more(r"x\ud83d"), more(r#"\ude00 y\"}"#)], &[("bash", "{\"a\": \"x\u{1f600} y\"}")]);
+        calls(&[begin.clone(), more(r"\ude00 x\ud83d"), more(r#"y\"}"#)], &[("bash", "{\"a\": \"\u{fffd} x\u{fffd}y\"}")]);
+        calls(&[begin, more(r"x\ud83d")], &[("bash", "{\"a\": \"x\u{fffd}")]);
+        let (reply, updates) = read(
+            native,
+            &[
+                raw(r#"{"reasoning_content": "hm \ud83d"}"#),
+                raw(r#"{"reasoning_content": "\ude00"}"#),
+                raw(r#"{"content": "a \ud83d"}"#),
+                raw(r#"{"content": [{"type": "text", "text": "\ude00 b\ud83d"}, {"text": "c"}]}"#),
+                raw(r#"{"content": "d \ud83d"}"#),
+            ],
+        );
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.thinking.as_str()), ("a \u{1f600} b\u{fffd}cd \u{fffd}", "hm \u{1f600}"));
+        let shown: String =
+            updates.iter().filter_map(|update| if let Update::Text(text) = update { Some(text.as_str()) } else { None }).collect();
+        assert_eq!(shown, reply.text);
+        let (reply, _) = read(native, &[json!(r#"{"error": {"message": "no \ud83d"}}"#)]);
+        assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: no \u{fffd}");
+        let mut whole_reply = Assembler::new(native, &Tools::default());
+        let body = br#"{"choices": [{"message": {"content": "a \ud83d"}}]}"#;
+        whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
+        assert_eq!(whole_reply.finish(|_| false, &mut |_| {}).expect("a reply").text, "a \u{fffd}");
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Values that servers write in other shapes than the API says: what can be read of them is, and nothing else is lost for them.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use serde::Deserialize;
 use serde::Deserializer;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::llm::provider::half::Halved;
+use crate::llm::provider::half::mended;
+
 /// Words of a delta: a text, or a list of parts of which some are thought.
-#[derive(Debug, Default, Deserialize)]
-#[serde(from = "Value")]
+#[derive(Debug, Default)]
 pub(super) struct Words {
-    pub(super) text: String,
-    pub(super) thinking: String,
+    pub(super) text: Halved,
+    pub(super) thinking: Halved,
 }
 
 impl Words {
@@ -19,39 +24,58 @@ impl Words {
     }
 
     /// Returns all of them, where the field says what they are.
-    pub(super) fn together(self) -> String {
-        self.thinking + &self.text
+    pub(super) fn together(self) -> Halved {
+        let mut all = self.thinking;
+        all.push(self.text);
+        all
     }
 
-    fn add(&mut self, value: Value) {
-        match value {
-            Value::String(text) => self.text.push_str(&text),
-            Value::Array(parts) => parts.into_iter().for_each(|part| self.add(part)),
-            Value::Object(mut part) => {
-                for name in ["thinking", "reasoning"] {
-                    let words = part.remove(name).map(Self::from).unwrap_or_default();
-                    self.thinking.push_str(&words.together());
-                }
-                for name in ["text", "refusal"] {
-                    self.add(part.remove(name).unwrap_or_default());
+    fn of(raw: &RawValue) -> Self {
+        let mut words = Self::default();
+        words.add(raw);
+        words
+    }
+
+    fn add(&mut self, raw: &RawValue) {
+        match raw.get().as_bytes().first() {
+            Some(b'"') => self.text.push(Halved::of_json(raw.get()).unwrap_or_default()),
+            Some(b'[') => {
+                let parts: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+                for part in parts {
+                    self.add(part);
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Some(b'{') => {
+                let part: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
+                for name in ["thinking", "reasoning"] {
+                    let words = part.get(name).map(|raw| Self::of(raw)).unwrap_or_default();
+                    self.thinking.push(words.together());
+                }
+                for name in ["text", "refusal"] {
+                    if let Some(raw) = part.get(name) {
+                        self.add(raw);
+                    }
+                }
+            }
+            _ => {}
         }
     }
 }
 
-impl From<Value> for Words {
-    fn from(value: Value) -> Self {
-        let mut words = Self::default();
-        words.add(value);
-        words
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(Self::of(<&RawValue>::deserialize(from)?))
     }
+}
+
+/// Reads any value, with U+FFFD in the place of halves of characters.
+pub(super) fn value<'de, D: Deserializer<'de>>(from: D) -> Result<Value, D::Error> {
+    Ok(serde_json::from_str(&mended(<&RawValue>::deserialize(from)?.get())).unwrap_or_default())
 }
 
 /// Reads a number, also one that stands in a text; anything else is none.
 pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    Ok(match Value::deserialize(from)? {
+    Ok(match value(from)? {
         Value::Number(number) => number.as_f64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
@@ -60,7 +84,7 @@ pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, 
 
 /// Reads an index, also one that stands in a text; anything else, such as -1, is none.
 pub(super) fn index<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    Ok(match Value::deserialize(from)? {
+    Ok(match value(from)? {
         Value::Number(number) => number.as_u64(),
         Value::String(text) => text.trim().parse().ok(),
         _ => None,
@@ -69,7 +93,7 @@ pub(super) fn index<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D
 
 /// Reads a text, or a number as one; anything else is none.
 pub(super) fn text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    Ok(match Value::deserialize(from)? {
+    Ok(match value(from)? {
         Value::String(text) => Some(text),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
