@@ -23,7 +23,6 @@ use crate::llm::Message;
 use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
-use crate::wire::Image;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.
@@ -65,7 +64,8 @@ impl Agent {
         }
         for (call, image) in images {
             let text = format!("{}, as read_file found it.", image.path);
-            self.show_image(&call, text, &image);
+            let shown = self.keep_image(&call, text, &image);
+            self.show_image(shown);
         }
         if quit || interrupt.is_ended() {
             self.emit(Kind::Interrupted);
@@ -74,17 +74,6 @@ impl Agent {
         self.learn_from_calls(calls, &statuses);
         // What somebody ended says nothing of the model.
         if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
-    }
-
-    /// Shows the model an image. Its bytes are kept under `name`, so that whoever goes on with the session sends them again.
-    pub(super) fn show_image(&mut self, name: &str, text: String, image: &Image) {
-        let media_type = image.kind.media_type();
-        match self.pipeline.keep_bytes(name, &image.data.0) {
-            Some(artifact) => self.emit(Kind::ImageShown { text: text.clone(), media_type: media_type.to_owned(), artifact }),
-            // The log has the words alone then.
-            None => self.emit(Kind::NoteAdded { text: text.clone() }),
-        }
-        self.conversation.push(Message::image(text, media_type, &image.data.0));
     }
 
     /// Returns whether a call that succeeded may have put something into a file: a command that only looks has not.

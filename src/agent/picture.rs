@@ -1,8 +1,15 @@
 //! Images that a person names in a message: `@shot.png` shows the model that file of the project.
 
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use crate::event::Kind;
+use crate::llm::Message;
 use crate::tools::Unseen;
 use crate::wire::BytesPath;
 use crate::wire::Image;
@@ -12,50 +19,143 @@ const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 /// Most images of one message.
 const MOST: usize = 8;
 
+/// An image on its way into the conversation; its bytes are kept already.
+pub(super) struct Shown {
+    /// What the log says of it.
+    record: Kind,
+    message: Message,
+}
+
+/// What came of looking at the images of a message.
+pub(super) enum Looked {
+    All(Vec<Shown>),
+    /// The person ended it.
+    Stopped,
+    /// The time of the task is up.
+    Late,
+}
+
 impl Agent {
-    /// Reads the images that a message names, before anything of it is told: one that cannot be shown must not be talked about.
-    pub(super) async fn look_at(&self, text: &str, interrupt: &Interrupt) -> Result<Vec<Image>, Failure> {
+    /// Reads and keeps the images that a message names, before anything of it is told: what cannot be shown must not be talked about, and
+    /// once the message is logged only words are left to write.
+    pub(super) async fn look_at(&self, text: &str, begun: Instant, interrupt: &Interrupt) -> Result<Looked, Failure> {
         let paths = named(text);
-        if paths.len() > MOST {
-            return Err(Failure::Images { problem: format!("{} images are named in one message, and {MOST} can be shown", paths.len()) });
+        if paths.is_empty() {
+            return Ok(Looked::All(Vec::new()));
         }
         let cancel = interrupt.step();
-        let mut images = Vec::with_capacity(paths.len());
-        for path in paths {
-            match self.pipeline.look(BytesPath::from_text(path), &cancel).await {
-                Ok(image) => images.push(image),
-                Err(Unseen::Sandbox(error)) => return Err(Failure::Sandbox(error)),
-                Err(Unseen::Blind) => {
-                    return Err(Failure::Images {
-                        problem: format!("the model cannot be shown `@{path}`: its server does not say that it sees"),
-                    });
-                }
-                Err(Unseen::Fault(problem)) => return Err(Failure::Images { problem: format!("`@{path}` cannot be shown: {problem}") }),
+        let late = async {
+            match self.options.timeout.get() {
+                0 => std::future::pending().await,
+                seconds => tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed())).await,
             }
-        }
+        };
+        let mut work = std::pin::pin!(self.read_images(paths, &cancel));
+        let (images, is_late) = tokio::select! {
+            biased;
+            () = late => {
+                cancel.cancel();
+                (work.await, true)
+            }
+            images = &mut work => (images, false),
+        };
+        let is_stopped = cancel.is_cancelled();
         interrupt.idle();
+        match images {
+            _ if is_late => Ok(Looked::Late),
+            _ if is_stopped => Ok(Looked::Stopped),
+            images => images.map(Looked::All),
+        }
+    }
+
+    async fn read_images(&self, paths: Vec<&str>, cancel: &CancellationToken) -> Result<Vec<Shown>, Failure> {
+        let mut images = Vec::new();
+        for path in paths {
+            if cancel.is_cancelled() {
+                break;
+            }
+            let unseen = match self.pipeline.look(BytesPath::from_text(path), cancel).await {
+                Ok(_) if images.len() == MOST => {
+                    return Err(Failure::Images { problem: format!("more than {MOST} images are named in one message") });
+                }
+                Ok(image) => {
+                    images.push(self.keep_image("image", format!("{}, which the person shows.", image.path), &image));
+                    // Keeping and encoding megabytes takes its time: whoever wants to stop this gets a turn.
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Err(unseen) => unseen,
+            };
+            let why = match unseen {
+                Unseen::Absent => continue,
+                Unseen::Blind => "its server does not say that the model sees".to_owned(),
+                Unseen::Denied(reason) => reason,
+                _ if cancel.is_cancelled() => break,
+                Unseen::Fault(problem) => return Err(Failure::Images { problem: format!("`@{path}` cannot be shown: {problem}") }),
+                Unseen::Sandbox(error) => return Err(Failure::Sandbox(error)),
+            };
+            self.emit(Kind::Warning { message: format!("the model is not shown `@{path}`: {why}; to it this is a word like any other") });
+        }
         Ok(images)
+    }
+
+    /// Keeps the bytes of an image under `name`, so that whoever goes on with the session sends them again.
+    pub(super) fn keep_image(&self, name: &str, text: String, image: &Image) -> Shown {
+        let media_type = image.kind.media_type();
+        let record = match self.pipeline.keep_bytes(name, &image.data.0) {
+            Some(artifact) => Kind::ImageShown { text: text.clone(), media_type: media_type.to_owned(), artifact },
+            // The log has the words alone then.
+            None => Kind::NoteAdded { text: text.clone() },
+        };
+        Shown { record, message: Message::image(text, media_type, &image.data.0) }
+    }
+
+    /// Shows the model an image.
+    pub(super) fn show_image(&mut self, shown: Shown) {
+        self.emit(shown.record);
+        self.conversation.push(shown.message);
     }
 }
 
 /// Returns the paths of images that a text names, each once: words that begin with `@` and end as images do, or stand in quotes behind it.
 fn named(text: &str) -> Vec<&str> {
     let mut paths: Vec<&str> = Vec::new();
+    // Where the last path ended: another one may begin there.
+    let mut ended = None;
     for (at, _) in text.match_indices('@') {
         // In `me@example.png` it belongs to a word.
-        let begins = text[..at].chars().next_back().is_none_or(|before| before.is_whitespace() || "([{\"'`,;:".contains(before));
+        let begins = ended == Some(at) || text[..at].chars().next_back().is_none_or(may_stand_before);
         let rest = &text[at + 1..];
-        let path = if let Some(quoted) = rest.strip_prefix('"') {
-            quoted.split_once('"').map_or("", |(path, _)| path)
-        } else {
-            let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
-            word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '`'])
+        let path = match rest.strip_prefix('"') {
+            _ if !begins => continue,
+            Some(quoted) => quoted.split_once('"').map_or("", |(path, _)| path),
+            None => word(rest),
         };
-        if begins && is_image(path) && !paths.contains(&path) {
-            paths.push(path);
+        if is_image(path) {
+            ended = Some(at + 1 + path.len() + if rest.starts_with('"') { 2 } else { 0 });
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
         }
     }
     paths
+}
+
+fn may_stand_before(c: char) -> bool {
+    c.is_whitespace() || "([{\"'`,;:".contains(c)
+}
+
+/// Returns the word at the beginning, as far as no other image begins in it.
+fn word(rest: &str) -> &str {
+    const AFTER: [char; 12] = ['.', ',', ';', ':', '!', '?', ')', ']', '}', '"', '\'', '`'];
+    let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+    let begins_anew = |at: usize| {
+        let before = &word[..at];
+        is_image(before)
+            || before.ends_with(may_stand_before) && is_image(before.trim_end_matches(may_stand_before).trim_end_matches(AFTER))
+    };
+    let end = word.match_indices('@').map(|(at, _)| at).find(|at| begins_anew(*at)).unwrap_or(word.len());
+    word[..end].trim_end_matches(may_stand_before).trim_end_matches(AFTER)
 }
 
 fn is_image(path: &str) -> bool {
@@ -81,6 +181,10 @@ mod tests {
         check("@a/b.JPG and (@c.webp), then @a/b.JPG again.", &["a/b.JPG", "c.webp"]);
         check("see @\"my shots/one two.jpeg\" and `@x.gif`", &["my shots/one two.jpeg", "x.gif"]);
         check("look:\n@é.png", &["é.png"]);
+        check("@a.png,@i0.png", &["a.png", "i0.png"]);
+        check("@a.png;@b.png:(@c.png),@\"d.png\"", &["a.png", "b.png", "c.png", "d.png"]);
+        check("@i0.png@i1.png@\"i 2.png\"@i3.png", &["i0.png", "i1.png", "i 2.png", "i3.png"]);
+        check("@icon@2x.png and @a,b.png", &["icon@2x.png", "a,b.png"]);
     }
 
     #[test]

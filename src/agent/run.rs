@@ -13,6 +13,7 @@ use super::budget::wrap_up;
 use super::gauge::Gauge;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
+use super::picture::Looked;
 use super::room::Room;
 use super::task::Task;
 use crate::event::Kind;
@@ -107,14 +108,22 @@ impl Agent {
     /// earlier run left open goes on.
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
         if let Some(text) = text {
-            let images = match self.look_at(text, interrupt).await {
-                Ok(images) => images,
+            let images = match self.look_at(text, begun, interrupt).await {
+                Ok(Looked::All(images)) => images,
+                Ok(Looked::Stopped) => {
+                    self.emit(Kind::Interrupted);
+                    return Task::new(begun).outcome(RunStatus::Interrupted, None, None);
+                }
+                Ok(Looked::Late) => {
+                    self.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+                    return Task::new(begun).outcome(RunStatus::Limit, Some(LimitKind::Time), None);
+                }
                 Err(failure) => return Task::new(begun).outcome(RunStatus::Failed, None, Some(failure)),
             };
-            self.emit(Kind::UserMessage { text: text.to_owned() });
+            self.emit(Kind::UserMessage { text: text.to_owned(), images: u32::try_from(images.len()).unwrap_or(u32::MAX) });
             self.conversation.say(text);
             for image in images {
-                self.show_image("image", format!("{}, which the person shows.", image.path), &image);
+                self.show_image(image);
             }
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.

@@ -141,6 +141,14 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
     if past.n_unknown > 0 {
         warnings.push(format!("the session's log has {} records that this version does not know; they are passed over", past.n_unknown));
     }
+    match past.n_unshown {
+        0 => {}
+        n => warnings.push(format!(
+            "the last message names {n} more image{} that the model was not shown: Podbay was stopped before; name what it is to see again, \
+             with an @",
+            if n == 1 { "" } else { "s" }
+        )),
+    }
     warnings
 }
 

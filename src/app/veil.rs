@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_key_that_is_repeated_as_a_whole_is_not_seen() {
-        let event = |text: &str| Kind::UserMessage { text: text.to_owned() };
+        let event = |text: &str| Kind::UserMessage { text: text.to_owned(), images: 0 };
         assert_eq!(shown("sk-\"sesame", [event("it is sk-\"sesame, I think")]), [event("it is ***, I think")]);
         assert_eq!(shown("sk-\"sesame", [event("nothing")]), [event("nothing")]);
     }

@@ -138,6 +138,9 @@ pub enum Kind {
     },
     UserMessage {
         text: String,
+        /// How many images follow that belong to it.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        images: u32,
     },
     /// What Podbay itself tells the model: that a limit is near, that an answer was not understood.
     NoteAdded {
@@ -368,6 +371,11 @@ pub enum Unit {
     Percent,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -385,6 +393,7 @@ mod tests {
             r#"{"type":"call_started","at":"2026-11-21T10:00:00Z","call":"c1","name":"bash","arguments":"{}"}"#,
             Kind::CallStarted { call: "c1".into(), name: "bash".into(), arguments: "{}".into() },
         );
+        check(r#"{"type":"user_message","at":"2026-11-21T10:00:00Z","text":"a"}"#, Kind::UserMessage { text: "a".into(), images: 0 });
         check(r#"{"type":"interrupted","at":"2026-11-21T10:00:00Z"}"#, Kind::Interrupted);
     }
 

@@ -1,10 +1,8 @@
 use super::capabilities;
 use crate::event::Capability;
 use crate::policy::Action;
-use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Exec;
-use crate::wire::ReadFile;
 
 /// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]
@@ -38,21 +36,6 @@ impl Approved<Action> {
             }
         }
         Self(action)
-    }
-
-    /// Approves the reading of an image that a person names in a message.
-    pub fn shown(path: BytesPath) -> Self {
-        Self(Action::Box(Call::ReadFile(ReadFile {
-            path: Some(path),
-            offset: 1,
-            limit: 1,
-            max_bytes: 1,
-            cursor: None,
-            max_files: 1,
-            images: true,
-            // Where the path leads to is seen in the box, and a secret there is refused.
-            protected: false,
-        })))
     }
 
     /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.

@@ -47,7 +47,7 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
         Kind::SessionForked { from } => writeln!(out, "\n*copied from session {from} up to here*").expect(TAKES_ALL),
         Kind::SessionRewound { turns } => writeln!(out, "\n*the last {turns} messages were taken back*").expect(TAKES_ALL),
         Kind::ModelReady { model, .. } => writeln!(out, "\n*model: {}*", safe(model).replace('*', "")).expect(TAKES_ALL),
-        Kind::UserMessage { text } => writeln!(out, "\n## You\n\n{}", safe(text).trim()).expect(TAKES_ALL),
+        Kind::UserMessage { text, .. } => writeln!(out, "\n## You\n\n{}", safe(text).trim()).expect(TAKES_ALL),
         Kind::NoteAdded { text } => writeln!(out, "\n> note to the model: {}", safe(text).replace('\n', "\n> ")).expect(TAKES_ALL),
         Kind::ImageShown { text, artifact, .. } => {
             writeln!(out, "\n> image for the model (artifact {}): {}", safe(artifact), safe(text).replace('\n', "\n> ")).expect(TAKES_ALL);

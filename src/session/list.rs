@@ -128,7 +128,7 @@ fn events(bytes: &[u8]) -> Vec<Event> {
 
 fn title(head: &[Event]) -> Option<String> {
     let text = head.iter().find_map(|event| match &event.kind {
-        Kind::SessionStarted { task: Some(text), .. } | Kind::UserMessage { text } => Some(text),
+        Kind::SessionStarted { task: Some(text), .. } | Kind::UserMessage { text, .. } => Some(text),
         _ => None,
     })?;
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();

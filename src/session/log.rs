@@ -264,7 +264,8 @@ mod tests {
         }
 
         fn say(&mut self, text: &str) -> Result<(), Error> {
-            self.log.append(&Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind: Kind::UserMessage { text: text.into() } })
+            let kind = Kind::UserMessage { text: text.into(), images: 0 };
+            self.log.append(&Event { at: "2026-11-21T10:00:00Z".parse().expect("a time"), kind })
         }
 
         fn set_room(&self, room: usize) {
@@ -277,7 +278,7 @@ mod tests {
                 .expect("whole characters")
                 .lines()
                 .map(|line| match serde_json::from_str::<Event>(line).expect("a whole record").kind {
-                    Kind::UserMessage { text } => text,
+                    Kind::UserMessage { text, .. } => text,
                     Kind::Warning { message } => message,
                     other => panic!("unexpected {other:?}"),
                 })

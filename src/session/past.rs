@@ -38,6 +38,8 @@ pub struct Past {
     pub is_held: bool,
     /// The server turned out to read no images.
     pub is_blind: bool,
+    /// Images of the last message that the log ends before: the model has not seen them.
+    pub n_unshown: u32,
     /// How full the window was found to be.
     pub fullness: Fullness,
     /// Records of kinds that this version does not know.
@@ -131,6 +133,8 @@ impl Replay {
             Kind::SessionStarted { task, .. } => self.past.task.clone_from(task),
             Kind::SessionResumed { task, .. } => {
                 self.past.status = None;
+                // Whoever went on was told.
+                self.past.n_unshown = 0;
                 if task.is_some() {
                     self.past.task.clone_from(task);
                 }
@@ -157,10 +161,13 @@ impl Replay {
             }
             Kind::NoteAdded { text } => {
                 self.give_up();
+                // It stands for an image whose bytes could not be kept.
+                self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
                 self.past.history.push(Message::user(text));
             }
             Kind::ImageShown { text, media_type, artifact } => {
                 self.give_up();
+                self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
                 self.past.history.push(Message::Image { text: text.clone(), url: picture::name(artifact, media_type) });
             }
             Kind::ImagesTakenOut { blind } => {
@@ -169,8 +176,9 @@ impl Replay {
                 self.past.fullness.counted = None;
                 self.past.is_blind |= blind;
             }
-            Kind::UserMessage { text } => {
+            Kind::UserMessage { text, images } => {
                 self.give_up();
+                self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
             }
@@ -270,7 +278,7 @@ mod tests {
     }
 
     fn said(text: &str) -> Kind {
-        Kind::UserMessage { text: text.into() }
+        Kind::UserMessage { text: text.into(), images: 0 }
     }
 
     fn past(kinds: Vec<Kind>) -> Past {
@@ -370,6 +378,18 @@ mod tests {
         let taken_out = past([events.clone(), vec![Kind::ImagesTakenOut { blind: false }]].concat()).fullness;
         assert_eq!(taken_out, Fullness { counted: None, ..known });
         assert_eq!(past([events, vec![Kind::ResultsEvicted { results: Vec::new() }]].concat()).fullness, Fullness::default());
+    }
+
+    #[test]
+    fn images_that_a_log_ends_before_are_counted() {
+        let message = Kind::UserMessage { text: "look".into(), images: 3 };
+        let image = Kind::ImageShown { text: "a".into(), media_type: "image/png".into(), artifact: "a".into() };
+        let note = Kind::NoteAdded { text: "b, which is not kept".into() };
+        let events = vec![message, image.clone(), note];
+        assert_eq!(past(events.clone()).n_unshown, 1);
+        assert_eq!(past([events.clone(), vec![image.clone(), image]].concat()).n_unshown, 0);
+        let resumed = Kind::SessionResumed { podbay: "1".into(), mode: "auto".into(), task: None };
+        assert_eq!(past([events, vec![resumed]].concat()).n_unshown, 0);
     }
 
     #[test]

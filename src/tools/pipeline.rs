@@ -32,8 +32,10 @@ use crate::policy::Verdict;
 use crate::sandbox;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::Fault;
 use crate::wire::Image;
 use crate::wire::Output;
+use crate::wire::ReadFile;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -78,8 +80,12 @@ pub enum PipelineError {
 /// Why an image cannot be shown.
 #[derive(Debug)]
 pub enum Unseen {
+    /// The project has no such file: the word means something else.
+    Absent,
     /// The model sees nothing.
     Blind,
+    /// Why policy, or the person who was asked, does not let it be read.
+    Denied(String),
     /// What is wrong with the file.
     Fault(String),
     Sandbox(PipelineError),
@@ -189,18 +195,47 @@ impl Pipeline {
         Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
     }
 
-    /// Reads an image that the person named: they ask for it themselves, so nobody is asked. Names of secrets are refused as ever.
+    /// Reads an image that the person named. It is judged as a `read_file` of the same path would be: a rule that denies that denies this.
     pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
-        if !self.images.load(Ordering::Relaxed) {
-            return Err(Unseen::Blind);
-        }
-        let action = Approved::shown(path);
-        match dispatch(action, &*self.workspace, &*self.services, &self.options, |_| {}, cancel).await {
-            Err(error) => Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
-            Ok((Output::Image(image), _)) => Ok(image),
-            Ok((Output::Fault(fault), _)) => Err(Unseen::Fault(fault.to_string())),
-            Ok(_) => Err(Unseen::Fault("it is no image that a model reads".to_owned())),
-        }
+        let sees = self.images.load(Ordering::Relaxed);
+        let arguments = serde_json::json!({ "path": path.to_text() }).to_string();
+        let action = Action::Box(Call::ReadFile(ReadFile {
+            path: Some(path),
+            offset: 1,
+            limit: 1,
+            max_bytes: 1,
+            cursor: None,
+            max_files: 1,
+            images: sees,
+            protected: false,
+        }));
+        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
+        let action = match verdict {
+            Verdict::Allow { action, .. } => action,
+            Verdict::Deny { reason, .. } => return Err(Unseen::Denied(reason)),
+            Verdict::Ask(question) => {
+                let call = ToolCall { id: "image".to_owned(), name: "read_file".to_owned(), arguments };
+                self.ask(&call, question, cancel).await.0.map_err(Unseen::Denied)?
+            }
+        };
+        let output = match dispatch(action, &*self.workspace, &*self.services, &self.options, |_| {}, cancel).await {
+            Ok((output, _)) => output,
+            Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
+        };
+        Err(match output {
+            Output::Image(image) if sees => return Ok(image),
+            Output::Fault(
+                Fault::NotFound { .. }
+                | Fault::Outside { .. }
+                | Fault::IsDirectory { .. }
+                | Fault::NotDirectory { .. }
+                | Fault::Invalid { .. },
+            ) => Unseen::Absent,
+            Output::Fault(_) | Output::Image(_) if !sees => Unseen::Blind,
+            _ if !sees => Unseen::Absent,
+            Output::Fault(fault) => Unseen::Fault(for_person(&fault)),
+            _ => Unseen::Fault("it is no image that a model reads".to_owned()),
+        })
     }
 
     /// Ends a call that is not begun, because what was under way was cancelled.
@@ -295,5 +330,17 @@ impl Pipeline {
             Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms }.into(),
         );
         Finished { status, text, read_only, quit: false, changed: None, image: None }
+    }
+}
+
+/// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a model.
+fn for_person(fault: &Fault) -> String {
+    match fault {
+        Fault::TooLarge { bytes, limit, .. } => format!("it has {bytes} bytes, and an image that is shown has at most {limit}"),
+        Fault::Protected { name, .. } => format!("it leads to {name}, which is protected by its name"),
+        Fault::Binary { kind, .. } => format!("it is no image that a model reads but a {kind}"),
+        Fault::NotRegular { kind, .. } => format!("it is not a regular file but a {kind}"),
+        Fault::PermissionDenied { .. } => "permission denied".to_owned(),
+        fault => fault.to_string(),
     }
 }

@@ -162,15 +162,16 @@ async fn an_image_that_the_person_names_is_part_of_their_message() {
 #[tokio::test]
 async fn an_image_that_cannot_be_shown_is_refused_before_anything_is_said() {
     let cases = [
-        (ScriptedModel::new(), "what is @a.png?", "the model cannot be shown `@a.png`"),
-        (ScriptedModel::new().without_props(), "what is @a.png?", "the model cannot be shown `@a.png`"),
-        (ScriptedModel::new().sees(), "what is @b.png?", "`@b.png` cannot be shown: "),
-        (ScriptedModel::new().sees(), "what is @text.png?", "it is no image that a model reads"),
-        (ScriptedModel::new().sees(), "what is @../../etc/x.png?", "`@../../etc/x.png` cannot be shown: "),
-        (ScriptedModel::new().sees(), "@1.png @2.png @3.png @4.png @5.png @6.png @7.png @8.png @9.png", "9 images"),
+        ("what is @text.png?", "it is no image that a model reads"),
+        ("what is @large.png?", "`@large.png` cannot be shown: it has 4194346 bytes, and an image that is shown has at most 4194304"),
+        ("@1.png @2.png @3.png @4.png @5.png @6.png @7.png @8.png @9.png", "more than 8 images"),
     ];
-    for (model, text, says) in cases {
-        let desk = named(model).await;
+    for (text, says) in cases {
+        let desk = named(ScriptedModel::new().sees()).await;
+        std::fs::write(desk.guest.path("large.png"), [PNG, &vec![0; 4 << 20][..]].concat()).expect("written");
+        for n in 1..=9 {
+            std::fs::write(desk.guest.path(&format!("{n}.png")), PNG).expect("written");
+        }
         let outcome = desk.work(text).await;
         let failure = outcome.failure.expect("it cannot be shown");
         assert!(failure.to_string().contains(says), "{failure}");
@@ -181,4 +182,88 @@ async fn an_image_that_cannot_be_shown_is_refused_before_anything_is_said() {
         // The conversation is good for the same words without it.
         assert_eq!(desk.work(&text.replace('@', "")).await.response, "A cat.");
     }
+}
+
+fn warnings(desk: &Desk) -> Vec<String> {
+    let warning = |kind: Kind| if let Kind::Warning { message } = kind { Some(message) } else { None };
+    desk.kinds().into_iter().filter_map(warning).filter(|message| message.contains('@')).collect()
+}
+
+#[tokio::test]
+async fn a_word_that_names_no_file_is_a_word() {
+    for model in [ScriptedModel::new().sees(), ScriptedModel::new()] {
+        let desk = named(model).await;
+        std::fs::create_dir(desk.guest.path("folder.png")).expect("made");
+        let text = "'@/assets/logo.png' @2x.png @https://x/a.png @../../etc/x.png @a.png/b.png @folder.png";
+        assert_eq!(desk.work(text).await.response, "A cat.");
+        assert_eq!(warnings(&desk), [""; 0]);
+        assert!(!desk.model.requests()[0].to_string().contains("image_url"));
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_nobody_would_see_is_warned_of() {
+    for model in [ScriptedModel::new(), ScriptedModel::new().without_props()] {
+        let desk = named(model).await;
+        assert_eq!(desk.work("what is @a.png?").await.response, "A cat.");
+        let warnings = warnings(&desk);
+        assert!(warnings.len() == 1 && warnings[0].contains("`@a.png`") && warnings[0].contains("does not say"), "{warnings:?}");
+        assert!(!desk.model.requests()[0].to_string().contains("image_url"));
+    }
+}
+
+#[tokio::test]
+async fn a_rule_that_denies_reading_denies_showing() {
+    for (rule, is_denied) in [("read_file", true), ("read_file(**)", true), ("read_file(*.png)", true), ("read_file(*.jpg)", false)] {
+        let policy = podbay::policy::Options { deny: vec![rule.to_owned()], ..podbay::policy::Options::default() };
+        let model = ScriptedModel::new().sees().says("A cat.").start().await;
+        let desk = Desk::new(model, Wishes { policy, ..Wishes::default() }).await;
+        std::fs::write(desk.guest.path("a.png"), PNG).expect("written");
+        assert_eq!(desk.work("what is @a.png?").await.response, "A cat.");
+        assert_eq!(desk.reached().is_empty(), is_denied, "{rule}");
+        assert_eq!(desk.model.requests()[0].to_string().contains("image_url"), !is_denied, "{rule}");
+        assert_eq!(warnings(&desk).iter().any(|warning| warning.contains(&format!("the rule `{rule}` denies it"))), is_denied, "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn images_that_a_log_lacks_are_known_by_their_number() {
+    let desk = named(ScriptedModel::new().sees()).await;
+    desk.work("what is in @a.png and @\"my shots/b c.png\"?").await;
+    let mut events = desk.events();
+    assert_eq!(Past::of(&events).n_unshown, 0);
+    let last = events.iter().rposition(|event| matches!(event.kind, Kind::ImageShown { .. })).expect("images");
+    events.truncate(last);
+    assert_eq!(Past::of(&events).n_unshown, 1);
+}
+
+/// Eight large images, and somebody who does not wait for them.
+async fn check_end(end: impl FnOnce(&podbay::agent::Interrupt), seconds: u64, expected: RunStatus) {
+    let agent = podbay::agent::Options { timeout: podbay::event::Seconds::new(seconds), ..podbay::agent::Options::default() };
+    let model = ScriptedModel::new().sees().says("A cat.").start().await;
+    let desk = Desk::new(model, Wishes { agent, ..Wishes::default() }).await;
+    for n in 0..8 {
+        std::fs::write(desk.guest.path(&format!("{n}.png")), [PNG, &vec![7; 3 << 20][..]].concat()).expect("written");
+    }
+    let text: String = (0..8).map(|n| format!("@{n}.png ")).collect();
+    let interrupt = podbay::agent::Interrupt::new();
+    let begun = std::time::Instant::now().checked_sub(std::time::Duration::from_secs(seconds)).expect("a machine that is up for so long");
+    let mut agent = desk.agent.lock().await;
+    let (outcome, ()) = tokio::join!(agent.run_since(begun, Some(&text), &interrupt), async {
+        while seconds == 0 && desk.reached().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        end(&interrupt);
+    });
+    assert_eq!(outcome.status, expected);
+    assert_eq!(desk.model.requests().len(), 0);
+    assert!(desk.reached().len() < 8, "{:?}", desk.reached());
+    assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::UserMessage { .. } | Kind::ImageShown { .. })));
+}
+
+#[tokio::test]
+async fn nobody_has_to_wait_for_many_large_images() {
+    check_end(podbay::agent::Interrupt::press, 0, RunStatus::Interrupted).await;
+    check_end(podbay::agent::Interrupt::end, 0, RunStatus::Interrupted).await;
+    check_end(|_| {}, 10, RunStatus::Limit).await;
 }

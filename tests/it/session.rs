@@ -69,7 +69,7 @@ fn header(time: &str, id: &str, task: Option<&str>) -> Event {
 }
 
 fn said(text: &str) -> Event {
-    at("2026-11-21T10:00:01Z", Kind::UserMessage { text: text.into() })
+    at("2026-11-21T10:00:01Z", Kind::UserMessage { text: text.into(), images: 0 })
 }
 
 fn finished(status: RunStatus) -> Event {

@@ -82,7 +82,7 @@ pub(crate) struct Desk {
     pub(crate) interrupt: Interrupt,
     /// The prompt that the conversation began with.
     pub(crate) prompt: Prompt,
-    agent: tokio::sync::Mutex<Agent>,
+    pub(crate) agent: tokio::sync::Mutex<Agent>,
     events: Arc<Mutex<Vec<Event>>>,
     reached: Arc<Mutex<Vec<String>>>,
     /// What its calls left to be read again.
