@@ -2,6 +2,7 @@
 //!
 //! `docs/architecture.md` is the map; `tests/it/layers.rs` says which module may name which.
 
+pub mod code;
 pub mod guest;
 pub mod wire;
 

@@ -1,0 +1,140 @@
+use std::fmt;
+
+/// All that a text may start, as far as it can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// Every simple command, in the order in which they begin; one that starts another program is followed by what it starts.
+    pub commands: Vec<Command>,
+    pub functions: Vec<Function>,
+    /// Why there may be more than that.
+    pub doubts: Vec<Doubt>,
+}
+
+impl Script {
+    /// Returns whether it starts nothing but its commands.
+    pub fn is_known(&self) -> bool {
+        self.doubts.is_empty()
+    }
+}
+
+/// A place of a script that cannot be read for certain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Doubt {
+    /// The text there, shortened.
+    pub what: String,
+    pub why: &'static str,
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`: {}", self.what, self.why)
+    }
+}
+
+/// A simple command: a program with its words, or assignments and redirections alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments; empty where there are assignments or redirections alone.
+    pub words: Vec<Word>,
+    pub assignments: Vec<Assignment>,
+    pub redirections: Vec<Redirection>,
+    /// It does nothing itself but start the command that follows it in the list, or the text it was given.
+    pub starts_another: bool,
+}
+
+impl Command {
+    pub fn program(&self) -> Option<&Word> {
+        self.words.first()
+    }
+
+    pub fn arguments(&self) -> &[Word] {
+        self.words.get(1..).unwrap_or_default()
+    }
+
+    /// Returns the program's name without its folders, where it is known.
+    pub fn name(&self) -> Option<&str> {
+        let program = self.program()?.known()?;
+        Some(program.rsplit('/').next().unwrap_or(program))
+    }
+}
+
+/// A word after quotes and escapes were taken off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// What the program gets; of a word that is not known, the expansions stay as they are written.
+    pub text: String,
+    pub kind: WordKind,
+    /// It is written as it is read: without quotes, escapes or anything else.
+    pub plain: bool,
+}
+
+/// How much is known of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WordKind {
+    /// The text is what the program gets. A leading `~` is the home folder.
+    Known,
+    /// File names take its place.
+    Pattern,
+    /// Only running it would tell; it may also become several words, or none.
+    Unknown,
+}
+
+impl Word {
+    /// Returns its text where that is certain.
+    pub fn known(&self) -> Option<&str> {
+        (self.kind == WordKind::Known).then_some(self.text.as_str())
+    }
+
+    pub(super) fn unknown(text: &str) -> Self {
+        Self { text: text.to_owned(), kind: WordKind::Unknown, plain: false }
+    }
+}
+
+/// `NAME=VALUE`, for one command or for the shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    pub name: String,
+    /// `None` for a list.
+    pub value: Option<Word>,
+}
+
+/// Where a descriptor leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirection {
+    /// `<`, `>`, `>>`, `&>`, `>&`, `<<`, `<<<` and so on.
+    pub operator: String,
+    /// The file or descriptor, or the text that follows; `None` for closing.
+    pub target: Option<Word>,
+}
+
+impl Redirection {
+    /// Returns whether it may write into what it names: not where one descriptor follows another.
+    pub fn writes(&self) -> bool {
+        let Some(target) = &self.target else { return false };
+        match self.operator.as_str() {
+            ">" | ">>" | "&>" | "&>>" | ">|" | "<>" => true,
+            ">&" | "<&" => !is_descriptor(target),
+            _ => false,
+        }
+    }
+
+    /// Returns whether it reads from the file that it names.
+    pub fn reads(&self) -> bool {
+        self.operator == "<" && self.target.is_some()
+    }
+}
+
+fn is_descriptor(word: &Word) -> bool {
+    word.known().is_some_and(|text| {
+        let digits = text.strip_suffix('-').unwrap_or(text);
+        text == "-" || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
+/// A function that the script defines; its body's commands are in the script's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Function {
+    pub name: String,
+    /// How often its body calls it.
+    pub n_own_calls: usize,
+}

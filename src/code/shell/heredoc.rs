@@ -1,0 +1,84 @@
+use std::ops::Range;
+
+use super::Word;
+use super::WordKind;
+
+/// A text that follows a command on lines of its own, `<<END`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Heredoc {
+    /// The word that ends it, as it is written.
+    pub(super) delimiter: String,
+    pub(super) strips_tabs: bool,
+    pub(super) body: Option<Range<usize>>,
+    pub(super) end: Option<Range<usize>>,
+    /// Expansions in it.
+    pub(super) opaque: Vec<Range<usize>>,
+}
+
+impl Heredoc {
+    /// Returns the text, after it was seen that the shell would end it at the same place.
+    pub(super) fn check(&self, source: &str) -> Result<Word, &'static str> {
+        let (delimiter, is_quoted) = unquote(&self.delimiter)?;
+        let Some(end) = &self.end else { return Err("a text that does not end") };
+        let body = match &self.body {
+            Some(body) => body.clone(),
+            None => end.start..end.start,
+        };
+        let last = source[..end.end].rfind('\n').map_or(0, |at| at + 1);
+        let bare = |line: &str| if self.strips_tabs { line.trim_start_matches('\t').to_owned() } else { line.to_owned() };
+        let rest = source[end.end..].chars().next();
+        if bare(&source[last..end.end]) != delimiter || !matches!(rest, None | Some('\n' | ')')) {
+            return Err("a text whose end is not certain");
+        }
+        let text = source.get(body.start..last.max(body.start)).ok_or("a text whose end is not certain")?;
+        if body.start > 0 && source.as_bytes()[body.start - 1] != b'\n' {
+            return Err("a text whose begin is not certain");
+        }
+        if text.lines().any(|line| bare(line) == delimiter) {
+            return Err("a text whose end is not certain");
+        }
+        let kind = if is_quoted { WordKind::Known } else { self.plain(source, body.start..last.max(body.start))? };
+        let text = text.split_inclusive('\n').map(bare).collect();
+        Ok(Word { text, kind, plain: false })
+    }
+
+    /// Looks for expansions that nobody followed.
+    fn plain(&self, source: &str, body: Range<usize>) -> Result<WordKind, &'static str> {
+        let bytes = source.as_bytes();
+        let mut opaque = self.opaque.iter().peekable();
+        let mut at = body.start;
+        let mut kind = WordKind::Known;
+        while at < body.end {
+            while opaque.next_if(|range| range.start < at).is_some() {}
+            if let Some(range) = opaque.next_if(|range| range.start == at) {
+                at = range.end;
+                kind = WordKind::Unknown;
+                continue;
+            }
+            match bytes[at] {
+                // What a backslash does here depends on what follows; the text is not what it says.
+                b'\\' if bytes.get(at + 1) == Some(&b'\n') => return Err("a text with a line that goes on in the next"),
+                b'\\' => {
+                    kind = WordKind::Unknown;
+                    at += 2;
+                }
+                b'`' => return Err("a substitution that cannot be followed"),
+                b'$' if bytes.get(at + 1).is_some_and(|next| next.is_ascii_alphanumeric() || b"_{([*@?!#-$".contains(next)) => {
+                    return Err("an expansion that cannot be followed");
+                }
+                _ => at += 1,
+            }
+        }
+        Ok(kind)
+    }
+}
+
+/// Takes the quotes off the word that ends a text; with any of them the text is taken as it is.
+fn unquote(word: &str) -> Result<(String, bool), &'static str> {
+    let mut words = Vec::new();
+    super::word::read(word, 0..word.len(), &[], &mut words)?;
+    match words.as_slice() {
+        [single] if !single.text.is_empty() => Ok((single.text.clone(), word.contains(['\'', '"', '\\']))),
+        _ => Err("a text whose end is not certain"),
+    }
+}

@@ -1,0 +1,33 @@
+//! Which programs a piece of shell may start, with which words.
+//!
+//! The grammar (tree-sitter's for bash) says how a text hangs together; it is generous, and where it and bash differ a command could hide.
+//! So nothing it says is believed that is not checked: each word is read again letter by letter (`word`), and between the tokens there may be
+//! nothing but blanks (`gap`). Whatever is left over, cannot be parsed, or is only known when it runs is a [`Doubt`], and a script with a
+//! doubt may do more than its commands say.
+//!
+//! This is no boundary. A shell can be made to do anything in ways that nobody foresees; the sandbox holds, the reading asks less often.
+//!
+//! Start with [`read`]; then `walk` (the tree), `word` (one word), `unwrap` (programs that start programs).
+
+mod command;
+mod gap;
+mod heredoc;
+mod parse;
+mod read;
+mod unwrap;
+mod walk;
+mod word;
+
+#[cfg(test)]
+mod tests;
+
+pub use command::Assignment;
+pub use command::Command;
+pub use command::Doubt;
+pub use command::Function;
+pub use command::Redirection;
+pub use command::Script;
+pub use command::Word;
+pub use command::WordKind;
+pub use read::LENGTH_MAX;
+pub use read::read;

@@ -1,0 +1,162 @@
+//! Programs that start programs: what they start, as far as their words say it.
+
+mod find;
+mod git;
+mod options;
+mod shell;
+mod table;
+
+use self::options::Scan;
+use self::table::Wrapper;
+use super::Assignment;
+use super::Command;
+use super::Word;
+use super::WordKind;
+
+/// What a command starts in its turn.
+#[derive(Default)]
+pub(super) struct Unwrapped {
+    pub(super) inner: Vec<Inner>,
+    /// What may be started besides, and why that is not certain.
+    pub(super) doubts: Vec<(String, &'static str)>,
+    /// The command itself does nothing but start these.
+    pub(super) nothing_else: bool,
+}
+
+/// A command, or a text that a shell reads.
+pub(super) enum Inner {
+    Command(Command),
+    Text(String),
+}
+
+impl Unwrapped {
+    fn doubt(&mut self, what: &str, why: &'static str) {
+        self.doubts.push((what.to_owned(), why));
+    }
+
+    /// Adds a text for a shell, if it is known.
+    fn text(&mut self, word: Option<&Word>, name: &str) {
+        match word.and_then(Word::known) {
+            Some(text) => self.inner.push(Inner::Text(text.to_owned())),
+            None => self.doubt(word.map_or(name, |word| &word.text), UNKNOWN_TEXT),
+        }
+    }
+}
+
+const UNKNOWN_TEXT: &str = "a text for a shell that is not known";
+
+/// Looks behind a program that starts others.
+pub(super) fn unwrap(command: &Command) -> Unwrapped {
+    let mut unwrapped = Unwrapped::default();
+    let Some(name) = command.name() else { return unwrapped };
+    let arguments = command.arguments();
+    match name {
+        "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
+        "eval" => shell::eval(arguments, &mut unwrapped),
+        "trap" => shell::trap(arguments, &mut unwrapped),
+        "alias" => shell::alias(arguments, &mut unwrapped),
+        "source" | "." => unwrapped.doubt(name, "what is in the file that it reads is not known"),
+        "enable" | "hash" | "shopt" | "bind" | "complete" if !arguments.is_empty() => {
+            unwrapped.doubt(name, "it changes what other words mean");
+        }
+        "find" | "gfind" => find::find(arguments, &mut unwrapped),
+        "git" => git::git(arguments, &mut unwrapped),
+        "tar" | "bsdtar" | "gtar" => tar(arguments, &mut unwrapped),
+        "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {
+            let at = arguments.iter().position(is_text_option);
+            unwrapped.text(at.and_then(|at| arguments.get(at + 1)), name);
+        }
+        _ => {
+            if let Some(wrapper) = table::find(name, arguments.first().map(|word| word.text.as_str())) {
+                wrapped(command, wrapper, &mut unwrapped);
+            }
+        }
+    }
+    unwrapped
+}
+
+fn is_text_option(word: &Word) -> bool {
+    matches!(word.text.as_str(), "-c" | "--command")
+}
+
+/// Finds the program behind the options of one that starts it.
+fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
+    let skipped = usize::from(wrapper.verb.is_some());
+    let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
+    if scan.has_doubt {
+        unwrapped.doubt(wrapper.name, "its options cannot be told from the program that it starts");
+    }
+    if wrapper.name == "command" && scan.flags.contains(['v', 'V']) {
+        return;
+    }
+    unwrapped.nothing_else = wrapper.does_nothing_else && !scan.writes;
+    let assignments = scan.assignments.iter().filter_map(|word| {
+        let (name, value) = word.text.split_once('=')?;
+        Some(Assignment { name: name.to_owned(), value: Some(Word { text: value.to_owned(), ..(*word).clone() }) })
+    });
+    let mut inner = Command { words: scan.rest.to_vec(), assignments: assignments.collect(), ..Command::default() };
+    // A shell behind it reads the text that was meant for it.
+    let texts = command.redirections.iter().filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
+    inner.redirections.extend(texts.cloned());
+    if inner.words.is_empty() {
+        return;
+    }
+    match wrapper.name {
+        "xargs" => {
+            place(&mut inner, scan.placeholder.as_deref(), unwrapped);
+            inner.words.push(Word::unknown("…"));
+        }
+        "parallel" => unwrapped.doubt("parallel", "what it makes of its words is not known"),
+        // It hands its words to a shell.
+        "watch" if !scan.flags.contains('x') => {
+            match inner.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() {
+                Some(words) => unwrapped.inner.push(Inner::Text(words.join(" "))),
+                None => unwrapped.doubt("watch", UNKNOWN_TEXT),
+            }
+            return;
+        }
+        _ => {}
+    }
+    unwrapped.inner.push(Inner::Command(inner));
+}
+
+/// Makes words unknown in which something else is put; in a text for a shell, that could be anything.
+fn place(inner: &mut Command, placeholder: Option<&str>, unwrapped: &mut Unwrapped) {
+    let Some(placeholder) = placeholder else { return };
+    let is_shell = inner.name().is_some_and(|name| name.ends_with("sh") || name == "eval" || name == "env");
+    for word in inner.words.iter_mut().filter(|word| word.text.contains(placeholder)) {
+        if is_shell && word.text != placeholder {
+            unwrapped.doubt(&word.text, "a text for a shell into which names are put");
+        }
+        word.kind = WordKind::Unknown;
+        word.plain = false;
+    }
+}
+
+/// Options of `tar` that start programs.
+fn tar(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text.as_str();
+        let (option, value) = text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+        let runs = match option {
+            "--to-command"
+            | "--use-compress-program"
+            | "--info-script"
+            | "--new-volume-script"
+            | "--rsh-command"
+            | "--rmt-command"
+            | "-I"
+            | "-F" => true,
+            "--checkpoint-action" => value.is_none_or(|value| value.starts_with("exec")),
+            _ => false,
+        };
+        if !runs {
+            continue;
+        }
+        let given = value.map(|value| value.strip_prefix("exec=").unwrap_or(value).to_owned());
+        match given.or_else(|| arguments.get(at + 1).and_then(Word::known).map(str::to_owned)) {
+            Some(text) if word.kind == WordKind::Known => unwrapped.inner.push(Inner::Text(text)),
+            _ => unwrapped.doubt(option, UNKNOWN_TEXT),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+use super::super::Command;
+use super::super::Word;
+use super::Inner;
+use super::UNKNOWN_TEXT;
+use super::Unwrapped;
+
+/// A shell: the text behind `-c`, or what it is given to read.
+pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
+    let mut arguments = command.arguments().iter();
+    let mut has_text = false;
+    while let Some(word) = arguments.next() {
+        let Some(text) = word.known() else { return unwrapped.doubt(&word.text, UNKNOWN_TEXT) };
+        match text {
+            "--version" | "--help" if !has_text => return,
+            "--norc" | "--noprofile" | "--posix" | "--verbose" | "--restricted" | "--" | "-" => {}
+            "-o" | "+o" | "-O" | "+O" => {
+                arguments.next();
+            }
+            _ if text.starts_with("--") => unwrapped.doubt(text, "an option that may make the shell read a file"),
+            _ if text.len() > 1 && text.starts_with(['-', '+']) => {
+                has_text |= text.starts_with('-') && text.contains('c');
+                if text.contains(['i', 'l']) {
+                    unwrapped.doubt(text, "an option that makes the shell read its start-up files");
+                }
+                if text.contains(['o', 'O']) {
+                    arguments.next();
+                }
+            }
+            text if has_text => {
+                unwrapped.inner.push(Inner::Text(text.to_owned()));
+                unwrapped.nothing_else = true;
+                return;
+            }
+            file => return unwrapped.doubt(file, "what is in the file that it runs is not known"),
+        }
+    }
+    let given = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
+    let given = given.filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
+    match given.and_then(|redirection| redirection.target.as_ref()).and_then(Word::known) {
+        Some(text) if !has_text => {
+            unwrapped.inner.push(Inner::Text(text.to_owned()));
+            unwrapped.nothing_else = true;
+        }
+        _ => unwrapped.doubt(name, UNKNOWN_TEXT),
+    }
+}
+
+/// `eval` puts its words together and reads them again.
+pub(super) fn eval(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    match after_dashes(arguments).iter().map(Word::known).collect::<Option<Vec<&str>>>() {
+        Some(words) => {
+            unwrapped.inner.push(Inner::Text(words.join(" ")));
+            unwrapped.nothing_else = true;
+        }
+        None => unwrapped.doubt("eval", UNKNOWN_TEXT),
+    }
+}
+
+/// `trap TEXT SIGNAL` reads the text later.
+pub(super) fn trap(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    if let Some(first) = after_dashes(arguments).first()
+        && !matches!(first.known(), Some("-" | "-l" | "-p" | ""))
+    {
+        unwrapped.text(Some(first), "trap");
+    }
+}
+
+/// `alias NAME=TEXT`: whether it counts depends on the shell, so both readings stand.
+pub(super) fn alias(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    for word in arguments {
+        match word.known().map(|text| text.split_once('=')) {
+            Some(None) => {}
+            Some(Some((name, text))) => {
+                unwrapped.doubt(name, "an alias changes what a word means");
+                unwrapped.inner.push(Inner::Text(text.to_owned()));
+            }
+            None => unwrapped.doubt(&word.text, "an alias changes what a word means"),
+        }
+    }
+}
+
+fn after_dashes(arguments: &[Word]) -> &[Word] {
+    match arguments.split_first() {
+        Some((first, rest)) if first.text == "--" => rest,
+        _ => arguments,
+    }
+}

@@ -1,0 +1,113 @@
+/// A program that takes options and then another program with its words.
+pub(super) struct Wrapper {
+    pub(super) name: &'static str,
+    /// The word that must follow the name, as in `uv run`.
+    pub(super) verb: Option<&'static str>,
+    /// Letters of options without a value, and with one.
+    pub(super) flags: &'static str,
+    pub(super) valued: &'static str,
+    /// Long options without a value, and with one.
+    pub(super) long: &'static [&'static str],
+    pub(super) long_valued: &'static [&'static str],
+    /// Words in front of the program, such as the time of `timeout`.
+    pub(super) n_operands: usize,
+    /// Words like `A=b` in front of the program set variables.
+    pub(super) takes_assignments: bool,
+    /// It changes nothing itself.
+    pub(super) does_nothing_else: bool,
+}
+
+const PLAIN: Wrapper = Wrapper {
+    name: "",
+    verb: None,
+    flags: "",
+    valued: "",
+    long: &[],
+    long_valued: &[],
+    n_operands: 0,
+    takes_assignments: false,
+    does_nothing_else: true,
+};
+
+const ACTS: Wrapper = Wrapper { does_nothing_else: false, ..PLAIN };
+
+const WRAPPERS: &[Wrapper] = &[
+    Wrapper { name: "command", flags: "pvV", ..PLAIN },
+    Wrapper { name: "builtin", ..PLAIN },
+    Wrapper { name: "exec", flags: "cl", valued: "a", ..ACTS },
+    Wrapper { name: "coproc", ..ACTS },
+    Wrapper { name: "nohup", ..ACTS },
+    Wrapper { name: "setsid", flags: "cfw", long: &["ctty", "fork", "wait"], ..ACTS },
+    Wrapper { name: "nice", flags: "0123456789", valued: "n", long_valued: &["adjustment"], ..PLAIN },
+    Wrapper { name: "ionice", flags: "t", valued: "cnp", long: &["ignore"], long_valued: &["class", "classdata"], ..PLAIN },
+    Wrapper {
+        name: "timeout",
+        flags: "vpf",
+        valued: "ks",
+        long: &["preserve-status", "foreground", "verbose"],
+        long_valued: &["signal", "kill-after"],
+        n_operands: 1,
+        ..PLAIN
+    },
+    Wrapper { name: "stdbuf", valued: "ioe", long_valued: &["input", "output", "error"], ..PLAIN },
+    Wrapper { name: "time", flags: "pqva", valued: "fo", long: &["portability", "verbose"], long_valued: &["format", "output"], ..PLAIN },
+    Wrapper {
+        name: "env",
+        flags: "i0v",
+        valued: "uC",
+        long: &["ignore-environment", "null", "debug"],
+        long_valued: &["unset", "chdir"],
+        takes_assignments: true,
+        ..PLAIN
+    },
+    Wrapper {
+        name: "sudo",
+        flags: "ABbEHKknPSis",
+        valued: "CDghpRrtTuU",
+        long: &["background", "login", "non-interactive", "preserve-env", "set-home", "shell", "stdin"],
+        long_valued: &["user", "group", "chdir", "host", "prompt"],
+        takes_assignments: true,
+        ..ACTS
+    },
+    Wrapper { name: "doas", flags: "Lns", valued: "aCu", ..ACTS },
+    Wrapper { name: "pkexec", long: &["disable-internal-agent"], long_valued: &["user"], ..ACTS },
+    Wrapper {
+        name: "xargs",
+        flags: "0prtxo",
+        valued: "adEILnPs",
+        long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
+        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-lines", "replace", "max-chars"],
+        ..PLAIN
+    },
+    Wrapper { name: "parallel", flags: "0kXmu", valued: "jNnLIaP", ..ACTS },
+    Wrapper {
+        name: "watch",
+        flags: "bcdegtx",
+        valued: "n",
+        long: &["no-title", "exec", "differences"],
+        long_valued: &["interval"],
+        ..ACTS
+    },
+    Wrapper { name: "chroot", long_valued: &["userspec", "groups"], n_operands: 1, ..ACTS },
+    Wrapper { name: "unshare", flags: "CTUimnpurfc", ..ACTS },
+    Wrapper { name: "strace", flags: "cCdfFhikqrtTvVxyDn", valued: "abeEoOpPsSuXI", ..ACTS },
+    Wrapper { name: "taskset", flags: "ac", n_operands: 1, ..PLAIN },
+    Wrapper { name: "busybox", ..PLAIN },
+    Wrapper { name: "toybox", ..PLAIN },
+    Wrapper { name: "chronic", ..ACTS },
+    Wrapper { name: "unbuffer", ..ACTS },
+    Wrapper { name: "setpriv", ..ACTS },
+    Wrapper { name: "flock", flags: "enosux", valued: "wE", n_operands: 1, ..ACTS },
+    Wrapper { name: "entr", flags: "acdnprsxz", ..ACTS },
+    Wrapper { name: "npx", flags: "y", valued: "p", long: &["yes", "no", "quiet"], long_valued: &["package"], ..ACTS },
+    Wrapper { name: "uv", verb: Some("run"), ..ACTS },
+    Wrapper { name: "poetry", verb: Some("run"), ..ACTS },
+    Wrapper { name: "pipenv", verb: Some("run"), ..ACTS },
+    Wrapper { name: "bundle", verb: Some("exec"), ..ACTS },
+    Wrapper { name: "direnv", verb: Some("exec"), n_operands: 1, ..ACTS },
+];
+
+/// Returns what is known of a program that starts others.
+pub(super) fn find(name: &str, first: Option<&str>) -> Option<&'static Wrapper> {
+    WRAPPERS.iter().find(|wrapper| wrapper.name == name && (wrapper.verb.is_none() || wrapper.verb == first))
+}

@@ -1,0 +1,145 @@
+//! What is made of a construct once all of it was seen.
+
+use std::ops::Range;
+
+use super::Kind;
+use super::Open;
+use super::Role;
+use super::Walk;
+use crate::code::shell::Assignment;
+use crate::code::shell::Command;
+use crate::code::shell::Function;
+use crate::code::shell::Redirection;
+use crate::code::shell::Word;
+use crate::code::shell::word;
+
+impl Walk<'_> {
+    pub(super) fn close(&mut self, open: Open) {
+        match open {
+            Open::Word { range, opaque, role } => {
+                self.before = range.end;
+                if let Err(why) = self.close_word(range.clone(), &opaque, role) {
+                    let source = self.source;
+                    self.found.doubt(&source[range], why);
+                }
+            }
+            Open::Heredoc { at, heredoc } => {
+                let target = heredoc.check(self.source);
+                if let Err(why) = target {
+                    self.found.doubt(&heredoc.delimiter, why);
+                }
+                self.found.commands[at].redirections.push(Redirection { operator: "<<".to_owned(), target: target.ok() });
+            }
+            Open::Redirect { at, operator, has_target: false, .. } => {
+                self.found.commands[at].redirections.push(Redirection { operator, target: None });
+            }
+            Open::Function { name, n_own_calls } => self.found.functions.push(Function { name, n_own_calls }),
+            Open::Command { at, kind, has_body, .. } => self.close_command(at, kind, has_body),
+            Open::HeredocBody { end } | Open::Computed { end } => self.before = end,
+            Open::Redirect { .. } | Open::Statements | Open::List | Open::Values => {}
+        }
+    }
+
+    fn close_word(&mut self, range: Range<usize>, opaque: &[Range<usize>], role: Role) -> Result<(), &'static str> {
+        let source = self.source;
+        match role {
+            Role::Argument => {
+                let mut words = Vec::new();
+                let read = word::read(source, range, opaque, &mut words);
+                self.give(words);
+                read
+            }
+            Role::Assignment => {
+                let text = &source[range.clone()];
+                let name = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+                let operator = if text[name..].starts_with("+=") { 2 } else { 1 };
+                if name == 0 || !text[name..].trim_start_matches('+').starts_with('=') {
+                    return Err("an assignment to part of a list may run what a variable holds");
+                }
+                let value = range.start + name + operator;
+                let is_list = source[value..].starts_with('(');
+                let read = if is_list { Ok(None) } else { word::read_value(source, value..range.end, opaque).map(Some) };
+                let (value, read) = match read {
+                    Ok(value) => (value, Ok(())),
+                    Err(why) => (None, Err(why)),
+                };
+                let assignment = Assignment { name: text[..name].to_owned(), value };
+                match self.open.last() {
+                    Some((_, Open::Command { at, .. })) => self.found.commands[*at].assignments.push(assignment),
+                    _ => self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() }),
+                }
+                read
+            }
+            Role::Pattern => {
+                let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.^$*+?-/,:%=~@[]".contains(c);
+                let text = &source[range];
+                let expands = text.split('$').skip(1).any(|rest| !rest.is_empty());
+                if text.chars().all(is_plain) && !expands { Ok(()) } else { Err("a pattern that cannot be read for certain") }
+            }
+        }
+    }
+
+    /// Gives words to what they belong to.
+    fn give(&mut self, words: Vec<Word>) {
+        let mut words = words.into_iter();
+        let at = match self.open.last_mut() {
+            Some((_, Open::Redirect { at, operator, has_target, .. })) => {
+                if !*has_target {
+                    *has_target = true;
+                    let target = words.next();
+                    self.found.commands[*at].redirections.push(Redirection { operator: operator.clone(), target });
+                }
+                // The grammar takes all that follows for the file's name; the shell only the first word.
+                Some(*at)
+            }
+            Some((_, Open::Command { at, .. } | Open::Heredoc { at, .. })) => Some(*at),
+            _ => None,
+        };
+        if let Some(at) = at {
+            self.found.commands[at].words.extend(words);
+        }
+    }
+
+    fn close_command(&mut self, at: usize, kind: Kind, has_body: bool) {
+        let command = &mut self.found.commands[at];
+        let mut wrong = None;
+        match kind {
+            Kind::Test { is_double: true } => {
+                let computes = |text: &str| matches!(text, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
+                let is_number = |word: &Word| word.known().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+                let places = command.words.iter().enumerate().filter(|(_, word)| computes(&word.text));
+                let is_plain = |at: usize| command.words.get(at).is_some_and(is_number);
+                if places.into_iter().any(|(at, _)| !(at > 0 && is_plain(at - 1) && is_plain(at + 1))) {
+                    wrong = Some("arithmetic may run what a variable holds");
+                }
+            }
+            Kind::Redirected if has_body && !command.words.is_empty() => wrong = Some("words after a group of commands"),
+            _ => {}
+        }
+        // Words that stand behind a redirection may be assignments.
+        if kind == Kind::Redirected {
+            let n_assignments = command.words.iter().take_while(|word| assigned(word).is_some()).count();
+            let assignments: Vec<Assignment> = command.words.drain(..n_assignments).filter_map(|word| assigned(&word)).collect();
+            command.assignments.extend(assignments);
+        }
+        let name = command.program().and_then(Word::known).map(str::to_owned);
+        let shown = command.words.iter().map(|word| word.text.as_str()).take(8).collect::<Vec<_>>().join(" ");
+        if let Some(why) = wrong {
+            self.found.doubt(&shown, why);
+        }
+        for (_, open) in self.open.iter_mut().rev().take(64) {
+            if let Open::Function { name: of, n_own_calls } = open
+                && name.as_deref() == Some(of)
+            {
+                *n_own_calls += 1;
+            }
+        }
+    }
+}
+
+/// Reads a word as an assignment, if that is what the shell would take it for in front of a program.
+fn assigned(word: &Word) -> Option<Assignment> {
+    let (name, value) = word.text.split_once('=').filter(|_| word.plain)?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then(|| Assignment { name: name.to_owned(), value: Some(Word { text: value.to_owned(), ..word.clone() }) })
+}
