@@ -1,7 +1,7 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
-//! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`)
-//! measure those alone and print them.
+//! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
+//! `shell`) measure those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
@@ -16,6 +16,7 @@ mod parser;
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod session;
+mod shell;
 #[path = "../compare/table.rs"]
 #[expect(dead_code, reason = "shared: no row here is a note")]
 mod table;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         println!("nothing is measured without `cargo bench`");
         return ExitCode::SUCCESS;
     }
-    let groups: Vec<&str> = ["parser", "session", "history"].into_iter().filter(|group| has(group)).collect();
+    let groups: Vec<&str> = ["parser", "session", "history", "shell"].into_iter().filter(|group| has(group)).collect();
     let outcome = measure(&groups).and_then(|text| {
         if has("--show") || !groups.is_empty() {
             print!("{text}");
@@ -68,6 +69,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("history") {
         history::rows(&mut table)?;
+    }
+    if wanted("shell") {
+        shell::rows(&mut table)?;
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);

@@ -23,6 +23,8 @@ pub enum Latitude {
     Toward(&'static [&'static str]),
     /// Add to the list, never take away from it.
     Add,
+    /// Add rules to the list, but none that allows.
+    AddStricter,
 }
 
 /// How a number is written.
@@ -34,6 +36,7 @@ pub enum Unit {
 }
 
 use Latitude::Add;
+use Latitude::AddStricter;
 use Latitude::Lower;
 use Latitude::LowerFromNone;
 use Latitude::Never;
@@ -165,7 +168,10 @@ const TABLE: &[(&str, Latitude)] = &[
     ("tools.artifact_threshold", Never),
     ("tools.file_timeout", Lower(Time)),
     ("policy.allow", Never),
+    ("policy.ask", Add),
+    ("policy.gate", Add),
     ("policy.deny", Add),
+    ("policy.rules", AddStricter),
     // What is kept of a session is evidence, and what is shown is the person's taste.
     ("session.artifact_threshold", Never),
     ("session.artifacts_max", Never),
@@ -193,6 +199,10 @@ impl Latitude {
         match self {
             Never => false,
             Add => true,
+            AddStricter => new.as_array().is_some_and(|rules| {
+                let decides = |rule: &Value| rule.get("decision").and_then(Value::as_str).is_some_and(|decision| decision != "allow");
+                rules.iter().all(decides)
+            }),
             Switch(to) => new.as_bool() == Some(to) || now == new,
             Lower(unit) => compare(unit, now, new, |now, new| new <= now),
             Raise(unit) => compare(unit, now, new, |now, new| new >= now),
@@ -230,6 +240,7 @@ impl fmt::Display for Latitude {
             Toward([only]) => write!(f, "only set it to {only}"),
             Toward(order) => write!(f, "only choose less, in the order {}", order.join(", ")),
             Add => f.write_str("add to it"),
+            AddStricter => f.write_str("add to it what does not allow"),
         }
     }
 }
@@ -267,6 +278,13 @@ mod tests {
         check(Switch(true), &json!(false), &[json!(true), json!(false)], &[json!("true")]);
         check(Switch(true), &json!(true), &[json!(true)], &[json!(false)]);
         check(Toward(&["none", "some", "all"]), &json!("some"), &[json!("none"), json!("some")], &[json!("all"), json!("other")]);
+        let rule = |decision: &str| json!({"decision": decision, "rule": "bash"});
+        check(
+            AddStricter,
+            &json!([]),
+            &[json!([]), json!([rule("deny"), rule("gate"), rule("ask")])],
+            &[json!([rule("allow")]), json!([rule("deny"), rule("allow")]), json!([{"rule": "bash"}]), json!("x"), json!(["bash"])],
+        );
         check(Toward(&["none"]), &json!("open"), &[], &[json!("none"), json!("open")]);
     }
 

@@ -23,7 +23,7 @@ use super::words;
 /// A configuration file is a page or two; what is larger is something else.
 const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
-const ADDITIVE: [&str; 4] = ["policy.allow", "policy.deny", "policy.rules", "hooks"];
+const ADDITIVE: [&str; 6] = ["policy.allow", "policy.ask", "policy.gate", "policy.deny", "policy.rules", "hooks"];
 
 /// The settings of one source.
 pub(super) struct Layer {

@@ -1,3 +1,4 @@
+use super::command::Reading;
 use crate::event::Capability;
 use crate::wire::BytesPath;
 use crate::wire::Call;
@@ -43,10 +44,17 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::ListDirectory(_) | Call::Glob(_) => vec![Capability::ReadFiles],
             Call::WriteFile(write) => writing(&write.path),
             Call::EditFile(edit) => writing(&edit.path),
-            // What a command does is read only to ask less often; that comes with the reading of commands.
-            Call::Bash(_) | Call::Exec(_) => vec![Capability::RunInBox],
+            Call::Bash(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
+            Call::Exec(_) => vec![Capability::RunInBox],
         },
     }
+}
+
+/// Reads the command of the shell that an action is, if it is one.
+pub(super) fn reading_of(action: &Action) -> Option<Reading> {
+    let Action::Box(Call::Bash(bash)) = action else { return None };
+    let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
+    Some(Reading::new(&bash.command, directory.as_deref()))
 }
 
 fn reading(path: Option<&BytesPath>) -> Vec<Capability> {

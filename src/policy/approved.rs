@@ -25,7 +25,9 @@ impl Approved<Action> {
     /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which refuses a protected name that was reached
     /// without this note: through a link, a cursor or a search.
     pub(super) fn action(mut action: Action) -> Self {
-        let approved = capabilities(&action).iter().any(|capability| matches!(capability, Capability::ProtectedName { .. }));
+        // A command is carried out as it is; of it nothing is noted, and it was read already.
+        let is_command = matches!(action, Action::Box(Call::Bash(_) | Call::Exec(_)));
+        let approved = !is_command && capabilities(&action).iter().any(|capability| matches!(capability, Capability::ProtectedName { .. }));
         if let Action::Box(call) = &mut action {
             match call {
                 Call::ReadFile(read) => read.protected = approved,

@@ -5,10 +5,15 @@ use serde::Serialize;
 
 use super::Action;
 use super::Approved;
+use super::Example;
 use super::Options;
 use super::Rule;
+use super::RuleDecision;
 use super::RuleError;
+use super::action::reading_of;
 use super::capabilities;
+use super::command::Reading;
+use super::rule::everything_is_allowed;
 use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
@@ -40,6 +45,8 @@ impl Mode {
 pub struct Policy {
     mode: Mode,
     allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    gate: Vec<Rule>,
     deny: Vec<Rule>,
     granted: BTreeSet<Capability>,
 }
@@ -76,42 +83,84 @@ impl Question {
 impl Policy {
     pub fn new(mode: Mode, options: &Options) -> Result<Self, RuleError> {
         let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<Vec<_>, _>>();
-        Ok(Self { mode, allow: parse(&options.allow)?, deny: parse(&options.deny)?, granted: BTreeSet::new() })
+        let mut policy = Self {
+            mode,
+            allow: parse(&options.allow)?,
+            ask: parse(&options.ask)?,
+            gate: parse(&options.gate)?,
+            deny: parse(&options.deny)?,
+            granted: BTreeSet::new(),
+        };
+        for example in &options.rules {
+            let rule = tried(example)?;
+            match example.decision {
+                RuleDecision::Allow => policy.allow.push(rule),
+                RuleDecision::Ask => policy.ask.push(rule),
+                RuleDecision::Gate => policy.gate.push(rule),
+                RuleDecision::Deny => policy.deny.push(rule),
+            }
+        }
+        Ok(policy)
     }
 
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Remembers that a person allowed these capabilities until the session ends.
+    /// Remembers that a person allowed these capabilities until the session ends. A blocked command is asked about each time.
     pub fn grant(&mut self, capabilities: &[Capability]) {
-        self.granted.extend(capabilities.iter().cloned());
+        let lasts = |capability: &&Capability| !matches!(capability, Capability::BlockedCommand { .. });
+        self.granted.extend(capabilities.iter().filter(lasts).cloned());
     }
 
-    /// Judges one action. A denial wins over everything, a person's word over the mode.
+    /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
     pub fn judge(&self, action: Action) -> Verdict {
-        let capabilities = capabilities(&action);
-        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action)) {
-            return Verdict::Deny { reason: format!("the rule `{}` denies it", rule.text()), capabilities };
+        let reading = reading_of(&action);
+        let reading = reading.as_ref();
+        let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
+        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
+            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
         }
         let (decision, because) = self.by_mode(&capabilities);
-        if decision == Decision::Deny && self.mode == Mode::Deny {
+        // Reading a command asks less often; where nothing may change it is not what the promise rests on.
+        if self.mode == Mode::Deny && (decision == Decision::Deny || reading.is_some()) {
+            let because = if decision == Decision::Deny { because } else { Capability::RunInBox.describe() };
             return Verdict::Deny { reason: format!("mode deny only allows reading, not to {because}"), capabilities };
         }
-        if decision == Decision::Allow {
+        if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading)) {
+            let mode = self.mode.as_str();
+            let reason = format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), doubt(reading));
+            return if self.mode == Mode::Ask {
+                Verdict::Ask(Question { action, capabilities })
+            } else {
+                Verdict::Deny { reason, capabilities }
+            };
+        }
+        let asks = self.mode == Mode::Ask && self.ask.iter().any(|rule| rule.may_match(&action, reading));
+        if decision == Decision::Allow && !asks {
             return Verdict::Allow { action: Approved::action(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
-        if let Some(rule) = self.allow.iter().find(|rule| rule.matches(&action)) {
-            let reason = format!("the rule `{}` allows it", rule.text());
-            return Verdict::Allow { action: Approved::action(action), reason };
+        if !asks && let Some(allowed) = self.allowed(&action, reading) {
+            return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
         }
-        if capabilities.iter().all(|capability| self.granted.contains(capability) || self.decide(capability) == Decision::Allow) {
+        let is_granted =
+            |capability: &Capability| self.granted.contains(capability) || (!asks && self.decide(capability) == Decision::Allow);
+        if capabilities.iter().all(is_granted) {
             return Verdict::Allow { action: Approved::action(action), reason: "it was allowed for this session".to_owned() };
         }
-        match decision {
-            Decision::Ask => Verdict::Ask(Question { action, capabilities }),
-            _ => Verdict::Deny { reason: format!("mode {} does not allow to {because}", self.mode.as_str()), capabilities },
+        if asks || decision == Decision::Ask {
+            return Verdict::Ask(Question { action, capabilities });
         }
+        let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
+        Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
+    }
+
+    /// Returns the rule that allows an action, or says that several do together.
+    fn allowed(&self, action: &Action, reading: Option<&Reading>) -> Option<String> {
+        let one = self.allow.iter().find(|rule| rule.matches(action, reading)).map(|rule| format!("the rule `{}`", rule.text()));
+        let rules: Vec<&Rule> = self.allow.iter().collect();
+        let together = || reading.filter(|reading| everything_is_allowed(&rules, reading)).map(|_| "a rule for each command".to_owned());
+        one.or_else(together)
     }
 
     fn by_mode(&self, capabilities: &[Capability]) -> (Decision, String) {
@@ -132,6 +181,37 @@ impl Policy {
             (_, Mode::Ask) => Decision::Ask,
             (_, Mode::Auto | Mode::Deny) => Decision::Deny,
         }
+    }
+}
+
+/// Reads a rule and tries it on its examples.
+fn tried(example: &Example) -> Result<Rule, RuleError> {
+    let rule = Rule::parse(&example.rule)?;
+    let allows = example.decision == RuleDecision::Allow;
+    let bad = |problem: String| Err(RuleError { rule: example.rule.clone(), problem });
+    if let Some(text) = example.speaks_of.iter().find(|text| !rule.speaks_of(text, allows)) {
+        return bad(format!("it does not speak of its example `{text}`; change the rule, or take the example out of `speaks_of`"));
+    }
+    if let Some(text) = example.not_of.iter().find(|text| rule.speaks_of(text, allows)) {
+        return bad(format!("it speaks of `{text}`, which is an example of what it should not; change the rule, or `not_of`"));
+    }
+    Ok(rule)
+}
+
+/// Says what could not be read, where a rule may have matched for that alone.
+fn doubt(reading: Option<&Reading>) -> String {
+    let doubt = reading.and_then(|reading| reading.script.doubts.first());
+    doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
+}
+
+/// What the model can do instead.
+fn remedy(capability: &Capability) -> &'static str {
+    match capability {
+        Capability::BlockedCommand { .. } => "; do it another way, within the project",
+        Capability::GatedGit { .. } => "; leave it to the person, and say in your answer what should be run",
+        Capability::Network { .. } => "; work with what is in the project, and say what is missing",
+        Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",
+        _ => "",
     }
 }
 
@@ -200,11 +280,76 @@ mod tests {
 
     #[test]
     fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
-        let rules = Options { allow: vec!["write_file".into()], deny: vec!["write_file(secret/**)".into()] };
+        let rules = Options { allow: vec!["write_file".into()], deny: vec!["write_file(secret/**)".into()], ..Options::default() };
         check(Mode::Ask, &rules, write("a.rs"), Decision::Allow);
         check(Mode::Ask, &rules, write("secret/a"), Decision::Deny);
         check(Mode::Deny, &rules, write("a.rs"), Decision::Deny);
         check(Mode::Auto, &rules, write(".env"), Decision::Allow);
+    }
+
+    fn shell(command: &str) -> Action {
+        let Action::Box(Call::Bash(bash)) = bash() else { unreachable!("it is one") };
+        Action::Box(Call::Bash(Bash { command: command.to_owned(), ..bash }))
+    }
+
+    #[test]
+    fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
+        let rules = Options { allow: vec!["bash(cargo *)".into()], gate: vec!["bash(cargo install *)".into()], ..Options::default() };
+        check(Mode::Ask, &rules, shell("cargo test"), Decision::Allow);
+        check(Mode::Ask, &rules, shell("cargo install x"), Decision::Ask);
+        check(Mode::Auto, &rules, shell("cargo install x"), Decision::Deny);
+        check(Mode::Auto, &rules, shell("$X"), Decision::Deny);
+        let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+        policy.grant(&[Capability::RunInBox]);
+        assert!(matches!(policy.judge(shell("cargo install x")), Verdict::Ask(_)));
+        assert!(matches!(policy.judge(shell("make")), Verdict::Allow { .. }));
+    }
+
+    #[test]
+    fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
+        let rules = Options { allow: vec!["bash(git *)".into()], ask: vec!["bash(git log *)".into()], ..Options::default() };
+        check(Mode::Ask, &rules, shell("git log"), Decision::Ask);
+        check(Mode::Ask, &rules, shell("git diff"), Decision::Allow);
+        check(Mode::Auto, &rules, shell("git log"), Decision::Allow);
+        check(Mode::Deny, &rules, shell("git diff"), Decision::Deny);
+    }
+
+    #[test]
+    fn a_blocked_command_is_asked_about_each_time() {
+        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+        let Verdict::Ask(question) = policy.judge(shell("rm -rf /")) else { panic!("must ask") };
+        policy.grant(&question.capabilities);
+        assert!(matches!(policy.judge(shell("rm -rf /")), Verdict::Ask(_)));
+        assert!(matches!(policy.judge(shell("rm -rf x")), Verdict::Allow { .. }));
+        let to_the_letter = Options { allow: vec!["bash(rm -rf /)".into()], ..Options::default() };
+        check(Mode::Auto, &to_the_letter, shell("rm -rf /"), Decision::Allow);
+        let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("rm -rf /")) else {
+            panic!("must deny")
+        };
+        assert_eq!(
+            reason,
+            "mode auto does not allow to run a blocked command (it removes the root folder); do it another way, within the project"
+        );
+    }
+
+    #[test]
+    fn examples_of_a_rule_are_tried_when_it_is_read() {
+        let example = |speaks_of: &str, not_of: &str| Example {
+            decision: RuleDecision::Allow,
+            rule: "bash(git commit *)".to_owned(),
+            speaks_of: vec![speaks_of.to_owned()],
+            not_of: vec![not_of.to_owned()],
+        };
+        let new = |example| Policy::new(Mode::Ask, &Options { rules: vec![example], ..Options::default() });
+        let policy = new(example("git commit -m x", "git commit; rm x")).expect("good examples");
+        assert!(matches!(policy.judge(shell("git commit -m y")), Verdict::Allow { .. }));
+        for (bad, part) in [
+            (example("git push", "x"), "does not speak of its example `git push`"),
+            (example("git commit", "git commit -a"), "`git commit -a`"),
+        ] {
+            let error = new(bad).expect_err("a bad example").to_string();
+            assert!(error.contains("the rule `bash(git commit *)` cannot be used") && error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 mod action;
 mod approved;
+mod command;
+mod glob;
 mod judge;
 mod options;
 mod rule;
@@ -17,6 +19,8 @@ pub use judge::Mode;
 pub use judge::Policy;
 pub use judge::Question;
 pub use judge::Verdict;
+pub use options::Example;
 pub use options::Options;
+pub use options::RuleDecision;
 pub use rule::Rule;
 pub use rule::RuleError;

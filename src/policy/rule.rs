@@ -1,15 +1,27 @@
+use std::collections::BTreeSet;
+
 use globset::GlobBuilder;
 use globset::GlobMatcher;
+use regex::Regex;
+use regex::RegexBuilder;
 use thiserror::Error;
 
+use super::command::Reading;
+use super::glob;
+use crate::code::shell::Command;
+use crate::code::shell::WordKind;
+use crate::event::Capability;
 use crate::policy::Action;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 
+/// Most memory that a person's regular expression may take when it is made ready.
+const REGEX_MAX: usize = 1 << 20;
+
 /// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
 ///
-/// For file tools the pattern is a glob over the path (`write_file(src/**)`); for `bash` it is the whole command, to the letter: a pattern
-/// over a shell line would also match what is hidden behind a `;`.
+/// For file tools the pattern is a glob over the path (`write_file(src/**)`). For `bash` it is a whole command to the letter, a pattern with
+/// `*` over the words of each command that the text starts (`bash(git log *)`), or a regular expression over them (`bash(/^cargo (test|check)/)`).
 #[derive(Clone, Debug)]
 pub struct Rule {
     text: String,
@@ -21,6 +33,8 @@ pub struct Rule {
 enum Pattern {
     Path(GlobMatcher),
     Command(String),
+    Commands(String),
+    Regex(Regex),
 }
 
 #[derive(Debug, Error)]
@@ -47,12 +61,7 @@ impl Rule {
         let pattern = match pattern {
             None => None,
             Some("") => return Err(bad("the pattern between the parentheses is empty".to_owned())),
-            Some(pattern) if tool == "bash" => {
-                if pattern.contains('*') {
-                    return Err(bad("for bash name the whole command; a `*` would also match what follows a `;`".to_owned()));
-                }
-                Some(Pattern::Command(pattern.to_owned()))
-            }
+            Some(pattern) if tool == "bash" => Some(command_pattern(pattern).map_err(bad)?),
             Some(pattern) => {
                 let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| bad(error.kind().to_string()))?;
                 Some(Pattern::Path(glob.compile_matcher()))
@@ -66,26 +75,171 @@ impl Rule {
     }
 
     /// Returns whether it speaks of this action, for a rule that allows: in doubt it does not.
-    pub fn matches(&self, action: &Action) -> bool {
-        self.speaks_of(action, false)
-    }
-
-    /// Returns whether it may speak of this action, for a rule that denies: a path with `..` is also taken for what it leads to by its
-    /// letters.
-    pub fn may_match(&self, action: &Action) -> bool {
-        self.speaks_of(action, true)
-    }
-
-    fn speaks_of(&self, action: &Action, in_doubt: bool) -> bool {
+    pub(super) fn matches(&self, action: &Action, reading: Option<&Reading>) -> bool {
         if self.tool != tool(action) {
             return false;
         }
-        match &self.pattern {
-            None => true,
-            Some(Pattern::Command(command)) => matches!(action, Action::Box(Call::Bash(bash)) if bash.command.trim() == command.trim()),
-            Some(Pattern::Path(glob)) => path(action).is_some_and(|path| matches_path(glob, path, in_doubt)),
+        match (&self.pattern, reading) {
+            (Some(Pattern::Path(glob)), _) => path(action).is_some_and(|path| matches_path(glob, path, false)),
+            (_, Some(reading)) => self.names(reading) || everything_is_allowed(&[self], reading),
+            (pattern, None) => pattern.is_none(),
         }
     }
+
+    /// Returns whether it may speak of this action, for a rule that denies or asks: a path with `..` is also taken for what it leads to by
+    /// its letters, and one command of many is enough, or a script that may do more than can be read.
+    pub(super) fn may_match(&self, action: &Action, reading: Option<&Reading>) -> bool {
+        if self.tool != tool(action) {
+            return false;
+        }
+        match (&self.pattern, reading) {
+            (None, _) => true,
+            (Some(Pattern::Path(glob)), _) => path(action).is_some_and(|path| matches_path(glob, path, true)),
+            (Some(_), Some(reading)) => {
+                self.names(reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
+            }
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Returns whether it says the whole command to the letter.
+    pub(super) fn names(&self, reading: &Reading) -> bool {
+        match &self.pattern {
+            Some(Pattern::Command(text) | Pattern::Commands(text)) => text.trim() == reading.text,
+            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => false,
+        }
+    }
+
+    /// Returns whether a pattern allows one command: it must be written plainly, all of its words known, with nothing around it.
+    fn allows(&self, command: &Command, needs: &BTreeSet<Capability>) -> bool {
+        if self.tool != "bash" {
+            return false;
+        }
+        let opens = |capability: &Capability| match capability {
+            Capability::BlockedCommand { .. } | Capability::ChangeOutsideBox => false,
+            Capability::GatedGit { operation } => self.literal().is_some_and(|literal| {
+                operation.split_whitespace().next().is_some_and(|verb| literal.split_whitespace().any(|word| word == verb))
+            }),
+            Capability::ProtectedName { name } => self.literal().is_some_and(|literal| literal.contains(name.as_str())),
+            _ => true,
+        };
+        if !needs.iter().all(opens) {
+            return false;
+        }
+        if self.pattern.is_none() {
+            return true;
+        }
+        let is_plain = command.program().is_some_and(|program| program.plain)
+            && command.assignments.is_empty()
+            && command.words.iter().all(|word| word.kind == WordKind::Known)
+            && !command.redirections.iter().any(writes_a_file);
+        is_plain && self.fits(&written(command, false))
+    }
+
+    fn may_be(&self, command: &Command) -> bool {
+        if command.words.is_empty() {
+            return false;
+        }
+        let texts = [written(command, false), written(command, true)];
+        if texts.iter().any(|text| self.fits(text)) {
+            return true;
+        }
+        // A word that is not known may be what the pattern goes on with.
+        let Some(Pattern::Commands(_) | Pattern::Command(_)) = &self.pattern else { return false };
+        let Some(literal) = self.literal() else { return false };
+        let Some(unknown) = command.words.iter().position(|word| word.kind != WordKind::Known) else { return false };
+        let mut known = command.clone();
+        known.words.truncate(unknown);
+        [written(&known, false), written(&known, true)].iter().any(|text| literal.starts_with(&format!("{text} ")))
+    }
+
+    /// Returns whether a command's words are what the pattern says; `git log *` is also `git log`.
+    fn fits(&self, text: &str) -> bool {
+        match &self.pattern {
+            Some(Pattern::Command(pattern)) => pattern == text,
+            Some(Pattern::Commands(pattern)) => {
+                glob::matches(pattern, text, false) || pattern.strip_suffix(" *").is_some_and(|short| glob::matches(short, text, false))
+            }
+            Some(Pattern::Regex(regex)) => regex.is_match(text),
+            Some(Pattern::Path(_)) | None => false,
+        }
+    }
+
+    /// Returns what the pattern says before its first `*`.
+    fn literal(&self) -> Option<&str> {
+        match &self.pattern {
+            Some(Pattern::Command(text) | Pattern::Commands(text)) => text.split('*').next(),
+            Some(Pattern::Path(_) | Pattern::Regex(_)) | None => None,
+        }
+    }
+
+    /// Returns whether it speaks of an example, which stands for a path or a command.
+    pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
+        match &self.pattern {
+            None if self.tool != "bash" || !allows => true,
+            Some(Pattern::Path(glob)) => matches_path(glob, &BytesPath::from_text(example), !allows),
+            Some(_) | None => {
+                let reading = Reading::new(example, None);
+                if allows {
+                    return self.names(&reading) || everything_is_allowed(&[self], &reading);
+                }
+                self.names(&reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
+            }
+        }
+    }
+}
+
+/// Returns whether each command of a script only reads or is allowed by one of the rules, and nothing else may be started.
+pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool {
+    let is_blocked = |capability: &Capability| matches!(capability, Capability::BlockedCommand { .. });
+    if reading.capabilities.iter().any(is_blocked) {
+        return false;
+    }
+    // A rule for all of bash speaks of what cannot be read, too; gates and protected names it does not open.
+    let opens_all = |rule: &Rule| {
+        rule.pattern.is_none() && reading.needs.iter().zip(&reading.script.commands).all(|(needs, command)| rule.allows(command, needs))
+    };
+    if rules.iter().copied().any(opens_all) {
+        return true;
+    }
+    let mut commands = reading.script.commands.iter().zip(&reading.needs);
+    let is_harmless = |command: &Command, needs: &BTreeSet<Capability>| {
+        !command.starts_another && needs.iter().all(|need| *need == Capability::ReadFiles)
+    };
+    reading.script.is_known()
+        && !reading.script.commands.is_empty()
+        && commands.all(|(command, needs)| is_harmless(command, needs) || rules.iter().copied().any(|rule| rule.allows(command, needs)))
+}
+
+fn command_pattern(pattern: &str) -> Result<Pattern, String> {
+    if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|regex| !regex.is_empty()) {
+        let built = RegexBuilder::new(regex).size_limit(REGEX_MAX).build();
+        return built.map(Pattern::Regex).map_err(|error| error.to_string().replace('\n', " "));
+    }
+    Ok(if pattern.contains('*') { Pattern::Commands(pattern.to_owned()) } else { Pattern::Command(pattern.to_owned()) })
+}
+
+fn writes_a_file(redirection: &crate::code::shell::Redirection) -> bool {
+    redirection.writes() && redirection.target.as_ref().and_then(crate::code::shell::Word::known) != Some("/dev/null")
+}
+
+/// Returns a command as text: its words with one blank between them, those with blanks in quotes.
+fn written(command: &Command, without_folders: bool) -> String {
+    let mut text = String::new();
+    for (at, word) in command.words.iter().enumerate() {
+        if at > 0 {
+            text.push(' ');
+        }
+        let part = if at == 0 && without_folders { word.text.rsplit('/').next().unwrap_or(&word.text) } else { &word.text };
+        if part.is_empty() || part.contains(char::is_whitespace) {
+            text.push('\'');
+            text.push_str(part);
+            text.push('\'');
+        } else {
+            text.push_str(part);
+        }
+    }
+    text
 }
 
 /// A path with `..` in it may lead anywhere, so no rule that allows speaks of it.
@@ -134,50 +288,131 @@ fn path(action: &Action) -> Option<&BytesPath> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Bash;
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
         Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
     }
 
-    fn bash(command: &str) -> Action {
-        Action::Box(Call::Bash(Bash {
-            command: command.to_owned(),
-            working_directory: None,
-            timeout_ms: 1,
-            grace_ms: 1,
-            stream_bytes: 1,
-            tail_bytes: 1,
-            background: false,
-        }))
+    #[track_caller]
+    fn check(rule: &str, allowed: &[&str], not: &[&str]) {
+        let rule = Rule::parse(rule).expect("a good rule");
+        for command in allowed {
+            assert!(rule.speaks_of(command, true), "{command}");
+        }
+        for command in not {
+            assert!(!rule.speaks_of(command, true), "{command}");
+        }
+    }
+
+    #[track_caller]
+    fn check_denied(rule: &str, denied: &[&str], not: &[&str]) {
+        let rule = Rule::parse(rule).expect("a good rule");
+        for command in denied {
+            assert!(rule.speaks_of(command, false), "{command}");
+        }
+        for command in not {
+            assert!(!rule.speaks_of(command, false), "{command}");
+        }
     }
 
     #[test]
     fn a_path_rule_speaks_of_that_path_alone() {
         let rule = Rule::parse("write_file(src/**)").expect("a good rule");
-        assert!(rule.matches(&write("src/a/b.rs")));
-        assert!(rule.matches(&write("/workspace/src/a.rs")));
-        assert!(!rule.matches(&write("srcfoo/a.rs")));
-        assert!(!rule.matches(&write("src/../Makefile")));
-        assert!(!rule.matches(&write("x/../src/a.rs")), "in doubt nothing is allowed");
-        assert!(rule.may_match(&write("x/../src/a.rs")), "and nothing gets past a denial");
-        assert!(rule.may_match(&write("/workspace/x/../src/a.rs")));
-        assert!(!rule.matches(&bash("true")));
+        let matches = |path: &str| rule.matches(&write(path), None);
+        assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs"));
+        assert!(!matches("srcfoo/a.rs") && !matches("src/../Makefile"));
+        assert!(!matches("x/../src/a.rs"), "in doubt nothing is allowed");
+        assert!(rule.may_match(&write("x/../src/a.rs"), None), "and nothing gets past a denial");
+        assert!(rule.may_match(&write("/workspace/x/../src/a.rs"), None));
     }
 
     #[test]
     fn a_command_rule_speaks_of_that_command_to_the_letter() {
-        let rule = Rule::parse("bash(git status)").expect("a good rule");
-        assert!(rule.matches(&bash("git status")));
-        for other in ["git status; touch x", "git status && x", "git status\ntouch x", "git  status", "A=b git status"] {
-            assert!(!rule.matches(&bash(other)), "{other}");
-        }
+        check(
+            "bash(cargo test)",
+            &["cargo test", " cargo test\n", "cargo test | tail -20", "cargo test && cargo test"],
+            &["cargo test; touch x", "cargo test && x", "cargo test\ntouch x", "A=b cargo test", "cargo test -q", "cargo test > x"],
+        );
+    }
+
+    #[test]
+    fn a_pattern_allows_only_where_every_command_is_known_and_allowed() {
+        check(
+            "bash(git commit *)",
+            &["git commit -m x", "git commit", "git status && git commit -m 'a b'", "git commit -am x 2>&1 | tail -3"],
+            &[
+                "git commit; touch X",
+                "git commit && touch X",
+                "git commit || touch X",
+                "git commit | sh",
+                "git commit & touch X",
+                "git commit\ntouch X",
+                "git commit -m $(touch X)",
+                "git commit -m `touch X`",
+                "git commit -F <(touch X)",
+                "git commit > X",
+                "git commit # c\ntouch X",
+                "git commit \\\n; touch X",
+                "git commit -m $X",
+                "A=b git commit",
+                "GIT_EDITOR=x git commit",
+                "env -i git commit",
+                "command git commit",
+                "timeout 5 git commit",
+                "\\git commit",
+                "g\"\"it commit",
+                "$'git' commit",
+                "alias git=x; git commit",
+                "git() { rm x; }; git commit",
+                "git -c core.editor=x commit",
+                "./git commit",
+                "git commit; source x",
+                "git commit {a,b}\u{0}",
+                "git commit\r",
+                "git commit (",
+            ],
+        );
+        check("bash(/^cargo (test|check)( |$)/)", &["cargo test", "cargo check -q"], &["cargo testy", "xcargo test", "cargo test; rm x"]);
+    }
+
+    #[test]
+    fn a_pattern_opens_no_blocked_command_and_no_gate_that_it_does_not_name() {
+        check("bash(rm *)", &["rm -rf target"], &["rm -rf /", "rm .env"]);
+        check("bash(git *)", &["git add ."], &["git push", "git reset --hard"]);
+        check("bash(git push *)", &["git push", "git push origin main"], &["git push; git reset --hard"]);
+        check("bash", &["make", "x=$(y)"], &["rm -rf /", "sudo ls", "git push"]);
+        check("bash(rm -rf /)", &["rm -rf /"], &["rm -rf /*"]);
+        check("bash(rm -rf /*)", &["rm -rf /*"], &["rm -rf /", "rm -rf /usr"]);
+    }
+
+    #[test]
+    fn a_denial_speaks_of_a_command_wherever_it_is_and_in_doubt_too() {
+        check_denied(
+            "bash(rm *)",
+            &[
+                "rm x",
+                "ls; rm x",
+                "echo $(rm x)",
+                "/bin/rm x",
+                "r\\m x",
+                "env rm x",
+                "find . -exec rm {} +",
+                "bash -c 'rm x'",
+                "$X y",
+                "sh x.sh",
+                "ls (",
+                "xargs rm < x",
+            ],
+            &["ls", "echo rm x", "git rm x", "grep rm x"],
+        );
+        check_denied("bash(git push *)", &["git push", "git $X", "git $X origin"], &["git status", "git log $X", "ls $X"]);
+        check_denied("bash(/curl/)", &["curl x", "ls; curl x"], &["ls"]);
     }
 
     #[test]
     fn rules_that_cannot_be_meant_are_refused() {
-        for bad in ["", "Bash", "bash(", "bash()", "bash(git *)", "write_file([)", "rm -rf"] {
+        for bad in ["", "Bash", "bash(", "bash()", "bash(/(/)", "write_file([)", "rm -rf", "bash(/a{1000}{1000}{1000}/)"] {
             assert!(Rule::parse(bad).is_err(), "{bad}");
         }
     }

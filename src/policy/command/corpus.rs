@@ -1,0 +1,99 @@
+//! The table of commands in `tests/it/fixtures/shell_commands.txt`, read whole.
+
+use crate::event::Capability;
+use crate::policy::Action;
+use crate::policy::Mode;
+use crate::policy::Options;
+use crate::policy::Policy;
+use crate::policy::Verdict;
+use crate::policy::action::reading_of;
+use crate::wire::Bash;
+use crate::wire::Call;
+
+const TABLE: &str = include_str!("../../../tests/it/fixtures/shell_commands.txt");
+
+fn bash(command: &str) -> Action {
+    Action::Box(Call::Bash(Bash {
+        command: command.to_owned(),
+        working_directory: None,
+        timeout_ms: 1,
+        grace_ms: 1,
+        stream_bytes: 1,
+        tail_bytes: 1,
+        background: false,
+    }))
+}
+
+/// Says what a command needs in the table's words.
+fn needs(command: &str) -> String {
+    let reading = reading_of(&bash(command)).expect("a command");
+    let mut words: Vec<String> = reading
+        .capabilities
+        .iter()
+        .map(|capability| match capability {
+            Capability::ReadFiles => "read_files".to_owned(),
+            Capability::RunInBox => "run_in_box".to_owned(),
+            Capability::ChangeSessionGit => "change_session_git".to_owned(),
+            Capability::ChangeOutsideBox => "change_outside_box".to_owned(),
+            Capability::Network { host } => format!("network={host}"),
+            Capability::ProtectedName { name } => format!("protected={name}"),
+            Capability::BlockedCommand { .. } => "blocked".to_owned(),
+            Capability::GatedGit { operation } => format!("git={operation}"),
+            other => format!("{other:?}"),
+        })
+        .collect();
+    words.dedup();
+    format!("{}{}", words.join(", "), if reading.script.is_known() { "" } else { " ?" })
+}
+
+fn verdicts(command: &str) -> String {
+    let verdict = |mode| {
+        let policy = Policy::new(mode, &Options::default()).expect("no rules");
+        match policy.judge(bash(command)) {
+            Verdict::Allow { .. } => "allow",
+            Verdict::Ask(_) => "ask",
+            Verdict::Deny { .. } => "deny",
+        }
+    };
+    [Mode::Ask, Mode::Auto, Mode::Deny].map(verdict).join(" ")
+}
+
+#[test]
+fn every_command_of_the_table_needs_what_the_table_says() {
+    let (mut expected_needs, mut expected_verdicts) = (String::new(), "");
+    let (mut n_commands, mut wrong) = (0, Vec::new());
+    for (number, line) in TABLE.lines().enumerate() {
+        if let Some(header) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|header| header.contains(" : ")) {
+            let (needs, verdicts) = header.split_once(" : ").expect("it was looked for");
+            let is_known = !needs.ends_with('?');
+            let mut words: Vec<&str> = needs.trim_end_matches([' ', '?']).split(", ").collect();
+            words.sort_by_key(|word| ORDER.iter().position(|known| word.starts_with(known)));
+            expected_needs = format!("{}{}", words.join(", "), if is_known { "" } else { " ?" });
+            expected_verdicts = verdicts;
+            continue;
+        }
+        // A comment has a blank behind its `#`, and stands in front of a header or at the top.
+        if line.is_empty() || (line.starts_with('#') && !line.contains('␤')) {
+            continue;
+        }
+        let command = line.replace('␤', "\n").replace('␍', "\r").replace('␉', "\t").replace('␀', "\0");
+        n_commands += 1;
+        let found = (needs(&command), verdicts(&command));
+        if found != (expected_needs.clone(), expected_verdicts.to_owned()) {
+            let script = reading_of(&bash(&command)).expect("a command").script;
+            let doubts: Vec<String> = script.doubts.iter().map(ToString::to_string).collect();
+            let (n, v) = found;
+            wrong.push(format!(
+                "{}: {line}\n    is [{n} : {v}]\n    not [{expected_needs} : {expected_verdicts}] {}",
+                number + 1,
+                doubts.join("; ")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {n_commands} commands are read otherwise:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(n_commands >= 400, "{n_commands}");
+}
+
+/// The order of capabilities, which is that of the enum.
+const ORDER: [&str; 8] =
+    ["read_files", "run_in_box", "change_session_git", "network", "change_outside_box", "protected", "blocked", "git="];

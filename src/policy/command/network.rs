@@ -1,0 +1,211 @@
+//! Whom a command would reach.
+
+use std::collections::BTreeSet;
+
+use super::words;
+use crate::code::shell::Command;
+use crate::code::shell::Word;
+
+/// What stands for a host that cannot be read.
+const UNKNOWN: &str = "unknown";
+
+/// Returns the hosts that a command names; loopback is within the box and is none.
+pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
+    let mut hosts = BTreeSet::new();
+    for target in command.redirections.iter().filter_map(|redirection| redirection.target.as_ref()) {
+        if let Some(rest) = target.text.strip_prefix("/dev/tcp/").or_else(|| target.text.strip_prefix("/dev/udp/")) {
+            hosts.insert(named(rest.split('/').next().unwrap_or(rest)));
+        }
+    }
+    let Some(name) = command.name() else { return without_loopback(hosts) };
+    let arguments = command.arguments();
+    match name {
+        "curl" | "wget" | "http" | "https" | "xh" | "aria2c" | "lynx" | "w3m" => web(name, arguments, &mut hosts),
+        "ssh" | "sftp" | "mosh" | "ssh-copy-id" => {
+            hosts.insert(first_operand(arguments, "bcDEeFIiJLlmOopQRSWw").map_or_else(|| UNKNOWN.to_owned(), remote));
+        }
+        "nc" | "ncat" | "netcat" | "telnet" | "ftp" | "ping" | "ping6" | "traceroute" | "whois" | "nmap"
+            if !words::has(arguments, "l", &["--listen"]) || name.starts_with("ping") =>
+        {
+            hosts.insert(first_operand(arguments, "cIiMmpQsTtWwX").map_or_else(|| UNKNOWN.to_owned(), remote));
+        }
+        "dig" | "nslookup" | "host" | "socat" => {
+            hosts.insert(UNKNOWN.to_owned());
+        }
+        "scp" | "rsync" => hosts.extend(arguments.iter().filter(|word| is_remote_path(&word.text)).map(remote)),
+        "gh" | "hub" => {
+            hosts.insert("github.com".to_owned());
+        }
+        "glab" => {
+            hosts.insert("gitlab.com".to_owned());
+        }
+        "git" => git(arguments, &mut hosts),
+        _ => {}
+    }
+    without_loopback(hosts)
+}
+
+/// Returns whether a command hands something to others for good.
+pub(super) fn publishes(command: &Command) -> bool {
+    let first = command.arguments().iter().map(|word| word.text.as_str()).find(|text| !text.starts_with(['-', '+']));
+    matches!(
+        (command.name(), first),
+        (Some("cargo" | "npm" | "pnpm" | "yarn" | "uv" | "poetry" | "flit" | "hatch"), Some("publish"))
+            | (Some("twine"), Some("upload"))
+            | (Some("gem" | "docker" | "podman" | "helm"), Some("push"))
+            | (Some("mvn"), Some("deploy"))
+    )
+}
+
+fn web(name: &str, arguments: &[Word], hosts: &mut BTreeSet<String>) {
+    let valued = if name == "curl" { "odHXuAeFTbcmwxKEyYzrCQtP" } else { "oOPUaieTwQABDIRXtl" };
+    let long_valued = [
+        "--output",
+        "--header",
+        "--data",
+        "--data-raw",
+        "--data-binary",
+        "--request",
+        "--user",
+        "--user-agent",
+        "--form",
+        "--upload-file",
+        "--max-time",
+        "--connect-timeout",
+        "--retry",
+        "--write-out",
+        "--cacert",
+        "--cert",
+        "--key",
+        "--config",
+        "--output-document",
+        "--directory-prefix",
+        "--timeout",
+        "--tries",
+    ];
+    let mut n_found = 0;
+    let mut skip = false;
+    for word in arguments {
+        if std::mem::take(&mut skip) {
+            continue;
+        }
+        let text = word.text.as_str();
+        if text.contains("://") {
+            n_found += 1;
+            hosts.insert(address(text));
+        } else if text.starts_with("--") {
+            skip = long_valued.contains(&text);
+        } else if text.starts_with('-') && text.len() > 1 {
+            skip = text.ends_with(|c| valued.contains(c));
+        } else if !text.is_empty() && text != "-" {
+            n_found += 1;
+            hosts.insert(named(text.split(['/', '?']).next().unwrap_or(text)));
+        }
+    }
+    let only_says = arguments.iter().all(|word| matches!(word.text.as_str(), "--version" | "-V" | "--help" | "-h" | "--manual"));
+    if n_found == 0 && (arguments.is_empty() || !only_says) {
+        hosts.insert(UNKNOWN.to_owned());
+    }
+}
+
+fn git(arguments: &[Word], hosts: &mut BTreeSet<String>) {
+    let mut words = arguments.iter();
+    let verb = loop {
+        match words.next().map(|word| word.text.as_str()) {
+            Some("-C" | "-c" | "--git-dir" | "--work-tree") => {
+                words.next();
+            }
+            Some(text) if text.starts_with('-') => {}
+            Some(verb) => break verb,
+            None => return,
+        }
+    };
+    let rest = words.as_slice();
+    let first = rest.first().map(|word| word.text.as_str());
+    let is_address = |word: &&Word| word.text.contains("://") || is_remote_path(&word.text);
+    match verb {
+        "clone" => match rest.iter().find(is_address) {
+            Some(word) => {
+                hosts.insert(if word.text.contains("://") { address(&word.text) } else { remote(word) });
+            }
+            // A folder.
+            None if words::operands(rest).next().is_some_and(|word| word.known().is_some()) => {}
+            None => {
+                hosts.insert(UNKNOWN.to_owned());
+            }
+        },
+        "fetch" | "pull" | "ls-remote" => {
+            let named = rest.iter().find(is_address).map(|word| if word.text.contains("://") { address(&word.text) } else { remote(word) });
+            let is_folder = words::operands(rest).next().is_some_and(|word| word.text.starts_with(['.', '/']));
+            if named.is_some() || !is_folder {
+                hosts.insert(named.unwrap_or_else(|| UNKNOWN.to_owned()));
+            }
+        }
+        "submodule" if matches!(first, Some("update" | "add")) => {
+            let named = rest.iter().find(is_address).map(|word| address(&word.text));
+            hosts.insert(named.unwrap_or_else(|| UNKNOWN.to_owned()));
+        }
+        "remote" if matches!(first, Some("update" | "show" | "prune")) => {
+            hosts.insert(UNKNOWN.to_owned());
+        }
+        _ => {}
+    }
+}
+
+/// Returns the host of `SCHEME://USER@HOST:PORT/…`.
+fn address(text: &str) -> String {
+    let Some((scheme, rest)) = text.split_once("://") else { return UNKNOWN.to_owned() };
+    if scheme.ends_with("file") {
+        return "localhost".to_owned();
+    }
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or(rest);
+    named(authority.rsplit('@').next().unwrap_or(authority))
+}
+
+/// Returns the host of `USER@HOST:PATH`.
+fn remote(word: &Word) -> String {
+    if word.text.contains("://") {
+        return address(&word.text);
+    }
+    let host = word.text.rsplit('@').next().unwrap_or(&word.text);
+    named(if host.starts_with('[') { host } else { host.split(':').next().unwrap_or(host) })
+}
+
+/// Takes the port off, and refuses what is no plain name.
+fn named(host: &str) -> String {
+    let bare = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address.to_owned(),
+        None => host.split(':').next().unwrap_or(host).to_ascii_lowercase(),
+    };
+    let is_plain = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte));
+    if is_plain { bare } else { UNKNOWN.to_owned() }
+}
+
+/// `HOST:PATH`, as against a path with a colon in it.
+fn is_remote_path(text: &str) -> bool {
+    let before = text.split('/').next().unwrap_or(text);
+    !text.starts_with('-') && before.split_once(':').is_some_and(|(host, _)| !host.is_empty())
+}
+
+fn first_operand<'a>(arguments: &'a [Word], valued: &str) -> Option<&'a Word> {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if !word.text.starts_with('-') || word.text.len() == 1 {
+            return Some(word);
+        }
+        if word.text.ends_with(|c| valued.contains(c)) && word.text.len() == 2 {
+            words.next();
+        }
+    }
+    None
+}
+
+fn without_loopback(mut hosts: BTreeSet<String>) -> BTreeSet<String> {
+    hosts.retain(|host| {
+        let is_v4 = host
+            .strip_prefix("127.")
+            .is_some_and(|rest| rest.split('.').count() == 3 && rest.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'));
+        !(is_v4 || host == "localhost" || host == "::1" || host == "0.0.0.0")
+    });
+    hosts
+}

@@ -1,0 +1,46 @@
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+
+/// Returns whether one of the words is, or may turn out to be, one of these options.
+///
+/// Short ones are letters (`-f` is also in `-xdf`), long ones count when they are shortened (`--har` for `--hard`), as most programs take them.
+pub(super) fn may_have(words: &[Word], letters: &str, long: &[&str]) -> bool {
+    before_dashes(words).any(|word| may_be_option(word) || is_option(&word.text, letters, long))
+}
+
+/// The same, for options that are there for certain.
+pub(super) fn has(words: &[Word], letters: &str, long: &[&str]) -> bool {
+    before_dashes(words).any(|word| word.kind == WordKind::Known && is_option(&word.text, letters, long))
+}
+
+fn before_dashes(words: &[Word]) -> impl Iterator<Item = &Word> {
+    words.iter().take_while(|word| word.text != "--")
+}
+
+pub(super) fn is_option(text: &str, letters: &str, long: &[&str]) -> bool {
+    if text.starts_with("--") {
+        let name = text.split('=').next().unwrap_or(text);
+        return name.len() > 3 && long.iter().any(|option| option.starts_with(name));
+    }
+    text.strip_prefix('-').is_some_and(|rest| rest.contains(|c| letters.contains(c)))
+}
+
+/// A word that is not known may be an option, unless it begins like a name or a path.
+pub(super) fn may_be_option(word: &Word) -> bool {
+    match word.kind {
+        WordKind::Known => false,
+        // The name of a descriptor.
+        WordKind::Unknown if word.text.starts_with("<(") && word.text.ends_with(')') => false,
+        WordKind::Pattern | WordKind::Unknown => !word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c)),
+    }
+}
+
+/// Returns the words that are no options; after `--` all of them.
+pub(super) fn operands(words: &[Word]) -> impl Iterator<Item = &Word> {
+    let mut only_operands = false;
+    words.iter().filter(move |word| {
+        let is_dashes = word.text == "--" && !only_operands;
+        only_operands |= is_dashes;
+        !is_dashes && (only_operands || !word.text.starts_with('-') || word.text == "-")
+    })
+}
