@@ -93,7 +93,7 @@ fn attack(command: &str) {
 
 #[test]
 fn a_command_that_kills_everything_loses_its_box_and_no_more() {
-    attack("kill -9 -1; sleep 30");
+    attack("python3 -c 'import os; os.kill(-1, 9)'; sleep 30");
 }
 
 /// Whoever kills everything is told of it at once, so that the call after it works.
@@ -122,7 +122,7 @@ fn the_call_after_one_that_killed_everything_works() {
 
 #[test]
 fn a_command_that_stops_everything_does_not_stop_us() {
-    attack("kill -STOP -1; sleep 30");
+    attack("python3 -c 'import os; os.kill(-1, 19)'; sleep 30");
 }
 
 #[test]
