@@ -69,7 +69,7 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
     let mut log = Log::create(state, &Event::now(header), &Options::default())?;
     let line = "pub(crate) fn name(&self) -> &str { self.names.first().map_or(\"\", String::as_str) } // \u{e9}\t\n";
     let result = line.repeat(RESULT / line.len());
-    log.append(&Event::now(Kind::UserMessage { text: "Read all of it.".to_owned() }))?;
+    log.append(&Event::now(Kind::UserMessage { text: "Read all of it.".to_owned(), images: 0 }))?;
     let mut n_bytes = 0;
     let mut number = 0;
     while n_bytes < SIZE {

@@ -120,7 +120,27 @@ fn a_function_that_calls_itself_is_known() {
 #[test]
 fn hostile_nesting_neither_overflows_nor_hangs() {
     let openers = [
-        "$(((", "((((", "$(", "(", "{ ", "`", "\"$(", "${x:-", "<(", "if ", "[[ ", "a=(", "case x in ", "<<A ", "! ", "a[", "{a,", "$((", "[ ", "f() ", "x=",
+        "$(((",
+        "((((",
+        "$(",
+        "(",
+        "{ ",
+        "`",
+        "\"$(",
+        "${x:-",
+        "<(",
+        "if ",
+        "[[ ",
+        "a=(",
+        "case x in ",
+        "<<A ",
+        "! ",
+        "a[",
+        "{a,",
+        "$((",
+        "[ ",
+        "f() ",
+        "x=",
     ];
     for opener in openers {
         for closer in ["", ")"] {
