@@ -23,6 +23,7 @@ use crate::llm::Message;
 use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
+use crate::tools::note;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.
@@ -46,10 +47,8 @@ impl Agent {
                 CallStatus::Denied => task.denied.push(format!("{} {}", call.name, short(&call.arguments))),
                 CallStatus::Failed | CallStatus::Invalid | CallStatus::Cancelled => {}
             }
-            if let Some((path, created)) = finished.changed
-                && !task.changed.iter().any(|(known, _)| *known == path)
-            {
-                task.changed.push((path, created));
+            for (path, touched) in finished.changed {
+                note(&mut task.changed, path, touched);
             }
             if !finished.read_only {
                 task.has_worked |= finished.status == CallStatus::Ok && self.may_have_written(call);

@@ -5,6 +5,7 @@ use crate::event::RunStatus;
 use crate::event::Usage;
 use crate::llm;
 use crate::tools::PipelineError;
+use crate::tools::Touched;
 use crate::wire::BytesPath;
 
 /// How a task ended.
@@ -22,8 +23,8 @@ pub struct Outcome {
     pub denied: Vec<String>,
     /// Calls that ran and did what was asked.
     pub n_succeeded: u32,
-    /// Files that file tools changed, and whether they are new.
-    pub changed: Vec<(BytesPath, bool)>,
+    /// Files that file tools touched.
+    pub changed: Vec<(BytesPath, Touched)>,
 }
 
 /// Why a task could not go on.

@@ -6,6 +6,7 @@ use super::budget::Spent;
 use super::stuck::Stuck;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
+use crate::tools::Touched;
 use crate::wire::BytesPath;
 
 /// What one task has come to so far.
@@ -22,7 +23,7 @@ pub(super) struct Task {
     pub(super) n_misunderstood: u32,
     pub(super) n_silent: u32,
     pub(super) response: String,
-    pub(super) changed: Vec<(BytesPath, bool)>,
+    pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.
     pub(super) has_worked: bool,
     pub(super) stuck: Stuck,

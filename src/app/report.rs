@@ -10,6 +10,7 @@ use crate::event::RunStatus;
 use crate::event::Secret;
 use crate::event::SessionId;
 use crate::event::Usage;
+use crate::tools::Touched;
 
 /// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts depend on them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -86,8 +87,12 @@ impl Report {
         duration_ms: u64,
     ) -> Self {
         let mut changes = Changes::default();
-        for (path, created) in &outcome.changed {
-            let list = if *created { &mut changes.created } else { &mut changes.modified };
+        for (path, touched) in &outcome.changed {
+            let list = match touched {
+                Touched::Created => &mut changes.created,
+                Touched::Modified => &mut changes.modified,
+                Touched::Deleted => &mut changes.deleted,
+            };
             list.push(path.to_text());
         }
         let exit_code = match (error, outcome.status) {

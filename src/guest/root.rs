@@ -203,7 +203,7 @@ impl Root {
     }
 
     /// Returns where something that is open lies, from the project's folder, as the kernel says.
-    fn real(&self, path: &BytesPath, opened: impl AsFd) -> Result<BytesPath, Fault> {
+    pub(crate) fn real(&self, path: &BytesPath, opened: impl AsFd) -> Result<BytesPath, Fault> {
         let failed = |errno: Errno| Fault::Io { doing: format!("find out where {path} leads"), problem: errno.desc().into() };
         let root = where_is(&self.beneath).map_err(failed)?;
         let found = where_is(opened).map_err(failed)?;

@@ -27,9 +27,18 @@ impl Action {
     /// Returns whether it changes nothing, so that several may run at once and a denial blocks nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Box(Call::ReadFile(_) | Call::ListDirectory(_) | Call::Glob(_) | Call::Grep(_))
+            Self::Box(Call::ReadFile(_) | Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Grep(_))
             | Self::Host(HostCall::ReadArtifact { .. }) => true,
-            Self::Box(Call::WriteFile(_) | Call::EditFile(_) | Call::Bash(_) | Call::Exec(_)) => false,
+            Self::Box(
+                Call::WriteFile(_)
+                | Call::EditFile(_)
+                | Call::DeleteFile(_)
+                | Call::CopyFile(_)
+                | Call::MoveFile(_)
+                | Call::Mkdir(_)
+                | Call::Bash(_)
+                | Call::Exec(_),
+            ) => false,
         }
     }
 }
@@ -41,9 +50,18 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
         Action::Box(call) => match call {
             Call::ReadFile(read) => reading(read.path.as_ref()),
             Call::Grep(grep) => reading(Some(&grep.path)),
-            Call::ListDirectory(_) | Call::Glob(_) => vec![Capability::ReadFiles],
-            Call::WriteFile(write) => writing(&write.path),
-            Call::EditFile(edit) => writing(&edit.path),
+            Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) => vec![Capability::ReadFiles],
+            Call::WriteFile(write) => writing([&write.path]),
+            Call::EditFile(edit) => writing([&edit.path]),
+            Call::DeleteFile(delete) => writing([&delete.path]),
+            Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
+            Call::Mkdir(made) => writing([&made.path]),
+            Call::CopyFile(copy) => {
+                let mut needed = reading(Some(&copy.source));
+                needed
+                    .extend(writing([&copy.destination]).into_iter().filter(|capability| !needed.contains(capability)).collect::<Vec<_>>());
+                needed
+            }
             Call::Bash(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
             Call::Exec(_) => vec![Capability::RunInBox],
         },
@@ -65,9 +83,13 @@ fn reading(path: Option<&BytesPath>) -> Vec<Capability> {
     }
 }
 
-fn writing(path: &BytesPath) -> Vec<Capability> {
-    match protected_name(path) {
-        Some(protected) => vec![Capability::WriteFiles, Capability::ProtectedName { name: protected.name }],
-        None => vec![Capability::WriteFiles],
+fn writing<'a>(paths: impl IntoIterator<Item = &'a BytesPath>) -> Vec<Capability> {
+    let mut needed = vec![Capability::WriteFiles];
+    for protected in paths.into_iter().filter_map(protected_name) {
+        let capability = Capability::ProtectedName { name: protected.name };
+        if !needed.contains(&capability) {
+            needed.push(capability);
+        }
     }
+    needed
 }

@@ -33,8 +33,12 @@ impl Approved<Action> {
                 Call::ReadFile(read) => read.protected = approved,
                 Call::WriteFile(write) => write.protected = approved,
                 Call::EditFile(edit) => edit.protected = approved,
+                Call::DeleteFile(delete) => delete.protected = approved,
+                Call::CopyFile(copy) => copy.protected = approved,
+                Call::MoveFile(moved) => moved.protected = approved,
+                Call::Mkdir(made) => made.protected = approved,
                 Call::Grep(grep) => grep.protected = approved,
-                Call::ListDirectory(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) => {}
+                Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) => {}
             }
         }
         Self(action)

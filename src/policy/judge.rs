@@ -220,11 +220,23 @@ mod tests {
     use super::*;
     use crate::wire::Bash;
     use crate::wire::Call;
+    use crate::wire::CopyFile;
     use crate::wire::ListDirectory;
+    use crate::wire::MoveFile;
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
         Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
+    }
+
+    fn moved(source: &str, destination: &str) -> Action {
+        let (source, destination) = (source.into(), destination.into());
+        Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false }))
+    }
+
+    fn copied(source: &str, destination: &str) -> Action {
+        let (source, destination) = (source.into(), destination.into());
+        Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false }))
     }
 
     fn list() -> Action {
@@ -270,6 +282,11 @@ mod tests {
             (write("a.rs"), [Decision::Ask, Decision::Allow, Decision::Deny]),
             (bash(), [Decision::Ask, Decision::Allow, Decision::Deny]),
             (write(".env"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+            (moved("a", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+            (moved("server.key", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+            (moved("a", ".git/hooks/x"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+            (copied(".env", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+            (copied("server.key", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
         ];
         for (action, [ask, auto, deny]) in rows {
             check(Mode::Ask, &none, action.clone(), ask);

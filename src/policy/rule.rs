@@ -80,7 +80,11 @@ impl Rule {
             return false;
         }
         match (&self.pattern, reading) {
-            (Some(Pattern::Path(glob)), _) => path(action).is_some_and(|path| matches_path(glob, path, false)),
+            (Some(Pattern::Path(glob)), _) => {
+                let paths = paths(action);
+                // What is allowed must be allowed for each path.
+                !paths.is_empty() && paths.iter().all(|path| matches_path(glob, path, false))
+            }
             (_, Some(reading)) => self.names(reading) || everything_is_allowed(&[self], reading),
             (pattern, None) => pattern.is_none(),
         }
@@ -94,7 +98,8 @@ impl Rule {
         }
         match (&self.pattern, reading) {
             (None, _) => true,
-            (Some(Pattern::Path(glob)), _) => path(action).is_some_and(|path| matches_path(glob, path, true)),
+            // One path that is denied denies the call.
+            (Some(Pattern::Path(glob)), _) => paths(action).iter().any(|path| matches_path(glob, path, true)),
             (Some(_), Some(reading)) => {
                 self.names(reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
             }
@@ -266,6 +271,11 @@ fn tool(action: &Action) -> &'static str {
         Action::Box(Call::ReadFile(_)) | Action::Host(super::HostCall::ReadArtifact { .. }) => "read_file",
         Action::Box(Call::WriteFile(_)) => "write_file",
         Action::Box(Call::EditFile(_)) => "edit_file",
+        Action::Box(Call::DeleteFile(_)) => "delete_file",
+        Action::Box(Call::CopyFile(_)) => "copy_file",
+        Action::Box(Call::MoveFile(_)) => "move_file",
+        Action::Box(Call::Mkdir(_)) => "mkdir",
+        Action::Box(Call::Tree(_)) => "tree",
         Action::Box(Call::ListDirectory(_)) => "list_directory",
         Action::Box(Call::Glob(_)) => "glob",
         Action::Box(Call::Grep(_)) => "grep",
@@ -273,21 +283,29 @@ fn tool(action: &Action) -> &'static str {
     }
 }
 
-fn path(action: &Action) -> Option<&BytesPath> {
-    match action {
-        Action::Box(Call::ReadFile(read)) => read.path.as_ref(),
-        Action::Box(Call::WriteFile(write)) => Some(&write.path),
-        Action::Box(Call::EditFile(edit)) => Some(&edit.path),
-        Action::Box(Call::ListDirectory(list)) => Some(&list.path),
-        Action::Box(Call::Glob(glob)) => Some(&glob.path),
-        Action::Box(Call::Grep(grep)) => Some(&grep.path),
-        Action::Box(Call::Bash(_) | Call::Exec(_)) | Action::Host(_) => None,
+/// Returns every path that a call names.
+fn paths(action: &Action) -> Vec<&BytesPath> {
+    let Action::Box(call) = action else { return Vec::new() };
+    match call {
+        Call::ReadFile(read) => read.path.iter().collect(),
+        Call::WriteFile(write) => vec![&write.path],
+        Call::EditFile(edit) => vec![&edit.path],
+        Call::DeleteFile(delete) => vec![&delete.path],
+        Call::CopyFile(copy) => vec![&copy.source, &copy.destination],
+        Call::MoveFile(moved) => vec![&moved.source, &moved.destination],
+        Call::Mkdir(made) => vec![&made.path],
+        Call::Tree(tree) => vec![&tree.path],
+        Call::ListDirectory(list) => vec![&list.path],
+        Call::Glob(glob) => vec![&glob.path],
+        Call::Grep(grep) => vec![&grep.path],
+        Call::Bash(_) | Call::Exec(_) => Vec::new(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::MoveFile;
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
@@ -325,6 +343,20 @@ mod tests {
         assert!(!matches("x/../src/a.rs"), "in doubt nothing is allowed");
         assert!(rule.may_match(&write("x/../src/a.rs"), None), "and nothing gets past a denial");
         assert!(rule.may_match(&write("/workspace/x/../src/a.rs"), None));
+    }
+
+    #[test]
+    fn a_rule_that_allows_speaks_of_every_path_and_one_that_denies_of_any() {
+        let moved = |source: &str, destination: &str| {
+            let (source, destination) = (source.into(), destination.into());
+            Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false }))
+        };
+        let rule = Rule::parse("move_file(src/**)").expect("a good rule");
+        assert!(rule.matches(&moved("src/a", "src/b"), None));
+        for (source, destination) in [("src/a", "b"), ("a", "src/b")] {
+            assert!(!rule.matches(&moved(source, destination), None) && rule.may_match(&moved(source, destination), None));
+        }
+        assert!(!rule.may_match(&moved("a", "b"), None));
     }
 
     #[test]

@@ -7,13 +7,18 @@ use crate::policy::HostCall;
 use crate::wire::Bash;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::CopyFile;
+use crate::wire::DeleteFile;
 use crate::wire::EditFile;
 use crate::wire::Glob;
 use crate::wire::Grep;
 use crate::wire::GrepOutput;
 use crate::wire::ListDirectory;
+use crate::wire::Mkdir;
+use crate::wire::MoveFile;
 use crate::wire::ReadFile;
 use crate::wire::Replacement;
+use crate::wire::Tree;
 use crate::wire::WriteFile;
 
 /// How a path names an artifact instead of a file.
@@ -54,6 +59,42 @@ struct OneEdit {
     new_string: String,
     #[serde(default)]
     replace_all: bool,
+}
+
+#[derive(Deserialize)]
+struct DeleteArguments {
+    path: String,
+    #[serde(default)]
+    recursive: bool,
+}
+
+#[derive(Deserialize)]
+struct CopyArguments {
+    source: String,
+    destination: String,
+    #[serde(default)]
+    recursive: bool,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Deserialize)]
+struct MoveArguments {
+    source: String,
+    destination: String,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+#[derive(Deserialize)]
+struct MkdirArguments {
+    path: String,
+}
+
+#[derive(Deserialize)]
+struct TreeArguments {
+    path: Option<String>,
+    depth: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -108,6 +149,29 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
             Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false })
         }
         "edit_file" => edit(arguments)?,
+        "delete_file" => {
+            let DeleteArguments { path, recursive } = parse(arguments)?;
+            Call::DeleteFile(DeleteFile { path: named(path)?, recursive, protected: false })
+        }
+        "copy_file" => {
+            let CopyArguments { source, destination, recursive, overwrite } = parse(arguments)?;
+            let (source, destination) = (path("source", source)?, path("destination", destination)?);
+            Call::CopyFile(CopyFile { source, destination, recursive, overwrite, protected: false })
+        }
+        "move_file" => {
+            let MoveArguments { source, destination, overwrite } = parse(arguments)?;
+            let (source, destination) = (path("source", source)?, path("destination", destination)?);
+            Call::MoveFile(MoveFile { source, destination, overwrite, protected: false })
+        }
+        "mkdir" => {
+            let MkdirArguments { path } = parse(arguments)?;
+            Call::Mkdir(Mkdir { path: named(path)?, protected: false })
+        }
+        "tree" => {
+            let TreeArguments { path, depth } = parse(arguments)?;
+            let depth = bounded("depth", depth, 4, 20)?;
+            Call::Tree(Tree { path: folder(path.as_deref()), depth, max_entries: options.list_entries.max(1) })
+        }
         "list_directory" => {
             let ListArguments { path, recursive, show_hidden, show_size, max_entries } = parse(arguments)?;
             let max_entries = bounded("max_entries", max_entries, options.list_entries, options.list_entries.max(1))?;
@@ -203,8 +267,12 @@ fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> 
     serde_json::from_value(arguments).map_err(|error| error.to_string())
 }
 
-fn named(path: String) -> Result<BytesPath, String> {
-    filled("path", path).map(|path| BytesPath::from_text(&path))
+fn named(name: String) -> Result<BytesPath, String> {
+    path("path", name)
+}
+
+fn path(field: &str, path: String) -> Result<BytesPath, String> {
+    filled(field, path).map(|path| BytesPath::from_text(&path))
 }
 
 fn folder(path: Option<&str>) -> BytesPath {

@@ -33,11 +33,7 @@ pub(super) struct Understood {
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
-        let wanted = |tool: &Tool| match options.set {
-            Set::Small => tool.smallest_set == Set::Small,
-            Set::Standard | Set::Full => true,
-        };
-        let mut tools: Vec<Tool> = table(options).into_iter().filter(wanted).collect();
+        let mut tools: Vec<Tool> = table(options).into_iter().filter(|tool| tool.smallest_set <= options.set).collect();
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
@@ -246,6 +242,30 @@ mod tests {
         let Understood { action, .. } = catalogue().parse("edit_file", &arguments).expect("understood");
         let Action::Box(Call::EditFile(edit)) = action else { panic!("{action:?}") };
         assert_eq!(edit.edits[0].old_string, "a <|im_end|> b");
+    }
+
+    #[test]
+    fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
+        let full = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+        let no = r#"{"path": "a", "recursive": 7}"#;
+        for (name, arguments, words) in [
+            ("delete_file", "{}", "`path` is missing"),
+            ("delete_file", r#"{"path": ""}"#, "`path` is empty"),
+            ("delete_file", no, "`recursive`"),
+            ("mkdir", r#"{"path": "a", "parents": true}"#, "`parents` is not known"),
+            ("copy_file", r#"{"source": "a"}"#, "`destination` is missing"),
+            ("move_file", r#"{"source": "a", "destination": " "}"#, "`destination` is empty"),
+            ("move_file", r#"{"source": ["a"], "destination": "b"}"#, "`source`"),
+            ("tree", r#"{"depth": -1}"#, "`depth` cannot be negative"),
+        ] {
+            let Misunderstood(text) = full.parse(name, arguments).expect_err("is wrong");
+            assert!(text.contains(words), "{name} {arguments}: {text}");
+        }
+        let understood = full.parse("rename_file", r#"{"from": "a", "to": "b"}"#).expect("understood");
+        assert_eq!((understood.name, understood.notes.len()), ("move_file", 3));
+        assert!(full.parse("create_directory", r#"{"path": "a/b"}"#).is_ok_and(|understood| understood.name == "mkdir"));
+        let standard = Catalogue::new(&Options::default());
+        assert!(standard.find("delete_file").is_none(), "rarely used tools cost every request");
     }
 
     #[test]

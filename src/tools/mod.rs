@@ -13,9 +13,11 @@ mod limit;
 mod options;
 mod pipeline;
 mod render;
+mod render_changed;
 mod repair;
 mod schema;
 mod table;
+mod touched;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -33,6 +35,8 @@ pub use pipeline::Unseen;
 pub use render::Window;
 pub use table::Set;
 pub use table::Tool;
+pub use touched::Touched;
+pub use touched::note;
 
 use crate::event::Answer;
 use crate::event::Capability;

@@ -18,6 +18,8 @@ use super::dispatch::Workspace;
 use super::dispatch::dispatch;
 use super::render::fit;
 use super::render::render;
+use super::touched::Touched;
+use super::touched::touched;
 use crate::event::Answer;
 use crate::event::CallStatus;
 use crate::event::Decision;
@@ -64,8 +66,8 @@ pub struct Finished {
     pub read_only: bool,
     /// The person who was asked wants to end the session.
     pub quit: bool,
-    /// The file that a file tool changed, and whether it is new. What commands change is not seen here.
-    pub changed: Option<(BytesPath, bool)>,
+    /// The files that a file tool touched. What commands change is not seen here.
+    pub changed: Vec<(BytesPath, Touched)>,
     /// The image that the model is to be shown.
     pub image: Option<Image>,
 }
@@ -184,14 +186,12 @@ impl Pipeline {
             (_, true) => CallStatus::Ok,
             (false, false) => CallStatus::Failed,
         };
-        let (mut changed, mut image) = (None, None);
-        match output {
-            Output::Written(written) => changed = Some((written.path, written.created)),
-            Output::Edited(edited) => changed = Some((edited.path, edited.created)),
+        let changed = touched(&output);
+        let image = match output {
             // A guest that answers with one unasked is not believed.
-            Output::Image(shown) if may_show => image = Some(shown),
-            _ => {}
-        }
+            Output::Image(shown) if may_show => Some(shown),
+            _ => None,
+        };
         Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
     }
 
@@ -329,7 +329,7 @@ impl Pipeline {
         (self.sink)(
             Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms }.into(),
         );
-        Finished { status, text, read_only, quit: false, changed: None, image: None }
+        Finished { status, text, read_only, quit: false, changed: Vec::new(), image: None }
     }
 }
 

@@ -3,6 +3,8 @@ use std::fmt::Write;
 use super::Options;
 use super::dispatch::Printed;
 use super::limit::limit_words;
+use super::render_changed::render_changed;
+use super::render_changed::render_tree;
 use crate::wire::CommandEnded;
 use crate::wire::DirectoryListing;
 use crate::wire::Edited;
@@ -79,6 +81,8 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
             text(format!("{verb} {} ({} bytes)", written.path, written.bytes))
         }
         Output::Edited(edited) => text(render_edited(edited)),
+        Output::Changed(changed) => text(render_changed(changed)),
+        Output::Tree(listing) => render_tree(listing),
         Output::Listing(listing) => render_listing(listing),
         Output::Files(files) => render_files(files),
         Output::Matches(matches) => render_matches(matches),
@@ -223,12 +227,16 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
     if listing.entries.is_empty() {
         body.push_str("(nothing in this folder)");
     }
-    let footer = match (listing.truncated, listing.omitted) {
+    Rendered { body, footer: omitted(listing), ok: true, keep: false }
+}
+
+/// Says how much of a folder is not shown.
+pub(super) fn omitted(listing: &DirectoryListing) -> String {
+    match (listing.truncated, listing.omitted) {
         (false, _) => String::new(),
         (true, Some(n)) => format!("[{n} more entries; list a folder in it, or use glob]"),
         (true, None) => "[more entries; list a folder in it, or use glob]".to_owned(),
-    };
-    Rendered { body, footer, ok: true, keep: false }
+    }
 }
 
 fn render_files(files: &FoundFiles) -> Rendered {

@@ -9,7 +9,7 @@ use super::Options;
 use super::schema::Schema;
 
 /// How many tools the model is told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Set {
     /// For small models and small windows.
@@ -70,6 +70,9 @@ impl Tool {
             "glob" => r#"{"pattern": "**/*.rs"}"#,
             "grep" => r#"{"pattern": "fn main"}"#,
             "bash" => r#"{"command": "ls -l"}"#,
+            "copy_file" | "move_file" => r#"{"source": "a.txt", "destination": "b.txt"}"#,
+            "delete_file" => r#"{"path": "old.txt"}"#,
+            "mkdir" => r#"{"path": "src/new"}"#,
             _ => r#"{"path": "."}"#,
         }
     }
@@ -90,6 +93,32 @@ fn tool(
     let schema = Schema::new(&parameters);
     Tool { name, aliases, description, parameters, schema, renamed, smallest_set }
 }
+
+/// Other names of the one path of a tool.
+const ONE_PATH: [(&str, &str); 7] = [
+    ("file_path", "path"),
+    ("filepath", "path"),
+    ("filename", "path"),
+    ("file", "path"),
+    ("directory", "path"),
+    ("dir", "path"),
+    ("folder", "path"),
+];
+
+const TWO_PATHS: [(&str, &str); 12] = [
+    ("source_path", "source"),
+    ("src", "source"),
+    ("from", "source"),
+    ("old_path", "source"),
+    ("path", "source"),
+    ("file_path", "source"),
+    ("destination_path", "destination"),
+    ("dest", "destination"),
+    ("dst", "destination"),
+    ("to", "destination"),
+    ("target", "destination"),
+    ("new_path", "destination"),
+];
 
 /// Every tool there is. Descriptions are short: each costs room in every request.
 pub(super) fn table(options: &Options) -> Vec<Tool> {
@@ -279,6 +308,73 @@ pub(super) fn table(options: &Options) -> Vec<Tool> {
                 ("filepath", "path"),
             ],
             Set::Standard,
+        ),
+        tool(
+            "delete_file",
+            &["DeleteFile", "remove_file", "rm"],
+            "Delete a file or folder.",
+            object(
+                &json!({
+                    "path": { "type": "string" },
+                    "recursive": { "type": "boolean", "description": "A folder with all in it" },
+                }),
+                &["path"],
+            ),
+            &ONE_PATH,
+            Set::Full,
+        ),
+        tool(
+            "copy_file",
+            &["CopyFile", "cp"],
+            "Copy a file or folder. Folders are made as needed.",
+            object(
+                &json!({
+                    "source": { "type": "string" },
+                    "destination": { "type": "string", "description": "The new path, name included" },
+                    "recursive": { "type": "boolean", "description": "A folder with all in it" },
+                    "overwrite": { "type": "boolean", "description": "Replace a file that is there" },
+                }),
+                &["source", "destination"],
+            ),
+            &TWO_PATHS,
+            Set::Full,
+        ),
+        tool(
+            "move_file",
+            &["MoveFile", "rename_file", "mv"],
+            "Move or rename a file or folder. Folders are made as needed.",
+            object(
+                &json!({
+                    "source": { "type": "string" },
+                    "destination": { "type": "string", "description": "The new path, name included" },
+                    "overwrite": { "type": "boolean", "description": "Replace a file that is there" },
+                }),
+                &["source", "destination"],
+            ),
+            &TWO_PATHS,
+            Set::Full,
+        ),
+        tool(
+            "mkdir",
+            &["create_directory", "make_directory"],
+            "Make a folder and those above it.",
+            object(&json!({ "path": { "type": "string" } }), &["path"]),
+            &ONE_PATH,
+            Set::Full,
+        ),
+        tool(
+            "tree",
+            &["Tree", "directory_tree"],
+            "Show folders in folders, without what git ignores.",
+            object(
+                &json!({
+                    "path": { "type": "string", "description": "Folder (default: the project)" },
+                    "depth": { "type": "integer", "description": "How deep (default 4)" },
+                }),
+                &[],
+            ),
+            &ONE_PATH,
+            Set::Full,
         ),
     ]
 }

@@ -10,6 +10,11 @@ pub enum Call {
     ReadFile(ReadFile),
     WriteFile(WriteFile),
     EditFile(EditFile),
+    DeleteFile(DeleteFile),
+    CopyFile(CopyFile),
+    MoveFile(MoveFile),
+    Mkdir(Mkdir),
+    Tree(Tree),
     ListDirectory(ListDirectory),
     Glob(Glob),
     Grep(Grep),
@@ -67,6 +72,57 @@ pub struct Replacement {
     pub old_string: String,
     pub new_string: String,
     pub replace_all: bool,
+}
+
+/// Deletes a file, a link itself or a folder.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeleteFile {
+    pub path: BytesPath,
+    /// Whether a folder may go with all that is in it.
+    pub recursive: bool,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+/// Copies a file or a folder to a name of its own. Parent folders are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopyFile {
+    pub source: BytesPath,
+    pub destination: BytesPath,
+    /// Whether a folder may be copied with all that is in it.
+    pub recursive: bool,
+    /// Whether a file that is there may be replaced.
+    pub overwrite: bool,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+/// Gives a file, a link itself or a folder another name. Parent folders are made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MoveFile {
+    pub source: BytesPath,
+    pub destination: BytesPath,
+    /// Whether a file that is there may be replaced.
+    pub overwrite: bool,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+/// Makes a folder and those above it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Mkdir {
+    pub path: BytesPath,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+/// Shows folders in folders, without what is hidden or ignored.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tree {
+    pub path: BytesPath,
+    /// How deep, where the names in the folder itself are 1.
+    pub depth: u32,
+    pub max_entries: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -66,6 +66,10 @@ pub enum Fault {
         /// Where the first of them begin.
         lines: Vec<u64>,
     },
+    #[error("{path}: is there already{}", after(.remedy))]
+    Exists { path: BytesPath, remedy: String },
+    #[error("{path}: {problem}")]
+    Refused { path: BytesPath, problem: String },
     #[error("`{field}`: {problem}")]
     Invalid { field: String, problem: String },
     #[error("no space left on the device while writing {path}; nothing was changed")]
@@ -89,6 +93,10 @@ fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
         ([], beside) => format!("; there are {}", names(beside, ", ")),
         (similar, _) => format!("; did you mean {}?", names(similar, " or ")),
     }
+}
+
+fn after(remedy: &str) -> String {
+    if remedy.is_empty() { String::new() } else { format!("; {remedy}") }
 }
 
 fn places(lines: &[u64]) -> String {

@@ -14,6 +14,8 @@ pub enum Output {
     Image(Image),
     Written(Written),
     Edited(Edited),
+    Changed(Changed),
+    Tree(DirectoryListing),
     Listing(DirectoryListing),
     Files(FoundFiles),
     Matches(Matches),
@@ -115,6 +117,44 @@ pub struct Edited {
     pub unescaped: Vec<u32>,
     /// A unified diff, bounded.
     pub diff: String,
+}
+
+/// What a call did that can touch several files.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    pub files: Vec<FileChange>,
+    /// Nothing was written: this is what would be.
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FileChange {
+    pub path: BytesPath,
+    pub change: Change,
+    /// What it was moved or copied from.
+    pub from: Option<BytesPath>,
+    /// Whether something stood there that is gone.
+    pub replaced: bool,
+    /// What is in it, for a folder.
+    pub entries: Option<u64>,
+    /// Lines that are new, and lines that are gone.
+    pub added: u64,
+    pub removed: u64,
+    /// What the reader should check, such as a place that was found only by ignoring white space.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    Created,
+    #[default]
+    Modified,
+    Deleted,
+    Moved,
+    Copied,
+    /// It was there already.
+    Kept,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

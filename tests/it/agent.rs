@@ -20,6 +20,7 @@ use podbay::sandbox;
 use podbay::sandbox::link::Link;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
+use podbay::tools::Touched;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::Output;
@@ -68,7 +69,10 @@ async fn calls_are_carried_out_in_both_ways_of_telling_tools() {
         let outcome = desk.work("write").await;
         assert_eq!((outcome.status, outcome.turns, outcome.tool_calls, outcome.n_succeeded), (RunStatus::Completed, 3, 2, 1));
         assert_eq!(statuses(&desk), [CallStatus::Ok, CallStatus::Failed]);
-        assert_eq!(outcome.changed.iter().map(|(path, new)| (path.to_text(), *new)).collect::<Vec<_>>(), [("a.txt".to_owned(), true)]);
+        assert_eq!(
+            outcome.changed.iter().map(|(path, new)| (path.to_text(), *new)).collect::<Vec<_>>(),
+            [("a.txt".to_owned(), Touched::Created)]
+        );
         assert!(desk.model.requests()[2]["messages"].to_string().contains("one\\n[exit code 3]"), "constrained: {constrained}");
         desk.model.assert_append_only();
     }

@@ -25,6 +25,7 @@ use crate::wire::DirectoryListing;
 use crate::wire::EntryKind;
 use crate::wire::Fault;
 use crate::wire::ListDirectory;
+use crate::wire::Tree;
 
 /// Most entries given, whatever is asked for.
 const MAX_ENTRIES: u32 = 10_000;
@@ -41,11 +42,34 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     let (listed, n_seen) = if call.recursive {
         let rules = Some(Rules::above(root, path.as_bytes()));
         let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, stop };
-        let n_prefix = if path.is_empty() { 0 } else { path.as_bytes().len() + 1 };
-        Smallest::merge(walk.run(&Lister { n, n_prefix, sizes: call.show_size }).states, n)
+        deep(&walk, n, call.show_size)
     } else {
         one(base.as_fd(), call, n, stop).map_err(|errno| root.fault(&call.path, errno))?
     };
+    listing(path, listed, n_seen, stop)
+}
+
+/// Shows what is in a folder and in those below it down to a depth, without what is hidden or git ignores.
+pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Result<DirectoryListing, Fault> {
+    let stop = &Stop::new(stop, None);
+    let root = &workspace.root;
+    let path = root.relative(&call.path)?;
+    let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
+    let base = root.descend(&call.path)?;
+    let rules = Some(Rules::above(root, path.as_bytes()));
+    let max_depth = call.depth.max(1) as usize;
+    let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, stop };
+    let (listed, n_seen) = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
+    listing(path, listed, n_seen, stop)
+}
+
+/// Lists what a walk finds: the first `n` in the order of their paths, and how many there are.
+fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> (Vec<Listed>, u64) {
+    let n_prefix = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
+    Smallest::merge(walk.run(&Lister { n, n_prefix, sizes }).states, n)
+}
+
+fn listing(path: BytesPath, listed: Vec<Listed>, n_seen: u64, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }

@@ -8,7 +8,10 @@
 
 pub(super) mod bash;
 mod bounded;
+mod contents;
+mod copy_file;
 mod cursor;
+mod delete_file;
 mod edit_file;
 mod edit_indent;
 mod edit_match;
@@ -20,11 +23,14 @@ mod grep_collect;
 mod grep_sink;
 mod ignore_rules;
 mod list_directory;
+mod mkdir;
+mod move_file;
 mod page;
 mod pattern;
 mod read_file;
 mod save;
 pub(super) mod similar_names;
+mod spot;
 mod stop;
 mod walk;
 mod write_file;
@@ -70,7 +76,7 @@ impl Workspace {
     }
 }
 
-/// Does one of the six file calls.
+/// Does one of the file calls.
 ///
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
@@ -82,6 +88,11 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         },
         Call::WriteFile(call) => write_file::run(workspace, call).map(Output::Written),
         Call::EditFile(call) => edit_file::run(workspace, call).map(Output::Edited),
+        Call::DeleteFile(call) => delete_file::run(workspace, call, stop).map(Output::Changed),
+        Call::CopyFile(call) => copy_file::run(workspace, call, stop).map(Output::Changed),
+        Call::MoveFile(call) => move_file::run(workspace, call, stop).map(Output::Changed),
+        Call::Mkdir(call) => mkdir::run(workspace, call).map(Output::Changed),
+        Call::Tree(call) => list_directory::tree(workspace, call, stop).map(Output::Tree),
         Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),

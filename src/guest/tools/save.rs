@@ -156,7 +156,7 @@ impl Place {
             None => self.create(content)?,
             Some(old) => self.replace(&old, content, read)?,
         }
-        self.made.0.clear();
+        self.made.keep();
         Ok(())
     }
 
@@ -265,7 +265,14 @@ impl Place {
 
 /// Folders made for a file, the outermost first, each with the folder it was made in; taken back if the file was not written.
 #[derive(Debug, Default)]
-struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
+pub(super) struct MadeFolders(Vec<(OwnedFd, Vec<u8>)>);
+
+impl MadeFolders {
+    /// Leaves the folders there: what they were made for is done.
+    pub(super) fn keep(&mut self) {
+        self.0.clear();
+    }
+}
 
 impl Drop for MadeFolders {
     fn drop(&mut self) {
@@ -282,7 +289,7 @@ enum Swap {
 }
 
 /// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on the way stay beneath.
-fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFolders) -> Result<OwnedFd, Fault> {
+pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFolders) -> Result<OwnedFd, Fault> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
     let failed = |errno| fault(path, errno);
     let mut here = root.beneath().open(b"", flags, Links::Follow).map_err(failed)?;

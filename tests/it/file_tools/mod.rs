@@ -1,5 +1,6 @@
 //! The file tools on a real folder, through the call that the guest makes.
 
+mod arranging;
 mod editing;
 mod globbing;
 mod listing;
@@ -29,10 +30,14 @@ use podbay::guest::tools::Workspace;
 use podbay::guest::tools::run;
 use podbay::wire::BytesPath;
 use podbay::wire::Call;
+use podbay::wire::Change;
+use podbay::wire::CopyFile;
+use podbay::wire::DeleteFile;
 use podbay::wire::EditFile;
 use podbay::wire::Edited;
 use podbay::wire::Encoding;
 use podbay::wire::Fault;
+use podbay::wire::FileChange;
 use podbay::wire::FileText;
 use podbay::wire::FoundFiles;
 use podbay::wire::Glob;
@@ -40,10 +45,13 @@ use podbay::wire::Grep;
 use podbay::wire::GrepOutput;
 use podbay::wire::ListDirectory;
 use podbay::wire::Matches;
+use podbay::wire::Mkdir;
+use podbay::wire::MoveFile;
 use podbay::wire::Output;
 use podbay::wire::Read;
 use podbay::wire::ReadFile;
 use podbay::wire::Replacement;
+use podbay::wire::Tree;
 use podbay::wire::WriteFile;
 use podbay::wire::Written;
 use podbay::wire::frame;
@@ -137,6 +145,41 @@ impl Project {
     #[track_caller]
     fn edit(&self, path: &str, old: &str, new: &str) -> Result<Edited, Fault> {
         self.edits(path, &[(old, new)], false)
+    }
+
+    /// Makes a call that can touch several files.
+    #[track_caller]
+    fn change(&self, call: Call) -> Result<Vec<FileChange>, Fault> {
+        match self.call(call) {
+            Output::Changed(changed) => Ok(changed.files),
+            Output::Fault(fault) => Err(fault),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Every name in the project with what it holds: the text of a file, `/` for a folder, `-> TARGET` for a link.
+    fn tree(&self) -> Vec<(String, String)> {
+        fn look(root: &Path, folder: &Path, all: &mut Vec<(String, String)>) {
+            for entry in fs::read_dir(folder).expect("lists").flatten() {
+                let path = entry.path();
+                let name = path.strip_prefix(root).expect("is in it").to_string_lossy().into_owned();
+                let kind = entry.file_type().expect("has one");
+                if kind.is_dir() {
+                    all.push((name, "/".to_owned()));
+                    look(root, &path, all);
+                } else if kind.is_symlink() {
+                    all.push((name, format!("-> {}", fs::read_link(&path).expect("is one").display())));
+                } else if kind.is_file() {
+                    all.push((name, String::from_utf8_lossy(&fs::read(&path).expect("reads")).into_owned()));
+                } else {
+                    all.push((name, "special".to_owned()));
+                }
+            }
+        }
+        let mut all = Vec::new();
+        look(&self.path, &self.path, &mut all);
+        all.sort();
+        all
     }
 
     /// One line for each entry, and how many are left out.
@@ -245,4 +288,24 @@ fn grep(pattern: &str) -> Grep {
         timeout_ms: 60_000,
         protected: false,
     }
+}
+
+fn delete(path: &str) -> Call {
+    Call::DeleteFile(DeleteFile { path: path.into(), recursive: false, protected: false })
+}
+
+fn delete_all(path: &str) -> Call {
+    Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: false })
+}
+
+fn copy(source: &str, destination: &str) -> CopyFile {
+    CopyFile { source: source.into(), destination: destination.into(), recursive: false, overwrite: false, protected: false }
+}
+
+fn rename(source: &str, destination: &str) -> MoveFile {
+    MoveFile { source: source.into(), destination: destination.into(), overwrite: false, protected: false }
+}
+
+fn mkdir(path: &str) -> Call {
+    Call::Mkdir(Mkdir { path: path.into(), protected: false })
 }

@@ -1,0 +1,69 @@
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::unlinkat;
+
+use super::Workspace;
+use super::contents;
+use super::save::Parents;
+use super::spot::Spot;
+use super::spot::is_rooted;
+use super::spot::refused;
+use super::stop::Stop;
+use super::walk::Name;
+use crate::guest::root::fault;
+use crate::guest::root::file_type;
+use crate::wire::BytesPath;
+use crate::wire::Change;
+use crate::wire::Changed;
+use crate::wire::DeleteFile;
+use crate::wire::Fault;
+use crate::wire::FileChange;
+use crate::wire::protected_name;
+
+pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+    let stop = &Stop::new(stop, None);
+    let _changing = workspace.changing();
+    let spot = Spot::find(&workspace.root, &call.path, call.protected, Parents::MustExist)?;
+    let stat = spot.there(&workspace.root)?;
+    spot.refuse_rooted()?;
+    let failed = |errno| fault(&call.path, errno);
+    let entries = if spot.is_folder() {
+        let folder = contents::open_folder(&spot.folder, &spot.name).map_err(failed)?;
+        let n = contents::survey(folder.as_fd(), &spot.real, stop, &mut |path, _: BorrowedFd<'_>, name| {
+            refuse_inside(&call.path, path, name, call.protected)
+        })?;
+        if n > 0 && !call.recursive {
+            return Err(refused(&call.path, format!("is a folder with {n} entries in it; set recursive to delete them too")));
+        }
+        contents::remove(spot.folder.as_fd(), &spot.name, &spot.real)?;
+        Some(n)
+    } else {
+        // Without any write bit a file was made read-only on purpose; a link has all of them and means nothing by it.
+        if file_type(stat) == nix::sys::stat::SFlag::S_IFREG && stat.st_mode & 0o222 == 0 {
+            return Err(Fault::ReadOnly { path: call.path.clone() });
+        }
+        match unlinkat(&spot.folder, spot.name.as_slice(), UnlinkatFlags::NoRemoveDir) {
+            Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.path.clone() }),
+            other => other.map_err(failed)?,
+        }
+        None
+    };
+    let change = FileChange { path: spot.shown, change: Change::Deleted, entries, ..FileChange::default() };
+    Ok(Changed { files: vec![change], dry_run: false })
+}
+
+/// Refuses to take a folder as a whole where something in it must not go with it: nobody was asked about that name.
+pub(super) fn refuse_inside(asked: &BytesPath, path: &[u8], name: &Name, protected: bool) -> Result<(), Fault> {
+    let path = BytesPath::from_bytes(path);
+    if is_rooted(&name.name) {
+        return Err(refused(asked, format!("holds {path}, which belongs to git or to Podbay and stays where it is")));
+    }
+    if !protected && protected_name(&path).is_some() {
+        return Err(Fault::Protected { path: asked.clone(), name: path });
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+use nix::fcntl::RenameFlags;
+use nix::fcntl::renameat;
+use nix::fcntl::renameat2;
+
+use super::Workspace;
+use super::contents;
+use super::copy_file::refuse_destination;
+use super::copy_file::refuse_itself;
+use super::delete_file::refuse_inside;
+use super::save::Parents;
+use super::spot::Spot;
+use super::spot::refused;
+use super::stop::Stop;
+use crate::guest::root::fault;
+use crate::wire::Change;
+use crate::wire::Changed;
+use crate::wire::Fault;
+use crate::wire::FileChange;
+use crate::wire::MoveFile;
+
+pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+    let stop = &Stop::new(stop, None);
+    let root = &workspace.root;
+    let _changing = workspace.changing();
+    let source = Spot::find(root, &call.source, call.protected, Parents::MustExist)?;
+    source.there(root)?;
+    source.refuse_rooted()?;
+    let entries = if source.is_folder() {
+        let folder = contents::open_folder(&source.folder, &source.name).map_err(|errno| fault(&call.source, errno))?;
+        let see = &mut |path: &[u8], _: BorrowedFd<'_>, name: &_| refuse_inside(&call.source, path, name, call.protected);
+        Some(contents::survey(folder.as_fd(), &source.real, stop, see)?)
+    } else {
+        None
+    };
+    let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
+    refuse_itself(&call.source, &source.real, &destination)?;
+    let replaced = refuse_destination(source.is_folder(), &destination, call.overwrite)?;
+    let (from, to) = (source.name.as_slice(), destination.name.as_slice());
+    let renamed = if replaced {
+        renameat(&source.folder, from, &destination.folder, to)
+    } else {
+        match renameat2(&source.folder, from, &destination.folder, to, RenameFlags::RENAME_NOREPLACE) {
+            // Some file systems know no flags.
+            Err(Errno::EINVAL | Errno::ENOSYS) => renameat(&source.folder, from, &destination.folder, to),
+            other => other,
+        }
+    };
+    match renamed {
+        Ok(()) => destination.made.keep(),
+        Err(Errno::EEXIST | Errno::ENOTEMPTY) => return Err(Fault::Changed { path: call.destination.clone() }),
+        Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.source.clone() }),
+        Err(Errno::EXDEV) => return Err(refused(&call.source, "lies on another file system than its new place; copy it and delete it")),
+        Err(errno) => return Err(fault(&call.source, errno)),
+    }
+    let change =
+        FileChange { path: destination.shown, change: Change::Moved, from: Some(source.shown), replaced, entries, ..FileChange::default() };
+    Ok(Changed { files: vec![change], dry_run: false })
+}
