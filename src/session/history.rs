@@ -7,7 +7,39 @@ use crate::llm::message::Message;
 use super::picture;
 
 /// Tools that change the file they name, by all the names that models give them.
-const WRITERS: [&str; 8] = ["write_file", "edit_file", "FileWrite", "Write", "create_file", "FileEdit", "Edit", "str_replace"];
+const WRITERS: [&str; 29] = [
+    "write_file",
+    "edit_file",
+    "FileWrite",
+    "Write",
+    "create_file",
+    "FileEdit",
+    "Edit",
+    "str_replace",
+    "multi_edit",
+    "MultiEdit",
+    "apply_patch",
+    "ApplyPatch",
+    "patch",
+    "edit_lines",
+    "replace_lines",
+    "insert_lines",
+    "delete_lines",
+    "delete_file",
+    "DeleteFile",
+    "remove_file",
+    "rm",
+    "copy_file",
+    "CopyFile",
+    "cp",
+    "move_file",
+    "MoveFile",
+    "rename_file",
+    "mv",
+    "mkdir",
+];
+/// How a line of a patch begins that names a file.
+const PATCHED: [&str; 5] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: ", "+++ b/"];
 const PATHS: [&str; 5] = ["path", "file_path", "filepath", "filename", "file"];
 
 /// The messages of one conversation and what was done to them as a whole.
@@ -68,11 +100,12 @@ impl History {
 
     /// Appends any other message.
     pub fn push(&mut self, message: Message) {
-        if let Message::ToolResult { call, is_error: false, .. } = &message
-            && let Some(path) = self.call(call).and_then(touched_path)
-            && !self.touched.contains(&path)
-        {
-            self.touched.push(path);
+        if let Message::ToolResult { call, is_error: false, .. } = &message {
+            for path in self.call(call).map(touched_paths).unwrap_or_default() {
+                if !self.touched.contains(&path) {
+                    self.touched.push(path);
+                }
+            }
         }
         self.entries.push(Entry { message, is_turn: false });
     }
@@ -203,10 +236,19 @@ impl History {
     }
 }
 
-fn touched_path(call: &ToolCall) -> Option<String> {
-    let arguments: Value = serde_json::from_str(&call.arguments).ok()?;
-    let path = PATHS.iter().find_map(|name| arguments.get(name)?.as_str())?;
-    WRITERS.contains(&call.name.as_str()).then(|| path.to_owned())
+/// Returns the files that a call changes, as the model named them.
+fn touched_paths(call: &ToolCall) -> Vec<String> {
+    if !WRITERS.contains(&call.name.as_str()) {
+        return Vec::new();
+    }
+    let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments) else { return Vec::new() };
+    let one = |arguments: &Value| PATHS.iter().find_map(|name| Some(arguments.get(name)?.as_str()?.to_owned()));
+    let named = |name: &str| arguments.get(name).and_then(Value::as_str);
+    let edits = arguments.get("edits").and_then(Value::as_array).into_iter().flatten().filter_map(one);
+    let moved = ["source", "destination"].into_iter().filter_map(named).map(str::to_owned);
+    let lines = named("patch").unwrap_or_default().lines();
+    let patched = lines.filter_map(|line| PATCHED.iter().find_map(|word| line.strip_prefix(word))).map(|path| path.trim_end().to_owned());
+    one(&arguments).into_iter().chain(edits).chain(moved).chain(patched).collect()
 }
 
 #[cfg(test)]
@@ -246,6 +288,24 @@ mod tests {
             Message::Assistant { text, calls, .. } => format!("{text}{}", calls.len()),
         };
         history.messages().map(text).collect()
+    }
+
+    #[test]
+    fn files_that_a_call_of_several_changes_are_all_told() {
+        #[track_caller]
+        fn check(name: &str, arguments: &serde_json::Value, expected: &[&str]) {
+            let mut history = History::default();
+            history.push(called("a", name, &arguments.to_string()));
+            history.push(result("a", "done"));
+            assert_eq!(history.touched(), expected);
+        }
+        check("multi_edit", &serde_json::json!({ "edits": [{ "path": "a" }, { "file_path": "b" }, { "path": "a" }] }), &["a", "b"]);
+        check("move_file", &serde_json::json!({ "source": "a", "destination": "b" }), &["a", "b"]);
+        let patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n";
+        check("apply_patch", &serde_json::json!({ "patch": patch }), &["x"]);
+        let patch = "*** Begin Patch\n*** Update File: a\n*** Move to: b\n*** Add File: c\n+x\n*** End Patch";
+        check("apply_patch", &serde_json::json!({ "patch": patch }), &["a", "b", "c"]);
+        check("grep", &serde_json::json!({ "pattern": "x", "path": "a" }), &[]);
     }
 
     #[test]
