@@ -1,7 +1,9 @@
 use super::command::Reading;
 use crate::event::Capability;
+use crate::wire::ApplyPatch;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::PatchAction;
 use crate::wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
@@ -32,6 +34,9 @@ impl Action {
             Self::Box(
                 Call::WriteFile(_)
                 | Call::EditFile(_)
+                | Call::MultiEdit(_)
+                | Call::ApplyPatch(_)
+                | Call::EditLines(_)
                 | Call::DeleteFile(_)
                 | Call::CopyFile(_)
                 | Call::MoveFile(_)
@@ -53,6 +58,9 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) => vec![Capability::ReadFiles],
             Call::WriteFile(write) => writing([&write.path]),
             Call::EditFile(edit) => writing([&edit.path]),
+            Call::MultiEdit(multi) => writing(multi.edits.iter().map(|edit| &edit.path)),
+            Call::ApplyPatch(patch) => writing(patch_paths(patch)),
+            Call::EditLines(edit) => writing([&edit.path]),
             Call::DeleteFile(delete) => writing([&delete.path]),
             Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
             Call::Mkdir(made) => writing([&made.path]),
@@ -73,6 +81,17 @@ pub(super) fn reading_of(action: &Action) -> Option<Reading> {
     let Action::Box(Call::Bash(bash)) = action else { return None };
     let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
     Some(Reading::new(&bash.command, directory.as_deref()))
+}
+
+/// Returns every path that a patch names.
+pub(super) fn patch_paths(patch: &ApplyPatch) -> impl Iterator<Item = &BytesPath> {
+    patch.files.iter().flat_map(|file| {
+        let to = match &file.action {
+            PatchAction::Update { to, .. } => to.as_ref(),
+            PatchAction::Add { .. } | PatchAction::Delete { .. } => None,
+        };
+        [&file.path].into_iter().chain(to)
+    })
 }
 
 fn reading(path: Option<&BytesPath>) -> Vec<Capability> {

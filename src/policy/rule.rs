@@ -6,6 +6,7 @@ use regex::Regex;
 use regex::RegexBuilder;
 use thiserror::Error;
 
+use super::action::patch_paths;
 use super::command::Reading;
 use super::glob;
 use crate::code::shell::Command;
@@ -271,6 +272,9 @@ fn tool(action: &Action) -> &'static str {
         Action::Box(Call::ReadFile(_)) | Action::Host(super::HostCall::ReadArtifact { .. }) => "read_file",
         Action::Box(Call::WriteFile(_)) => "write_file",
         Action::Box(Call::EditFile(_)) => "edit_file",
+        Action::Box(Call::MultiEdit(_)) => "multi_edit",
+        Action::Box(Call::ApplyPatch(_)) => "apply_patch",
+        Action::Box(Call::EditLines(_)) => "edit_lines",
         Action::Box(Call::DeleteFile(_)) => "delete_file",
         Action::Box(Call::CopyFile(_)) => "copy_file",
         Action::Box(Call::MoveFile(_)) => "move_file",
@@ -290,6 +294,9 @@ fn paths(action: &Action) -> Vec<&BytesPath> {
         Call::ReadFile(read) => read.path.iter().collect(),
         Call::WriteFile(write) => vec![&write.path],
         Call::EditFile(edit) => vec![&edit.path],
+        Call::MultiEdit(multi) => multi.edits.iter().map(|edit| &edit.path).collect(),
+        Call::ApplyPatch(patch) => patch_paths(patch).collect(),
+        Call::EditLines(edit) => vec![&edit.path],
         Call::DeleteFile(delete) => vec![&delete.path],
         Call::CopyFile(copy) => vec![&copy.source, &copy.destination],
         Call::MoveFile(moved) => vec![&moved.source, &moved.destination],

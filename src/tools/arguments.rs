@@ -2,20 +2,26 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Options;
+use super::patch;
 use crate::policy::Action;
 use crate::policy::HostCall;
+use crate::wire::ApplyPatch;
 use crate::wire::Bash;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::CopyFile;
 use crate::wire::DeleteFile;
 use crate::wire::EditFile;
+use crate::wire::EditLines;
+use crate::wire::FileEdit;
 use crate::wire::Glob;
 use crate::wire::Grep;
 use crate::wire::GrepOutput;
+use crate::wire::LineOperation;
 use crate::wire::ListDirectory;
 use crate::wire::Mkdir;
 use crate::wire::MoveFile;
+use crate::wire::MultiEdit;
 use crate::wire::ReadFile;
 use crate::wire::Replacement;
 use crate::wire::Tree;
@@ -59,6 +65,34 @@ struct OneEdit {
     new_string: String,
     #[serde(default)]
     replace_all: bool,
+}
+
+#[derive(Deserialize)]
+struct MultiArguments {
+    edits: Vec<EditOfFile>,
+}
+
+#[derive(Deserialize)]
+struct EditOfFile {
+    path: String,
+    #[serde(flatten)]
+    edit: OneEdit,
+}
+
+#[derive(Deserialize)]
+struct PatchArguments {
+    patch: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize)]
+struct LinesArguments {
+    path: String,
+    operation: LineOperation,
+    start_line: Option<i64>,
+    end_line: Option<i64>,
+    new_content: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -149,6 +183,23 @@ pub(super) fn action(tool: &str, arguments: Value, options: &Options, notes: &mu
             Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false })
         }
         "edit_file" => edit(arguments)?,
+        "multi_edit" => {
+            let MultiArguments { edits } = parse(arguments)?;
+            if edits.is_empty() {
+                return Err("`edits` is empty".to_owned());
+            }
+            let edits = edits.into_iter().map(|EditOfFile { path: of, edit }| {
+                let OneEdit { old_string, new_string, replace_all } = edit;
+                Ok(FileEdit { path: named(of)?, edit: Replacement { old_string, new_string, replace_all } })
+            });
+            Call::MultiEdit(MultiEdit { edits: edits.collect::<Result<_, String>>()?, protected: false })
+        }
+        "apply_patch" => {
+            let PatchArguments { patch, dry_run } = parse(arguments)?;
+            let files = patch::parse(&filled("patch", patch)?).map_err(|problem| format!("`patch` {problem}"))?;
+            Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false })
+        }
+        "edit_lines" => edit_lines(arguments)?,
         "delete_file" => {
             let DeleteArguments { path, recursive } = parse(arguments)?;
             Call::DeleteFile(DeleteFile { path: named(path)?, recursive, protected: false })
@@ -261,6 +312,32 @@ fn edit(arguments: Value) -> Result<Call, String> {
         (None, Some(_), None) => return Err("`new_string` is missing".to_owned()),
     };
     Ok(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing, protected: false }))
+}
+
+fn edit_lines(arguments: Value) -> Result<Call, String> {
+    let LinesArguments { path, operation, start_line, end_line, new_content } = parse(arguments)?;
+    let line = |field: &str, line: i64| {
+        u64::try_from(line).ok().filter(|line| *line > 0).ok_or_else(|| format!("`{field}` is {line}; lines are counted from 1"))
+    };
+    let start_line = line("start_line", start_line.ok_or("`start_line` is missing")?)?;
+    let last = end_line.map(|last| line("end_line", last)).transpose()?;
+    if last.is_some_and(|last| last < start_line) {
+        return Err("`end_line` comes before `start_line`".to_owned());
+    }
+    let new_content = new_content.filter(|content| !content.is_empty());
+    match (operation, last, &new_content) {
+        (LineOperation::Delete, _, Some(_)) => return Err("`new_content` is not for delete; use replace".to_owned()),
+        (LineOperation::Insert | LineOperation::Replace, _, None) => {
+            return Err("`new_content` is missing; to take lines away use delete".to_owned());
+        }
+        (LineOperation::Insert, Some(last), _) if last != start_line => {
+            return Err("`end_line` is not for insert, which goes before `start_line`; use replace".to_owned());
+        }
+        _ => {}
+    }
+    let new_content = new_content.unwrap_or_default();
+    let end_line = last.unwrap_or(start_line);
+    Ok(Call::EditLines(EditLines { path: named(path)?, operation, start_line, end_line, new_content, protected: false }))
 }
 
 fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {

@@ -66,6 +66,7 @@ impl Catalogue {
         let mut fields = repair::read(tool, arguments, &mut notes)
             .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;
         repair::rename(tool.renamed, &mut fields, &mut notes);
+        repair::imply(name, tool, &mut fields);
         let mut value = Value::Object(fields);
         restore(&mut value);
         tool.schema.coerce(&mut value, &mut notes);

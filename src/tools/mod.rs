@@ -11,6 +11,7 @@ mod dispatch;
 mod lack;
 mod limit;
 mod options;
+mod patch;
 mod pipeline;
 mod render;
 mod render_changed;

@@ -70,6 +70,15 @@ pub(super) fn rename(renamed: &[(&str, &str)], fields: &mut Map<String, Value>, 
     }
 }
 
+/// Adds what the name that a tool was called by says: `delete_lines` is the operation `delete`.
+pub(super) fn imply(name: &str, tool: &Tool, fields: &mut Map<String, Value>) {
+    if tool.name == "edit_lines"
+        && let Some(operation) = name.strip_suffix("_lines").filter(|operation| *operation != "edit")
+    {
+        fields.entry("operation").or_insert_with(|| operation.into());
+    }
+}
+
 /// Takes one level of backslashes off where a whole text was escaped twice, so that it is one long line.
 pub(super) fn unescape(tool: &str, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let name = match tool {

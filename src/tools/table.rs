@@ -71,6 +71,9 @@ impl Tool {
             "grep" => r#"{"pattern": "fn main"}"#,
             "bash" => r#"{"command": "ls -l"}"#,
             "copy_file" | "move_file" => r#"{"source": "a.txt", "destination": "b.txt"}"#,
+            "multi_edit" => r#"{"edits": [{"path": "a.txt", "old_string": "old", "new_string": "new"}]}"#,
+            "apply_patch" => r#"{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}"#,
+            "edit_lines" => r#"{"path": "a.txt", "operation": "replace", "start_line": 3, "new_content": "new"}"#,
             "delete_file" => r#"{"path": "old.txt"}"#,
             "mkdir" => r#"{"path": "src/new"}"#,
             _ => r#"{"path": "."}"#,
@@ -308,6 +311,71 @@ pub(super) fn table(options: &Options) -> Vec<Tool> {
                 ("filepath", "path"),
             ],
             Set::Standard,
+        ),
+        tool(
+            "multi_edit",
+            &["MultiEdit"],
+            "Replace text in several files, all or nothing.",
+            object(
+                &json!({
+                    "edits": {
+                        "type": "array",
+                        "description": "Made in order",
+                        "items": object(
+                            &json!({
+                                "path": { "type": "string" },
+                                "old_string": { "type": "string" },
+                                "new_string": { "type": "string" },
+                                "replace_all": { "type": "boolean" },
+                            }),
+                            &["path", "old_string", "new_string"],
+                        ),
+                    },
+                }),
+                &["edits"],
+            ),
+            &[("changes", "edits"), ("replacements", "edits")],
+            Set::Standard,
+        ),
+        tool(
+            "apply_patch",
+            &["ApplyPatch", "patch"],
+            "Apply a patch to files, all or nothing.",
+            object(
+                &json!({
+                    "patch": { "type": "string", "description": "Unified diff, or *** Begin Patch" },
+                    "dry_run": { "type": "boolean", "description": "Only check that it fits" },
+                }),
+                &["patch"],
+            ),
+            &[("diff", "patch"), ("input", "patch"), ("patch_text", "patch"), ("content", "patch")],
+            Set::Standard,
+        ),
+        tool(
+            "edit_lines",
+            &["replace_lines", "insert_lines", "delete_lines"],
+            "Change lines by their numbers.",
+            object(
+                &json!({
+                    "path": { "type": "string" },
+                    "operation": { "type": "string", "enum": ["insert", "replace", "delete"] },
+                    "start_line": { "type": "integer", "description": "First line, from 1; insert puts text before it" },
+                    "end_line": { "type": "integer", "description": "Last line (default: start_line)" },
+                    "new_content": { "type": "string" },
+                }),
+                &["path", "operation", "start_line"],
+            ),
+            &[
+                ("file_path", "path"),
+                ("filename", "path"),
+                ("file", "path"),
+                ("line", "start_line"),
+                ("start", "start_line"),
+                ("end", "end_line"),
+                ("content", "new_content"),
+                ("text", "new_content"),
+            ],
+            Set::Full,
         ),
         tool(
             "delete_file",

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::ApplyPatch;
 use super::BytesPath;
 
 /// One thing to do in the box.
@@ -10,6 +11,9 @@ pub enum Call {
     ReadFile(ReadFile),
     WriteFile(WriteFile),
     EditFile(EditFile),
+    MultiEdit(MultiEdit),
+    ApplyPatch(ApplyPatch),
+    EditLines(EditLines),
     DeleteFile(DeleteFile),
     CopyFile(CopyFile),
     MoveFile(MoveFile),
@@ -72,6 +76,44 @@ pub struct Replacement {
     pub old_string: String,
     pub new_string: String,
     pub replace_all: bool,
+}
+
+/// Replaces text in several files, all replacements or none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MultiEdit {
+    /// Applied in order, each on the result of those before.
+    pub edits: Vec<FileEdit>,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FileEdit {
+    pub path: BytesPath,
+    pub edit: Replacement,
+}
+
+/// Changes lines of one file by their numbers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EditLines {
+    pub path: BytesPath,
+    pub operation: LineOperation,
+    /// From 1. What is inserted comes before it; one more than there are lines is the end of the file.
+    pub start_line: u64,
+    /// The last one replaced or deleted.
+    pub end_line: u64,
+    /// Empty where lines are deleted.
+    pub new_content: String,
+    /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
+    pub protected: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineOperation {
+    Insert,
+    Replace,
+    Delete,
 }
 
 /// Deletes a file, a link itself or a folder.

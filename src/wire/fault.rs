@@ -66,6 +66,25 @@ pub enum Fault {
         /// Where the first of them begin.
         lines: Vec<u64>,
     },
+    #[error("{path}: hunk {hunk} does not fit, so nothing was changed{}{}", if *.applied { "; what it would put there is there already" } else { "" }, instead(.closest))]
+    HunkMissed {
+        path: BytesPath,
+        /// Counted from 1.
+        hunk: u32,
+        applied: bool,
+        /// What stands there instead.
+        closest: String,
+    },
+    #[error(
+        "{path}: hunk {hunk} fits in several places ({}), so nothing was changed; add lines around it, or an `@@` line that stands before it",
+        places(.lines)
+    )]
+    HunkAmbiguous {
+        path: BytesPath,
+        hunk: u32,
+        /// Where the first of them begin.
+        lines: Vec<u64>,
+    },
     #[error("{path}: is there already{}", after(.remedy))]
     Exists { path: BytesPath, remedy: String },
     #[error("{path}: {problem}")]
@@ -93,6 +112,10 @@ fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
         ([], beside) => format!("; there are {}", names(beside, ", ")),
         (similar, _) => format!("; did you mean {}?", names(similar, " or ")),
     }
+}
+
+fn instead(closest: &str) -> String {
+    if closest.is_empty() { "; the file is empty".to_owned() } else { format!(". There stands instead:\n{closest}") }
 }
 
 fn after(remedy: &str) -> String {

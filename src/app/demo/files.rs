@@ -53,7 +53,14 @@ impl Files {
             Call::EditFile(call) => edit(&mut files, call).map(Output::Edited),
             Call::ListDirectory(call) => list(&files, call).map(Output::Listing),
             Call::Bash(_) | Call::Exec(_) => Err(Fault::NotStarted { problem: NO_COMMANDS.to_owned() }),
-            Call::DeleteFile(_) | Call::CopyFile(_) | Call::MoveFile(_) | Call::Mkdir(_) | Call::Tree(_) => {
+            Call::MultiEdit(_)
+            | Call::ApplyPatch(_)
+            | Call::EditLines(_)
+            | Call::DeleteFile(_)
+            | Call::CopyFile(_)
+            | Call::MoveFile(_)
+            | Call::Mkdir(_)
+            | Call::Tree(_) => {
                 let problem = "a demonstration reads, writes and edits files and no more".to_owned();
                 Err(Fault::Io { doing: "arrange the files".to_owned(), problem })
             }

@@ -1,5 +1,3 @@
-use std::io::Read;
-
 use nix::errno::Errno;
 
 use super::Workspace;
@@ -13,6 +11,7 @@ use super::invalid;
 use super::read_file::binary_kind;
 use super::save::Parents;
 use super::save::Place;
+use super::transaction::read;
 use crate::wire::BytesPath;
 use crate::wire::EditFile;
 use crate::wire::Edited;
@@ -20,7 +19,7 @@ use crate::wire::Fault;
 use crate::wire::Replacement;
 
 /// Largest file edited, before and after.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
+pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Fault> {
     let path = &call.path;
@@ -38,21 +37,13 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
             return Err(workspace.root.fault(path, Errno::ENOENT));
         }
         let mut text = Vec::new();
-        let edited = edit(path, &mut text, &call.edits)?;
+        let edited = edit(path, &mut text, &call.edits, 1)?;
         place.save(&text, None)?;
         return Ok(Edited { created: true, diff: diff(&shown.to_text(), b"", &text), path: shown, ..edited });
     }
-    let (file, stat) = place.open()?;
-    let mut before = Vec::new();
-    file.take(MAX_BYTES + 1)
-        .read_to_end(&mut before)
-        .map_err(|error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() })?;
-    if before.len() as u64 > MAX_BYTES {
-        return Err(too_large(path, (stat.st_size as u64).max(before.len() as u64)));
-    }
-    check_text(path, &before)?;
+    let (before, stat) = read(&place, path, true)?;
     let mut after = before.clone();
-    let edited = edit(path, &mut after, &call.edits)?;
+    let edited = edit(path, &mut after, &call.edits, 1)?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
@@ -60,11 +51,11 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
     Ok(Edited { diff: diff(&shown.to_text(), &before, &after), path: shown, ..edited })
 }
 
-/// Makes all edits in memory; nothing is written unless all of them fit.
-fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement]) -> Result<Edited, Fault> {
+/// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.
+pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], first: u32) -> Result<Edited, Fault> {
     let mut edited =
         Edited { path: BytesPath::default(), replaced: 0, created: false, tolerant: vec![], unescaped: vec![], diff: String::new() };
-    for (number, edit) in (1..).zip(edits) {
+    for (number, edit) in (first..).zip(edits) {
         if edit.old_string.is_empty() {
             if !text.is_empty() {
                 return Err(invalid("old_string", "is empty, which is only for a file that does not exist or holds nothing"));
@@ -95,12 +86,12 @@ fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement]) -> Result<E
     Ok(edited)
 }
 
-fn too_large(path: &BytesPath, bytes: u64) -> Fault {
+pub(super) fn too_large(path: &BytesPath, bytes: u64) -> Fault {
     Fault::TooLarge { path: path.clone(), bytes, limit: MAX_BYTES }
 }
 
 /// Refuses what a replacement written in UTF-8 would spoil.
-fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
+pub(super) fn check_text(path: &BytesPath, text: &[u8]) -> Result<(), Fault> {
     if text.starts_with(b"\xff\xfe") || text.starts_with(b"\xfe\xff") {
         return Err(Fault::NotUtf8 { path: path.clone() });
     }

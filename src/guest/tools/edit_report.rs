@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::time::Duration;
 
+use similar::ChangeTag;
 use similar::TextDiff;
 
 use super::edit_match::lines;
@@ -41,13 +42,31 @@ pub(super) fn closest(text: &[u8], old: &str) -> String {
     let wanted: Vec<&[u8]> = lines(old.as_bytes()).map(<[u8]>::trim_ascii).collect();
     let here: Vec<&[u8]> = lines(text).collect();
     let Some(start) = by_equal_lines(&here, &wanted).or_else(|| by_letters(&here, &wanted)) else { return String::new() };
+    numbered(text, start as u64, wanted.len().min(MAX_CLOSEST))
+}
+
+/// Shows some lines of a text with their numbers; the first of all lines is line 0 here.
+pub(super) fn numbered(text: &[u8], start: u64, n: usize) -> String {
+    let here: Vec<&[u8]> = lines(text).collect();
+    let start = usize::try_from(start).unwrap_or(usize::MAX).min(here.len().saturating_sub(1));
     let mut shown = String::new();
-    for (at, line) in here.iter().enumerate().skip(start).take(wanted.len().min(MAX_CLOSEST)) {
+    for (at, line) in here.iter().enumerate().skip(start).take(n) {
         let cut = &line[..line.len().min(MAX_LINE)];
         let mark = if line.len() > MAX_LINE { "…" } else { "" };
         let _ = writeln!(shown, "{:>6}\t{}{mark}", at + 1, String::from_utf8_lossy(cut));
     }
     shown
+}
+
+/// Returns how many lines of a text are new, and how many are gone.
+pub(super) fn count_lines(old: &[u8], new: &[u8]) -> (u64, u64) {
+    let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+    let diff = TextDiff::configure().timeout(DIFF_TIME).diff_lines(old.as_ref(), new.as_ref());
+    diff.iter_all_changes().fold((0, 0), |(added, removed), change| match change.tag() {
+        ChangeTag::Insert => (added + 1, removed),
+        ChangeTag::Delete => (added, removed + 1),
+        ChangeTag::Equal => (added, removed),
+    })
 }
 
 /// Finds where most of the wanted lines stand in the same order, by their length.

@@ -6,6 +6,7 @@
 //!
 //! Start with `read_file`, the simplest.
 
+mod apply_patch;
 pub(super) mod bash;
 mod bounded;
 mod contents;
@@ -14,6 +15,7 @@ mod cursor;
 mod delete_file;
 mod edit_file;
 mod edit_indent;
+mod edit_lines;
 mod edit_match;
 mod edit_report;
 pub(super) mod exec;
@@ -25,13 +27,16 @@ mod ignore_rules;
 mod list_directory;
 mod mkdir;
 mod move_file;
+mod multi_edit;
 mod page;
+mod patch_match;
 mod pattern;
 mod read_file;
 mod save;
 pub(super) mod similar_names;
 mod spot;
 mod stop;
+mod transaction;
 mod walk;
 mod write_file;
 
@@ -88,6 +93,9 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         },
         Call::WriteFile(call) => write_file::run(workspace, call).map(Output::Written),
         Call::EditFile(call) => edit_file::run(workspace, call).map(Output::Edited),
+        Call::MultiEdit(call) => multi_edit::run(workspace, call, stop).map(Output::Changed),
+        Call::ApplyPatch(call) => apply_patch::run(workspace, call, stop).map(Output::Changed),
+        Call::EditLines(call) => edit_lines::run(workspace, call).map(Output::Edited),
         Call::DeleteFile(call) => delete_file::run(workspace, call, stop).map(Output::Changed),
         Call::CopyFile(call) => copy_file::run(workspace, call, stop).map(Output::Changed),
         Call::MoveFile(call) => move_file::run(workspace, call, stop).map(Output::Changed),

@@ -68,11 +68,13 @@ const LAST_LINES: u64 = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Place {
     path: BytesPath,
-    folder: OwnedFd,
-    name: Vec<u8>,
+    pub(super) folder: OwnedFd,
+    pub(super) name: Vec<u8>,
     /// What stands there now.
     old: Option<FileStat>,
-    made: MadeFolders,
+    /// Whether a link led here from where the path ends.
+    pub(super) linked: bool,
+    pub(super) made: MadeFolders,
 }
 
 /// Whether missing parent folders are made.
@@ -90,7 +92,7 @@ impl Place {
             return Err(not_a_file(path));
         }
         let mut made = MadeFolders::default();
-        for _ in 0..MAX_LINKS {
+        for n_links in 0..MAX_LINKS {
             if relative.ends_with(b"/") || relative.ends_with(b"..") && split(&relative).1 == b".." {
                 // Only a folder can be meant: say what is there instead, or that nothing is.
                 root.open_directory(&BytesPath::from_bytes(relative))?;
@@ -113,7 +115,8 @@ impl Place {
                 if !protected {
                     root.refuse_protected(path, &folder, name)?;
                 }
-                return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, made });
+                let linked = n_links > 0;
+                return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, linked, made });
             }
             let target = readlinkat(&folder, name).map_err(|errno| fault(path, errno))?;
             let target = target.as_encoded_bytes();
@@ -124,6 +127,11 @@ impl Place {
             relative = join(parent, target);
         }
         Err(fault(path, Errno::ELOOP))
+    }
+
+    /// Returns where it lies from the project's folder, whatever links it was named through.
+    pub(super) fn real(&self, root: &Root) -> Result<Vec<u8>, Fault> {
+        Ok(join(root.real(&self.path, &self.folder)?.as_bytes(), &self.name))
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -204,11 +212,23 @@ impl Place {
                 Ok(()) => return Ok(()),
             }
         }
-        let Some((fd, stat)) = in_place else { return Err(failed(Errno::ETXTBSY)) };
+        match in_place {
+            Some(file) => self.write_into(file, content, read),
+            None => Err(failed(Errno::ETXTBSY)),
+        }
+    }
+
+    /// Writes over what is there. With `read` the file must still be the one that was read, as it was then.
+    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+        let file = self.writable(OFlag::empty()).map_err(|errno| fault(&self.path, errno))?;
+        self.write_into(file, content, read)
+    }
+
+    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         if read.is_some_and(|read| !is_same(read, &stat)) {
             return Err(Fault::Changed { path: self.path.clone() });
         }
-        reserve(&fd, 0, content.len()).map_err(failed)?;
+        reserve(&fd, 0, content.len()).map_err(|errno| fault(&self.path, errno))?;
         let mut file = File::from(fd);
         // Past this point a failure is no "nothing was changed": only a broken disk or one that cannot reserve room comes here.
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
@@ -247,14 +267,14 @@ impl Place {
     }
 
     /// Without any write bit a file was made read-only on purpose, also where we could write all the same (as root).
-    fn check_writable(&self) -> Result<(), Fault> {
+    pub(super) fn check_writable(&self) -> Result<(), Fault> {
         match &self.old {
             Some(old) if old.st_mode & 0o222 == 0 => Err(Fault::ReadOnly { path: self.path.clone() }),
             _ => Ok(()),
         }
     }
 
-    fn writable(&self, flags: OFlag) -> Result<(OwnedFd, FileStat), Errno> {
+    pub(super) fn writable(&self, flags: OFlag) -> Result<(OwnedFd, FileStat), Errno> {
         let flags = flags | OFlag::O_WRONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         let fd = openat(&self.folder, self.name.as_slice(), flags, Mode::empty())?;
         let stat = fstat(&fd)?;
@@ -367,11 +387,11 @@ fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
 }
 
 /// Whether nobody touched the file between two looks at it.
-fn is_same(a: &FileStat, b: &FileStat) -> bool {
+pub(super) fn is_same(a: &FileStat, b: &FileStat) -> bool {
     (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec) == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
 }
 
-fn errno_of(error: &io::Error) -> Errno {
+pub(super) fn errno_of(error: &io::Error) -> Errno {
     match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => Errno::from_raw(code),
         (None, io::ErrorKind::WriteZero) => Errno::ENOSPC,

@@ -12,7 +12,10 @@ use super::traffic::NotBegun;
 use super::traffic::Traffic;
 use crate::wire::Call;
 use crate::wire::CallId;
+use crate::wire::FileEdit;
 use crate::wire::Output;
+use crate::wire::PatchAction;
+use crate::wire::PatchLine;
 use crate::wire::frame;
 use crate::wire::message::CHUNK;
 use crate::wire::message::Data;
@@ -148,11 +151,24 @@ fn weight(call: &Call) -> usize {
     match call {
         Call::WriteFile(write) => write.content.len(),
         Call::EditFile(edit) => edit.edits.iter().map(|edit| edit.old_string.len() + edit.new_string.len()).sum(),
+        Call::MultiEdit(multi) => multi.edits.iter().map(|FileEdit { edit, .. }| edit.old_string.len() + edit.new_string.len()).sum(),
+        Call::ApplyPatch(patch) => patch.files.iter().map(|file| patch_weight(&file.action)).sum(),
+        Call::EditLines(edit) => edit.new_content.len(),
         Call::Bash(bash) => bash.command.len(),
         Call::Exec(exec) => exec.argv.iter().map(|word| word.as_bytes().len()).sum(),
         Call::Grep(grep) => grep.pattern.len(),
         Call::Glob(glob) => glob.pattern.len(),
         Call::ReadFile(read) => read.cursor.as_ref().map_or(0, String::len),
         Call::DeleteFile(_) | Call::CopyFile(_) | Call::MoveFile(_) | Call::Mkdir(_) | Call::Tree(_) | Call::ListDirectory(_) => 0,
+    }
+}
+
+fn patch_weight(action: &PatchAction) -> usize {
+    match action {
+        PatchAction::Add { content } => content.len(),
+        PatchAction::Delete { hunks } | PatchAction::Update { hunks, .. } => {
+            let lines = hunks.iter().flat_map(|hunk| &hunk.lines);
+            lines.map(|(PatchLine::Keep(line) | PatchLine::Remove(line) | PatchLine::Add(line))| line.len()).sum()
+        }
     }
 }

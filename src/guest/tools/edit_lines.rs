@@ -1,0 +1,71 @@
+use nix::errno::Errno;
+
+use super::Workspace;
+use super::edit_report::diff;
+use super::invalid;
+use super::save::Parents;
+use super::save::Place;
+use super::transaction::read;
+use crate::wire::EditLines;
+use crate::wire::Edited;
+use crate::wire::Fault;
+use crate::wire::LineOperation;
+
+/// Changes lines by their numbers; the new ones get the line ends of those around them.
+pub(super) fn run(workspace: &Workspace, call: &EditLines) -> Result<Edited, Fault> {
+    let path = &call.path;
+    let _changing = workspace.changing();
+    let place = Place::find(&workspace.root, path, call.protected, Parents::MustExist)?;
+    if !place.exists() {
+        return Err(workspace.root.fault(path, Errno::ENOENT));
+    }
+    let (before, stat) = read(&place, path, true)?;
+    let after = change(&before, call)?;
+    if after == before {
+        return Err(invalid("new_content", "is what stands there already"));
+    }
+    place.save(&after, Some(&stat))?;
+    let shown = workspace.root.relative(path)?;
+    let diff = diff(&shown.to_text(), &before, &after);
+    Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff })
+}
+
+fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let n = lines.len();
+    let is_insert = call.operation == LineOperation::Insert;
+    let last = n + usize::from(is_insert);
+    let number = |field: &str, line: u64| match usize::try_from(line) {
+        Ok(0) => Err(invalid(field, "is 0; lines are counted from 1")),
+        Ok(line) if line <= last => Ok(line),
+        _ => Err(invalid(field, format!("is {line}, but the file has {n} lines; read it again"))),
+    };
+    let start = number("start_line", call.start_line)? - 1;
+    let end = if is_insert { start } else { number("end_line", call.end_line)? };
+    if end < start {
+        return Err(invalid("end_line", "comes before start_line"));
+    }
+    let end_of = |line: &&&[u8]| line.ends_with(b"\n");
+    let near = lines[..start].iter().rev().chain(&lines[start..]).find(end_of);
+    let newline: &[u8] = if near.is_some_and(|line| line.ends_with(b"\r\n")) { b"\r\n" } else { b"\n" };
+    let mut out: Vec<u8> = lines[..start].concat();
+    let mut new: Vec<&str> = call.new_content.split('\n').collect();
+    // The newline at the end belongs to the last line.
+    if new.last() == Some(&"") {
+        new.pop();
+    }
+    if !new.is_empty() && !out.is_empty() && !out.ends_with(b"\n") {
+        out.extend_from_slice(newline);
+    }
+    for line in &new {
+        out.extend_from_slice(line.strip_suffix('\r').unwrap_or(line).as_bytes());
+        out.extend_from_slice(newline);
+    }
+    out.extend(lines[end..].concat());
+    // A file that ended without a newline goes on doing so where its end was replaced.
+    let was_unended = !text.is_empty() && !text.ends_with(b"\n");
+    if was_unended && end == n && !new.is_empty() && !call.new_content.ends_with('\n') {
+        out.truncate(out.len() - newline.len());
+    }
+    Ok(out)
+}

@@ -1,0 +1,66 @@
+use std::sync::atomic::AtomicBool;
+
+use nix::errno::Errno;
+
+use super::Workspace;
+use super::edit_file::edit;
+use super::invalid;
+use super::save::Parents;
+use super::stop::Stop;
+use super::transaction::Transaction;
+use crate::wire::Change;
+use crate::wire::Changed;
+use crate::wire::Fault;
+use crate::wire::FileChange;
+use crate::wire::FileEdit;
+use crate::wire::MultiEdit;
+
+/// Makes edits of several files in their order, all or none.
+pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) -> Result<Changed, Fault> {
+    let stop = &Stop::new(stop, None);
+    if call.edits.is_empty() {
+        return Err(invalid("edits", "is empty; give at least one edit"));
+    }
+    for (number, FileEdit { edit, .. }) in (1..).zip(&call.edits) {
+        if edit.old_string.is_empty() {
+            return Err(invalid("old_string", format!("is empty in edit {number}; use write_file for a new file")));
+        }
+        if edit.old_string == edit.new_string {
+            return Err(invalid("new_string", format!("is the same as old_string in edit {number}")));
+        }
+    }
+    let _changing = workspace.changing();
+    let mut all = Transaction::default();
+    let mut files: Vec<(usize, FileChange)> = Vec::new();
+    for (number, FileEdit { path, edit: wanted }) in (1..).zip(&call.edits) {
+        if stop.is_cancelled() {
+            return Err(Fault::Cancelled);
+        }
+        let at = all.open(workspace, path, call.protected, Parents::MustExist, true)?;
+        let Some(mut text) = all.text(at).cloned() else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
+        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number)?;
+        all.set(at, Some(text));
+        let known = files.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
+            files.push((at, FileChange { path: all.shown(at).clone(), change: Change::Modified, ..FileChange::default() }));
+            files.len() - 1
+        });
+        let notes = &mut files[known].1.notes;
+        if edited.replaced > 1 {
+            notes.push(format!("edit {number} changed {} places", edited.replaced));
+        }
+        if !edited.tolerant.is_empty() {
+            notes.push(format!("edit {number} was found only by ignoring white space: check the result"));
+        }
+        if !edited.unescaped.is_empty() {
+            notes.push(format!("edit {number} was found only without its backslashes, which were one level too many: check the result"));
+        }
+    }
+    for (at, file) in &mut files {
+        if !all.has_changed(*at) {
+            return Err(invalid("edits", format!("together leave {} as it is", file.path)));
+        }
+        (file.added, file.removed) = all.lines(*at);
+    }
+    all.commit(stop)?;
+    Ok(Changed { files: files.into_iter().map(|(_, file)| file).collect(), dry_run: false })
+}

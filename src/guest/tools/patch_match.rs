@@ -1,0 +1,272 @@
+//! Where the hunks of a patch go: pure work on the lines of one file.
+//!
+//! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
+//! they stand but for white space, if that is one place alone; a line `@@ like this` narrows it down to what follows that line. Nothing
+//! is left out of a hunk to make it fit: what it shows must be there.
+
+use std::ops::Range;
+
+use super::edit_indent::Indents;
+use crate::wire::Hunk;
+use crate::wire::PatchLine;
+
+/// Line numbers given where several places fit.
+const MAX_PLACES: usize = 10;
+
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A file's lines with their ends apart.
+struct Text<'a> {
+    mark: &'a [u8],
+    lines: Vec<&'a [u8]>,
+    ends: Vec<&'a [u8]>,
+}
+
+/// What came of a patch in memory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Patched {
+    pub(super) text: Vec<u8>,
+    pub(super) added: u64,
+    pub(super) removed: u64,
+    /// Where a hunk was not found as it says.
+    pub(super) notes: Vec<String>,
+}
+
+/// Why a hunk, counted from 1, has no place.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Miss {
+    pub(super) hunk: u32,
+    pub(super) why: Why,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    Nowhere {
+        /// What it would put there is there already.
+        applied: bool,
+    },
+    /// It fits in several places, which begin at these lines.
+    Ambiguous(Vec<u64>),
+}
+
+/// How closely lines are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Level {
+    Exact,
+    /// But for white space at their ends.
+    End,
+    /// But for white space at both sides.
+    Around,
+}
+
+struct Placed<'a> {
+    range: Range<usize>,
+    hunk: &'a Hunk,
+    /// What the lines that it adds are, where they are not what the patch says to the letter.
+    new: Option<Vec<Vec<u8>>>,
+}
+
+/// Applies the hunks of one file, all or none.
+pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
+    let text = Text::new(text);
+    let mut placed: Vec<Placed<'_>> = Vec::new();
+    let mut notes = Vec::new();
+    let mut cursor = 0;
+    for (number, hunk) in (1..).zip(hunks) {
+        let miss = |why| Miss { hunk: number, why };
+        let (range, level) = text.find(hunk, cursor, &placed).map_err(miss)?;
+        if level != Level::Exact {
+            notes.push(format!("hunk {number} was found at line {} only by ignoring white space: check the result", range.start + 1));
+        }
+        if let Some(line) = hunk.line.filter(|&line| line != range.start as u64 + 1 && level == Level::Exact) {
+            notes.push(format!("hunk {number} was found at line {}, not {line}", range.start + 1));
+        }
+        let new = (level == Level::Around).then(|| text.indented(hunk, &range));
+        cursor = range.end;
+        placed.push(Placed { range, hunk, new });
+    }
+    placed.sort_by_key(|placed| placed.range.start);
+    let count = |wanted: fn(&PatchLine) -> bool| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| wanted(line)).count() as u64;
+    Ok(Patched {
+        added: count(|line| matches!(line, PatchLine::Add(_))),
+        removed: count(|line| matches!(line, PatchLine::Remove(_))),
+        text: text.with(&placed),
+        notes,
+    })
+}
+
+impl<'a> Text<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let (mark, text) = text.strip_prefix(MARK).map_or((&[][..], text), |rest| (MARK, rest));
+        let (mut lines, mut ends) = (Vec::new(), Vec::new());
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let bare = line.strip_suffix(b"\n").unwrap_or(line);
+            let bare = if bare.len() < line.len() { bare.strip_suffix(b"\r").unwrap_or(bare) } else { bare };
+            lines.push(bare);
+            ends.push(&line[bare.len()..]);
+        }
+        Self { mark, lines, ends }
+    }
+
+    fn find(&self, hunk: &Hunk, cursor: usize, placed: &[Placed<'_>]) -> Result<(Range<usize>, Level), Why> {
+        let old: Vec<&[u8]> = hunk.old().map(bare).collect();
+        let anchor = self.anchor(hunk, cursor);
+        if old.is_empty() {
+            return self.find_gap(hunk, anchor.map(|(at, _)| at), placed).map(|at| (at..at, Level::Exact));
+        }
+        for level in [Level::Exact, Level::End, Level::Around] {
+            let is_free = |at: &usize| !placed.iter().any(|placed| placed.range.start < at + old.len() && *at < placed.range.end);
+            let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines.len();
+            let places: Vec<usize> = self.places(&old, level).filter(is_free).filter(at_end).collect();
+            let exact = level == Level::Exact;
+            let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)).filter(|at| exact && places.contains(at));
+            let from = |from: usize| places.iter().copied().filter(|at| *at >= from).collect::<Vec<_>>();
+            let found = match (named, anchor, places.as_slice()) {
+                (Some(at), ..) => Some(at),
+                (_, _, []) => continue,
+                (_, _, [only]) => Some(*only),
+                // The line before it says which of them is meant: the first that follows it.
+                (_, Some((at, is_only)), _) => match from(at).as_slice() {
+                    [only] => Some(*only),
+                    [first, ..] if is_only && exact => Some(*first),
+                    _ => None,
+                },
+                // Hunks stand in the order of the file.
+                _ => match from(cursor).as_slice() {
+                    [only] if exact && cursor > 0 => Some(*only),
+                    _ => None,
+                },
+            };
+            let at = found.ok_or_else(|| Why::Ambiguous(places.iter().take(MAX_PLACES).map(|at| *at as u64 + 1).collect()))?;
+            return Ok((at..at + old.len(), level));
+        }
+        let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
+        let applied = !new.is_empty() && self.places(&new, Level::Exact).next().is_some();
+        Err(Why::Nowhere { applied })
+    }
+
+    /// Finds where lines go that come with none around them.
+    fn find_gap(&self, hunk: &Hunk, anchor: Option<usize>, placed: &[Placed<'_>]) -> Result<usize, Why> {
+        let at = match (anchor, hunk.line) {
+            _ if hunk.at_end => self.lines.len(),
+            (Some(at), _) => at + 1,
+            (None, _) if !hunk.anchors.is_empty() => return Err(Why::Nowhere { applied: false }),
+            (None, Some(line)) => usize::try_from(line.max(1) - 1).unwrap_or(usize::MAX),
+            (None, None) => self.lines.len(),
+        };
+        let is_free = !placed.iter().any(|placed| placed.range.start < at && at < placed.range.end);
+        if at <= self.lines.len() && is_free { Ok(at) } else { Err(Why::Nowhere { applied: false }) }
+    }
+
+    fn places<'b>(&'b self, old: &'b [&'b [u8]], level: Level) -> impl Iterator<Item = usize> + 'b {
+        let same = move |(here, wanted): (&&[u8], &&[u8])| match level {
+            Level::Exact => here == wanted,
+            Level::End => here.trim_ascii_end() == wanted.trim_ascii_end(),
+            Level::Around => here.trim_ascii() == wanted.trim_ascii(),
+        };
+        // Blank lines alone stand anywhere.
+        let says_something = level == Level::Exact || old.iter().any(|line| !line.trim_ascii().is_empty());
+        let windows = self.lines.windows(old.len().max(1)).enumerate().filter(move |_| says_something && !old.is_empty());
+        windows.filter(move |(_, window)| window.iter().zip(old).all(same)).map(|(at, _)| at)
+    }
+
+    /// Returns the line that the last anchor names, after those before it, and whether each stands there once.
+    fn anchor(&self, hunk: &Hunk, cursor: usize) -> Option<(usize, bool)> {
+        let (mut at, mut is_only) = (None, true);
+        for anchor in &hunk.anchors {
+            let wanted = anchor.as_bytes().trim_ascii();
+            let begin = at.map_or(0, |at: usize| at + 1);
+            let whole = |line: &[u8]| line.trim_ascii() == wanted;
+            let part = |line: &[u8]| line.trim_ascii().starts_with(wanted);
+            let all =
+                |fits: &dyn Fn(&[u8]) -> bool| -> Vec<usize> { (begin..self.lines.len()).filter(|at| fits(self.lines[*at])).collect() };
+            let mut lines = all(&whole);
+            if lines.is_empty() {
+                lines = all(&part);
+            }
+            // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
+            let first = *lines.iter().find(|line| **line >= cursor).or(lines.first())?;
+            is_only &= lines.len() == 1 || at.is_some();
+            at = Some(first);
+        }
+        at.map(|at| (at, is_only))
+    }
+
+    /// Indents what a hunk will put there as the lines there are.
+    fn indented(&self, hunk: &Hunk, range: &Range<usize>) -> Vec<Vec<u8>> {
+        let mut indents = Indents::default();
+        for (wanted, here) in hunk.old().zip(&self.lines[range.clone()]) {
+            indents.learn(bare(wanted), here);
+        }
+        let new: Vec<&[u8]> = hunk.wanted().map(bare).collect();
+        indents.apply(&new.join(&b'\n')).split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
+    }
+
+    /// Puts the hunks in their places; all other bytes stay what they are.
+    fn with(&self, placed: &[Placed<'_>]) -> Vec<u8> {
+        let mut out: Vec<(Vec<u8>, &[u8])> = Vec::with_capacity(self.lines.len());
+        let copy = |out: &mut Vec<(Vec<u8>, &'a [u8])>, at: usize| out.push((self.lines[at].to_vec(), self.ends[at]));
+        let common: &[u8] = self.ends.first().copied().filter(|end| !end.is_empty()).unwrap_or(b"\n");
+        let mut done = 0;
+        let mut last_is_new = false;
+        for Placed { range, hunk, new } in placed {
+            (done..range.start).for_each(|at| copy(&mut out, at));
+            let mut at = range.start;
+            // Where a patch shows `\r` itself, it means the line ends that it writes.
+            let is_literal = hunk.old().any(|line| line.ends_with('\r'));
+            let mut number = 0;
+            for line in &hunk.lines {
+                match line {
+                    PatchLine::Keep(_) => copy(&mut out, at),
+                    PatchLine::Remove(_) => {}
+                    PatchLine::Add(text) => {
+                        let near = out.last().map(|(_, end)| *end).filter(|end| !end.is_empty());
+                        let near = near.or_else(|| self.ends.get(at).copied().filter(|end| !end.is_empty())).unwrap_or(common);
+                        let end: &[u8] = match (is_literal, text.ends_with('\r')) {
+                            (true, true) => b"\r\n",
+                            (true, false) => b"\n",
+                            (false, _) => near,
+                        };
+                        let end_is_crlf = end == b"\r\n";
+                        let text = if end_is_crlf { bare(text) } else { text.as_bytes() };
+                        out.push((new.as_ref().and_then(|new| new.get(number)).map_or_else(|| text.to_vec(), Clone::clone), end));
+                    }
+                }
+                last_is_new = matches!(line, PatchLine::Add(_));
+                at += usize::from(!matches!(line, PatchLine::Add(_)));
+                number += usize::from(!matches!(line, PatchLine::Remove(_)));
+            }
+            done = range.end;
+        }
+        last_is_new &= done == self.lines.len();
+        (done..self.lines.len()).for_each(|at| copy(&mut out, at));
+        self.close(&mut out, placed, last_is_new, common);
+        let mut text = self.mark.to_vec();
+        for (line, end) in out {
+            text.extend(line);
+            text.extend_from_slice(end);
+        }
+        text
+    }
+
+    /// Gives every line but the last its end, and that one what the patch says or what the file had.
+    fn close(&self, out: &mut [(Vec<u8>, &'a [u8])], placed: &[Placed<'_>], last_is_new: bool, common: &'a [u8]) {
+        let Some(((_, end), before)) = out.split_last_mut() else { return };
+        for (_, end) in before.iter_mut().filter(|(_, end)| end.is_empty()) {
+            *end = common;
+        }
+        let was_unended = self.ends.last().is_some_and(|end| end.is_empty());
+        let at_end = placed.last().filter(|placed| placed.range.end == self.lines.len()).map(|placed| placed.hunk);
+        match at_end {
+            Some(hunk) if hunk.new_unended => *end = b"",
+            Some(hunk) if hunk.old_unended && end.is_empty() => *end = common,
+            Some(hunk) if !hunk.old_unended && last_is_new && was_unended => *end = b"",
+            _ => {}
+        }
+    }
+}
+
+/// A line of the patch without the `\r` that belongs to its end.
+fn bare(line: &str) -> &[u8] {
+    line.as_bytes().strip_suffix(b"\r").unwrap_or(line.as_bytes())
+}

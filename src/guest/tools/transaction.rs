@@ -1,0 +1,362 @@
+//! Changes of several files, all or none.
+//!
+//! Everything is read and changed in memory first. Then each new text is written beside its file, so that a full disk is met before
+//! anything is touched; then each file is exchanged for its new self, which keeps the old one under the other name until all are done.
+//! When one cannot be, those before it are put back. A call that is cancelled ends before the first exchange or not at all.
+
+use std::collections::hash_map::RandomState;
+use std::fs::File;
+use std::hash::BuildHasher;
+use std::io::Read;
+use std::io::Write;
+use std::os::fd::AsFd;
+
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::RenameFlags;
+use nix::fcntl::openat;
+use nix::fcntl::renameat;
+use nix::fcntl::renameat2;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::fchmod;
+use nix::sys::stat::fstat;
+use nix::sys::stat::fstatat;
+use nix::unistd::Gid;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::fchown;
+use nix::unistd::unlinkat;
+
+use super::Workspace;
+use super::edit_file::MAX_BYTES;
+use super::edit_file::check_text;
+use super::edit_file::too_large;
+use super::edit_report::count_lines;
+use super::invalid;
+use super::save::Parents;
+use super::save::Place;
+use super::save::errno_of;
+use super::save::is_same;
+use super::stop::Stop;
+use crate::guest::root::fault;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// Most files of one call; each keeps its folder open.
+const MAX_FILES: usize = 500;
+
+/// Most bytes of text held at once.
+const MAX_TOTAL: u64 = 64 * 1024 * 1024;
+
+/// Files that are to change together.
+#[derive(Debug, Default)]
+pub(super) struct Transaction {
+    files: Vec<Change>,
+    bytes: u64,
+}
+
+/// One file, before and after.
+#[derive(Debug)]
+struct Change {
+    place: Place,
+    /// Where it lies, whatever links it was named through: two names of one file are one change.
+    real: Vec<u8>,
+    shown: BytesPath,
+    before: Option<(Vec<u8>, FileStat)>,
+    now: Option<Vec<u8>>,
+    /// Permissions of a new file, where it takes the place of another.
+    mode: Option<u32>,
+    /// A name beside the file: first of the new text, after the exchange of the old one.
+    beside: Option<String>,
+}
+
+impl Transaction {
+    /// Takes a file in, with what it holds; one that was taken in before is the same change. Returns its number.
+    pub(super) fn open(
+        &mut self,
+        workspace: &Workspace,
+        path: &BytesPath,
+        protected: bool,
+        parents: Parents,
+        must_be_text: bool,
+    ) -> Result<usize, Fault> {
+        let root = &workspace.root;
+        let place = Place::find(root, path, protected, parents)?;
+        let real = place.real(root)?;
+        if let Some(at) = self.files.iter().position(|file| file.real == real) {
+            return Ok(at);
+        }
+        if self.files.len() == MAX_FILES {
+            return Err(invalid("path", format!("is one file too many: {MAX_FILES} can be changed in one call")));
+        }
+        let before = if place.exists() { Some(read(&place, path, must_be_text)?) } else { None };
+        self.bytes += before.as_ref().map_or(0, |(text, _)| text.len() as u64);
+        if self.bytes > MAX_TOTAL {
+            return Err(Fault::TooLarge { path: path.clone(), bytes: self.bytes, limit: MAX_TOTAL });
+        }
+        let now = before.as_ref().map(|(text, _)| text.clone());
+        self.files.push(Change { place, real, shown: root.relative(path)?, before, now, mode: None, beside: None });
+        Ok(self.files.len() - 1)
+    }
+
+    /// Returns what a file holds by now, if it is there.
+    pub(super) fn text(&self, at: usize) -> Option<&Vec<u8>> {
+        self.files[at].now.as_ref()
+    }
+
+    pub(super) fn set(&mut self, at: usize, text: Option<Vec<u8>>) {
+        self.files[at].now = text;
+    }
+
+    /// Gives a new file the permissions of another.
+    pub(super) fn take_mode(&mut self, at: usize, from: usize) {
+        self.files[at].mode = self.files[from].before.as_ref().map(|(_, stat)| stat.st_mode & 0o777);
+    }
+
+    pub(super) fn shown(&self, at: usize) -> &BytesPath {
+        &self.files[at].shown
+    }
+
+    /// Returns whether a file was named through a link in its own place.
+    pub(super) fn is_linked(&self, at: usize) -> bool {
+        self.files[at].place.linked
+    }
+
+    pub(super) fn has_changed(&self, at: usize) -> bool {
+        let file = &self.files[at];
+        file.before.as_ref().map(|(text, _)| text) != file.now.as_ref()
+    }
+
+    /// Returns how many lines of a file are new, and how many are gone.
+    pub(super) fn lines(&self, at: usize) -> (u64, u64) {
+        let file = &self.files[at];
+        let before = file.before.as_ref().map_or(&[][..], |(text, _)| text);
+        count_lines(before, file.now.as_deref().unwrap_or_default())
+    }
+
+    /// Makes all changes, or none.
+    pub(super) fn commit(mut self, stop: &Stop<'_>) -> Result<(), Fault> {
+        for file in &mut self.files {
+            file.prepare()?;
+            if stop.is_cancelled() {
+                return Err(Fault::Cancelled);
+            }
+        }
+        for at in 0..self.files.len() {
+            if let Err(fault) = self.files[at].make() {
+                return Err(self.take_back(at, fault));
+            }
+        }
+        for file in &mut self.files {
+            file.clear();
+            file.place.made.keep();
+        }
+        Ok(())
+    }
+
+    fn take_back(&mut self, n_made: usize, fault: Fault) -> Fault {
+        let mut left = Vec::new();
+        for file in self.files[..n_made].iter_mut().rev() {
+            if file.unmake().is_err() {
+                left.push(file.shown.to_text());
+            }
+        }
+        if left.is_empty() {
+            return fault;
+        }
+        Fault::Io {
+            doing: "change all files or none".into(),
+            problem: format!("{fault}; these have changed all the same: {}", left.join(", ")),
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        // First what was written beside, then the folders that were made for it, the innermost first.
+        self.files.iter_mut().for_each(Change::clear);
+        while self.files.pop().is_some() {}
+    }
+}
+
+impl Change {
+    /// Writes the new text beside the file, where it can be exchanged for it.
+    fn prepare(&mut self) -> Result<(), Fault> {
+        match (&self.before, &self.now) {
+            (None, Some(text)) => {
+                let name = self.new_name();
+                self.beside = Some(name);
+                let mode = Mode::from_bits_truncate(self.mode.unwrap_or(0o666));
+                self.write_beside(text, mode).map_err(|errno| self.failed(errno))?;
+            }
+            (Some(_), None) => self.place.check_writable()?,
+            (Some((before, stat)), Some(text)) if before != text => {
+                self.place.check_writable()?;
+                match self.place.writable(OFlag::empty()) {
+                    // A program that runs cannot be written to but can be replaced.
+                    Ok(_) | Err(Errno::ETXTBSY) => {}
+                    Err(errno) => return Err(self.failed(errno)),
+                }
+                if stat.st_nlink == 1 {
+                    let stat = *stat;
+                    self.beside = Some(self.new_name());
+                    self.stand_in(&stat)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes the new text into a file like the old one; where that cannot be had, the old one will be written in place.
+    fn stand_in(&mut self, old: &FileStat) -> Result<(), Fault> {
+        let text = self.now.as_deref().unwrap_or_default();
+        let made = self.write_beside(text, Mode::from_bits_truncate(0o600)).and_then(|file| {
+            let new = fstat(&file)?;
+            if new.st_uid != old.st_uid {
+                return Err(Errno::EPERM);
+            }
+            if new.st_gid != old.st_gid {
+                fchown(&file, None, Some(Gid::from_raw(old.st_gid)))?;
+            }
+            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))
+        });
+        match made {
+            Ok(()) => Ok(()),
+            Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(self.failed(errno)),
+            Err(_) => {
+                self.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn make(&mut self) -> Result<(), Fault> {
+        match (&self.before, &self.now) {
+            (None, Some(_)) => {
+                let beside = self.beside.take().expect("it was prepared");
+                let made = self.give_name(&beside);
+                made.map_err(|errno| {
+                    self.beside = Some(beside);
+                    if errno == Errno::EEXIST { Fault::Changed { path: self.shown.clone() } } else { self.failed(errno) }
+                })
+            }
+            (Some((_, stat)), None) => {
+                self.check_same(stat)?;
+                let beside = self.new_name();
+                let folder = self.place.folder.as_fd();
+                renameat(folder, self.place.name.as_slice(), folder, beside.as_str()).map_err(|errno| self.failed(errno))?;
+                self.beside = Some(beside);
+                Ok(())
+            }
+            (Some((before, stat)), Some(text)) if before != text => {
+                self.check_same(stat)?;
+                if let Some(beside) = self.beside.clone() {
+                    match self.exchange(&beside) {
+                        // A mount of its own can be written to but not be replaced.
+                        Err(Errno::EBUSY | Errno::EXDEV) => self.clear(),
+                        other => return other.map_err(|errno| self.failed(errno)),
+                    }
+                }
+                let (before, stat) = self.before.as_ref().expect("it was there");
+                let text = self.now.as_deref().unwrap_or_default();
+                self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
+                    let _ = self.place.write_in_place(before, None);
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Puts back what was there.
+    fn unmake(&mut self) -> Result<(), Fault> {
+        let folder = self.place.folder.as_fd();
+        match (&self.before, &self.now, &self.beside) {
+            (None, Some(_), _) => {
+                unlinkat(folder, self.place.name.as_slice(), UnlinkatFlags::NoRemoveDir).map_err(|errno| self.failed(errno))
+            }
+            // Under the other name lies the old file itself.
+            (Some(_), _, Some(beside)) => {
+                renameat(folder, beside.as_str(), folder, self.place.name.as_slice()).map_err(|errno| self.failed(errno))?;
+                self.beside = None;
+                Ok(())
+            }
+            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None),
+            _ => Ok(()),
+        }
+    }
+
+    fn exchange(&mut self, beside: &str) -> Result<(), Errno> {
+        let folder = self.place.folder.as_fd();
+        let name = self.place.name.as_slice();
+        match renameat2(folder, beside, folder, name, RenameFlags::RENAME_EXCHANGE) {
+            // Some file systems know no flags: for a moment nothing stands there.
+            Err(Errno::EINVAL | Errno::ENOSYS) => {
+                let old = self.new_name();
+                renameat(folder, name, folder, old.as_str())?;
+                if let Err(errno) = renameat(folder, beside, folder, name) {
+                    let _ = renameat(folder, old.as_str(), folder, name);
+                    return Err(errno);
+                }
+                self.beside = Some(old);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    fn give_name(&self, beside: &str) -> Result<(), Errno> {
+        let folder = self.place.folder.as_fd();
+        let name = self.place.name.as_slice();
+        match renameat2(folder, beside, folder, name, RenameFlags::RENAME_NOREPLACE) {
+            Err(Errno::EINVAL | Errno::ENOSYS) => renameat(folder, beside, folder, name),
+            other => other,
+        }
+    }
+
+    fn check_same(&self, read: &FileStat) -> Result<(), Fault> {
+        let now = fstatat(&self.place.folder, self.place.name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW);
+        if now.is_ok_and(|now| is_same(read, &now)) { Ok(()) } else { Err(Fault::Changed { path: self.shown.clone() }) }
+    }
+
+    fn write_beside(&self, text: &[u8], mode: Mode) -> Result<File, Errno> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let name = self.beside.as_deref().expect("a name was chosen");
+        let mut file = File::from(openat(&self.place.folder, name, flags, mode)?);
+        file.write_all(text).map_err(|error| errno_of(&error))?;
+        Ok(file)
+    }
+
+    /// `O_EXCL` is what protects; the name is random so that nobody is in the way.
+    fn new_name(&self) -> String {
+        format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&self.place.name))
+    }
+
+    /// Removes what lies beside: a new text that did not get its place, or an old one that lost it.
+    fn clear(&mut self) {
+        if let Some(beside) = self.beside.take() {
+            let _ = unlinkat(&self.place.folder, beside.as_str(), UnlinkatFlags::NoRemoveDir);
+        }
+    }
+
+    fn failed(&self, errno: Errno) -> Fault {
+        fault(&self.shown, errno)
+    }
+}
+
+/// Reads a file that is to be changed, which must be text unless it only goes or gets another name.
+pub(super) fn read(place: &Place, path: &BytesPath, must_be_text: bool) -> Result<(Vec<u8>, FileStat), Fault> {
+    let (file, stat) = place.open()?;
+    let mut text = Vec::new();
+    file.take(MAX_BYTES + 1)
+        .read_to_end(&mut text)
+        .map_err(|error| Fault::Io { doing: format!("read {path}"), problem: error.to_string() })?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(too_large(path, (stat.st_size as u64).max(text.len() as u64)));
+    }
+    if must_be_text {
+        check_text(path, &text)?;
+    }
+    Ok((text, stat))
+}

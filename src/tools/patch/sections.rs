@@ -1,0 +1,120 @@
+use super::body::Body;
+use super::content;
+use crate::wire::BytesPath;
+use crate::wire::FilePatch;
+use crate::wire::Hunk;
+use crate::wire::PatchAction;
+use crate::wire::PatchLine;
+
+pub(super) const BEGIN: &str = "*** Begin Patch";
+const END: &str = "*** End Patch";
+pub(super) const ADD: &str = "*** Add File:";
+pub(super) const UPDATE: &str = "*** Update File:";
+pub(super) const DELETE: &str = "*** Delete File:";
+const MOVE: &str = "*** Move to:";
+const END_OF_FILE: &str = "*** End of File";
+
+/// Reads the sections that begin at a line.
+pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, String> {
+    let has_begin = lines[begin].trim_end() == BEGIN;
+    let mut files = Vec::new();
+    let mut at = begin + usize::from(has_begin);
+    let mut ended = false;
+    while at < lines.len() {
+        let line = lines[at].trim_end();
+        at += 1;
+        if line == END {
+            ended = true;
+            break;
+        }
+        let section = |word: &str| line.strip_prefix(word).map(str::trim);
+        let body_end = lines[at..].iter().position(|line| is_head(line)).map_or(lines.len(), |n| at + n);
+        let body = &lines[at..body_end];
+        if let Some(path) = section(ADD) {
+            files.push(FilePatch { path: name(path, at)?, action: add(path, body)?, notes: Vec::new() });
+        } else if let Some(path) = section(DELETE) {
+            if let Some(more) = body.iter().find(|line| !line.trim().is_empty()) {
+                return Err(format!("deletes {path} and goes on with {more:?}; after `{DELETE}` comes the next file"));
+            }
+            files.push(FilePatch { path: name(path, at)?, action: PatchAction::Delete { hunks: Vec::new() }, notes: Vec::new() });
+        } else if let Some(path) = section(UPDATE) {
+            files.push(FilePatch { path: name(path, at)?, action: update(path, body, at)?, notes: Vec::new() });
+        } else if !line.is_empty() && line != "```" {
+            return Err(format!("line {at} is {line:?} where `{UPDATE} PATH`, `{ADD} PATH`, `{DELETE} PATH` or `{END}` should stand"));
+        } else {
+            continue;
+        }
+        at = body_end;
+    }
+    // What was cut off on its way would be half a change.
+    if has_begin && !ended {
+        return Err(format!("ends without `{END}`; send all of it"));
+    }
+    Ok(files)
+}
+
+fn is_head(line: &str) -> bool {
+    let line = line.trim_end();
+    line == END || [ADD, UPDATE, DELETE].iter().any(|word| line.starts_with(word))
+}
+
+fn name(path: &str, line: usize) -> Result<BytesPath, String> {
+    if path.is_empty() { Err(format!("line {line} names no file")) } else { Ok(BytesPath::from_text(path)) }
+}
+
+fn add(path: &str, body: &[&str]) -> Result<PatchAction, String> {
+    let mut read = Body::default();
+    for line in body {
+        if !read.push(line) {
+            return Err(format!("adds {path} with the line {line:?}; each line of a new file begins with `+`"));
+        }
+    }
+    let content = content(&[read.end()])
+        .ok_or_else(|| format!("adds {path} with lines that do not begin with `+`, as each line of a new file does"))?;
+    Ok(PatchAction::Add { content })
+}
+
+fn update(path: &str, body: &[&str], first: usize) -> Result<PatchAction, String> {
+    let mut to = None;
+    let mut hunks: Vec<Hunk> = Vec::new();
+    let mut open: Option<Body> = None;
+    for (number, line) in body.iter().enumerate() {
+        let plain = line.trim_end();
+        if let Some(new) = plain.strip_prefix(MOVE) {
+            to = Some(name(new.trim(), first + number + 1)?);
+        } else if plain == END_OF_FILE {
+            open.get_or_insert_default().hunk.at_end = true;
+        } else if plain.starts_with("@@") {
+            let mut begun = Body::begin(plain);
+            match open.take() {
+                // Several in a row lead from the outermost to the innermost.
+                Some(body) if body.hunk.lines.is_empty() => {
+                    begun.hunk.anchors.splice(0..0, body.hunk.anchors);
+                }
+                Some(body) => hunks.push(body.end()),
+                None => {}
+            }
+            open = Some(begun);
+        } else if open.is_none() && plain.is_empty() {
+            // Nothing has begun yet.
+        } else if !open.get_or_insert_default().push(line) {
+            return Err(format!("hunk {} of {path} has the line {line:?}, which begins with none of ` `, `-` and `+`", hunks.len() + 1));
+        }
+    }
+    hunks.extend(open.map(Body::end));
+    check(path, &hunks)?;
+    if hunks.is_empty() && to.is_none() {
+        return Err(format!("updates {path} and says nothing of what changes"));
+    }
+    Ok(PatchAction::Update { hunks, to })
+}
+
+/// Refuses hunks that change nothing: whatever was meant, it is not in them.
+pub(super) fn check(path: &str, hunks: &[Hunk]) -> Result<(), String> {
+    for (number, hunk) in (1..).zip(hunks) {
+        if hunk.lines.iter().all(|line| matches!(line, PatchLine::Keep(_))) {
+            return Err(format!("hunk {number} of {path} has no line with `+` or `-`, so it changes nothing"));
+        }
+    }
+    Ok(())
+}

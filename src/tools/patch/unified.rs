@@ -1,0 +1,252 @@
+use super::body::Body;
+use super::content;
+use super::sections::check;
+use crate::wire::BytesPath;
+use crate::wire::FilePatch;
+use crate::wire::Hunk;
+use crate::wire::PatchAction;
+
+/// Prefixes that git puts before the old and the new name.
+const PREFIXES: [(&str, &str); 5] = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("o/", "w/")];
+
+/// What names nothing.
+const NULL: &str = "/dev/null";
+
+/// Reads the diffs of a text; what stands around them is left out, such as the message of a commit.
+pub(super) fn parse(lines: &[&str]) -> Result<Vec<FilePatch>, String> {
+    let mut files = Vec::new();
+    let mut open: Option<Section> = None;
+    let mut body: Option<Body> = None;
+    let mut at = 0;
+    while at < lines.len() {
+        let line = lines[at];
+        let names = is_names(lines, at, body.is_some());
+        // The last two lines that a hunk still wants may look like names; otherwise its numbers are wrong.
+        let wanted = body.as_ref().is_some_and(|body| body.left == Some((1, 1)));
+        let starts_file = line.starts_with("diff --git ") || names && !wanted;
+        if !starts_file
+            && !line.starts_with("@@")
+            && let Some(body) = &mut body
+        {
+            // What follows a full hunk is another one, or no part of the patch; `-- ` begins the signature of a mail.
+            let goes_on = line.starts_with([' ', '+', '-', '\\']) && line.trim_end() != "--";
+            if (!body.is_full() || goes_on) && !line.starts_with("```") {
+                if !body.push(line) {
+                    let section = open.as_ref().expect("a hunk is in a section");
+                    let number = section.hunks.len() + 1;
+                    let shown = section.shown();
+                    return Err(format!("hunk {number} of {shown} has the line {line:?}, which begins with none of ` `, `-` and `+`"));
+                }
+                at += 1;
+                continue;
+            }
+        }
+        if let (Some(body), Some(section)) = (body.take(), &mut open) {
+            section.hunks.push(body.end());
+        }
+        if let Some(both) = line.strip_prefix("diff --git ") {
+            files.extend(open.take().map(Section::end).transpose()?);
+            open = Some(Section { git: Some(both.trim_end().to_owned()), ..Section::default() });
+        } else if names {
+            // The names of a section that git began, or a section of their own.
+            if open.as_ref().is_none_or(|section| section.old.is_some() || !section.hunks.is_empty()) {
+                files.extend(open.take().map(Section::end).transpose()?);
+            }
+            let section = open.get_or_insert_default();
+            section.old = Some(unquote(&line[4..]));
+            section.new = Some(unquote(&lines[at + 1][4..]));
+            at += 1;
+        } else if line.starts_with("@@") {
+            let Some(section) = &open else { return Err(format!("line {} begins a hunk before any file is named", at + 1)) };
+            if section.old.is_none() {
+                return Err(format!("hunk 1 of {} comes before its `---` and `+++` lines", section.shown()));
+            }
+            body = Some(Body::begin(line));
+        } else if let Some(section) = &mut open {
+            if section.hunks.is_empty() && section.old.as_deref() == Some(NULL) && line.starts_with('+') {
+                let mut begun = Body::default();
+                begun.push(line);
+                body = Some(begun);
+            } else {
+                section.head(line)?;
+            }
+        }
+        at += 1;
+    }
+    if let (Some(body), Some(section)) = (body, &mut open) {
+        section.hunks.push(body.end());
+    }
+    files.extend(open.map(Section::end).transpose()?);
+    Ok(files)
+}
+
+/// Returns whether the names of a file stand at a line and the one after it; in a hunk these may be lines of a file as well.
+fn is_names(lines: &[&str], at: usize, in_hunk: bool) -> bool {
+    let begins = |at: usize, word: &str| lines.get(at).is_some_and(|line| line.starts_with(word));
+    let is_last = lines[at + 1..].len() <= 1;
+    begins(at, "--- ")
+        && begins(at + 1, "+++ ")
+        && (!in_hunk || is_last || begins(at + 2, "@@") || begins(at, "--- /dev/null") || begins(at + 1, "+++ /dev/null"))
+}
+
+/// The part of a patch that speaks of one file.
+#[derive(Debug, Default)]
+struct Section {
+    /// Both names, as git's first line has them.
+    git: Option<String>,
+    old: Option<String>,
+    new: Option<String>,
+    from: Option<String>,
+    to: Option<String>,
+    is_new: bool,
+    is_gone: bool,
+    notes: Vec<String>,
+    hunks: Vec<Hunk>,
+}
+
+impl Section {
+    /// Reads a line between the names and the hunks; what is not known there says nothing.
+    fn head(&mut self, line: &str) -> Result<(), String> {
+        let line = line.trim_end();
+        let refused = |what: &str| Err(format!("{}: {what}", self.shown()));
+        if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
+            return refused("the patch of a binary file cannot be applied; write the file with a command");
+        }
+        if line.starts_with("copy from ") {
+            return refused("a patch cannot copy; use copy_file first and then patch the copy");
+        }
+        if let Some(from) = line.strip_prefix("rename from ") {
+            self.from = Some(unquote(from));
+        } else if let Some(to) = line.strip_prefix("rename to ") {
+            self.to = Some(unquote(to));
+        } else if let Some(mode) = line.strip_prefix("new file mode ") {
+            if mode == "120000" || mode == "160000" {
+                return refused("a patch cannot make a link or a submodule");
+            }
+            self.is_new = true;
+            if mode != "100644" {
+                self.notes.push(format!("its mode {mode} was not set"));
+            }
+        } else if line.starts_with("deleted file mode ") {
+            self.is_gone = true;
+        } else if let Some(mode) = line.strip_prefix("new mode ") {
+            self.notes.push(format!("its mode {mode} was not set"));
+        }
+        Ok(())
+    }
+
+    fn shown(&self) -> String {
+        let named = [&self.new, &self.old, &self.to, &self.git].into_iter().flatten().find(|name| *name != NULL);
+        named.cloned().unwrap_or_else(|| "a file".to_owned())
+    }
+
+    fn end(self) -> Result<FilePatch, String> {
+        let shown = self.shown();
+        let (old, new) = self.names()?;
+        let Self { is_new, is_gone, notes, hunks, to, .. } = self;
+        check(&shown, &hunks)?;
+        let named = |name: String| if name.is_empty() { Err(format!("{shown}: names no file")) } else { Ok(BytesPath::from_text(&name)) };
+        let (path, action) = match (old, new) {
+            (None, None) => return Err(format!("{shown}: names no file")),
+            (_, Some(new)) if is_new => (named(new)?, added(&shown, &hunks)?),
+            (None, Some(new)) => (named(new)?, added(&shown, &hunks)?),
+            (Some(old), None) => (named(old)?, PatchAction::Delete { hunks }),
+            (Some(old), Some(_)) if is_gone => (named(old)?, PatchAction::Delete { hunks }),
+            (Some(old), Some(new)) => {
+                if hunks.is_empty() && to.is_none() {
+                    if notes.is_empty() {
+                        return Err(format!("{shown}: has no hunks, so it changes nothing"));
+                    }
+                    return Err(format!("{shown}: changes only the mode of the file, which a patch does not here; use chmod"));
+                }
+                let to = if to.is_some() && old != new { Some(named(new)?) } else { None };
+                (named(old)?, PatchAction::Update { hunks, to })
+            }
+        };
+        Ok(FilePatch { path, action, notes })
+    }
+
+    /// Returns the names of the file before and after.
+    fn names(&self) -> Result<(Option<String>, Option<String>), String> {
+        if let (Some(from), Some(to)) = (&self.from, &self.to) {
+            return Ok((Some(from.clone()), Some(to.clone())));
+        }
+        let (old, new) = match (&self.old, &self.new, &self.git) {
+            (Some(old), Some(new), _) => (old.clone(), new.clone()),
+            (_, _, Some(git)) => {
+                halves(git).ok_or_else(|| format!("`diff --git {git}`: the names cannot be told apart; add `---` and `+++` lines"))?
+            }
+            _ => return Err("a file has no name".to_owned()),
+        };
+        let is_null = |name: &str| name == NULL;
+        let strip = |(a, b): &(&str, &str)| {
+            let old = if is_null(&old) { Some(None) } else { old.strip_prefix(a).map(|name| Some(name.to_owned())) };
+            let new = if is_null(&new) { Some(None) } else { new.strip_prefix(b).map(|name| Some(name.to_owned())) };
+            old.zip(new)
+        };
+        let whole = |name: &str| if is_null(name) { None } else { Some(name.to_owned()) };
+        let (before, after) = PREFIXES.iter().find_map(strip).unwrap_or_else(|| (whole(&old), whole(&new)));
+        match (before, after) {
+            (Some(before), Some(after)) if before != after => {
+                // diff is often given the copy that was kept.
+                if [".orig", ".old", ".bak", "~"].iter().any(|ending| before.strip_suffix(ending) == Some(after.as_str())) {
+                    return Ok((Some(after.clone()), Some(after)));
+                }
+                Err(format!(
+                    "the names {before} and {after} differ; give the file's name in both, or add `rename from` and `rename to` lines"
+                ))
+            }
+            both => Ok(both),
+        }
+    }
+}
+
+fn added(shown: &str, hunks: &[Hunk]) -> Result<PatchAction, String> {
+    let content = content(hunks).ok_or_else(|| format!("{shown}: is new by its names, so all its lines begin with `+`"))?;
+    Ok(PatchAction::Add { content })
+}
+
+/// Splits git's first line where both halves have the same name after their prefixes.
+fn halves(git: &str) -> Option<(String, String)> {
+    if let Some(quoted) = git.strip_prefix('"') {
+        let end = quoted.find("\" ")? + 2;
+        return Some((unquote(&git[..end]), unquote(git[end..].trim_start())));
+    }
+    let name = |half: &str| half.split_once('/').map(|(_, name)| name.to_owned());
+    let at = git.match_indices(' ').map(|(at, _)| at).find(|&at| {
+        let (old, new) = (&git[..at], &git[at + 1..]);
+        old == new || name(old).is_some() && name(old) == name(new)
+    })?;
+    Some((git[..at].to_owned(), git[at + 1..].to_owned()))
+}
+
+/// Takes a name out of its line: without the time behind a tab, and out of the quotes that git puts around odd ones.
+fn unquote(text: &str) -> String {
+    let text = text.trim_end_matches('\r');
+    let Some(quoted) = text.strip_prefix('"') else { return text.split('\t').next().unwrap_or_default().trim_end().to_owned() };
+    let mut bytes = Vec::new();
+    let mut rest = quoted.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'"' => break,
+            b'\\' => match rest.next() {
+                Some(b'n') => bytes.push(b'\n'),
+                Some(b't') => bytes.push(b'\t'),
+                Some(b'r') => bytes.push(b'\r'),
+                Some(digit @ b'0'..=b'7') => {
+                    let mut value = u32::from(digit - b'0');
+                    for _ in 0..2 {
+                        if let Some(next) = rest.next_if(|next| (b'0'..=b'7').contains(next)) {
+                            value = value * 8 + u32::from(next - b'0');
+                        }
+                    }
+                    bytes.push(value as u8);
+                }
+                Some(other) => bytes.push(other),
+                None => {}
+            },
+            other => bytes.push(other),
+        }
+    }
+    BytesPath::from_bytes(bytes).to_text()
+}
