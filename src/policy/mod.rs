@@ -9,6 +9,7 @@ mod command;
 mod glob;
 mod judge;
 mod options;
+mod paths;
 mod rule;
 
 pub use action::Action;

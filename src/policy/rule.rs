@@ -6,9 +6,11 @@ use regex::Regex;
 use regex::RegexBuilder;
 use thiserror::Error;
 
-use super::action::patch_paths;
 use super::command::Reading;
 use super::glob;
+use super::paths::holds_match;
+use super::paths::matches_path;
+use super::paths::paths;
 use crate::code::shell::Command;
 use crate::code::shell::WordKind;
 use crate::event::Capability;
@@ -99,8 +101,8 @@ impl Rule {
         }
         match (&self.pattern, reading) {
             (None, _) => true,
-            // One path that is denied denies the call.
-            (Some(Pattern::Path(glob)), _) => paths(action).iter().any(|path| matches_path(glob, path, true)),
+            // One path that is denied denies the call, and so does one that a folder takes along.
+            (Some(Pattern::Path(glob)), _) => paths(action).iter().any(|path| matches_path(glob, path, true)) || holds_match(glob, action),
             (Some(_), Some(reading)) => {
                 self.names(reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
             }
@@ -248,25 +250,6 @@ fn written(command: &Command, without_folders: bool) -> String {
     text
 }
 
-/// A path with `..` in it may lead anywhere, so no rule that allows speaks of it.
-fn matches_path(glob: &GlobMatcher, path: &BytesPath, in_doubt: bool) -> bool {
-    let text = path.to_text();
-    let mut parts: Vec<&str> = Vec::new();
-    for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {
-        if part != ".." {
-            parts.push(part);
-        } else if in_doubt {
-            parts.pop();
-        } else {
-            return false;
-        }
-    }
-    if text.starts_with('/') && parts.first() == Some(&"workspace") {
-        parts.remove(0);
-    }
-    glob.is_match(parts.join("/"))
-}
-
 fn tool(action: &Action) -> &'static str {
     match action {
         Action::Box(Call::ReadFile(_)) | Action::Host(super::HostCall::ReadArtifact { .. }) => "read_file",
@@ -284,28 +267,6 @@ fn tool(action: &Action) -> &'static str {
         Action::Box(Call::Glob(_)) => "glob",
         Action::Box(Call::Grep(_)) => "grep",
         Action::Box(Call::Bash(_) | Call::Exec(_)) => "bash",
-    }
-}
-
-/// Returns every path that a call names.
-fn paths(action: &Action) -> Vec<&BytesPath> {
-    let Action::Box(call) = action else { return Vec::new() };
-    match call {
-        Call::ReadFile(read) => read.path.iter().collect(),
-        Call::WriteFile(write) => vec![&write.path],
-        Call::EditFile(edit) => vec![&edit.path],
-        Call::MultiEdit(multi) => multi.edits.iter().map(|edit| &edit.path).collect(),
-        Call::ApplyPatch(patch) => patch_paths(patch).collect(),
-        Call::EditLines(edit) => vec![&edit.path],
-        Call::DeleteFile(delete) => vec![&delete.path],
-        Call::CopyFile(copy) => vec![&copy.source, &copy.destination],
-        Call::MoveFile(moved) => vec![&moved.source, &moved.destination],
-        Call::Mkdir(made) => vec![&made.path],
-        Call::Tree(tree) => vec![&tree.path],
-        Call::ListDirectory(list) => vec![&list.path],
-        Call::Glob(glob) => vec![&glob.path],
-        Call::Grep(grep) => vec![&grep.path],
-        Call::Bash(_) | Call::Exec(_) => Vec::new(),
     }
 }
 
