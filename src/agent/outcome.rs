@@ -58,8 +58,7 @@ impl Failure {
                     .to_owned(),
             ),
             Self::Images { .. } => Some(
-                "what stands behind an @ is a PNG, JPEG, GIF or WebP of the project, of at most 4 MiB, for a model that sees (llama-server with a \
-                 projector, --mmproj); without the @ it is a name like any other"
+                "a file of the project that stands behind an @ is a PNG, JPEG, GIF or WebP of at most 4 MiB; without the @ it is a name like any other"
                     .to_owned(),
             ),
             Self::Silent { .. } => Some("a larger model helps; the model server's own log may say more".to_owned()),
