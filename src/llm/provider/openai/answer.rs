@@ -157,9 +157,12 @@ struct WireProgress {
     processed: Option<f64>,
 }
 
-/// A cast from floating point saturates: what is negative or not a number becomes 0.
+/// No window and no bill comes near this: a server that says more says nothing.
+const MAX_COUNT: f64 = (1_u64 << 40) as f64;
+
+/// A cast from floating point saturates: what is negative or not a number becomes 0, as does what cannot be meant.
 fn count(number: Option<f64>) -> u64 {
-    number.unwrap_or_default() as u64
+    number.filter(|number| *number <= MAX_COUNT).unwrap_or_default() as u64
 }
 
 /// Reads the events of one answer.
@@ -444,6 +447,14 @@ mod tests {
             let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
             assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
         }
+    }
+
+    #[test]
+    fn counts_that_cannot_be_meant_are_not_known() {
+        let sums = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1e300}});
+        let (reply, _) =
+            read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": sums})]);
+        assert_eq!(reply.expect("a reply").usage, Usage { prompt: 0, cached: 0, completion: 3, cost_usd: None });
     }
 
     #[track_caller]
