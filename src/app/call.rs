@@ -7,12 +7,12 @@ use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::exit_code;
+use super::rules;
 use crate::event::CallStatus;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::event::Sink;
 use crate::event::ToolCall;
-use crate::policy::Policy;
 use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
 use crate::sandbox::Spec;
@@ -32,7 +32,7 @@ pub struct Called {
 /// Carries out one tool call through the whole pipeline, without a model and without a session.
 pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> Result<Called, Error> {
     let cancel = front.interrupt.run();
-    let policy = Policy::new(place.mode, &place.config.policy).map_err(Error::Rule)?;
+    let policy = rules::policy(place.mode, &place.config.policy, |message| (front.sink)(Kind::Warning { message }.into()))?;
     let catalogue = Catalogue::new(&place.config.tools);
     let is_bash = catalogue.find(tool).is_some_and(|tool| tool.name == "bash");
     let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;

@@ -22,6 +22,7 @@ mod quickstart;
 mod record;
 mod report;
 mod resume;
+mod rules;
 mod run;
 mod serve_model;
 mod services;

@@ -18,6 +18,7 @@ use super::model;
 use super::record::Recorder;
 use super::resume;
 use super::resume::Aim;
+use super::rules;
 use super::services::HostServices;
 use crate::agent::Agent;
 use crate::agent::Conversation;
@@ -38,7 +39,6 @@ use crate::llm::TaskKind;
 use crate::llm::ToolModeChoice;
 use crate::llm::ToolSpec;
 use crate::policy::Mode;
-use crate::policy::Policy;
 use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
 use crate::session::Artifacts;
@@ -173,7 +173,8 @@ pub(super) async fn sit_down(
         Aim::Task(_) | Aim::Open => TaskKind::Edit,
     };
     let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
-    let policy = Policy::new(place.mode, &config.policy).map_err(|error| (Error::Rule(error), None))?;
+    let warn = |message| (front.sink)(Kind::Warning { message }.into());
+    let policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;

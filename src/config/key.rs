@@ -57,9 +57,13 @@ impl Known {
         let slip = beside.map(|known| (distance(last(known), name), known)).filter(|(off, _)| *off <= bound(name)).min();
         // The right name in the wrong table, then the right name in a table that is misspelt.
         let elsewhere = || all().find(|known| last(known) == name);
-        let whole = || all().map(|known| (distance(known, key), known)).filter(|(off, _)| *off <= bound(key)).min();
-        slip.map(|(_, known)| known).or_else(elsewhere).or_else(|| whole().map(|(_, known)| known))
+        slip.map(|(_, known)| known).or_else(elsewhere).or_else(|| near(key, all()))
     }
+}
+
+/// Returns the one of the known names that was probably meant.
+pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known.map(|known| (distance(known, name), known)).filter(|(off, _)| *off <= bound(name)).min().map(|(_, known)| known)
 }
 
 fn last(key: &str) -> &str {

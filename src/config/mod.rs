@@ -27,6 +27,7 @@ mod variable;
 mod words;
 
 pub use error::Error;
+pub use key::near;
 pub use latitude::Latitude;
 pub use latitude::Unit;
 pub use load::Loaded;

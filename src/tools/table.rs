@@ -33,6 +33,11 @@ pub struct Tool {
 }
 
 impl Tool {
+    /// Returns the names that it is known by elsewhere.
+    pub fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
     /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
     pub(super) fn make_small(&mut self) {
         let (kept, required): (&[&str], &[&str]) = match self.name {

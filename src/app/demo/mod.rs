@@ -20,6 +20,7 @@ use super::exit_code;
 use super::quickstart::EXAMPLE;
 use super::record::Recorder;
 use super::resume::Aim;
+use super::rules;
 use super::run::begin;
 use super::run::first_prompt;
 use super::services::HostServices;
@@ -28,7 +29,6 @@ use crate::agent::gather_context;
 use crate::event::Kind;
 use crate::llm;
 use crate::llm::Client;
-use crate::policy::Policy;
 use crate::session::Artifacts;
 use crate::session::Past;
 use crate::tools::Catalogue;
@@ -74,7 +74,7 @@ pub async fn demo(place: &Place, task: Option<&str>, front: &Front, begun: Insta
 async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, begun: Instant) -> Result<Report, Error> {
     let config = &place.config;
     let cancel = front.interrupt.run();
-    let policy = Policy::new(place.mode, &config.policy).map_err(Error::Rule)?;
+    let policy = rules::policy(place.mode, &config.policy, |message| (front.sink)(Kind::Warning { message }.into()))?;
     let server = Server::start().map_err(|source| Error::Io { doing: "let the script of the demonstration listen".to_owned(), source })?;
     // The person's own settings are about models that exist. A script costs nothing, so that a bound on the cost holds.
     let options = llm::Options { price: llm::Price::FREE, ..llm::Options::default() };

@@ -9,6 +9,7 @@ use super::check::chain;
 use crate::app::Error;
 use crate::app::bench::open_project_at;
 use crate::app::model_mistakes;
+use crate::app::rules;
 use crate::app::settings::ProjectSettings;
 use crate::config;
 use crate::config::Config;
@@ -17,7 +18,6 @@ use crate::config::Sources;
 use crate::config::Standing;
 use crate::event::Secret;
 use crate::policy::Mode;
-use crate::policy::Policy;
 use crate::sandbox::Project;
 
 const GROUP: Group = Group::Settings;
@@ -50,8 +50,8 @@ pub(super) fn judge(sources: &Sources, loaded: Result<Loaded<Config>, config::Er
     if n_more > 0 {
         checks.push(Check::warn(GROUP, "unknown key", format!("and {n_more} more"), "is this file meant for Podbay?"));
     }
-    if let Err(error) = Policy::new(Mode::Auto, &loaded.config.policy) {
-        let error = Error::Rule(error);
+    let warn = |warning| checks.push(Check::warn(GROUP, "rules", warning, "correct the rule"));
+    if let Err(error) = rules::policy(Mode::Auto, &loaded.config.policy, warn) {
         checks.push(Check::error(GROUP, "rules", &error, error.hint(), "correct the rule"));
     }
     checks.extend(loaded.config.sandbox.mistakes().into_iter().map(|error| {

@@ -1,0 +1,76 @@
+//! A person's rules, with the names of tools in them understood as the catalogue does.
+
+use crate::config::near;
+use crate::policy;
+use crate::policy::Mode;
+use crate::policy::Policy;
+use crate::tools;
+use crate::tools::Catalogue;
+use crate::tools::Set;
+
+use super::Error;
+
+/// Makes the policy of a command, and warns of rules that speak of no tool: who denies what is misspelt denies nothing.
+pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut(String)) -> Result<Policy, Error> {
+    let (options, warnings) = understood(options);
+    let policy = Policy::new(mode, &options).map_err(Error::Rule)?;
+    warnings.into_iter().for_each(&mut warn);
+    Ok(policy)
+}
+
+/// Returns the rules with the tools' own names, and what is to be said of those that name none.
+pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<String>) {
+    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let mut warnings = Vec::new();
+    let mut all = |rules: &[String], nothing: &str| {
+        let mut one = |rule: &String| match named(&catalogue, rule) {
+            Ok(rule) => rule,
+            Err(near) => {
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                warnings.push(format!("the rule `{rule}` speaks of no tool that there is, so it {nothing}{near}"));
+                rule.clone()
+            }
+        };
+        rules.iter().map(&mut one).collect::<Vec<_>>()
+    };
+    let (allow, deny) = (all(&options.allow, "allows nothing"), all(&options.deny, "denies nothing"));
+    (policy::Options { allow, deny }, warnings)
+}
+
+/// Returns the rule with the tool's own name, or the name that was probably meant.
+fn named(catalogue: &Catalogue, rule: &str) -> Result<String, Option<&'static str>> {
+    let end = rule.find('(').unwrap_or(rule.len());
+    let name = rule[..end].trim();
+    if let Some(tool) = catalogue.find(name) {
+        return Ok(format!("{}{}", tool.name, &rule[end..]));
+    }
+    let names = catalogue.tools().iter().flat_map(|tool| std::iter::once(tool.name).chain(tool.aliases().iter().copied()));
+    Err(near(name, names).and_then(|near| catalogue.find(near)).map(|tool| tool.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(rule: &str, expected: &str, warning: &str) {
+        let (options, warnings) = understood(&policy::Options { allow: Vec::new(), deny: vec![rule.to_owned()] });
+        assert_eq!((options.deny[0].as_str(), warnings.concat().as_str()), (expected, warning));
+    }
+
+    #[test]
+    fn a_rule_that_names_no_tool_is_warned_of() {
+        let says = "the rule `write_fil(**)` speaks of no tool that there is, so it denies nothing; did you mean `write_file`?";
+        check("write_fil(**)", "write_fil(**)", says);
+        check("xyz", "xyz", "the rule `xyz` speaks of no tool that there is, so it denies nothing");
+        let allow = policy::Options { allow: vec!["basch".to_owned()], deny: Vec::new() };
+        assert_eq!(understood(&allow).1, ["the rule `basch` speaks of no tool that there is, so it allows nothing; did you mean `bash`?"]);
+    }
+
+    #[test]
+    fn names_of_other_systems_are_names() {
+        check("write_file(src/**)", "write_file(src/**)", "");
+        check("bash(git status)", "bash(git status)", "");
+        check(" FileWrite (a)", "write_file(a)", "");
+    }
+}
