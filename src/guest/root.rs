@@ -55,7 +55,7 @@ impl Root {
     pub fn relative(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
         let mut bytes = path.as_bytes();
         if bytes.contains(&0) {
-            return Err(Fault::Invalid { field: "path".into(), problem: "holds a NUL byte, which no file name can".into() });
+            return Err(Fault::Invalid { field: shown(path), problem: "holds a NUL byte, which no file name can".into() });
         }
         if bytes.starts_with(b"/") {
             bytes = match bytes.strip_prefix(self.mount.as_slice()) {
@@ -286,9 +286,19 @@ pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
     }
 }
 
+/// Returns a path that cannot be one, so that it is known again.
+fn shown(path: &BytesPath) -> String {
+    const MOST: usize = 80;
+    let text = path.to_text().replace('\0', "\\0");
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 /// As [`Root::fault`], without looking for similar names.
 pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
-    let path = path.clone();
+    let (text, path) = (shown(path), path.clone());
     match errno {
         Errno::ENOENT => Fault::NotFound { path, similar: Vec::new(), beside: Vec::new() },
         Errno::EXDEV => Fault::Outside { path },
@@ -299,11 +309,9 @@ pub(crate) fn fault(path: &BytesPath, errno: Errno) -> Fault {
         Errno::ENOSPC | Errno::EDQUOT => Fault::NoSpace { path },
         Errno::EAGAIN | Errno::ESTALE => Fault::Changed { path },
         Errno::ENXIO => Fault::NotRegular { path, kind: "socket or pipe".into() },
-        Errno::ENAMETOOLONG => {
-            Fault::Invalid { field: "path".into(), problem: "is too long (255 bytes for a name, 4095 for a path)".into() }
-        }
+        Errno::ENAMETOOLONG => Fault::Invalid { field: text, problem: "is too long (255 bytes for a name, 4095 for a path)".into() },
         Errno::ELOOP => Fault::Invalid {
-            field: "path".into(),
+            field: text,
             problem: "leads through symbolic links in a circle, or through too many, or through one that this kernel cannot follow safely"
                 .into(),
         },

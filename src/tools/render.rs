@@ -17,6 +17,7 @@ use crate::wire::GrepOutput;
 use crate::wire::Matches;
 use crate::wire::Output;
 use crate::wire::Read;
+use crate::wire::n_bytes;
 use crate::wire::size;
 
 /// How much one result may take of what the model can read at once.
@@ -78,7 +79,7 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
             } else {
                 "replaced"
             };
-            text(format!("{verb} {} ({} bytes)", written.path, written.bytes))
+            text(format!("{verb} {} ({})", written.path, n_bytes(written.bytes)))
         }
         Output::Edited(edited) => text(render_edited(edited)),
         Output::Changed(changed) => text(render_changed(changed)),
@@ -174,11 +175,12 @@ fn notes(file: &FileText, shown: u64, named: bool) -> Vec<String> {
     }
     let next = file.first_line.saturating_add(shown);
     if shown < file.n_lines || file.more {
-        let of = file.total_lines.map_or_else(|| format!("of a file of {} bytes", file.bytes), |total| format!("of {total}"));
+        let of = file.total_lines.map_or_else(|| format!("of a file of {}", n_bytes(file.bytes)), |total| format!("of {total}"));
         notes.push(format!("lines {}-{} {of}; go on with offset {next}", file.first_line, next.saturating_sub(1)));
     }
     if file.cut_lines > 0 {
-        notes.push(format!("{} long lines were cut", file.cut_lines));
+        let lines = if file.cut_lines == 1 { "line was" } else { "lines were" };
+        notes.push(format!("{} long {lines} cut", file.cut_lines));
     }
     match file.encoding {
         Encoding::Utf8 => {}
@@ -305,7 +307,7 @@ fn bracketed(notes: &[String]) -> String {
 fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) -> Rendered {
     let mut body = String::from_utf8_lossy(&printed.head).into_owned();
     if command.omitted_bytes > 0 {
-        let _ = write!(body, "\n[… {} bytes were not kept …]\n", command.omitted_bytes);
+        let _ = write!(body, "\n[… {} not kept …]\n", n_bytes(command.omitted_bytes));
     }
     body.push_str(&String::from_utf8_lossy(&printed.tail));
     let mut notes = Vec::new();
@@ -449,5 +451,31 @@ mod tests {
         let rendered = render(&Output::Read(Read { files: vec![file], remaining: 0 }), &Printed::default(), &Options::default(), 1000);
         assert!(rendered.body.len() <= 1000);
         assert!(rendered.footer.contains("of 500; go on with offset"), "{}", rendered.footer);
+    }
+
+    #[test]
+    fn one_of_something_is_one() {
+        let written = |bytes| {
+            let output = Output::Written(crate::wire::Written { path: "a".into(), bytes, created: true, appended: false });
+            render(&output, &Printed::default(), &Options::default(), 1000).body
+        };
+        assert!(written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"), "{}", written(1));
+        let cut = |cut_lines| {
+            let (path, text) = ("a".into(), "x\n".to_owned());
+            let file = FileText {
+                path,
+                bytes: 2,
+                text,
+                first_line: 1,
+                n_lines: 1,
+                total_lines: Some(1),
+                more: false,
+                cut_lines,
+                encoding: Encoding::Utf8,
+                fault: None,
+            };
+            notes(&file, 1, false).concat()
+        };
+        assert_eq!((cut(1).as_str(), cut(2).as_str()), ("1 long line was cut", "2 long lines were cut"));
     }
 }

@@ -3,6 +3,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::BytesPath;
+use super::limit::n_bytes;
 
 /// Why a call did not do what was asked: something the model should read and can act on.
 ///
@@ -41,9 +42,9 @@ pub enum Fault {
     PermissionDenied { path: BytesPath },
     #[error("{path}: is read-only here and cannot be changed")]
     ReadOnly { path: BytesPath },
-    #[error("{path}: holds {bytes} bytes, more than the {limit} bytes this tool works on; use bash for files of this size")]
+    #[error("{path}: holds {}, more than the {limit} bytes this tool works on; use bash for files of this size", n_bytes(*.bytes))]
     TooLarge { path: BytesPath, bytes: u64, limit: u64 },
-    #[error("{path}: is not text but a {kind} ({bytes} bytes){}", image_hint(.kind))]
+    #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), image_hint(.kind))]
     Binary { path: BytesPath, bytes: u64, kind: String },
     #[error("{path}: is not UTF-8 text; it was left as it is")]
     NotUtf8 { path: BytesPath },

@@ -37,6 +37,7 @@ pub use call::Terminal;
 pub use call::Tree;
 pub use call::WriteFile;
 pub use fault::Fault;
+pub use limit::n_bytes;
 pub use limit::size;
 pub use message::CallId;
 pub use output::Change;

@@ -63,6 +63,17 @@ fn binary_files_are_named_and_not_shown() {
 }
 
 #[test]
+fn a_path_that_leads_nowhere_is_named() {
+    let project = Project::new(&[]);
+    symlink("loop", project.path.join("loop")).expect("linked");
+    let says = |path: &str| project.read(path).expect_err("cannot be read").to_string();
+    assert!(says("loop").starts_with("`loop`: leads through symbolic links in a circle"), "{}", says("loop"));
+    assert!(says("a\0b").starts_with("`a\\0b`: holds a NUL byte"), "{}", says("a\0b"));
+    let long = says(&"n".repeat(300));
+    assert!(long.starts_with("`nnn") && long.contains("n…`: is too long"), "{long}");
+}
+
+#[test]
 fn one_huge_line_is_cut_and_what_follows_is_still_found() {
     let project = Project::new(&[]);
     let mut bytes = vec![b'x'; 50 * 1024 * 1024];
