@@ -3,6 +3,9 @@ use std::ffi::OsString;
 use clap::Command;
 use clap::CommandFactory;
 use clap::FromArgMatches;
+use clap::error::ContextKind;
+use clap::error::ContextValue;
+use clap::error::ErrorKind;
 
 use super::args::Arguments;
 use super::manual::ALL_CODES;
@@ -19,8 +22,22 @@ pub(super) fn command() -> Command {
 
 /// Reads a command line.
 pub(super) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
-    let mut matches = command().try_get_matches_from(words)?;
+    let words: Vec<OsString> = words.into_iter().collect();
+    let is_call = words.iter().any(|word| word == "call");
+    let mut matches = command().try_get_matches_from(words).map_err(|error| if is_call { without_detour(error) } else { error })?;
     Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command()))
+}
+
+/// `call` has words of its own behind its flags, so that the parser advises to pass a flag that it does not have as one of them: what comes
+/// of that is an error too. Whoever asks for a form of the output is told which one there is.
+fn without_detour(mut error: clap::Error) -> clap::Error {
+    let is_flag = |name: &str| matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(flag)) if flag == name);
+    if error.kind() == ErrorKind::UnknownArgument && is_flag("--output") {
+        error.remove(ContextKind::Suggested);
+        let words = "call prints what a model would read of the result; its exit code says whether it was done";
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![words.to_owned().into()]));
+    }
+    error
 }
 
 /// Returns the page of a command.

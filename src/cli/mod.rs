@@ -221,6 +221,15 @@ mod tests {
     }
 
     #[test]
+    fn a_form_of_output_that_call_does_not_have_is_no_word_of_its_own() {
+        for flag in [&["--output", "json"][..], &["--output=json"]] {
+            let line = ["podbay", "call", "read_file", "{}"].iter().chain(flag).map(OsString::from);
+            let error = help::parse(line).expect_err("there is no such flag").to_string();
+            assert!(error.contains("--output") && error.contains("what a model would read") && !error.contains("-- --"), "{error}");
+        }
+    }
+
+    #[test]
     fn flags_count_in_front_of_a_folder_as_they_do_behind_it() {
         let front = ["podbay", "--endpoint", "http://e/v1", "--mode", "deny", "--strict", "folder"];
         let behind = ["podbay", "folder", "--endpoint", "http://e/v1", "--mode", "deny", "--strict"];
