@@ -246,10 +246,10 @@ pub(super) struct SessionFlags {
     /// Requests to the model for one task
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,
-    /// Time for one task, such as 90s, 10m or 1h; with `run` that is all it does, from its start
+    /// Time for one task, such as 90s, 10m or 1h, 0 for no limit; with `run` that is all it does, from its start
     #[arg(long, value_name = "DURATION", help_heading = "Limits", allow_hyphen_values = true)]
     pub(super) timeout: Option<String>,
-    /// Tokens for one task
+    /// Tokens for one task, 0 for no limit; an answer that is finished counts, whatever it took
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u64>)]
     pub(super) max_tokens: Option<u64>,
     /// Cost of one task in US dollars, where the server says what an answer cost or a price is named for it
@@ -277,7 +277,7 @@ pub(super) struct SessionFlags {
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
     /// What is to be done; `-` reads it from the standard input. With --resume or --continue it may be missing: the open task goes on. `@shot.png`
-    /// in it shows the model that image of the project
+    /// in it shows the model that image of the project, if it is there and the model sees
     #[arg(value_name = "TASK", required_unless_present_any = WITHOUT_TASK, conflicts_with = "prompt")]
     pub(super) task: Option<String>,
     /// The same as TASK
