@@ -24,6 +24,7 @@ use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
 use crate::tools::note;
+use crate::wire::Image;
 
 impl Agent {
     /// Carries out the calls of one answer and tells the model what came of them.
@@ -61,11 +62,9 @@ impl Agent {
                 text: finished.text,
             });
         }
-        for (call, image) in images {
-            let text = format!("{}, as read_file found it.", image.path);
-            let shown = self.keep_image(&call, text, &image);
-            self.show_image(shown);
-        }
+        let keep = |(call, image): (String, Image)| self.keep_image(&call, format!("{}, as read_file found it.", image.path), &image);
+        let images = images.into_iter().map(keep).collect();
+        self.show_images(images);
         if quit || interrupt.is_ended() {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);

@@ -110,10 +110,16 @@ impl Agent {
         Shown { record, message: Message::image(text, media_type, &image.data.0) }
     }
 
-    /// Shows the model an image.
-    pub(super) fn show_image(&mut self, shown: Shown) {
-        self.emit(shown.record);
-        self.conversation.push(shown.message);
+    /// Shows the model images. All of them are logged before the first is written for the model, which takes its time: a log that ends
+    /// between two of them lacks the rest.
+    pub(super) fn show_images(&mut self, images: Vec<Shown>) {
+        let (records, messages): (Vec<Kind>, Vec<Message>) = images.into_iter().map(|shown| (shown.record, shown.message)).unzip();
+        for record in records {
+            self.emit(record);
+        }
+        for message in messages {
+            self.conversation.push(message);
+        }
     }
 }
 

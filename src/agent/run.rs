@@ -122,9 +122,7 @@ impl Agent {
             };
             self.emit(Kind::UserMessage { text: text.to_owned(), images: u32::try_from(images.len()).unwrap_or(u32::MAX) });
             self.conversation.say(text);
-            for image in images {
-                self.show_image(image);
-            }
+            self.show_images(images);
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
             self.note(GO_ON);
