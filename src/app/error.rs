@@ -150,7 +150,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Usage { hint, .. } => hint.clone(),
-            Self::Config(error) => error.hint(),
+            Self::Config(error) => Some(error.hint()),
             Self::Rule(_) => Some("rules look like `bash`, `bash(cargo test)` or `write_file(src/**)`".to_owned()),
             Self::Session(error) => error.hint(),
             Self::Engine(error) => error.hint(),

@@ -23,7 +23,7 @@ pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let prepared = Setup::new(&args.config, Vec::new()).and_then(|setup| {
-        let place = setup.place(args.path.as_deref(), Mode::Deny)?;
+        let place = setup.place_without_key(args.path.as_deref(), Mode::Deny)?;
         setup.check_folder(args.path.as_deref())?;
         Ok((setup, place))
     });

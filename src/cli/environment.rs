@@ -29,7 +29,8 @@ struct Ready {
     terminal: super::front::Terminal,
 }
 
-fn ready(flags: &PlaceFlags) -> Result<Ready, app::Error> {
+/// `asks`: whether a model is asked, and so its key needed.
+fn ready(flags: &PlaceFlags, asks: bool) -> Result<Ready, app::Error> {
     let mut overrides = Vec::new();
     flags::place(flags, &mut overrides)?;
     let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
@@ -37,13 +38,14 @@ fn ready(flags: &PlaceFlags) -> Result<Ready, app::Error> {
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let place = setup.place(flags.path.as_deref(), app::Mode::Auto)?;
+    let folder = flags.path.as_deref();
+    let place = if asks { setup.place(folder, app::Mode::Auto) } else { setup.place_without_key(folder, app::Mode::Auto) }?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
     Ok(Ready { place, front, signals, terminal })
 }
 
 pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags)?;
+    let ready = ready(&flags, true)?;
     let status = Box::pin(app::up(&ready.place, &ready.front)).await?;
     ready.terminal.finish();
     print(&status)?;
@@ -51,7 +53,7 @@ pub(super) async fn up(flags: PlaceFlags) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
-    let ready = ready(&flags)?;
+    let ready = ready(&flags, false)?;
     let ended = app::down(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     let words = if ended.is_empty() { "nothing was running".to_owned() } else { format!("ended: {}", ended.join(", ")) };
@@ -60,7 +62,7 @@ pub(super) async fn down(flags: PlaceFlags) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
-    let ready = ready(&args.place)?;
+    let ready = ready(&args.place, false)?;
     let status = app::status(&ready.place, &ready.front).await?;
     ready.terminal.finish();
     if args.json {
@@ -74,7 +76,7 @@ pub(super) async fn status(args: StatusArgs) -> Result<u8, app::Error> {
 }
 
 pub(super) async fn logs(args: LogsArgs) -> Result<u8, app::Error> {
-    let ready = ready(&args.place)?;
+    let ready = ready(&args.place, false)?;
     let mut cleaner = text::Cleaner::new();
     let mut out = Delivery::default();
     let delivered = out.clone();

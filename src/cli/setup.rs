@@ -1,6 +1,5 @@
 use std::io;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::path::PathBuf;
 
@@ -13,6 +12,7 @@ use crate::app::Mode;
 use crate::app::Place;
 use crate::app::Settings;
 use crate::app::State;
+use crate::config;
 use crate::config::Config;
 use crate::config::Sources;
 use crate::event::Secret;
@@ -92,14 +92,19 @@ impl Setup {
         warnings
     }
 
-    /// Returns where the command works; without a folder that is the current one.
+    /// Returns where a command works that asks a model; without a folder that is the current one.
     pub(super) fn place(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
+        Ok(Place { api_key: api_key(&self.config)?, ..self.place_without_key(folder, mode)? })
+    }
+
+    /// Returns where a command works that asks no model: it needs no key, and one that cannot be read is nothing to it.
+    pub(super) fn place_without_key(&self, folder: Option<&Path>, mode: Mode) -> Result<Place, app::Error> {
         let is_attached = app::is_attached(&self.config);
         if is_attached && folder.is_some() {
             return Err(app::Error::not_attached("a project folder (-C)"));
         }
         let project = self::folder(folder)?;
-        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: api_key(&self.config)?, resume: None })
+        Ok(Place { project, config: self.config.clone(), state: self.state.clone(), mode, api_key: None, resume: None })
     }
 }
 
@@ -111,26 +116,13 @@ pub(super) fn folder(named: Option<&Path>) -> Result<PathBuf, app::Error> {
     }
 }
 
-/// Reads the endpoint's key from the place that the settings name.
+/// Reads the endpoint's key from the place that the settings name. Without an endpoint nobody is given one, and none is read.
 pub(super) fn api_key(config: &Config) -> Result<Option<Secret>, app::Error> {
-    if let Some(name) = &config.llm.api_key_env {
-        let value = std::env::var(name).ok().filter(|value| !value.trim().is_empty());
-        let value = value.ok_or_else(|| {
-            app::Error::usage(
-                format!("the environment variable {name}, which should hold the API key, is not set"),
-                format!("export {name}=…, or name another one with --api-key-env"),
-            )
-        })?;
-        return Ok(Some(Secret::new(value.trim())));
-    }
-    let Some(path) = &config.llm.api_key_file else { return Ok(None) };
-    let path = PathBuf::from(path);
-    let failed = |source| app::Error::Io { doing: format!("read the API key from {}", path.display()), source };
-    let facts = std::fs::metadata(&path).map_err(failed)?;
-    if facts.mode() & 0o077 != 0 {
-        let problem = format!("others can read the file of the API key, {} (mode {:o})", path.display(), facts.mode() & 0o777);
-        return Err(app::Error::usage(problem, format!("chmod 600 {}", path.display())));
-    }
-    let key = std::fs::read_to_string(&path).map_err(failed)?;
-    Ok(Some(Secret::new(key.trim())))
+    let llm = &config.llm;
+    let key = match (&llm.endpoint, &llm.api_key_env, &llm.api_key_file) {
+        (Some(_), Some(name), _) => config::key_of_variable(name, std::env::var_os(name).as_ref().and_then(|value| value.to_str())),
+        (Some(_), None, Some(path)) => config::key_of_file(Path::new(path)),
+        _ => return Ok(None),
+    };
+    key.map(Some).map_err(|error| app::Error::usage(error.to_string(), error.hint()))
 }

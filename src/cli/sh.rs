@@ -30,7 +30,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     let interrupt = Interrupt::new();
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let place = setup.place(args.place.path.as_deref(), app::Mode::Auto)?;
+    let place = setup.place_without_key(args.place.path.as_deref(), app::Mode::Auto)?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
     let sink = Arc::clone(&front.sink);
     front.sink = Arc::new(move |event| {

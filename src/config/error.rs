@@ -38,23 +38,21 @@ impl Error {
     }
 
     /// Returns what to do about it.
-    pub fn hint(&self) -> Option<String> {
+    pub fn hint(&self) -> String {
         match self {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Some("the file does not exist: check the path given to `--config`".to_owned())
+                "the file does not exist: check the path given to `--config`".to_owned()
             }
-            Self::Read { .. } => None,
-            Self::Project { .. } => Some("settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned()),
-            Self::Trust { .. } => Some("check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned()),
-            Self::Syntax { .. } => Some("the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned()),
-            Self::Value { .. } => Some("docs/configuration.md lists every key with its default and its meaning".to_owned()),
-            Self::UnknownKey { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
-            Self::UnknownKey { .. } => Some("docs/configuration.md lists every key".to_owned()),
-            Self::Secret { .. } => Some(
-                "put the key into an environment variable and name it with `--api-key-env VAR` (or `llm.api_key_env`), or put it into a file \
+            Self::Read { .. } => "settings are a text file: check its path and who may read it, or name another one with `--config`".to_owned(),
+            Self::Project { .. } => "settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned(),
+            Self::Trust { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
+            Self::Syntax { .. } => "the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned(),
+            Self::Value { .. } => "docs/configuration.md lists every key with its default and its meaning".to_owned(),
+            Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),
+            Self::UnknownKey { .. } => "docs/configuration.md lists every key".to_owned(),
+            Self::Secret { .. } => "put the key into an environment variable and name it with `--api-key-env VAR` (or `llm.api_key_env`), or put it into a file \
                  of mode 0600 and name that with `llm.api_key_file`"
                     .to_owned(),
-            ),
         }
     }
 }

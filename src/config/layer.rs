@@ -1,9 +1,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::io::Read;
 use std::ops::Range;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -16,6 +14,7 @@ use toml::de::DeValue;
 use super::Error;
 use super::Origin;
 use super::Origins;
+use super::file;
 use super::key;
 use super::secret::is_secret;
 use super::words;
@@ -42,21 +41,14 @@ impl Layer {
     /// Reads a file; `None` where there is none and none is needed.
     pub(super) fn read(path: &Path, needed: bool) -> Result<Option<Self>, Error> {
         let failed = |source| Error::Read { path: path.to_owned(), source };
-        // Opening a pipe waits for whoever writes into it.
-        let flags = if needed { 0 } else { libc::O_NONBLOCK };
-        let file = match File::options().read(true).custom_flags(flags).open(path) {
+        // A shell hands over what another command prints as a stream that is open already: `--config <(…)`.
+        let is_handed_over = needed && ["/dev/fd", "/dev/stdin", "/proc/self/fd"].iter().any(|place| path.starts_with(place));
+        let file = if is_handed_over { File::open(path) } else { file::open(path).map(|(file, _)| file) };
+        let file = match file {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !needed => return Ok(None),
             other => other.map_err(failed)?,
         };
-        // A pipe that was named by hand is meant; in the file's usual place it would hold up every command.
-        if !needed && !file.metadata().map_err(failed)?.is_file() {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")));
-        }
-        let mut text = String::new();
-        let n_read = file.take(FILE_MAX + 1).read_to_string(&mut text).map_err(failed)?;
-        if n_read as u64 > FILE_MAX {
-            return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {FILE_MAX} bytes"))));
-        }
+        let text = file::text(file, FILE_MAX).map_err(failed)?;
         Self::parse(path, text).map(Some)
     }
 

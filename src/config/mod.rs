@@ -7,8 +7,10 @@
 //!
 //! Start with [`Config`], then [`load`].
 
+mod api_key;
 mod bounds;
 mod error;
+mod file;
 mod key;
 mod latitude;
 mod layer;
@@ -26,6 +28,9 @@ mod trust;
 mod variable;
 mod words;
 
+pub use api_key::KeyError;
+pub use api_key::key_of_file;
+pub use api_key::key_of_variable;
 pub use error::Error;
 pub use key::near;
 pub use latitude::Latitude;

@@ -259,6 +259,46 @@ fn a_pipe_in_the_place_of_the_settings_holds_up_nobody() {
 }
 
 #[test]
+fn a_pipe_that_was_named_as_settings_is_refused_and_one_of_the_shell_s_is_read() {
+    let env = TestEnv::new();
+    let pipe = env.beside("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    run(env.here(&["config", "--config"]).arg(&pipe)).expect(2).says(&["no regular file", "hint:"]);
+    let (input, mut output) = std::io::pipe().expect("a pipe");
+    output.write_all(b"offline = true\n").expect("written");
+    drop(output);
+    let done = run(env.here(&["config", "--config", "/dev/stdin"]).stdin(Stdio::from(input))).expect(0).text();
+    assert!(done.lines().any(|line| line.starts_with("offline = true") && line.contains("/dev/stdin")), "{done}");
+}
+
+#[test]
+fn a_key_that_cannot_be_read_is_a_matter_of_the_settings_where_an_endpoint_takes_it() {
+    let env = TestEnv::new();
+    let (pipe, torn) = (env.beside("pipe"), env.beside("torn"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    std::fs::write(&torn, b"\xff").expect("written");
+    std::fs::set_permissions(&torn, std::fs::Permissions::from_mode(0o600)).expect("changed");
+    let absent = env.beside("absent");
+    for (file, words) in [(&pipe, "no regular file"), (&torn, "not text"), (&absent, "does not exist"), (&env.project(), "it is a folder")]
+    {
+        let with_key = |arguments: &[&str]| {
+            let mut command = env.here(arguments);
+            command.env("PODBAY_LLM_API_KEY_FILE", file).env("PODBAY_LLM_ENDPOINT", NOWHERE);
+            command.env("DOCKER_HOST", "unix:///nonexistent.sock");
+            command
+        };
+        fails(&|format| with_key(&["run", "--output", format, "look around"]), 2, words);
+        for (arguments, code) in [(&["status"][..], 5), (&["logs"], 5), (&["call", "bash", "{}"], 5), (&["sh", "--", "true"], 125)] {
+            let done = run(&mut with_key(arguments)).expect(code);
+            assert!(!done.stderr.contains("API key") && done.stderr.contains("engine"), "{arguments:?}: {}", done.stderr);
+        }
+        // Our own server has a key of its own.
+        let done = run(with_key(&["up"]).env_remove("PODBAY_LLM_ENDPOINT")).expect(5);
+        assert!(!done.stderr.contains("API key"), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn settings_are_shown_without_passwords() {
     let env = TestEnv::new();
     let mut command = env.here(&["config"]);

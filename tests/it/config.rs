@@ -123,9 +123,7 @@ impl Files {
         if let Some(cause) = std::error::Error::source(&error) {
             text += &format!("\ncaused by: {cause}");
         }
-        if let Some(hint) = error.hint() {
-            text += &format!("\nhint: {hint}");
-        }
+        text += &format!("\nhint: {}", error.hint());
         self.hide(&text)
     }
 

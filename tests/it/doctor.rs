@@ -199,10 +199,13 @@ fn settings_are_judged_by_their_lines() {
     fs::remove_file(&file).expect("removed");
 
     line(&diagnosis(&mut doctor(&env, &["--config", "absent.toml"]), 1), "settings", "files", "fail", &["absent.toml", "does not exist"]);
-    // Nobody writes into it: reading it would wait for ever.
     let pipe = env.beside("pipe.toml");
     nix::unistd::mkfifo(&pipe, Mode::S_IRWXU).expect("a pipe");
     let found = diagnosis(&mut doctor(&env, &["--config", pipe.to_str().expect("UTF-8")]), 1);
+    line(&found, "settings", "files", "fail", &["no regular file"]);
+    // Nobody writes into it: reading it would wait for ever.
+    let (input, _open) = std::io::pipe().expect("a pipe");
+    let found = diagnosis(doctor(&env, &["--config", "/dev/stdin"]).stdin(input), 1);
     line(&found, "settings", "files", "fail", &["no answer within", "a pipe"]);
 }
 

@@ -30,7 +30,7 @@ pub(super) fn judge(sources: &Sources, loaded: Result<Loaded<Config>, config::Er
     let loaded = match loaded {
         Ok(loaded) => loaded,
         Err(error) => {
-            let mut check = Check::error(GROUP, "files", &error, error.hint(), "correct or remove that file");
+            let mut check = Check::error(GROUP, "files", &error, Some(error.hint()), "correct or remove that file");
             check.detail.push_str(" (no run starts like this; what follows goes by the defaults)");
             return (Config::default(), vec![check]);
         }
@@ -119,7 +119,7 @@ pub(super) fn attached_project(is_named: bool) -> Check {
 fn own(project: &Project, state: &Path) -> Option<Check> {
     const NAME: &str = "project's own";
     const TRUST: &str = "read it, and let it count with `podbay config trust`";
-    let failed = |error: config::Error| Check::error(GROUP, NAME, &error, error.hint(), "correct or remove that file");
+    let failed = |error: config::Error| Check::error(GROUP, NAME, &error, Some(error.hint()), "correct or remove that file");
     let own = match ProjectSettings::read(project, &config::Trust::new(state.join("trust"))) {
         Ok(own) => own?,
         Err(error) => return Some(failed(error)),
