@@ -29,6 +29,17 @@ pub(super) fn model(flags: &ModelFlags, overrides: &mut Overrides) -> Result<(),
             "put the key into an environment variable and name it: --api-key-env OPENAI_API_KEY",
         ));
     }
+    let named = [
+        ("--endpoint", &flags.endpoint),
+        ("--provider", &flags.provider),
+        ("--api-key-env", &flags.api_key_env),
+        ("--model", &flags.model),
+    ];
+    // A script whose variable is empty would be answered by another model than it means.
+    if let Some((flag, _)) = named.iter().find(|(_, value)| value.as_ref().is_some_and(|value| value.trim().is_empty())) {
+        let problem = format!("{flag} is empty");
+        return Err(app::Error::usage(problem, "name one, or leave the flag out; in a script, is the variable behind it set?"));
+    }
     set(overrides, "--endpoint", "llm.endpoint", flags.endpoint.clone());
     set(overrides, "--api-key-env", "llm.api_key_env", flags.api_key_env.clone());
     set(overrides, "--provider", "llm.provider", flags.provider.clone());

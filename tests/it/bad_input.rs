@@ -299,6 +299,15 @@ fn a_key_that_cannot_be_read_is_a_matter_of_the_settings_where_an_endpoint_takes
 }
 
 #[test]
+fn an_empty_flag_is_not_taken_for_none() {
+    let env = TestEnv::new();
+    for (flag, value) in [("--model", ""), ("--model", " "), ("--provider", ""), ("--endpoint", ""), ("--api-key-env", "")] {
+        let make = |format: &str| env.here(&["run", "--output", format, flag, value, "look around"]);
+        fails(&make, 2, &format!("{flag} is empty"));
+    }
+}
+
+#[test]
 fn settings_are_shown_without_passwords() {
     let env = TestEnv::new();
     let mut command = env.here(&["config"]);
