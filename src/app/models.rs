@@ -42,6 +42,9 @@ pub struct ModelLine {
     pub license: Option<String>,
     pub note: Option<String>,
     pub files: Vec<ModelFile>,
+    /// What was wrong with files that a pull has loaded again.
+    #[serde(skip)]
+    pub replaced: Vec<String>,
 }
 
 /// One file of a model.
@@ -95,6 +98,7 @@ impl From<ListedModel> for ModelLine {
             license: entry.license,
             note: entry.note,
             files: listed.files.into_iter().map(file).collect(),
+            replaced: listed.replaced,
         }
     }
 }

@@ -120,6 +120,9 @@ async fn pull(
         name
     };
     let model = app::pull_model(&setup.config, &setup.state, &name, progress, interrupt.run()).await?;
+    for damage in &model.replaced {
+        super::say(&format!("warning: {}: that file was damaged, and was loaded again\n", text::line(damage)));
+    }
     for file in &model.files {
         let sha256 = file.sha256.as_deref().unwrap_or_default();
         // The result of a command that may have taken an hour; the output keeps its own errors.

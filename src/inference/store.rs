@@ -52,6 +52,8 @@ pub struct ListedModel {
     pub presence: Presence,
     /// Memory that it takes with 8k of context; 0 where its size is not known.
     pub memory: u64,
+    /// What was wrong with files that were loaded again just now.
+    pub replaced: Vec<String>,
 }
 
 /// One file of a model in a list.
@@ -133,11 +135,12 @@ impl Store {
             open(path.clone()).await?;
             reference::of_path(&path)
         };
+        let mut replaced = Vec::new();
         for piece in pieces(&entry, &self.hub) {
-            self.ensure(&entry, &piece, true, progress, cancel).await?;
+            replaced.extend(self.ensure(&entry, &piece, true, progress, cancel).await?);
         }
         open(self.paths.models().join(first(&entry, &self.hub))).await?;
-        Ok(self.look(&entry))
+        Ok(ListedModel { replaced, ..self.look(&entry) })
     }
 
     /// Lists every model that has a name, and those that were loaded by their address.
@@ -262,7 +265,8 @@ impl Store {
         Ok(Model { name: entry.id.clone(), is_smoke: entry.smoke, note: entry.note.clone(), ..model })
     }
 
-    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody touched it, and a wrong one is replaced.
+    /// Makes sure that one file is here and right. `thorough`: its hash is computed even if nobody touched it, and a wrong one is replaced;
+    /// what was wrong with it is returned.
     async fn ensure(
         &self,
         entry: &Entry,
@@ -270,10 +274,10 @@ impl Store {
         thorough: bool,
         progress: &ProgressSink,
         cancel: &CancellationToken,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<String>, Error> {
         let to = self.paths.models().join(&piece.to);
         if !thorough && self.is_right(entry, &to, false, progress, cancel).await? {
-            return Ok(());
+            return Ok(None);
         }
         let task = format!("loading the model {}", entry.id);
         let waiting = || {
@@ -284,7 +288,7 @@ impl Store {
         let lock = FileLock::wait(&folder, &name, waiting, cancel);
         let _lock = lock.await.map_err(Error::engine("wait for another download of the model"))?;
         let damage = match self.is_right(entry, &to, thorough, progress, cancel).await {
-            Ok(true) => return Ok(()),
+            Ok(true) => return Ok(None),
             Ok(false) => None,
             Err(error @ Error::Changed { .. }) if thorough => {
                 // Kept, it would be served again: its size and time are those of a good one.
@@ -293,6 +297,7 @@ impl Store {
             }
             Err(error) => return Err(error),
         };
+        let replaced = damage.as_ref().map(ToString::to_string);
         let instead = |error: Error| match (damage, error) {
             (None, error) | (_, error @ Error::Cancelled { .. }) => error,
             (Some(damage), error) => Error::NotReplaced { damage: damage.to_string(), source: Box::new(error) },
@@ -303,7 +308,7 @@ impl Store {
         let fetcher = Fetcher { options: &self.options, progress, cancel };
         let loaded = Box::pin(fetcher.fetch(entry, piece, &to, task)).await.map_err(instead)?;
         Record::keep(&to, entry, &loaded.sha256, loaded.checked)?;
-        Ok(())
+        Ok(replaced)
     }
 
     /// Returns whether a file is here and what it should be. A file that is not is an error: it was here and right before.
@@ -352,7 +357,7 @@ impl Store {
             entry.size = bytes;
         }
         let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
-        ListedModel { entry, files, presence, memory }
+        ListedModel { entry, files, presence, memory, replaced: Vec::new() }
     }
 
     /// Returns the largest model that is here and fits the machine.

@@ -105,8 +105,10 @@ fn a_file_that_was_damaged_is_loaded_again_by_a_pull() {
     let mut damaged = case.file.clone();
     damaged[50_000] ^= 1;
     fs::write(&path, &damaged).expect("written");
-    run(&mut case.models(&["pull", NAME])).expect(0);
+    run(&mut case.models(&["pull", NAME])).expect(0).says(&["warning:", FILE, "was damaged, and was loaded again"]);
     case.arrived(&path);
+    let done = run(&mut case.models(&["pull", NAME])).expect(0);
+    assert!(!done.stderr.contains("damaged"), "{}", done.stderr);
 
     // And where the hub itself sends something else than it announces, nothing is kept.
     fs::write(&path, &damaged).expect("written");
