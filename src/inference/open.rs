@@ -6,6 +6,9 @@ use std::path::PathBuf;
 use super::Error;
 use super::gguf;
 
+/// Most parts of one model.
+const MOST_PARTS: u32 = 999;
+
 /// A model whose file is here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Model {
@@ -48,11 +51,17 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
         is_smoke: false,
         note: None,
     };
+    if is_stray_part(given) {
+        let problem = "its name says that it is a part of a model, and there is no model of such parts".to_owned();
+        return Err(refuse(given, problem, Some("parts are named NAME-00001-of-00003.gguf, at most 999: name the first one")));
+    }
     for part in parts(given) {
         let real = fs::canonicalize(&part).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound if part == given => {
-                refuse(&part, "there is no such file".to_owned(), Some("check the path given with --model"))
-            }
+            std::io::ErrorKind::NotFound if part == given => refuse(
+                &part,
+                "there is no such file".to_owned(),
+                Some("check the path: --model, `inference.model`, or PODBAY_MODEL in the `.env` of compose.yaml"),
+            ),
             std::io::ErrorKind::NotFound => refuse(&part, "this part of it is missing".to_owned(), Some("load all parts into one folder")),
             _ => refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")),
         })?;
@@ -91,18 +100,30 @@ pub fn check_model(file: fs::File, length: u64) -> Result<(), String> {
 
 /// Returns all files of a model that was split: `NAME-00001-of-00003.gguf`.
 pub fn parts(path: &Path) -> Vec<PathBuf> {
-    let split = || {
-        let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
-        let (rest, total) = stem.rsplit_once("-of-")?;
-        let (name, number) = rest.rsplit_once('-')?;
-        let is_number = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !is_number(total) || !is_number(number) {
-            return None;
+    match split(path) {
+        Some((name, at, total)) if is_whole(at, total) => {
+            (1..=total).map(|at| path.with_file_name(format!("{name}-{at:05}-of-{total:05}.gguf"))).collect()
         }
-        let n: u32 = total.parse().ok().filter(|n| (1..=999).contains(n))?;
-        Some((1..=n).map(|at| path.with_file_name(format!("{name}-{at:05}-of-{total}.gguf"))).collect())
-    };
-    split().unwrap_or_else(|| vec![path.to_owned()])
+        _ => vec![path.to_owned()],
+    }
+}
+
+/// Returns whether a file calls itself a part of what no model is: with it alone nothing could be served.
+pub(super) fn is_stray_part(path: &Path) -> bool {
+    split(path).is_some_and(|(_, at, total)| !is_whole(at, total))
+}
+
+fn is_whole(at: u32, total: u32) -> bool {
+    (1..=MOST_PARTS).contains(&total) && (1..=total).contains(&at)
+}
+
+/// Reads the name of a part: that of the model, which part it is, and of how many.
+fn split(path: &Path) -> Option<(&str, u32, u32)> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".gguf")?;
+    let (rest, total) = stem.rsplit_once("-of-")?;
+    let (name, at) = rest.rsplit_once('-')?;
+    let number = |text: &str| text.parse().ok().filter(|_| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit()));
+    Some((name, number(at)?, number(total)?))
 }
 
 #[cfg(test)]
@@ -136,8 +157,14 @@ mod tests {
     fn a_split_model_has_all_its_parts() {
         let three = ["/m/a-00001-of-00003.gguf", "/m/a-00002-of-00003.gguf", "/m/a-00003-of-00003.gguf"];
         assert_eq!(parts(Path::new(three[0])), three.map(PathBuf::from));
-        for whole in ["/m/a.gguf", "/m/a-1-of-3.gguf", "/m/a-00001-of-00000.gguf", "/m/a-of-b.gguf"] {
+        for whole in ["/m/a.gguf", "/m/a-1-of-3.gguf", "/m/a-of-b.gguf"] {
             assert_eq!(parts(Path::new(whole)), [PathBuf::from(whole)]);
+            assert!(!is_stray_part(Path::new(whole)));
+        }
+        assert!(!is_stray_part(Path::new(three[1])));
+        for stray in ["/m/a-00001-of-99999.gguf", "/m/a-00001-of-00000.gguf", "/m/a-00004-of-00003.gguf", "/m/a-00000-of-00003.gguf"] {
+            assert!(is_stray_part(Path::new(stray)), "{stray}");
+            refused(Path::new(stray), "a part of a model");
         }
     }
 }

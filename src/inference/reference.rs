@@ -12,7 +12,10 @@ use super::Source;
 use super::catalogue::main_branch;
 use super::download::is_safe;
 use super::download::shown;
+use super::open::is_stray_part;
 use super::open::parts;
+
+const STRAY: &str = "its name says that it is a part of a model, and there is no model of such parts";
 
 /// Reads `hf:OWNER/REPOSITORY/FILE.gguf` or an address; `None` for what is neither.
 pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
@@ -35,6 +38,9 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     })?;
     // What follows is shown without a password that the address may hold.
     let refuse = |problem: &str| Error::Reference { text: shown(&url), problem: problem.to_owned() };
+    if url.scheme() == "file" {
+        return Err(refuse("a file of this machine is named by its path alone, without file://"));
+    }
     if !is_safe(&url) {
         return Err(refuse("the address is not encrypted; only https:// can be loaded, and http:// from this machine itself"));
     }
@@ -44,6 +50,9 @@ pub(super) fn parse(text: &str, hub: &Url) -> Result<Option<Entry>, Error> {
     let file = url.path_segments().and_then(|mut segments| segments.next_back().map(str::to_owned)).unwrap_or_default();
     if !is_file_name(&file) {
         return Err(refuse("the address is not that of a .gguf file"));
+    }
+    if is_stray_part(Path::new(&file)) {
+        return Err(refuse(STRAY));
     }
     let files = all_parts(&file).into_iter().filter_map(|part| url.join(&part).ok());
     // A query belongs to each of them; `join` leaves it out.
@@ -77,6 +86,9 @@ fn of_hub(repository: &str, revision: &str, file: &str) -> Result<Entry, &'stati
     }
     if !is_file_name(file) {
         return Err("it names no .gguf file of the repository");
+    }
+    if is_stray_part(Path::new(file)) {
+        return Err(STRAY);
     }
     let source = Source::Hub { repository: repository.to_owned(), revision: revision.to_owned(), files: all_parts(file) };
     Ok(entry(file, source))
@@ -169,5 +181,18 @@ mod tests {
         }
         let error = read("http://me:sesame@a.example/c.gguf").expect_err("plain");
         assert!(!error.to_string().contains("sesame"), "{error}");
+    }
+
+    #[test]
+    fn what_can_only_be_a_slip_is_refused_with_its_reason() {
+        let hub = Url::parse("https://hub.example/").expect("an address");
+        for (text, words) in [
+            ("hf:o/r/m-00001-of-99999.gguf", "a part of a model"),
+            ("https://e.example/m-00004-of-00003.gguf", "a part of a model"),
+            ("file:///x.gguf", "by its path alone"),
+        ] {
+            assert!(parse(text, &hub).expect_err("is refused").to_string().contains(words), "{text}");
+        }
+        assert!(parse("hf:o/r/m-00001-of-00003.gguf", &hub).expect("fine").is_some());
     }
 }
