@@ -179,7 +179,7 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     for file in &model.files {
         rows.push(("source", file.source.clone()));
         rows.push(("file", file.path.to_string_lossy().into_owned()));
-        rows.push(("sha256", file.sha256.clone().unwrap_or_else(|| "the hub tells it on pulling".to_owned())));
+        rows.push(("sha256", file.sha256.clone().unwrap_or_else(|| "known once it is pulled".to_owned())));
     }
     for (name, value) in rows {
         writeln!(out, "{name:<13} {}", text::line(&value))?;

@@ -151,6 +151,12 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
     if [entry.parameters, entry.active].into_iter().flatten().any(|billions| !(0.001..=MOST_BILLIONS).contains(&billions)) {
         return Err(("it has no such number of parameters".to_owned(), "write them in billions, such as 7.6"));
     }
+    if entry.active.zip(entry.parameters).is_some_and(|(active, all)| active > all) {
+        return Err((
+            "more of its parameters are active than it has".to_owned(),
+            "`active` is the part of `parameters` that computes a token",
+        ));
+    }
     if entry.size > download::MOST {
         return Err((format!("no model has {} bytes", entry.size), "write its size in bytes, or leave it out"));
     }
@@ -231,6 +237,7 @@ mod tests {
             ("parameters = 1e300", "no such number of parameters"),
             ("active = 1e-9", "no such number of parameters"),
             ("parameters = nan", "no such number of parameters"),
+            ("parameters = 1\nactive = 30", "more of its parameters are active"),
             ("size = 9223372036854775807", "no model has 9223372036854775807 bytes"),
             ("context = 9223372036854775807", "that many tokens"),
             ("kib_per_token = 9223372036854775807", "that much memory"),

@@ -106,6 +106,9 @@ impl Manifest {
             if !is_model_file(&model.file) {
                 return Err(format!("`{}` is no name for a model's file", model.file));
             }
+            if !is_model_name(&model.name) {
+                return Err(format!("`{}` is no name for a model", model.name));
+            }
             if !files.insert(model.file.to_ascii_lowercase()) {
                 return Err(format!("the file `{}` is there twice", model.file));
             }
@@ -145,6 +148,12 @@ pub(super) fn is_model_file(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+');
     // A tar's own header holds a hundred bytes of a name.
     (6..=90).contains(&name.len()) && name.strip_suffix(".gguf").is_some() && !name.starts_with(['.', '-']) && name.chars().all(is_plain)
+}
+
+/// Returns whether a text can be the name of a model: it is shown, and typed by a person.
+fn is_model_name(name: &str) -> bool {
+    let is_odd = |c: char| c.is_control() || matches!(c, '/' | '\\');
+    (1..=200).contains(&name.len()) && name.trim() == name && !name.starts_with(['.', '-']) && !name.contains(is_odd)
 }
 
 #[cfg(test)]
@@ -191,6 +200,9 @@ mod tests {
         refused(|m| m.images.push(m.images[0].clone()), "twice");
         refused(|m| m.models.push(Model { file: "A.gguf".to_owned(), ..m.models[0].clone() }), "twice");
         refused(|m| m.models.push(Model { name: "A".to_owned(), file: "b.gguf".to_owned(), ..m.models[0].clone() }), "names two models");
+        for name in ["../../../y", "/y", "-y", "", " ", "a\u{1b}[2J", &"y".repeat(201)] {
+            refused(|m| m.models[0].name = name.to_owned(), "no name for a model");
+        }
         refused(|m| m.archive.size = u64::MAX, "images.tar");
         refused(|m| m.models[0].sha256.clear(), "models/a.gguf");
         for name in ["../a.gguf", "/a.gguf", "a/b.gguf", ".a.gguf", "-a.gguf", "a.sh", "a\n.gguf", &format!("{}.gguf", "a".repeat(90))] {
