@@ -120,6 +120,14 @@ impl Layer {
             Some((key, place)) => (key.clone(), place.origin.clone()),
             None => ("?".to_owned(), self.origin("")),
         };
+        // Of a word from a list the reader only says that this is none; read as text, it names the list.
+        if error.message().contains("unit variant")
+            && let Some(value) =
+                key.split('.').try_fold(&Value::Table(self.table.clone()), |at, part| at.get(part)).filter(|value| !value.is_str())
+            && let Err(listed) = Self::single(&key, Value::String(value.to_string()), origin.clone()).check::<C>()
+        {
+            return listed;
+        }
         let what = words::plain(spanned.as_ref().unwrap_or(error).message(), &key);
         Error::Value { origin, key, what }
     }

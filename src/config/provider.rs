@@ -154,6 +154,17 @@ base_url = "http://127.0.0.1:8000/v1"
     }
 
     #[test]
+    fn a_number_where_a_word_is_wanted_is_told_the_words() {
+        let listed = |error: Error| {
+            let said = error.to_string();
+            assert!(said.contains("there is no `1`: write") && said.contains("`constrained`") && !said.contains("variant"), "{said}");
+        };
+        listed(load("", &[("PODBAY_LLM_TOOL_MODE", "1")], &[]).expect_err("is no mode"));
+        listed(load("llm.tool_mode = 1", &[], &[]).expect_err("is no mode"));
+        listed(load("[providers.x]\nbase_url = \"http://127.0.0.1:1\"\ntool_mode = 1", &[], &[]).expect_err("is no mode"));
+    }
+
+    #[test]
     fn a_model_that_is_named_is_asked_of_whoever_answers() {
         let own = "llm.endpoint = \"https://own.example/v1\"\nllm.model = \"usual\"";
         let flags = [("--model", "inference.model", "small")];
