@@ -132,8 +132,32 @@ fn entry(text: &str, item: &Spanned<DeValue<'_>>) -> Result<Entry, (Option<usize
     }
     Entry::deserialize(toml::de::ValueDeserializer::from(item.clone())).map_err(|error| {
         let place = error.span().filter(|place| place.start >= span.start && place.start < text.len()).map(|place| place.start);
-        (place, error.message().replace('\n', ", "))
+        (place, plain(error.message()))
     })
+}
+
+/// Returns what the reader of TOML says of an entry in words for a person: its own speak of the program's types.
+fn plain(message: &str) -> String {
+    let message = message.replace('\n', ", ");
+    if let Some((word, known)) = message.strip_prefix("unknown field ").and_then(|rest| rest.split_once(", expected ")) {
+        return format!("there is no key {word}; there are: {}", known.trim_start_matches("one of "));
+    }
+    if let Some((word, known)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
+        return format!("there is no {word}: write {known}");
+    }
+    if let Some(key) = message.strip_prefix("missing field ") {
+        return format!("it has no {key}, which it needs");
+    }
+    let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
+    let Some((found, wanted)) = rest.and_then(|rest| rest.rsplit_once(", expected ")) else { return message };
+    let wanted = match wanted {
+        "u64" => "a whole number, 0 or more",
+        "f64" => "a number",
+        "a string" => "a text, in double quotes",
+        "a sequence" => "a list, such as [\"one\", \"two\"]",
+        other => other,
+    };
+    format!("{found} does not fit: write {wanted}")
 }
 
 /// Checks what a type cannot say; the error is the problem and its remedy.
@@ -254,9 +278,11 @@ mod tests {
         check("", 0, &[]);
         let unknown =
             format!("{GOOD}\n[[model]]\nid = \"b\"\nsise = 7\nsource = {{ kind = \"url\", files = [\"https://a.example/m\"] }}\n");
-        check(&unknown, 1, &[(7, "unknown field `sise`")]);
-        check(&format!("[[model]]\nid = \"b\"\n{GOOD}"), 1, &[(1, "missing field `source`")]);
-        check(&format!("[[model]]\nid = 7\n{GOOD}"), 1, &[(2, "invalid type")]);
+        check(&unknown, 1, &[(7, "there is no key `sise`; there are: `id`")]);
+        check(&format!("[[model]]\nid = \"b\"\n{GOOD}"), 1, &[(1, "it has no `source`")]);
+        check(&format!("[[model]]\nid = 7\n{GOOD}"), 1, &[(2, "integer `7` does not fit: write a text, in double quotes")]);
+        check(&format!("{GOOD}size = -1\n"), 0, &[(4, "write a whole number, 0 or more")]);
+        check(&GOOD.replace("\"url\"", "\"ftp\""), 0, &[(3, "there is no `ftp`: write one of `hub`")]);
         check(&format!("{GOOD}{GOOD}"), 1, &[(4, "already")]);
         check(&GOOD.replace("mine", "Smollm2-135m"), 0, &[(1, "already")]);
         check(&format!("name = 3\n{GOOD}"), 1, &[(1, "`name` is no list")]);

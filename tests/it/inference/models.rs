@@ -220,7 +220,7 @@ fn mistakes_in_ones_own_list_are_named_and_break_nothing() {
     let mine = "[[model]]\nid = \"mine\"\nsource = { kind = \"hub\", repository = \"me/mine\", files = [\"mine.gguf\"] }\n";
     fs::write(&list, format!("{mine}\n[[model]]\nid = \"bad\"\nsise = 1\nsource = {{ kind = \"url\", files = [] }}\n")).expect("written");
     let place = format!("{}:7", list.display());
-    let done = run(&mut case.models(&["list"])).expect(0).says(&[&place, "unknown field `sise`", "docs/guides/models.md"]);
+    let done = run(&mut case.models(&["list"])).expect(0).says(&[&place, "there is no key `sise`", "docs/guides/models.md"]);
     assert!(done.text().contains("\nmine ") && done.text().contains(NAME), "{}", done.text());
     run(&mut case.models(&["pull", "bad"])).expect(2).says(&["there is no model `bad`", &place]);
     // Whoever uses the list hears of it.
@@ -229,7 +229,7 @@ fn mistakes_in_ones_own_list_are_named_and_break_nothing() {
     run(&mut case.models(&["info", "mine"])).expect(0).says(&[&place]);
     let mut doctor = case.env.podbay(&["doctor", "--json"]);
     let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
-    line(&found, "settings", "list of models", "warn", &[&place, "unknown field `sise`"]);
+    line(&found, "settings", "list of models", "warn", &[&place, "there is no key `sise`"]);
     run(&mut case.models(&["rm", "mine"])).expect(0).says(&[&place]);
 }
 
