@@ -4,6 +4,7 @@ use crate::config::near;
 use crate::policy;
 use crate::policy::Mode;
 use crate::policy::Policy;
+use crate::policy::RuleDecision;
 use crate::tools;
 use crate::tools::Catalogue;
 use crate::tools::Set;
@@ -22,19 +23,28 @@ pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut
 pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<String>) {
     let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
     let mut warnings = Vec::new();
-    let mut all = |rules: &[String], nothing: &str| {
-        let mut one = |rule: &String| match named(&catalogue, rule) {
-            Ok(rule) => rule,
-            Err(near) => {
-                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-                warnings.push(format!("the rule `{rule}` speaks of no tool that there is, so it {nothing}{near}"));
-                rule.clone()
-            }
-        };
-        rules.iter().map(&mut one).collect::<Vec<_>>()
+    let mut one = |rule: &String, does: &str| match named(&catalogue, rule) {
+        Ok(rule) => rule,
+        Err(near) => {
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            warnings.push(format!("the rule `{rule}` speaks of no tool that there is, so it {does} nothing{near}"));
+            rule.clone()
+        }
     };
-    let (allow, deny) = (all(&options.allow, "allows nothing"), all(&options.deny, "denies nothing"));
-    (policy::Options { allow, deny }, warnings)
+    let mut all = |rules: &[String], does: &str| rules.iter().map(|rule| one(rule, does)).collect::<Vec<_>>();
+    let (allow, ask) = (all(&options.allow, "allows"), all(&options.ask, "asks about"));
+    let (gate, deny) = (all(&options.gate, "gates"), all(&options.deny, "denies"));
+    let mut rules = options.rules.clone();
+    for example in &mut rules {
+        let does = match example.decision {
+            RuleDecision::Allow => "allows",
+            RuleDecision::Ask => "asks about",
+            RuleDecision::Gate => "gates",
+            RuleDecision::Deny => "denies",
+        };
+        example.rule = one(&example.rule, does);
+    }
+    (policy::Options { allow, ask, gate, deny, rules }, warnings)
 }
 
 /// Returns the rule with the tool's own name, or the name that was probably meant.
@@ -54,7 +64,7 @@ mod tests {
 
     #[track_caller]
     fn check(rule: &str, expected: &str, warning: &str) {
-        let (options, warnings) = understood(&policy::Options { allow: Vec::new(), deny: vec![rule.to_owned()] });
+        let (options, warnings) = understood(&policy::Options { deny: vec![rule.to_owned()], ..policy::Options::default() });
         assert_eq!((options.deny[0].as_str(), warnings.concat().as_str()), (expected, warning));
     }
 
@@ -63,7 +73,7 @@ mod tests {
         let says = "the rule `write_fil(**)` speaks of no tool that there is, so it denies nothing; did you mean `write_file`?";
         check("write_fil(**)", "write_fil(**)", says);
         check("xyz", "xyz", "the rule `xyz` speaks of no tool that there is, so it denies nothing");
-        let allow = policy::Options { allow: vec!["basch".to_owned()], deny: Vec::new() };
+        let allow = policy::Options { allow: vec!["basch".to_owned()], ..policy::Options::default() };
         assert_eq!(understood(&allow).1, ["the rule `basch` speaks of no tool that there is, so it allows nothing; did you mean `bash`?"]);
     }
 
