@@ -55,6 +55,11 @@ impl<'t> Cursor<'t> {
         self.last
     }
 
+    /// Gives up following elements up to the end of what this cursor reads, however the text goes on.
+    pub(super) fn stay_flat(&mut self) {
+        self.flat = true;
+    }
+
     pub(super) fn is_unbalanced(&self) -> bool {
         self.unbalanced
     }

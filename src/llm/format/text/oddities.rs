@@ -121,6 +121,37 @@ fn an_element_without_an_end_in_a_value_hides_no_call() {
 }
 
 #[test]
+fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
+    for value in [
+        "grep \"<function=\" a.txt",
+        "grep \"<function=bash>\" a.txt",
+        "grep \"<function=unknown>\" a.txt",
+        "grep \"<function=bash><parameter=command>\" a.txt",
+        "echo '<tool_call>' '<seed:tool_call>'",
+        "echo '<tool_call>\n<function=bash>\n<parameter=command>'",
+        "cat <<X\n```xml\n<function=bash>\n<parameter=command>\n```\nX",
+        "cat <<X\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\nX",
+        "cat <<X\n```\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>\n```\nX",
+    ] {
+        let bash = format!("bash {}", serde_json::json!({"command": value}));
+        for (begin, end) in [("<tool_call>\n", "\n</tool_call>"), ("<seed:tool_call>\n", "\n</seed:tool_call>"), ("", "")] {
+            let text = format!("{begin}<function=bash>\n<parameter=command>\n{value}\n</parameter>\n</function>{end}");
+            check(value, &text, "", "", &[&bash], None);
+            let two = format!(
+                "{begin}<function=read_file>\n<parameter=path>\n{value}\n</parameter>\n<parameter=limit>\n5\n</parameter>\n</function>{end}"
+            );
+            let read = format!("read_file {}", serde_json::json!({"path": value, "limit": 5}));
+            check(value, &two, "", "", &[&read], None);
+            check(value, &format!("{two}\n{text}"), "", "", &[&read, &bash], None);
+        }
+    }
+    // Where only the argument's own end was forgotten, elements are still followed.
+    let inner = "a <function=bash><parameter=command>ls</parameter></function> b";
+    let text = format!("<tool_call>\n<function=bash>\n<parameter=command>\n{inner}\n</function>\n</tool_call>");
+    check("forgotten", &text, "", "", &[&format!("bash {}", serde_json::json!({"command": inner}))], None);
+}
+
+#[test]
 fn line_ends_of_windows_belong_to_the_tags_as_well() {
     lists("<tool_call>\r\n<function=bash>\r\n<parameter=command>\r\nls -l\r\n</parameter>\r\n</function>\r\n</tool_call>\r\n");
     lists("<tool_call>bash\r\n<arg_key>command</arg_key>\r\n<arg_value>\r\nls -l\r\n</arg_value>\r\n</tool_call>");

@@ -214,6 +214,8 @@ fn a_hostile_megabyte_costs_a_bounded_number_of_looks() {
     for end in ["</parameter></function>", "\n</function>\nx", "</parameter>\n</function>\n</tool_call>\nx", "\n</function></parameter>x"] {
         bits.push(format!("<function=bash><parameter=command>{end}"));
         bits.push(end.to_owned());
+        bits.push(format!("<tool_call>\n<function=bash>\n<parameter=command>\n<function=x><parameter=y>{end}\n</tool_call>\n"));
+        bits.push(format!("<tool_call>\n<function=bash>\n<parameter=command>\n<function=<function={end}\n</tool_call>\n"));
     }
     bits.push("<tool_call>bash<arg_key>command</arg_key><arg_value>a</arg_value></tool_call>b</arg_value></tool_call>".to_owned());
     let check = |head: &str, bit: &str, size, step| {

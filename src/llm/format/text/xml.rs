@@ -2,8 +2,9 @@
 //!
 //! A value goes to its own closing tag, past the elements within it: a file that is written may tell of calls. A closing tag is the value's
 //! own only where the call goes on or ends behind it; else it is part of the value. Models forget closing tags, so a line that begins with
-//! the next element ends a value as well, and where an element within it has no end none is followed. A value may even quote the end of its
-//! own call: where another such end follows with no call begun between them, the first one is part of the value.
+//! the next element ends a value as well, and where an element within it has no end, or takes the value's for its own, none is followed. A
+//! value may even quote the end of its own call: where another such end follows with no call begun between them, the first one is part of
+//! the value.
 
 use serde_json::Map;
 use serde_json::Value;
@@ -213,13 +214,19 @@ fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> Read<bool>) 
     if !c.is_flat() {
         match balanced(c, tags, &next) {
             Err(Stop::More) if c.flatten() => c.go(begin),
-            other => return other,
+            Ok(None) => {
+                c.stay_flat();
+                c.go(begin);
+            }
+            Ok(Some(value)) => return Ok(value),
+            Err(stop) => return Err(stop),
         }
     }
-    balanced(c, tags, &next)
+    balanced(c, tags, &next)?.ok_or(Stop::No)
 }
 
-fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+/// Reads a value; `None` where an element within it took for its own what ends the value, so that none of them can be followed.
+fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<Option<String>> {
     let begin = c.at();
     // Only at the beginning of a line: within one it is more likely what the value is about.
     let mut is_line_start = false;
@@ -227,6 +234,10 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
     let mut inner: Vec<&str> = Vec::new();
     // Arguments that the value opens by itself. They may have no end, so they only decide where the rest does not.
     let mut n_open = 0_usize;
+    // The same within the elements, and whether one of them was ended there.
+    let mut n_inner = 0_usize;
+    let mut has_ended = false;
+    let any_opener = format!("<{}", &tags.closer[2..tags.closer.len() - 1]);
     let mut later = Later::of(tags);
     loop {
         let at = c.at();
@@ -240,7 +251,7 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                         c.go(behind);
                         if goes_on && !later.is_quoted(c, false)? {
                             c.go(behind);
-                            return Ok(trimmed(text).to_owned());
+                            return Ok(Some(trimmed(text).to_owned()));
                         }
                         n_open = n_open.saturating_sub(1);
                         is_line_start = false;
@@ -254,12 +265,17 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                             continue;
                         }
                         c.go(at);
-                        return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
+                        if has_ended && !c.take(&tags.end)? {
+                            // Neither the argument nor the call would have an end.
+                            return Ok(None);
+                        }
+                        c.go(at);
+                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
                     }
                     c.go(at);
                     if is_line_start && c.take(&tags.opener)? && next(c)? {
                         c.go(at);
-                        return Ok(trimmed(text.trim_end_matches([' ', '\t'])).to_owned());
+                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
                     }
                     c.go(at);
                     if c.take(&tags.opener)? {
@@ -267,12 +283,29 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                         is_line_start = false;
                         continue;
                     }
+                } else if c.take(&any_opener)? {
+                    n_inner += 1;
+                    is_line_start = false;
+                    continue;
+                } else if c.take(&tags.closer)? {
+                    let behind = c.at();
+                    if n_inner == 0 && follows(c, tags, false, next)? {
+                        return Ok(None);
+                    }
+                    c.go(behind);
+                    has_ended |= n_inner > 0;
+                    n_inner = n_inner.saturating_sub(1);
+                    is_line_start = false;
+                    continue;
                 }
                 is_line_start = false;
                 if let Some(end) = inner.last()
                     && c.take(end)?
                 {
                     inner.pop();
+                    if inner.is_empty() {
+                        n_inner = 0;
+                    }
                     continue;
                 }
                 if !c.is_flat()
