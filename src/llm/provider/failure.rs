@@ -36,7 +36,7 @@ impl Failure<'_> {
             return error;
         }
         let is_html = self.is_html || text.trim_start().starts_with('<');
-        if is_html && !(500..600).contains(&self.code) && !matches!(self.code, 401 | 403 | 429) {
+        if is_html && !(500..600).contains(&self.code) && !matches!(self.code, 401 | 403 | 413 | 429) {
             return Error::NotJson { endpoint: self.endpoint.to_owned(), what: "a web page".to_owned() };
         }
         let message = if is_html { "a web page".to_owned() } else { text.into_owned() };
@@ -78,6 +78,8 @@ impl Failure<'_> {
             503 if message.to_ascii_lowercase().contains("loading model") => {
                 Error::ModelLoading { endpoint: self.endpoint.to_owned(), waited: Duration::ZERO }
             }
+            // It may be the bytes that are too many and not the tokens: less is the remedy for both.
+            413 => Error::ContextExceeded { prompt: None, context: None },
             401 | 403 => Error::Unauthorized { code: self.code, message },
             code => Error::Status { code, message, retry_after: self.retry_after },
         }
@@ -95,7 +97,7 @@ impl Failure<'_> {
     }
 }
 
-/// Recognises that the conversation is longer than the window, as llama.cpp, LM Studio, vLLM, Ollama and `OpenAI` say it.
+/// Recognises that the conversation is longer than the window, as llama.cpp, LM Studio, vLLM, TGI, Ollama, `OpenAI`, Anthropic and Google say it.
 fn exceeded(error: &Value, message: &str) -> Option<Error> {
     let number = |key: &str| error.get(key).and_then(Value::as_u64);
     let is = |key: &str, name: &str| error.get(key).and_then(Value::as_str) == Some(name);
@@ -113,6 +115,12 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
         "exceeds the context length",
         "too big compared to kv size",
         "input is too large to process",
+        "reached context length of",
+        "mid-generation context overflow",
+        "prompt is too long",
+        "exceeds the maximum number of tokens",
+        "`max_new_tokens` must be",
+        "`inputs` must have less than",
     ];
     if !is("type", "exceed_context_size_error") && !is("code", "context_length_exceeded") && !said.iter().any(|words| lower.contains(words))
     {
@@ -125,17 +133,19 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
     }
     let (first, second) = match numbers.as_slice() {
         [prompt, context, ..] => (Some(*prompt), Some(*context)),
+        // LM Studio names the window alone.
+        [context] if lower.contains("reached context length of") => (None, Some(*context)),
         _ => (None, None),
     };
     Some(Error::ContextExceeded { prompt: number("n_prompt_tokens").or(first), context: number("n_ctx").or(second) })
 }
 
-/// Returns the first two numbers that stand before the word "tokens".
+/// Returns the first two numbers that stand before the word "tokens" or "maximum".
 fn tokens(message: &str) -> Vec<u64> {
     let mut before = "";
     let mut found = Vec::new();
     for word in message.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
-        if word == "tokens"
+        if matches!(word, "tokens" | "maximum")
             && let Ok(number) = before.parse()
         {
             found.push(number);
@@ -211,11 +221,45 @@ mod tests {
             (r#"{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}"#, None, None),
             (r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#, None, None),
             (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),
+            (
+                r#"{"error":{"message":"Reached context length of 4096 tokens with model (arch: qwen3vlmoe) that does not currently support mid-generation context overflow. Try reloading with a larger context length or shortening the prompt/chat."}}"#,
+                None,
+                Some(4096),
+            ),
+            (
+                r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}"#,
+                Some(210_000),
+                Some(200_000),
+            ),
+            (
+                r#"{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4096. Given: 4000 `inputs` tokens and 512 `max_new_tokens`","error_type":"validation"}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":"Input validation error: `inputs` must have less than 4096 tokens. Given: 5000","error_type":"validation"}"#,
+                None,
+                None,
+            ),
         ] {
-            for code in [200, 400, 500] {
+            for code in [200, 400, 422, 500] {
                 let Error::ContextExceeded { prompt: p, context: c } = read(code, body) else { panic!("{body}") };
                 assert_eq!((p, c), (prompt, context), "{body}");
             }
+        }
+    }
+
+    #[test]
+    fn too_much_for_the_server_is_too_long_whatever_it_says() {
+        for body in
+            ["", "Payload Too Large", "<html><h1>413 Request Entity Too Large</h1>", r#"{"error":{"message":"too large","code":413}}"#]
+        {
+            assert!(matches!(read(413, body), Error::ContextExceeded { prompt: None, context: None }), "{body}");
         }
     }
 
