@@ -107,11 +107,17 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoHome => Some("set PODBAY_HOME to a folder of your own".to_owned()),
-            Self::Unsafe { path, .. } => Some(format!(
-                "Podbay keeps what it knows in a real folder that you own; move `{}` away, or set PODBAY_HOME. In a volume of compose.yaml it is \
-                 of an earlier PODBAY_UID: `docker compose down -v` removes all volumes, docs/guides/compose.md says what is lost",
-                path.display()
-            )),
+            Self::Unsafe { path, what } => {
+                let mut hint =
+                    format!("Podbay keeps what it knows in a real folder that you own; move `{}` away, or set PODBAY_HOME", path.display());
+                if what.starts_with("owned by") {
+                    hint.push_str(
+                        ". In a volume of compose.yaml it is of an earlier PODBAY_UID: `docker compose down -v` removes all volumes, \
+                         docs/guides/compose.md says what is lost",
+                    );
+                }
+                Some(hint)
+            }
             Self::Io { source, .. } | Self::Unwritten { source, .. } => hint_io(source),
             Self::NotAHeader { .. } | Self::ArtifactTooLarge { .. } | Self::BadArtifact { .. } => None,
             Self::Headless { .. } => Some("`podbay sessions show` shows what is whole in it; start a new session".to_owned()),

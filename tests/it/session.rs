@@ -147,7 +147,7 @@ fn a_state_folder_that_is_a_link_is_refused_and_an_open_one_is_closed() {
     let shown = chain(&error).replace(&*temp.path().to_string_lossy(), "TEMP");
     assert_snapshot!(shown, @"
     error: use the state folder `TEMP/link`: it is a link
-    hint: Podbay keeps sessions in a real folder that you own; move `TEMP/link` away, or set PODBAY_HOME
+    hint: Podbay keeps what it knows in a real folder that you own; move `TEMP/link` away, or set PODBAY_HOME
     ");
     State::open(&real).expect("opens");
     assert_eq!(mode(&real), 0o700);
