@@ -100,6 +100,7 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
         // A program that has more to do than to write goes on after the error; the signal would end it.
         // SAFETY: no handler runs.
         unsafe { signal(Signal::SIGXFSZ, SigHandler::SigIgn) }.map_err(fail)?;
+        super::filter::forbid_allocating().map_err(|error| fail(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)))?;
     }
     // A process that others may not look into has its `/proc` files owned by root, this one too. All that was secret is closed by now.
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;

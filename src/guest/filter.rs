@@ -4,6 +4,8 @@
 //! on files because a set-id file in the project would still work on the host. They are allowed in `mkdir`: a set-group-id folder is
 //! common in teams and gives nobody a right.
 //! Limits of other processes cannot be set: a small one on the guest would end the box.
+//! The kernel holds a file against its largest size only when that size changes. So room cannot be reserved beyond a file's end, which would
+//! fill the host's disk with files that are empty to look at.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -63,6 +65,9 @@ const REFUSED: &[i64] = &[
 /// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call.
 const ABSENT: &[i64] = &[libc::SYS_openat2, SYS_FCHMODAT2, libc::SYS_clone3];
 
+/// The older way to reserve: `FS_IOC_RESVSP`, the same with 64 in its name, and `FS_IOC_ZERO_RANGE`, which libc does not name.
+const RESERVING: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
+
 /// The same number on every architecture; libc does not name it everywhere.
 const SYS_FCHMODAT2: i64 = 452;
 
@@ -75,12 +80,26 @@ pub(super) fn apply() -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses to fill the holes of a file without a write, to a command that is to write nothing. To make holes and to cut out parts gives
+/// room back, and stays.
+pub(super) fn forbid_allocating() -> io::Result<()> {
+    seccompiler::apply_filter(&allocating().map_err(io::Error::other)?).map_err(io::Error::other)
+}
+
+fn allocating() -> Result<BpfProgram, seccompiler::BackendError> {
+    let freeing = (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_COLLAPSE_RANGE) as u64;
+    let rules = BTreeMap::from([(libc::SYS_fallocate, vec![SeccompRule::new(vec![masked(1, freeing, 0)?])?])]);
+    SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(libc::EFBIG as u32), architecture())?.try_into()
+}
+
 /// A filter has one answer to what it matches, so there is one per answer; the strictest answer of all counts.
 fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let refused = SeccompFilter::new(refused()?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), architecture())?;
     let absent = ABSENT.iter().map(|&call| (call, Vec::new())).collect();
     let absent = SeccompFilter::new(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), architecture())?;
-    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?];
+    // Programs take this for a file system that cannot do it, and write instead.
+    let reserving = SeccompFilter::new(reserving()?, SeccompAction::Allow, SeccompAction::Errno(libc::EOPNOTSUPP as u32), architecture())?;
+    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?, reserving.try_into()?];
     if cfg!(target_arch = "x86_64") {
         programs.push(without_x32());
     }
@@ -143,8 +162,24 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
+fn reserving() -> Result<Rules, seccompiler::BackendError> {
+    let keep = libc::FALLOC_FL_KEEP_SIZE as u64;
+    let punch = libc::FALLOC_FL_PUNCH_HOLE as u64;
+    let of_fallocate = [masked(1, keep | punch, keep)?, has_bits(1, libc::FALLOC_FL_UNSHARE_RANGE as u64)?];
+    let of_ioctl = RESERVING.map(|request| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
+    let each = |condition| SeccompRule::new(vec![condition]);
+    Ok(BTreeMap::from([
+        (libc::SYS_fallocate, of_fallocate.into_iter().map(each).collect::<Result<_, _>>()?),
+        (libc::SYS_ioctl, of_ioctl.into_iter().map(|condition| each(condition?)).collect::<Result<_, _>>()?),
+    ]))
+}
+
 fn has_bits(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
-    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
+    masked(argument, bits, bits)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
 #[cfg(test)]
@@ -154,7 +189,7 @@ mod tests {
     #[test]
     fn the_filter_compiles_and_stays_short() {
         let programs = programs().expect("compiles");
-        let n_steps: usize = programs.iter().map(Vec::len).sum();
+        let n_steps = programs.iter().map(Vec::len).sum::<usize>() + allocating().expect("compiles").len();
         assert!(n_steps < 600, "{n_steps}");
     }
 }

@@ -359,6 +359,37 @@ async fn the_death_of_the_spawner_ends_the_box_with_a_reason() {
 }
 
 #[tokio::test]
+async fn no_room_is_reserved_beyond_a_files_end() {
+    const SCRIPT: &str = r#"
+import ctypes, errno, fcntl, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+file = os.open("reserved", os.O_RDWR | os.O_CREAT, 0o644)
+os.write(file, b"x" * 65536)
+def reserve(mode, length=1 << 20):
+    failed = libc.fallocate(file, mode, ctypes.c_long(0), ctypes.c_long(length))
+    return errno.errorcode[ctypes.get_errno()] if failed else "done"
+for mode in [0x01, 0x11, 0x40, 0x41]:
+    print(hex(mode), reserve(mode))
+for request in [0x40305828, 0x4030582a, 0x40305839]:
+    try:
+        fcntl.ioctl(file, request, struct.pack("hh4xqqiI4i", 0, 0, 0, 1 << 20, 0, 0, 0, 0, 0, 0))
+        print(hex(request), "done")
+    except OSError as error:
+        print(hex(request), errno.errorcode[error.errno])
+facts = os.fstat(file)
+print("small", facts.st_size == 65536 and facts.st_blocks * 512 <= 131072)
+print("plain", reserve(0), "hole", reserve(0x03, 4096))
+"#;
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("probe.py"), SCRIPT).expect("written");
+    let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
+    let mut expected: String =
+        ["0x1", "0x11", "0x40", "0x41", "0x40305828", "0x4030582a", "0x40305839"].map(|name| format!("{name} ENOTSUP\n")).concat();
+    expected.push_str("small True\nplain done hole done\n");
+    assert_eq!(printed, expected);
+}
+
+#[tokio::test]
 async fn commands_cannot_make_calls_that_the_filter_denies() {
     let guest = TestGuest::start().await;
     fs::write(guest.path("file"), "").expect("file");

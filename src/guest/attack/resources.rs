@@ -15,6 +15,8 @@ use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
 use nix::errno::Errno;
+use nix::fcntl::FallocateFlags;
+use nix::fcntl::fallocate;
 use nix::sys::signal::SigHandler;
 use nix::sys::signal::Signal;
 use nix::sys::statfs::TMPFS_MAGIC;
@@ -102,7 +104,8 @@ pub(super) fn drip(_: &[String]) -> Finding {
     Finding::failed("it went on for a minute")
 }
 
-/// one file above the size that a file may have. It is sparse: no disk is filled.
+/// one file above the size that a file may have, written, or reserved beyond its end. It is sparse, and what is reserved is small: no
+/// disk is filled.
 pub(super) fn file_size(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 4 << 30);
     let path = Path::new("/workspace").join(format!(".{NAME}-{}", std::process::id()));
@@ -113,15 +116,23 @@ pub(super) fn file_size(arguments: &[String]) -> Finding {
         file.seek(SeekFrom::Start(limit))?;
         file.write_all(b"x")
     });
+    let reserved = reserve(&path);
     let _ = fs::remove_file(&path);
     match written {
         Ok(()) => Finding::failed(format!("a file of {limit} bytes and one was written")),
+        Err(_) if reserved => Finding::failed("room was reserved beyond the end of a file, which no limit of the kernel counts"),
         Err(error) => Finding::held(format!("refused: {error}")),
     }
 }
 
+/// Reserves room beyond the end of a new file, and returns whether that worked.
+fn reserve(path: &Path) -> bool {
+    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path);
+    file.is_ok_and(|file| fallocate(file, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 1 << 20).is_ok())
+}
+
 /// the project grown beyond its limit, in files that have lost their names, each as large as one may be. Where the box holds, this is
-/// killed and says nothing.
+/// killed and says nothing. Room reserved beyond a file's end would stay when the name is gone, and is tried first.
 pub(super) fn growth(arguments: &[String]) -> Finding {
     let limit = number(arguments, 0, 64 << 20);
     let largest = number(arguments, 1, u64::MAX).max(1);
@@ -129,6 +140,12 @@ pub(super) fn growth(arguments: &[String]) -> Finding {
     let most = limit + (limit / 2).max(64 << 20);
     let mut written = 0;
     let mut kept = Vec::new();
+    let path = Path::new("/workspace").join(format!(".{NAME}-reserved-{}", std::process::id()));
+    let reserved = reserve(&path);
+    let _ = fs::remove_file(&path);
+    if reserved {
+        return Finding::failed("room was reserved beyond the end of a file");
+    }
     let filled = (|| {
         for n in 0.. {
             if written >= most {

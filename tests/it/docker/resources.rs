@@ -217,8 +217,12 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
     // Each of these is over before a look could stop it.
     let mut model = ScriptedModel::new();
     for n in 0..10 {
-        model = model.calls("bash", json!({"command": format!("mkdir -p made && fallocate -l 20M made/{n}; echo ended {n}")}));
+        model = model.calls("bash", json!({"command": format!("mkdir -p made && fallocate -l 20M made/{n}; test {n} != 0 || truncate -s 8M made/holes; echo ended {n}")}));
     }
+    // Nor without a change of a file's size.
+    let sizeless =
+        "fallocate -n -l 7M made/5; fallocate -z -n -l 7M made/5; fallocate -l 7M made/holes; echo tried; stat -c %b made/5 made/holes";
+    model = model.calls("bash", json!({ "command": sizeless }));
     let model = model
         .calls("write_file", json!({"path": "written", "content": "x"}))
         .calls("bash", json!({"command": "sleep 30", "background": true}))
@@ -237,7 +241,7 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
         .map(|message| message["content"].to_string())
         .collect();
     let limit = "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`";
-    assert_eq!(told.len(), 14, "{told:#?}");
+    assert_eq!(told.len(), 15, "{told:#?}");
     assert_eq!(told[0], "\"ended 0\\n\"", "{told:#?}");
     // A look may come just in time to end it.
     has(&told[1], &["ended 1", limit]);
@@ -254,14 +258,15 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
             ],
         );
     }
-    has(&told[10], &["write the file", limit, "`made` with 40.0 MiB", "nothing was changed"]);
-    has(&told[11], &["cannot be started", limit, "before there is room"]);
-    has(&told[12], &["20971520", "freed", "there is room again"]);
-    assert_eq!(told[13], "\"x\\n\"");
+    has(&told[10], &["File too large", "tried\\n0\\n0\\n"]);
+    has(&told[11], &["write the file", limit, "`made` with 40.0 MiB", "nothing was changed"]);
+    has(&told[12], &["cannot be started", limit, "before there is room"]);
+    has(&told[13], &["20971520", "freed", "there is room again"]);
+    assert_eq!(told[14], "\"x\\n\"");
     assert!(!env.path("written").exists());
     let left: u64 =
         std::fs::read_dir(env.path("made")).expect("a folder").flatten().map(|entry| entry.metadata().expect("a file").len()).sum();
-    assert_eq!(left, 0, "what was refused took nothing");
+    assert_eq!(left, 8 << 20, "what was refused took nothing");
     env.assert_no_container();
 }
 
