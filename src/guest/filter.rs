@@ -6,6 +6,7 @@
 //! Limits of other processes cannot be set: a small one on the guest would end the box.
 //! The kernel holds a file against its largest size only when that size changes. So room cannot be reserved beyond a file's end, which would
 //! fill the host's disk with files that are empty to look at.
+//! Device files cannot be made: the kernel lets everybody make the one of number 0:0, which to overlay file systems says that a name is gone.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -158,6 +159,14 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
         for call in [libc::SYS_chmod, libc::SYS_creat, libc::SYS_mknod] {
             add(call, &[(1, bits)])?;
         }
+    }
+    // To rename with a whiteout makes one as well.
+    rules.insert(libc::SYS_renameat2, vec![SeccompRule::new(vec![has_bits(4, u64::from(libc::RENAME_WHITEOUT))?])?]);
+    for kind in [libc::S_IFCHR, libc::S_IFBLK].map(u64::from) {
+        let of_kind = |argument| SeccompRule::new(vec![masked(argument, u64::from(libc::S_IFMT), kind)?]);
+        rules.entry(libc::SYS_mknodat).or_default().push(of_kind(2)?);
+        #[cfg(target_arch = "x86_64")]
+        rules.entry(libc::SYS_mknod).or_default().push(of_kind(1)?);
     }
     Ok(rules)
 }

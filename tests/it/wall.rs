@@ -390,6 +390,33 @@ print("plain", reserve(0), "hole", reserve(0x03, 4096))
 }
 
 #[tokio::test]
+async fn no_device_can_be_made_not_even_the_one_of_no_number() {
+    const SCRIPT: &str = r#"
+import ctypes, errno, os, stat
+libc = ctypes.CDLL(None, use_errno=True)
+def made(kind):
+    try:
+        os.mknod("node", 0o666 | kind, 0)
+        os.remove("node")
+        return "made"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for kind in [stat.S_IFCHR, stat.S_IFBLK, stat.S_IFIFO, stat.S_IFREG, stat.S_IFSOCK]:
+    print(oct(kind), made(kind))
+for flags in [4, 5, 1]:
+    open("one", "w").close()
+    failed = libc.renameat2(-100, b"one", -100, b"two", flags)
+    print("rename", flags, errno.errorcode[ctypes.get_errno()] if failed else "done")
+"#;
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("probe.py"), SCRIPT).expect("written");
+    let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
+    let expected =
+        "0o20000 EPERM\n0o60000 EPERM\n0o10000 made\n0o100000 made\n0o140000 made\nrename 4 EPERM\nrename 5 EPERM\nrename 1 done\n";
+    assert_eq!(printed, expected);
+}
+
+#[tokio::test]
 async fn commands_cannot_make_calls_that_the_filter_denies() {
     let guest = TestGuest::start().await;
     fs::write(guest.path("file"), "").expect("file");

@@ -133,7 +133,7 @@ for top, folders, files in os.walk("/"):
             except OSError as error:
                 print("closed", path, error.strerror)
 for folder in ["/tmp", "/workspace", "/dev/shm"]:
-    for kind, device in [(stat.S_IFBLK, os.makedev(8, 0)), (stat.S_IFCHR, os.makedev(1, 1)), (stat.S_IFCHR, os.makedev(5, 1))]:
+    for kind, device in [(stat.S_IFBLK, os.makedev(8, 0)), (stat.S_IFCHR, os.makedev(1, 1)), (stat.S_IFCHR, os.makedev(5, 1)), (stat.S_IFCHR, 0)]:
         try:
             os.mknod(folder + "/node", 0o666 | kind, device)
             print("made", folder)
