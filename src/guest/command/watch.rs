@@ -8,6 +8,7 @@ use crate::guest::culprit::By;
 use crate::guest::culprit::biggest;
 use crate::guest::disk::Part;
 use crate::guest::disk::Room;
+use crate::guest::family::wake;
 use crate::guest::session::Session;
 use crate::wire::Culprit;
 use crate::wire::Limit;
@@ -64,6 +65,8 @@ impl Watch {
     /// Looks once, and returns the limit of the disk that the command has crossed.
     pub(super) async fn look(&mut self, session: &Session, supervisor: i32) -> Option<Limit> {
         let now = Instant::now();
+        // One that is stopped cannot say that its command is over.
+        wake(supervisor);
         self.look_at_memory(session, supervisor);
         let n_refused = session.cgroup.counters().refused_forks;
         if n_refused > self.n_refused && self.n_counts < COUNTS {

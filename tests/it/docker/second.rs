@@ -220,6 +220,22 @@ fn an_environment_that_nobody_uses_ends_by_itself() {
 }
 
 #[test]
+fn a_command_that_stops_all_it_can_reach_ends_when_it_is_over() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    for is_shared in [false, true] {
+        if is_shared {
+            up(&env, &model, &[]);
+        }
+        let shell = start(&mut env.here(&["sh", "--", "sh", "-c", "kill -STOP -1; echo alive"]));
+        assert_eq!(shell.wait_within(Duration::from_secs(20)).expect(0).text(), "alive\n", "shared: {is_shared}");
+        run(&mut env.here(&["sh", "--", "true"])).expect(0);
+    }
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
 fn a_controller_that_is_killed_in_a_shared_box_leaves_no_process_there() {
     let Some(env) = TestBox::new() else { return };
     let time = crate::support::guest::marker();
