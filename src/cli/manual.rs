@@ -123,7 +123,8 @@ pub(super) const PAGES: &[Page] = &[
         command: "sh",
         text: "Opens a shell in the project's sandbox, under the same limits as the agent's commands, or runs the command behind `--` \
                there. With a terminal the command gets one of its own; without one, plain pipes. Its output passes unchanged. Where \
-               `podbay up` has been called, the shell joins that sandbox.",
+               `podbay up` has been called with the same settings, the shell joins that sandbox; with others it gets one of its own beside \
+               it, and a warning.",
         examples: &[
             ("Open a shell:", "podbay sh"),
             ("Run one command:", "podbay sh -- make test"),

@@ -187,13 +187,40 @@ async fn find(engine: &Engine, project: &Project, cancel: &CancellationToken) ->
     engine.state(&name(project), cancel).await.map_err(Error::engine("look for the environment"))
 }
 
+/// What came of looking for an environment.
+pub(super) enum Joined {
+    /// It runs, and was made from the same settings.
+    Yes(Running),
+    /// One runs that was made from others; these words are for the person.
+    Other(String),
+    None,
+}
+
 /// Joins the environment where one runs that was made from the same settings.
-pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel: &CancellationToken) -> Result<Option<Running>, Error> {
-    let Some(state) = find(engine, &spec.project, cancel).await? else { return Ok(None) };
-    if !state.running || state.paused || !is_same(&state, spec) {
-        return Ok(None);
+pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel: &CancellationToken) -> Result<Joined, Error> {
+    let Some(state) = find(engine, &spec.project, cancel).await? else { return Ok(Joined::None) };
+    if !state.running || state.paused {
+        return Ok(Joined::None);
     }
-    joined(engine, spec, state.id, within, cancel).await.map(Some)
+    if !is_same(&state, spec) {
+        return Ok(Joined::Other(other_words(&state.image, spec.image())));
+    }
+    joined(engine, spec, state.id, within, cancel).await.map(Joined::Yes)
+}
+
+/// Says that there are two boxes now. Of what the other was made from the engine keeps the image; the rest is a hash.
+fn other_words(theirs: &str, ours: &str) -> String {
+    let differs = if theirs == ours {
+        "the same image, but other limits, another guest, or a `.git` or `.podbay` that came or went since".to_owned()
+    } else {
+        let short = |image: &str| image.trim_start_matches("sha256:").chars().take(12).collect::<String>();
+        format!("image {} there, {} here", short(theirs), short(ours))
+    };
+    format!(
+        "the environment of `podbay up` was made with other settings ({differs}), so this is a second sandbox beside it, and both write to the \
+         project; to join that one give the flags that `podbay up` was given, or keep them in .podbay/config.toml for both; `podbay up` with \
+         the flags of this command makes it anew"
+    )
 }
 
 /// Starts a guest in a box that runs, and looks through its eyes whether that is what was asked for.

@@ -49,6 +49,8 @@ struct Inner {
     haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
+    /// What is to be said of an environment that was not joined.
+    beside: OnceLock<String>,
     state: Mutex<State>,
 }
 
@@ -149,12 +151,14 @@ impl Sandbox {
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
         let state = Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() });
-        let inner = Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), state };
+        let inner =
+            Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), beside: OnceLock::new(), state };
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
             Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
             Way::Attached(_) => attach::warnings(&running.facts),
         };
+        let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
         let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned };
         inner.state.lock().await.running = Some(running);
         Ok((Self { inner: Arc::new(inner) }, started))
@@ -385,8 +389,13 @@ impl Inner {
             }
         };
         let spec = &spec.counting_from(began);
-        if let Some(joined) = environment::join(engine, spec, within, cancel).await? {
-            return Ok(joined);
+        match environment::join(engine, spec, within, cancel).await? {
+            environment::Joined::Yes(running) => return Ok(running),
+            // Told with the first box; one that takes its place is beside the same environment.
+            environment::Joined::Other(words) => {
+                let _ = self.beside.set(words);
+            }
+            environment::Joined::None => {}
         }
         docker::start(engine, spec, labels, within, cancel).await
     }

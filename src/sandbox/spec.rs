@@ -219,6 +219,11 @@ impl Spec {
         Self { disk: DiskLimits { began, ..self.disk }, ..self.clone() }
     }
 
+    /// Returns the image as the engine is told it.
+    pub(super) fn image(&self) -> &str {
+        &self.container.image
+    }
+
     pub fn user(&self) -> &str {
         &self.container.user
     }

@@ -220,6 +220,28 @@ fn an_environment_that_nobody_uses_ends_by_itself() {
 }
 
 #[test]
+fn a_second_box_beside_that_of_up_is_told() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let words = ["`podbay up` was made with other settings (the same image, but other limits", "to join that one give the flags"];
+    for arguments in [&["sh", "--memory", "512MiB", "--", "true"][..], &["call", "--memory", "512MiB", "bash", r#"{"command":"true"}"#]] {
+        let done = run(&mut env.here(arguments)).expect(0);
+        for words in words {
+            assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
+        }
+    }
+    for arguments in [&["sh", "--", "true"][..], &["call", "bash", r#"{"command":"true"}"#]] {
+        let done = run(&mut env.here(arguments)).expect(0);
+        assert!(!done.stderr.contains("other settings"), "{arguments:?}: {}", done.stderr);
+    }
+    run(&mut env.here(&["down"])).expect(0);
+    let done = run(&mut env.here(&["sh", "--memory", "512MiB", "--", "true"])).expect(0);
+    assert!(!done.stderr.contains("other settings"), "{}", done.stderr);
+    env.assert_no_container();
+}
+
+#[test]
 fn a_command_that_stops_all_it_can_reach_ends_when_it_is_over() {
     let Some(env) = TestBox::new() else { return };
     let model = ScriptedModel::new().start_blocking();
