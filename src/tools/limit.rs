@@ -12,17 +12,19 @@ pub fn limit_words(limit: Limit, culprit: Option<&Culprit>) -> String {
         Limit::Processes { .. } => limit.to_string(),
         limit => format!("killed: {limit}"),
     };
-    match culprit.map(|culprit| who(limit, culprit)) {
+    match culprit.and_then(|culprit| who(limit, culprit)) {
         Some(who) => format!("{met}; {who}"),
         None => met,
     }
 }
 
-fn who(limit: Limit, culprit: &Culprit) -> String {
+/// `None`: nothing that counts was seen of it, and to name it would accuse whoever was only there.
+fn who(limit: Limit, culprit: &Culprit) -> Option<String> {
     let name: String = culprit.name.chars().filter(|c| !c.is_control()).take(NAME).collect();
     let Culprit { count, bytes, .. } = *culprit;
     let processes = if count == 1 { String::new() } else { format!(" in {count} processes") };
-    match limit {
+    Some(match limit {
+        Limit::Memory { .. } | Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } if bytes == 0 => return None,
         Limit::Time { .. } if bytes == 0 => format!("most of what still ran was `{name}`{processes}"),
         Limit::Time { .. } => {
             format!("what took the most memory of what still ran: `{name}`, {}{processes}", size(bytes))
@@ -33,7 +35,7 @@ fn who(limit: Limit, culprit: &Culprit) -> String {
         Limit::FileSize { .. } | Limit::Disk { .. } | Limit::FreeSpace { .. } => {
             format!("most was written by `{name}`, {}{processes}", size(bytes))
         }
-    }
+    })
 }
 
 #[cfg(test)]
@@ -66,6 +68,9 @@ mod tests {
             "killed: the project has grown by more than 10.0 GiB in this session, the limit of `sandbox.disk`; most was written by `d[31md`, \
              3.0 MiB",
         );
+        // Who wrote nothing was only there.
+        check(Limit::FreeSpace { bytes: 1 << 30 }, Some(("sleep", 1, 0)), &format!("killed: {}", Limit::FreeSpace { bytes: 1 << 30 }));
+        check(Limit::Memory { bytes: 64 << 20 }, Some(("sleep", 3, 0)), "killed: out of memory, the limit of the sandbox is 64.0 MiB");
         let long = "x".repeat(5000);
         let words = limit_words(Limit::Time { ms: 1500 }, Some(&Culprit { name: long, count: 1, bytes: 0 }));
         assert!(words.starts_with("killed: it ran longer than the limit of 2 s; ") && words.len() < 200, "{words}");
