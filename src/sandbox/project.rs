@@ -118,6 +118,11 @@ impl Project {
                         the same way";
             return Err(refuse("its `.git` is a symbolic link, which cannot be protected".to_owned(), hint));
         }
+        if fs::symlink_metadata(real.join(".git")).is_ok_and(|git| !git.is_dir() && !git.is_file()) {
+            // It is no repository, and no project has one by chance; whoever made it may wait for what is read from it.
+            let problem = "its `.git` is neither a folder nor a file: git cannot use it";
+            return Err(refuse(problem.to_owned(), "look at who made it, and remove it"));
+        }
         match git_folder(&real) {
             Ok(Some(folder)) if leads_inside(&folder, &real, (facts.dev(), facts.ino())) => {
                 // Only the file would be protected, and not the repository that git finds by it.
@@ -286,6 +291,13 @@ mod tests {
         fs::create_dir(at("with-link")).expect("made");
         fs::rename(at("linked-git"), at("with-link/.git")).expect("moved");
         refused(&at("with-link"), &home, &state, "symbolic link");
+        for name in ["with-fifo", "with-socket"] {
+            fs::create_dir(at(name)).expect("made");
+        }
+        nix::unistd::mkfifo(&at("with-fifo/.git"), nix::sys::stat::Mode::S_IRUSR).expect("made");
+        let _listens = std::os::unix::net::UnixListener::bind(at("with-socket/.git")).expect("bound");
+        refused(&at("with-fifo"), &home, &state, "neither a folder nor a file");
+        refused(&at("with-socket"), &home, &state, "neither a folder nor a file");
         fs::create_dir(at("closed")).expect("made");
         fs::set_permissions(at("closed"), std::os::unix::fs::PermissionsExt::from_mode(0o000)).expect("closed");
         refused(&at("closed"), &home, &state, "may not read");
