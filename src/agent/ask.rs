@@ -69,6 +69,11 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
+        // Made again when it was asked about, it was meant, whatever follows it.
+        if reply.unsure.as_ref().is_some_and(|unsure| task.is_confirmed(&unsure.calls)) {
+            task.asked.clear();
+            reply.confirm();
+        }
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
         if interrupted || request.no_tools {

@@ -247,8 +247,11 @@ impl Agent {
             self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
         }
         // Once, and again where the model meant it the time before.
-        if reply.unsure && task.nudged.as_ref().is_none_or(String::is_empty) {
+        if let Some(unsure) = &reply.unsure
+            && task.nudged.as_ref().is_none_or(String::is_empty)
+        {
             task.nudged = Some(reply.text.clone());
+            task.asked.clone_from(&unsure.calls);
             self.note(UNSURE);
             return Next::GoOn;
         }

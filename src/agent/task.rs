@@ -1,11 +1,14 @@
 use std::time::Instant;
 
+use serde_json::Value;
+
 use super::Failure;
 use super::Outcome;
 use super::budget::Spent;
 use super::stuck::Stuck;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
+use crate::event::ToolCall;
 use crate::tools::Touched;
 use crate::wire::BytesPath;
 
@@ -31,9 +34,19 @@ pub(super) struct Task {
     pub(super) is_unpriced: bool,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,
+    /// The calls with words behind them that it was asked about last.
+    pub(super) asked: Vec<ToolCall>,
 }
 
 impl Task {
+    /// Returns whether the model makes the very calls again that it was asked about.
+    pub(super) fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
+        let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
+        !calls.is_empty()
+            && calls.len() == self.asked.len()
+            && calls.iter().zip(&self.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
+    }
+
     pub(super) fn new(begun: Instant) -> Self {
         Self {
             begun,
@@ -51,6 +64,7 @@ impl Task {
             stuck: Stuck::default(),
             is_unpriced: false,
             nudged: None,
+            asked: Vec::new(),
         }
     }
 

@@ -48,4 +48,5 @@ pub use stream::Finish;
 pub use stream::Reply;
 pub use stream::Request;
 pub use stream::Timings;
+pub use stream::Unsure;
 pub use stream::Update;

@@ -55,15 +55,32 @@ pub struct Reply {
     pub timings: Option<Timings>,
     /// The server reported no calls, but the text, or a thought, held some: they were taken from there.
     pub recovered: bool,
-    /// The text holds a call that words follow, so that nobody knows whether it was meant: it was not taken.
-    pub unsure: bool,
+    /// The text holds calls that words follow, so that nobody knows whether they were meant: they were not taken.
+    pub unsure: Option<Unsure>,
     /// The answer as the model wrote it, where tools are told by text or schema.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
     pub fault: Option<String>,
 }
 
+/// Calls that words follow.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Unsure {
+    pub calls: Vec<ToolCall>,
+    /// The words around them.
+    pub text: String,
+}
+
 impl Reply {
+    /// Takes the calls of which nobody knew whether they were meant: they were.
+    pub fn confirm(&mut self) {
+        if let Some(unsure) = self.unsure.take() {
+            self.calls = unsure.calls;
+            self.text = unsure.text;
+            self.recovered = true;
+        }
+    }
+
     /// Returns the reply as the conversation's next message.
     pub fn message(&self) -> Message {
         Message::Assistant { text: self.text.clone(), thinking: self.thinking.clone(), calls: self.calls.clone(), raw: self.raw.clone() }

@@ -134,6 +134,30 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
 }
 
 #[tokio::test]
+async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant() {
+    let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
+    let lfm = r#"<|tool_call_start|>[bash(command="echo 1")]<|tool_call_end|>"#;
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        for said in [format!("{lfm}Checking the file."), format!("{call} after"), format!("I look.\n{call} It says one.")] {
+            let model = ScriptedModel::new().says(&said).says(&said).says("Done.");
+            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+            let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+            let outcome = desk.work("look").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 1, "Done."), "{said}");
+            let asked = |kind: &&Kind| matches!(kind, Kind::NoteAdded { text } if text.contains("words behind a tool call"));
+            assert_eq!(desk.kinds().iter().filter(asked).count(), 1, "{said}");
+        }
+    }
+    // Within a sentence it is spoken of, and what is said instead of it is the answer.
+    for (said, turns) in [(format!("You write {call} to see it."), 1), (format!("{call} after"), 2)] {
+        let model = ScriptedModel::new().says(&said).says("I am done.");
+        let desk = desk(model).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 0, turns), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_block_is_an_example_once_the_server_has_understood_a_call() {
     let call = r#"{"name": "bash", "arguments": {"command": "touch planted"}}"#;
     for shown in [format!("The file reads:\n```json\n{call}\n```"), format!("The file reads:\n{call}")] {

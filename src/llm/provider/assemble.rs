@@ -20,6 +20,7 @@ use crate::llm::provider::think::Splitter;
 use crate::llm::stream::Finish;
 use crate::llm::stream::Reply;
 use crate::llm::stream::Timings;
+use crate::llm::stream::Unsure;
 use crate::llm::stream::Update;
 
 /// Most bytes of text, and of thinking, in one answer.
@@ -204,7 +205,7 @@ impl Assembler {
                     self.shown = true;
                     on(Update::CallStarted { name: call.name.clone() });
                 }
-                text::Piece::Call(_) | text::Piece::Rethought => {}
+                text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought => {}
             }
             if matches!(piece, text::Piece::Call(_)) {
                 self.before_calls.get_or_insert(self.parsed.content.len());
@@ -319,7 +320,8 @@ impl Assembler {
         if self.with_calls() && self.calls.is_empty() {
             unknown::add(&mut self.parsed, self.before_calls, &self.tools);
         }
-        let unsure = self.with_calls() && self.calls.is_empty() && text::goes_on(&self.parsed, self.before_calls);
+        let goes_on = text::goes_on(&self.parsed, self.before_calls) || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
+        let unsure = (self.with_calls() && self.calls.is_empty() && goes_on).then(|| unsure(&self.parsed, &is_taken));
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
         let json = match self.reading {
@@ -354,20 +356,20 @@ impl Assembler {
             }
             reply.raw = Some(self.text);
         } else if let Reading::Text { with_calls } = self.reading {
-            if unsure {
+            if unsure.is_some() {
                 reply.text.clone_from(&self.text);
-                reply.unsure = true;
+                reply.unsure = unsure;
             } else {
                 self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             }
-            if with_calls && !unsure && reply.calls.is_empty() && reply.fault.is_none() {
+            if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
                 reply.fault = prompted::unknown_tool(&reply.text);
             }
             // What cannot be repeated as it is, or should not be, is written anew.
             let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|_| is_whole);
         } else if self.calls.is_empty()
-            && !unsure
+            && unsure.is_none()
             && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some()))
         {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
@@ -381,7 +383,7 @@ impl Assembler {
                 Vec::new()
             };
             reply.recovered = !elsewhere.is_empty();
-            reply.unsure = unsure && elsewhere.is_empty();
+            reply.unsure = unsure.filter(|_| elsewhere.is_empty());
             (reply.calls, reply.fault) = if elsewhere.is_empty() { self.calls.finish(is_taken) } else { numbered(elsewhere, is_taken) };
         }
         reply.finish = finish(self.finish, &reply.calls);
@@ -410,6 +412,14 @@ fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> Vec<t
         reply.text = before.to_owned();
     }
     calls
+}
+
+/// Returns all calls of an answer, whatever follows them, and the words around them.
+fn unsure(parsed: &text::Parsed, is_taken: impl Fn(&str) -> bool) -> Unsure {
+    let mentioned = parsed.mentions.iter().flat_map(|mention| &mention.calls);
+    let (calls, _) = numbered(parsed.calls.iter().chain(mentioned).cloned().collect(), is_taken);
+    let text = parsed.mentions.iter().fold(parsed.content.clone(), |text, mention| text.replacen(&mention.raw, "", 1));
+    Unsure { calls, text: text.trim().to_owned() }
 }
 
 /// Returns the calls that a thought ends with, and the rest of it.

@@ -8,8 +8,18 @@ pub enum Piece {
     Content(String),
     Reasoning(String),
     Call(Call),
+    /// Calls that are content so far: words go on behind them in the same line.
+    Mention(Mention),
     /// All content so far was a thought: its beginning stood in the prompt.
     Rethought,
+}
+
+/// Marked calls with words behind them in their line, so that nobody knows whether they were meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mention {
+    /// How they stand in the content.
+    pub raw: String,
+    pub calls: Vec<Call>,
 }
 
 /// Where something was found.
@@ -94,6 +104,11 @@ impl Collector {
         self.release(|_| false);
         self.drop_noise();
         self.ready.extend(calls.into_iter().map(Piece::Call));
+    }
+
+    /// Takes calls that are content, which has been said.
+    pub(super) fn mention(&mut self, raw: &str, calls: Vec<Call>) {
+        self.ready.push(Piece::Mention(Mention { raw: raw.to_owned(), calls }));
     }
 
     /// Takes back that content was content.

@@ -75,6 +75,12 @@ impl Before {
             || line.ends_with(['"', '\'', '\u{201c}'])
             || introduces(line)
     }
+
+    /// Returns whether a sentence is under way in this line.
+    pub(super) fn is_in_sentence(&self) -> bool {
+        let line = last(&self.text).rsplit('\n').next().unwrap_or_default().trim_end();
+        !line.is_empty() && !line.ends_with(['.', ':', '!', '?', '>', ']'])
+    }
 }
 
 /// Returns whether a line is an item of a list: `- `, `* `, `1. `, `2) `.

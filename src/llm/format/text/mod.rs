@@ -37,6 +37,7 @@ mod tools;
 mod xml;
 
 pub use call::Call;
+pub use collector::Mention;
 pub use collector::Piece;
 pub use hint::Hint;
 pub use parser::Incomplete;
@@ -50,6 +51,8 @@ pub struct Parsed {
     pub content: String,
     pub reasoning: String,
     pub calls: Vec<Call>,
+    /// Calls that stand in the content, as words go on behind them in the same line.
+    pub mentions: Vec<Mention>,
     /// What the text ended in the middle of.
     pub incomplete: Option<Incomplete>,
 }
@@ -61,6 +64,7 @@ impl Parsed {
             Piece::Content(text) => self.content.push_str(&text),
             Piece::Reasoning(text) => self.reasoning.push_str(&text),
             Piece::Call(call) => self.calls.push(call),
+            Piece::Mention(mention) => self.mentions.push(mention),
             Piece::Rethought => self.reasoning.push_str(&std::mem::take(&mut self.content)),
         }
     }

@@ -152,7 +152,15 @@ impl Parser {
             let mut c = Cursor::new(text, found.end, last);
             match goes_on(&mut c) {
                 Err(_) => return Step::Wait,
-                Ok(true) => return self.plain(text, found.end),
+                Ok(true) => {
+                    let raw = &text[self.at..found.end];
+                    let is_within = self.before.is_in_sentence();
+                    let step = self.plain(text, found.end);
+                    if !is_within {
+                        self.out.mention(raw, found.calls);
+                    }
+                    return step;
+                }
                 Ok(false) => {}
             }
         }
