@@ -28,6 +28,7 @@ use super::sse::Decoder;
 use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
+use super::waiting::Waiting;
 use crate::event::Secret;
 use crate::event::ToolMode;
 
@@ -207,10 +208,11 @@ impl Client {
         let is_stream = content_type.contains("event-stream");
         let is_document = content_type.contains("json") || content_type.contains("html");
         let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
-        let mut idle_now = first;
+        let mut waiting = Waiting::new(first);
         let mut n_bytes = 0_u64;
-        while let Some(bytes) = exchange::next(&mut response, &inner.shown_endpoint, idle_now, limits).await? {
-            idle_now = idle;
+        while let Some(bytes) =
+            exchange::next(&mut response, &inner.shown_endpoint, waiting.left(), limits).await.map_err(|error| waiting.told(error))?
+        {
             if n_bytes == 0 && !is_stream && (is_document || matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'<'))) {
                 // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
                 let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
@@ -221,6 +223,7 @@ impl Client {
             for event in events.drain(..) {
                 parser.event(&event, &failure, assembler, on)?;
             }
+            waiting.came(idle, parser.n_progress, decoder.n_comments(), decoder.pending());
             if parser.done {
                 // Whether the connection can be kept is not worth an error, nor more than a moment.
                 drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);

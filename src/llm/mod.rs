@@ -25,6 +25,7 @@ pub mod retry;
 mod sampling;
 pub mod sse;
 mod stream;
+mod waiting;
 
 pub use client::Client;
 pub use error::Error;

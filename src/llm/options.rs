@@ -32,7 +32,8 @@ pub struct Options {
     pub min_p: Option<f64>,
     /// Most tokens in one answer. Not set: a quarter of the window, at most 16,384. -1: no limit.
     pub max_output_tokens: Option<i64>,
-    /// Seconds without a byte of the server until an answer is given up; progress in reading the prompt counts as bytes.
+    /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call, progress in reading the prompt, or sums. Comments
+    /// count too, but no longer than ten times that.
     pub idle_timeout_s: f64,
     /// Seconds until connecting is given up.
     pub connect_timeout_s: f64,

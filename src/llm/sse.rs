@@ -40,6 +40,7 @@ pub struct Decoder {
     data: String,
     has_data: bool,
     n_bytes: u64,
+    n_comments: u64,
     at_start: bool,
     /// The last byte was CR: an LF now belongs to it.
     after_cr: bool,
@@ -63,6 +64,7 @@ impl Decoder {
             data: String::new(),
             has_data: false,
             n_bytes: 0,
+            n_comments: 0,
             at_start: true,
             after_cr: false,
             max_line,
@@ -94,6 +96,16 @@ impl Decoder {
             self.end_line(events)?;
         }
         Ok(())
+    }
+
+    /// Returns how many comments came.
+    pub fn n_comments(&self) -> u64 {
+        self.n_comments
+    }
+
+    /// Returns how many bytes there are of the line under way.
+    pub fn pending(&self) -> usize {
+        self.line.len()
     }
 
     /// Says that nothing more comes; returns the event that was complete but for its blank line.
@@ -129,7 +141,8 @@ impl Decoder {
                 "error".clone_into(&mut self.name);
                 self.add_data(value)?;
             }
-            // `id` and `retry` are for reconnecting, which we never do; an empty field is a comment.
+            b"" => self.n_comments += 1,
+            // `id` and `retry` are for reconnecting, which we never do.
             _ => {}
         }
         Ok(())

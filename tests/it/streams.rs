@@ -118,6 +118,26 @@ async fn a_server_that_still_reads_is_not_idle_and_one_that_says_nothing_is() {
 }
 
 #[tokio::test]
+async fn a_drip_that_brings_nothing_on_is_a_stall() {
+    let options = Options { idle_timeout_s: 0.2, retries: 0, ..Options::default() };
+    let drip = |bit: &str, n| {
+        let mut answer = vec![(Duration::ZERO, HEAD.as_bytes().to_vec())];
+        answer.extend((0..n).map(|_| (Duration::from_millis(50), bit.as_bytes().to_vec())));
+        answer.push((Duration::ZERO, (said("Read.") + &end()).into_bytes()));
+        answer
+    };
+    // Ten pings take half a second, sixty of them three: more than ten times the limit.
+    for (bit, n, is_stall) in [(said("").as_str(), 12, true), ("data: ", 12, true), (": ping\n\n", 10, false), (": ping\n\n", 60, true)] {
+        let (listener, address) = listen().await;
+        let server = tokio::spawn(serve(listener, vec![drip(bit, n)]));
+        let (reply, _) = ask(&client(address, options.clone(), Duration::ZERO)).await;
+        assert_eq!(matches!(reply, Err(Error::IdleTimeout { .. })), is_stall, "{bit:?} {n}: {reply:?}");
+        assert_eq!(reply.is_ok(), !is_stall, "{bit:?} {n}");
+        server.await.expect("it ends");
+    }
+}
+
+#[tokio::test]
 async fn every_failure_that_may_pass_is_tried_again() {
     for code in [408, 429, 500, 502, 503, 504] {
         let model = ScriptedModel::new().status(code, "{\"error\":\"busy\"}").says("Here.").start().await;

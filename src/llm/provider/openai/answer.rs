@@ -35,6 +35,17 @@ struct Chunk<'a> {
     error: Value,
 }
 
+impl Chunk<'_> {
+    fn is_progress(&self) -> bool {
+        let says = |choice: &Choice<'_>| {
+            let is_said = |delta: &Option<Delta<'_>>| delta.as_ref().is_some_and(|delta| !delta.is_empty());
+            is_said(&choice.delta) || is_said(&choice.message) || choice.finish_reason.is_some()
+        };
+        let counts = self.usage.is_some() || self.timings.is_some() || self.prompt_progress.is_some();
+        counts || self.choices.iter().flatten().any(says)
+    }
+}
+
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(default, deserialize_with = "shapes::index")]
@@ -169,6 +180,8 @@ fn count(number: Option<f64>) -> u64 {
 #[derive(Debug, Default)]
 pub(in crate::llm) struct Parser {
     n_malformed: u32,
+    /// How many events brought something on: words, a piece of a call, how far the prompt is read, sums, a reason.
+    pub(in crate::llm) n_progress: u64,
     pub(in crate::llm) done: bool,
 }
 
@@ -201,6 +214,7 @@ impl Parser {
             }
             return Ok(());
         };
+        self.n_progress += u64::from(chunk.is_progress());
         take(chunk, failure, to, on)
     }
 }
