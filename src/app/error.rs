@@ -58,6 +58,10 @@ pub enum Error {
     Bug,
 }
 
+fn is_refused_key(failure: &agent::Failure) -> bool {
+    matches!(failure, agent::Failure::Model(error) if error.is_refused_key())
+}
+
 /// Says what a failure of `inference` kept from being had.
 fn heading(error: &inference::Error) -> &'static str {
     match error {
@@ -91,7 +95,7 @@ impl Error {
 
     /// Makes an error of an agent's failure. The log of a server that is not ours is not ours to show either.
     pub(super) fn of_agent(failure: agent::Failure, is_own_server: bool) -> Self {
-        if is_own_server && failure.is_of_server() { Self::OwnServer(failure) } else { Self::Agent(failure) }
+        if is_own_server && (failure.is_of_server() || is_refused_key(&failure)) { Self::OwnServer(failure) } else { Self::Agent(failure) }
     }
 
     /// Returns whether a model was named that nobody knows.
@@ -159,6 +163,11 @@ impl Error {
             Self::Inference(error) => error.hint(),
             Self::Model(error) => error.hint(),
             Self::Agent(failure) => failure.hint(),
+            // We made its key, so it is another server by now.
+            Self::OwnServer(failure) if is_refused_key(failure) => Some(
+                "another Podbay has started the model server anew, with other settings and another key; start again and go on with --continue"
+                    .to_owned(),
+            ),
             Self::OwnServer(failure) => {
                 const LOG: &str = "`podbay logs` shows what it printed last";
                 Some(failure.hint().map_or_else(|| LOG.to_owned(), |hint| format!("{hint}: {LOG}")))
@@ -243,6 +252,15 @@ pub mod exit_code {
 mod tests {
     use super::*;
     use crate::agent::Interrupt;
+
+    #[test]
+    fn a_key_that_our_own_server_refuses_is_not_the_persons_to_name() {
+        let failure = || agent::Failure::Model(llm::Error::Unauthorized { code: 401, message: "Invalid API Key".to_owned() });
+        let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");
+        assert!(hint(true).contains("another Podbay") && !hint(true).contains("--api-key-env"), "{}", hint(true));
+        assert!(hint(false).contains("--api-key-env"), "{}", hint(false));
+        assert_eq!(Error::of_agent(failure(), true).exit_code(), exit_code::NO_MODEL);
+    }
 
     #[test]
     fn whatever_was_under_way_an_interruption_has_the_code_of_its_signal() {

@@ -118,6 +118,11 @@ impl Error {
         )
     }
 
+    /// Returns whether the server did not take the key.
+    pub fn is_refused_key(&self) -> bool {
+        matches!(self.root(), Self::Unauthorized { .. })
+    }
+
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Http(http::Error::InvalidEndpoint { .. }))
