@@ -10,6 +10,7 @@ mod calls;
 mod conversation;
 mod gauge;
 mod interrupt;
+mod moments;
 mod nudge;
 mod options;
 mod outcome;

@@ -1,6 +1,5 @@
 //! Images that a person names in a message: `@shot.png` shows the model that file of the project.
 
-use std::time::Duration;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -8,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use super::moments::in_time;
 use crate::event::Kind;
 use crate::llm::Message;
 use crate::tools::Unseen;
@@ -44,21 +44,7 @@ impl Agent {
             return Ok(Looked::All(Vec::new()));
         }
         let cancel = interrupt.step();
-        let late = async {
-            match self.options.timeout.get() {
-                0 => std::future::pending().await,
-                seconds => tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed())).await,
-            }
-        };
-        let mut work = std::pin::pin!(self.read_images(paths, &cancel));
-        let (images, is_late) = tokio::select! {
-            biased;
-            () = late => {
-                cancel.cancel();
-                (work.await, true)
-            }
-            images = &mut work => (images, false),
-        };
+        let (images, is_late) = in_time(self.options.timeout.get(), begun, &cancel, self.read_images(paths, &cancel)).await;
         let is_stopped = cancel.is_cancelled();
         interrupt.idle();
         match images {

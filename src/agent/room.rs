@@ -93,6 +93,9 @@ impl Agent {
         if self.n_replaced(head, tail) < 2 {
             return if now < before && now < window { Room::Enough } else { Room::None };
         }
+        if !self.before_summary(&cancel).await {
+            return Room::Enough;
+        }
         let words = self.summarize(window, now, within, usage, interrupt).await;
         if interrupt.is_ended() {
             return Room::Enough;

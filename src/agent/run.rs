@@ -11,6 +11,7 @@ use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
 use super::gauge::Gauge;
+use super::moments::Before;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
 use super::picture::Looked;
@@ -43,6 +44,10 @@ pub struct Agent {
     pub(super) gauge: Gauge,
     /// Whether the person was told that calls are taken from the text.
     told_recovery: bool,
+    /// Whether the commands of the settings were told that the session begins.
+    pub(super) has_begun: bool,
+    /// What they said then, until the model is told.
+    pub(super) greeting: String,
     pub(super) learnt: Learnt,
 }
 
@@ -72,6 +77,8 @@ impl Agent {
             sink,
             gauge: Gauge::default(),
             told_recovery: false,
+            has_begun: false,
+            greeting: String::new(),
             learnt: Learnt::default(),
         }
     }
@@ -107,6 +114,15 @@ impl Agent {
     /// Like [`Agent::run`], for a task whose time already runs: what getting ready took is part of it. Without a text the task that an
     /// earlier run left open goes on.
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
+        let outcome = match self.before_task(text, begun, interrupt).await {
+            Before::GoOn(notes) => self.work(begun, text, notes, interrupt).await,
+            Before::Not(status, limit, failure) => Task::new(begun).outcome(status, limit, failure),
+        };
+        self.after_task(&outcome, interrupt).await;
+        outcome
+    }
+
+    async fn work(&mut self, begun: Instant, text: Option<&str>, notes: Vec<String>, interrupt: &Interrupt) -> Outcome {
         if let Some(text) = text {
             let images = match self.look_at(text, begun, interrupt).await {
                 Ok(Looked::All(images)) => images,
@@ -126,6 +142,9 @@ impl Agent {
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
             self.note(GO_ON);
+        }
+        for note in notes {
+            self.note(&note);
         }
         let text = self.conversation.history().said().last().cloned().unwrap_or_default();
         let mut task = Task::new(begun);

@@ -1,5 +1,7 @@
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use super::Asker;
 use super::Error;
 use super::Front;
@@ -7,6 +9,7 @@ use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
 use super::exit_code;
+use super::host_hook::HostHooks;
 use super::rules;
 use crate::event::CallStatus;
 use crate::event::Kind;
@@ -17,9 +20,13 @@ use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
 use crate::sandbox::Spec;
 use crate::tools::Catalogue;
+use crate::tools::Later;
+use crate::tools::OnChunk;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
 use crate::tools::Services;
+use crate::wire;
+use crate::wire::Output;
 
 /// What came of one call without a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,16 +49,18 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
         catalogue,
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(NoServices),
+        Arc::new(NoServices(HostHooks::of(place))),
         Arc::clone(&front.asker) as Arc<dyn Asker>,
         Arc::clone(&front.sink),
         place.config.tools.clone(),
     );
+    let pipeline = pipeline.with_hooks(rules::hooks(&place.config.hooks, |message| (front.sink)(Kind::Warning { message }.into())), None);
     // Nobody's window is at stake: the tool's own limits are the only ones.
     pipeline.set_window(Some(u64::from(u32::MAX)));
     let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };
     let step = front.interrupt.step();
     let outcome = pipeline.run(&call, &step).await;
+    pipeline.settle(&step).await;
     sandbox.close_session().await;
     if let Some(lock) = lock {
         lock.release();
@@ -123,7 +132,7 @@ async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
 }
 
 /// One call has no session that artifacts could belong to.
-struct NoServices;
+struct NoServices(HostHooks);
 
 impl Services for NoServices {
     fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
@@ -132,5 +141,9 @@ impl Services for NoServices {
 
     fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
         Err(format!("artifact {id} belongs to a session; a single call has none"))
+    }
+
+    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+        Box::pin(self.0.run(hook, on_chunk, cancel))
     }
 }

@@ -1,5 +1,7 @@
 use std::time::Instant;
 
+use tokio_util::sync::CancellationToken;
+
 use super::Error;
 use super::Front;
 use super::Interrupt;
@@ -72,8 +74,10 @@ impl Chat {
     }
 
     /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.
-    pub async fn close(mut self, exit_code: u8, error: Option<&Error>) {
-        self.seat.close().await;
+    ///
+    /// `cancel` ends the commands of the settings that are still at work.
+    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) {
+        self.seat.close(cancel).await;
         let status = match exit_code {
             exit_code::DONE => RunStatus::Completed,
             _ if error.is_some() => RunStatus::Failed,

@@ -97,7 +97,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
         }
     };
     let outcome = seat.agent.run(TASK, &front.interrupt).await;
-    seat.close().await;
+    seat.close(front.interrupt.run()).await;
     let n_succeeded = outcome.n_succeeded;
     let mut report = seat.report(outcome, elapsed());
     let softly = report.status == RunStatus::Limit;

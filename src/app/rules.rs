@@ -7,6 +7,7 @@ use crate::policy::Policy;
 use crate::policy::RuleDecision;
 use crate::tools;
 use crate::tools::Catalogue;
+use crate::tools::HookOptions;
 use crate::tools::Set;
 
 use super::Error;
@@ -47,10 +48,33 @@ pub(super) fn understood(options: &policy::Options) -> (policy::Options, Vec<Str
     (policy::Options { allow, ask, gate, deny, rules }, warnings)
 }
 
+/// Returns the hooks with the tools' own names, and warns of one that waits for a tool that is none.
+pub(super) fn hooks(options: &HookOptions, mut warn: impl FnMut(String)) -> HookOptions {
+    let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
+    let mut options = options.clone();
+    for hook in options.pre_tool_use.iter_mut().chain(&mut options.post_tool_use) {
+        let tool = &mut hook.condition.tool;
+        if tool == "*" {
+            continue;
+        }
+        match named(&catalogue, tool) {
+            Ok(name) => *tool = name,
+            Err(near) => {
+                let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+                warn(format!("the hook `{}` waits for `{tool}`, and there is no such tool, so it never runs{near}", hook.run));
+            }
+        }
+    }
+    options
+}
+
 /// Returns the rule with the tool's own name, or the name that was probably meant.
 fn named(catalogue: &Catalogue, rule: &str) -> Result<String, Option<&'static str>> {
     let end = rule.find('(').unwrap_or(rule.len());
     let name = rule[..end].trim();
+    if name == policy::HOOK {
+        return Ok(rule.to_owned());
+    }
     if let Some(tool) = catalogue.find(name) {
         return Ok(format!("{}{}", tool.name, &rule[end..]));
     }
@@ -66,6 +90,17 @@ mod tests {
     fn check(rule: &str, expected: &str, warning: &str) {
         let (options, warnings) = understood(&policy::Options { deny: vec![rule.to_owned()], ..policy::Options::default() });
         assert_eq!((options.deny[0].as_str(), warnings.concat().as_str()), (expected, warning));
+    }
+
+    #[test]
+    fn a_hook_waits_for_a_tool_by_its_own_name() {
+        let text = "[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'shell' }\n[[post_tool_use]]\nrun = 'b'\nif = { tool = 'write_fil' }";
+        let mut warnings = Vec::new();
+        let options = hooks(&toml::from_str(text).expect("hooks"), |warning| warnings.push(warning));
+        assert_eq!(options.pre_tool_use[0].condition.tool, "bash");
+        let says = "the hook `b` waits for `write_fil`, and there is no such tool, so it never runs; did you mean `write_file`?";
+        assert_eq!(warnings, [says]);
+        check("hook(curl *)", "hook(curl *)", "");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::bench::Bench;
 use super::bench::Ground;
 use super::bench::progress_of;
 use super::exit_code;
+use super::host_hook::HostHooks;
 use super::model;
 use super::record::Recorder;
 use super::resume;
@@ -114,7 +115,7 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     // A task that was never told to the model begins now.
     let task = task.map(ToOwned::to_owned).or(seat.untold.take());
     let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
-    seat.close().await;
+    seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
     report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     if let Some(key) = &place.api_key {
@@ -264,11 +265,13 @@ pub(super) async fn sit_down(
         catalogue,
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(HostServices::new(artifacts, recorder.sink())),
+        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place))),
         Arc::clone(&front.asker),
         recorder.sink(),
         config.tools.clone(),
     );
+    let hooks = rules::hooks(&config.hooks, |message| recorder.warn(message));
+    let pipeline = pipeline.with_hooks(hooks, Some(recorder.session().clone()));
     pipeline.set_window(probed.context);
     pipeline.set_images(probed.images);
     let parallel = config.tools.parallel as usize;
@@ -351,7 +354,10 @@ impl Seat {
     }
 
     /// Ends the box and gives the project back.
-    pub(super) async fn close(&mut self) {
+    ///
+    /// `cancel` ends the commands of the settings that nobody has waited for.
+    pub(super) async fn close(&mut self, cancel: &CancellationToken) {
+        self.agent.settle(cancel).await;
         self.sandbox.close_session().await;
         if let Some(lock) = self.lock.take() {
             lock.release();

@@ -1,18 +1,26 @@
+use tokio_util::sync::CancellationToken;
+
+use super::host_hook::HostHooks;
 use super::record::with_causes;
 use crate::event::Kind;
 use crate::event::Sink;
 use crate::session::Artifacts;
+use crate::tools::Later;
+use crate::tools::OnChunk;
 use crate::tools::Services;
+use crate::wire;
+use crate::wire::Output;
 
 /// What the host does for the tools of one session.
 pub(super) struct HostServices {
     artifacts: Artifacts,
     sink: Sink,
+    host: HostHooks,
 }
 
 impl HostServices {
-    pub(super) fn new(artifacts: Artifacts, sink: Sink) -> Self {
-        Self { artifacts, sink }
+    pub(super) fn new(artifacts: Artifacts, sink: Sink, host: HostHooks) -> Self {
+        Self { artifacts, sink, host }
     }
 }
 
@@ -32,5 +40,9 @@ impl Services for HostServices {
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String> {
         let page = self.artifacts.page(id, offset, limit).map_err(|error| error.to_string())?;
         Ok((page.text, page.next))
+    }
+
+    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+        Box::pin(self.host.run(hook, on_chunk, cancel))
     }
 }

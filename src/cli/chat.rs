@@ -89,7 +89,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         }
     };
     let code = signals.exit_code(code);
-    chat.close(code, lost.as_ref()).await;
+    chat.close(code, lost.as_ref(), interrupt.run()).await;
     terminal.finish();
     Ok(code)
 }

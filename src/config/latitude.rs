@@ -25,6 +25,8 @@ pub enum Latitude {
     Add,
     /// Add rules to the list, but none that allows.
     AddStricter,
+    /// Once trusted, add what runs in the sandbox.
+    AddInSandbox,
 }
 
 /// How a number is written.
@@ -36,6 +38,7 @@ pub enum Unit {
 }
 
 use Latitude::Add;
+use Latitude::AddInSandbox;
 use Latitude::AddStricter;
 use Latitude::Lower;
 use Latitude::LowerFromNone;
@@ -167,6 +170,16 @@ const TABLE: &[(&str, Latitude)] = &[
     ("tools.result_percent", Lower(Number)),
     ("tools.artifact_threshold", Never),
     ("tools.file_timeout", Lower(Time)),
+    // A command that runs by itself, in whichever mode.
+    ("hooks.session_start", AddInSandbox),
+    ("hooks.user_prompt", AddInSandbox),
+    ("hooks.pre_tool_use", AddInSandbox),
+    ("hooks.post_tool_use", AddInSandbox),
+    ("hooks.pre_compact", AddInSandbox),
+    ("hooks.stop", AddInSandbox),
+    ("hooks.timeout", Never),
+    ("hooks.block_on", Toward(&["nonzero", "exit2"])),
+    ("hooks.on_timeout", Toward(&["block", "pass"])),
     ("policy.allow", Never),
     ("policy.ask", Add),
     ("policy.gate", Add),
@@ -197,7 +210,7 @@ impl Latitude {
     /// Returns whether a project may put `new` where `now` holds.
     pub(super) fn lets(self, now: &Value, new: &Value) -> bool {
         match self {
-            Never => false,
+            Never | AddInSandbox => false,
             Add => true,
             AddStricter => new.as_array().is_some_and(|rules| {
                 let decides = |rule: &Value| rule.get("decision").and_then(Value::as_str).is_some_and(|decision| decision != "allow");
@@ -241,6 +254,7 @@ impl fmt::Display for Latitude {
             Toward(order) => write!(f, "only choose less, in the order {}", order.join(", ")),
             Add => f.write_str("add to it"),
             AddStricter => f.write_str("add to it what does not allow"),
+            AddInSandbox => f.write_str("only add to it what runs in the sandbox, and only once it is trusted"),
         }
     }
 }

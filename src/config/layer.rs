@@ -15,6 +15,7 @@ use super::Error;
 use super::Origin;
 use super::Origins;
 use super::file;
+use super::hooks;
 use super::key;
 use super::secret::is_secret;
 use super::words;
@@ -22,7 +23,19 @@ use super::words;
 /// A configuration file is a page or two; what is larger is something else.
 const FILE_MAX: u64 = 1 << 20;
 /// Lists to which every layer adds, so that a rule of a lower layer is never lost.
-const ADDITIVE: [&str; 6] = ["policy.allow", "policy.ask", "policy.gate", "policy.deny", "policy.rules", "hooks"];
+const ADDITIVE: [&str; 11] = [
+    "policy.allow",
+    "policy.ask",
+    "policy.gate",
+    "policy.deny",
+    "policy.rules",
+    "hooks.session_start",
+    "hooks.user_prompt",
+    "hooks.pre_tool_use",
+    "hooks.post_tool_use",
+    "hooks.pre_compact",
+    "hooks.stop",
+];
 
 /// The settings of one source.
 pub(super) struct Layer {
@@ -58,7 +71,8 @@ impl Layer {
             line: line_at(&text, error.span().map_or(0, |span| span.start)),
             what: error.message().replace('\n', ", "),
         };
-        let table: Table = toml::from_str(&text).map_err(|error| syntax(&error))?;
+        let mut table: Table = toml::from_str(&text).map_err(|error| syntax(&error))?;
+        hooks::to_lists(&mut table);
         let spanned = DeTable::parse(&text).map_err(|error| syntax(&error))?;
         let mut places = BTreeMap::new();
         walk(path, &text, "", spanned.get_ref(), &mut places);

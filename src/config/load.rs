@@ -9,6 +9,7 @@ use super::Origins;
 use super::PassedOver;
 use super::ProjectLayer;
 use super::Sources;
+use super::hooks::without_host;
 use super::key::Known;
 use super::layer::Layer;
 use super::narrow::narrow;
@@ -48,6 +49,7 @@ pub fn load<C: Default + Serialize + DeserializeOwned>(sources: &Sources) -> Res
             let defaults = serde_json::to_value(C::default()).expect("settings are made of tables, lists, strings and numbers");
             passed_over = narrow(&mut layer, &known, &merged.table, &defaults);
         }
+        passed_over.extend(without_host(&mut layer));
         merged.add::<C>(&layer, &known)?;
     }
     if let Some(path) = &sources.file

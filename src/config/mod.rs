@@ -11,6 +11,7 @@ mod api_key;
 mod bounds;
 mod error;
 mod file;
+mod hooks;
 mod key;
 mod latitude;
 mod layer;

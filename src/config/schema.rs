@@ -37,6 +37,7 @@ pub struct Config {
     pub inference: inference::Options,
     pub tools: tools::Options,
     pub policy: policy::Options,
+    pub hooks: tools::HookOptions,
     pub session: session::Options,
     pub ui: ui::Options,
 }

@@ -217,6 +217,19 @@ pub enum Kind {
         artifact: Option<String>,
         duration_ms: u64,
     },
+    /// A command of the person's settings ran, or was not let.
+    HookEnded {
+        /// The moment it is tied to.
+        moment: Moment,
+        /// The tool call it was about.
+        call: Option<String>,
+        /// The command as the settings have it.
+        run: String,
+        outcome: HookOutcome,
+        /// The start of what it said: its standard error, else its standard output.
+        said: String,
+        duration_ms: u64,
+    },
     /// The conversation takes this much of the model's window: a warning, once for each threshold.
     ContextNear {
         percent: u8,
@@ -312,6 +325,44 @@ impl ToolMode {
             Self::Text => "text",
         }
     }
+}
+
+/// When a command of the person's settings runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Moment {
+    SessionStart,
+    UserPrompt,
+    PreToolUse,
+    PostToolUse,
+    PreCompact,
+    Stop,
+}
+
+impl Moment {
+    /// Returns the key of the settings that has its commands.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SessionStart => "session_start",
+            Self::UserPrompt => "user_prompt",
+            Self::PreToolUse => "pre_tool_use",
+            Self::PostToolUse => "post_tool_use",
+            Self::PreCompact => "pre_compact",
+            Self::Stop => "stop",
+        }
+    }
+}
+
+/// How a command of the person's settings ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookOutcome {
+    Passed,
+    /// It held back what it was asked about.
+    Blocked,
+    /// It failed, and that held nothing back.
+    Failed,
+    Cancelled,
 }
 
 /// How a call ended.

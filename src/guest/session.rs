@@ -114,6 +114,7 @@ impl Session {
         match call {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
+            Call::Hook(hook) => tools::hook::run(&self, hook, &mut line).await,
             call => {
                 if matches!(call, Call::WriteFile(_) | Call::EditFile(_))
                     && let Some(shut) = self.shut().await

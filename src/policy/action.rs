@@ -3,6 +3,7 @@ use crate::event::Capability;
 use crate::wire::ApplyPatch;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::Hook;
 use crate::wire::PatchAction;
 use crate::wire::protected_name;
 
@@ -23,6 +24,8 @@ pub enum HostCall {
         offset: u64,
         limit: u64,
     },
+    /// Runs a command of the person's own settings on their machine.
+    Hook(Hook),
 }
 
 impl Action {
@@ -42,8 +45,10 @@ impl Action {
                 | Call::MoveFile(_)
                 | Call::Mkdir(_)
                 | Call::Bash(_)
-                | Call::Exec(_),
-            ) => false,
+                | Call::Exec(_)
+                | Call::Hook(_),
+            )
+            | Self::Host(HostCall::Hook(_)) => false,
         }
     }
 }
@@ -52,6 +57,11 @@ impl Action {
 pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
+        Action::Host(HostCall::Hook(_)) => {
+            let mut needed = reading_of(action).map_or_else(Vec::new, |reading| reading.capabilities);
+            needed.push(Capability::ChangeOutsideBox);
+            needed
+        }
         Action::Box(call) => match call {
             Call::ReadFile(read) => reading(read.path.as_ref()),
             Call::Grep(grep) => reading(Some(&grep.path)),
@@ -70,7 +80,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
                     .extend(writing([&copy.destination]).into_iter().filter(|capability| !needed.contains(capability)).collect::<Vec<_>>());
                 needed
             }
-            Call::Bash(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
+            Call::Bash(_) | Call::Hook(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
             Call::Exec(_) => vec![Capability::RunInBox],
         },
     }
@@ -78,9 +88,14 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
 
 /// Reads the command of the shell that an action is, if it is one.
 pub(super) fn reading_of(action: &Action) -> Option<Reading> {
-    let Action::Box(Call::Bash(bash)) = action else { return None };
-    let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
-    Some(Reading::new(&bash.command, directory.as_deref()))
+    match action {
+        Action::Box(Call::Bash(bash)) => {
+            let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
+            Some(Reading::new(&bash.command, directory.as_deref()))
+        }
+        Action::Box(Call::Hook(hook)) | Action::Host(HostCall::Hook(hook)) => Some(Reading::new(&hook.command, None)),
+        _ => None,
+    }
 }
 
 /// Returns every path that a patch names.

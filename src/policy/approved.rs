@@ -26,7 +26,7 @@ impl Approved<Action> {
     /// without this note: through a link, a cursor or a search.
     pub(super) fn action(mut action: Action) -> Self {
         // A command is carried out as it is; of it nothing is noted, and it was read already.
-        let is_command = matches!(action, Action::Box(Call::Bash(_) | Call::Exec(_)));
+        let is_command = matches!(action, Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_)));
         let approved = !is_command && capabilities(&action).iter().any(|capability| matches!(capability, Capability::ProtectedName { .. }));
         if let Action::Box(call) = &mut action {
             match call {
@@ -41,7 +41,7 @@ impl Approved<Action> {
                 Call::MoveFile(moved) => moved.protected = approved,
                 Call::Mkdir(made) => made.protected = approved,
                 Call::Grep(grep) => grep.protected = approved,
-                Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) => {}
+                Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => {}
             }
         }
         Self(action)

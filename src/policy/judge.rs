@@ -155,6 +155,27 @@ impl Policy {
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
     }
 
+    /// Judges a command that the person's own settings tie to a moment. They asked for it, so that no mode asks again; what a rule denies or
+    /// gates and what is blocked stays so.
+    pub fn judge_hook(&self, action: Action) -> Verdict {
+        let reading = reading_of(&action);
+        let reading = reading.as_ref();
+        let capabilities = capabilities(&action);
+        let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
+        for (rules, does) in rules {
+            if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading)) {
+                return Verdict::Deny { reason: format!("the rule `{}` {does}{}", rule.text(), doubt(reading)), capabilities };
+            }
+        }
+        if let Some(allowed) = self.allowed(&action, reading) {
+            return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
+        }
+        if let Some(blocked) = capabilities.iter().find(|capability| matches!(capability, Capability::BlockedCommand { .. })) {
+            return Verdict::Deny { reason: format!("no hook may {}", blocked.describe()), capabilities };
+        }
+        Verdict::Allow { action: Approved::action(action), reason: "the person's settings ask for it".to_owned() }
+    }
+
     /// Returns the rule that allows an action, or says that several do together.
     fn allowed(&self, action: &Action, reading: Option<&Reading>) -> Option<String> {
         let one = self.allow.iter().find(|rule| rule.matches(action, reading)).map(|rule| format!("the rule `{}`", rule.text()));
@@ -218,9 +239,11 @@ fn remedy(capability: &Capability) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::HostCall;
     use crate::wire::Bash;
     use crate::wire::Call;
     use crate::wire::CopyFile;
+    use crate::wire::Hook;
     use crate::wire::ListDirectory;
     use crate::wire::MoveFile;
     use crate::wire::WriteFile;
@@ -320,6 +343,34 @@ mod tests {
         policy.grant(&[Capability::RunInBox]);
         assert!(matches!(policy.judge(shell("cargo install x")), Verdict::Ask(_)));
         assert!(matches!(policy.judge(shell("make")), Verdict::Allow { .. }));
+    }
+
+    #[test]
+    fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
+        let hook = |command: &str| {
+            let hook = Hook {
+                command: command.to_owned(),
+                input: String::new(),
+                environment: Vec::new(),
+                timeout_ms: 1000,
+                grace_ms: 0,
+                output_bytes: 0,
+            };
+            [Action::Box(Call::Hook(hook.clone())), Action::Host(HostCall::Hook(hook))]
+        };
+        let rules =
+            Options { deny: vec!["bash".into(), "hook(curl *)".into()], gate: vec!["hook(git push *)".into()], ..Options::default() };
+        for mode in [Mode::Auto, Mode::Ask, Mode::Deny] {
+            let policy = Policy::new(mode, &rules).expect("good rules");
+            let allows = |command: &str| hook(command).map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }));
+            assert_eq!(allows("cargo fmt --check"), [true, true]);
+            for denied in ["curl x", "git push origin", "rm -rf /"] {
+                assert_eq!(allows(denied), [false, false], "{denied}");
+            }
+        }
+        let to_the_letter = Options { allow: vec!["hook(rm -rf /)".into()], ..Options::default() };
+        let policy = Policy::new(Mode::Auto, &to_the_letter).expect("good rules");
+        assert!(hook("rm -rf /").map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. })).into_iter().all(|allows| allows));
     }
 
     #[test]

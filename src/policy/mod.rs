@@ -23,5 +23,6 @@ pub use judge::Verdict;
 pub use options::Example;
 pub use options::Options;
 pub use options::RuleDecision;
+pub use rule::HOOK;
 pub use rule::Rule;
 pub use rule::RuleError;

@@ -63,7 +63,7 @@ pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
         Call::ListDirectory(list) => vec![&list.path],
         Call::Glob(glob) => vec![&glob.path],
         Call::Grep(grep) => vec![&grep.path],
-        Call::Bash(_) | Call::Exec(_) => Vec::new(),
+        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
     }
 }
 

@@ -21,6 +21,9 @@ use crate::wire::Call;
 /// Most memory that a person's regular expression may take when it is made ready.
 const REGEX_MAX: usize = 1 << 20;
 
+/// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
+pub const HOOK: &str = "hook";
+
 /// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
 ///
 /// For file tools the pattern is a glob over the path (`write_file(src/**)`). For `bash` it is a whole command to the letter, a pattern with
@@ -64,7 +67,7 @@ impl Rule {
         let pattern = match pattern {
             None => None,
             Some("") => return Err(bad("the pattern between the parentheses is empty".to_owned())),
-            Some(pattern) if tool == "bash" => Some(command_pattern(pattern).map_err(bad)?),
+            Some(pattern) if takes_commands(tool) => Some(command_pattern(pattern).map_err(bad)?),
             Some(pattern) => {
                 let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| bad(error.kind().to_string()))?;
                 Some(Pattern::Path(glob.compile_matcher()))
@@ -120,7 +123,7 @@ impl Rule {
 
     /// Returns whether a pattern allows one command: it must be written plainly, all of its words known, with nothing around it.
     fn allows(&self, command: &Command, needs: &BTreeSet<Capability>) -> bool {
-        if self.tool != "bash" {
+        if !takes_commands(&self.tool) {
             return false;
         }
         let opens = |capability: &Capability| match capability {
@@ -184,7 +187,7 @@ impl Rule {
     /// Returns whether it speaks of an example, which stands for a path or a command.
     pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
         match &self.pattern {
-            None if self.tool != "bash" || !allows => true,
+            None if !takes_commands(&self.tool) || !allows => true,
             Some(Pattern::Path(glob)) => matches_path(glob, &BytesPath::from_text(example), !allows),
             Some(_) | None => {
                 let reading = Reading::new(example, None);
@@ -217,6 +220,10 @@ pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool 
     reading.script.is_known()
         && !reading.script.commands.is_empty()
         && commands.all(|(command, needs)| is_harmless(command, needs) || rules.iter().copied().any(|rule| rule.allows(command, needs)))
+}
+
+fn takes_commands(tool: &str) -> bool {
+    tool == "bash" || tool == HOOK
 }
 
 fn command_pattern(pattern: &str) -> Result<Pattern, String> {
@@ -267,6 +274,7 @@ fn tool(action: &Action) -> &'static str {
         Action::Box(Call::Glob(_)) => "glob",
         Action::Box(Call::Grep(_)) => "grep",
         Action::Box(Call::Bash(_) | Call::Exec(_)) => "bash",
+        Action::Box(Call::Hook(_)) | Action::Host(super::HostCall::Hook(_)) => HOOK,
     }
 }
 

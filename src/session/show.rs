@@ -10,6 +10,7 @@ use crate::event::Answer;
 use crate::event::CallStatus;
 use crate::event::Decision;
 use crate::event::Event;
+use crate::event::HookOutcome;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
@@ -249,8 +250,13 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "\n(the model was shown an image, artifact {artifact}: {})", first_lines(words)).expect(TAKES_ALL);
         }
         Kind::ImagesTakenOut { .. } => text.push_str("(the images were taken out of the conversation)\n"),
+        // One that passed is in its own records; what it did is shown by what came of it.
+        Kind::HookEnded { moment, run, outcome: HookOutcome::Blocked, said, .. } => {
+            writeln!(text, "! the hook `{run}` ({}) held it back: {}", moment.as_str(), first_lines(said)).expect(TAKES_ALL);
+        }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
         Kind::PromptBegun { .. }
+        | Kind::HookEnded { .. }
         | Kind::ModelAsked
         | Kind::CheckpointMade { .. }
         | Kind::CallDecided { .. }

@@ -21,6 +21,15 @@ pub struct Catalogue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Misunderstood(pub(super) String);
 
+/// Arguments that fit the tool's schema.
+#[derive(Debug)]
+pub(super) struct Fields {
+    /// The tool's own name.
+    pub(super) name: &'static str,
+    pub(super) value: Value,
+    pub(super) notes: Vec<String>,
+}
+
 /// A call whose words make sense.
 #[derive(Debug)]
 pub(super) struct Understood {
@@ -56,8 +65,16 @@ impl Catalogue {
         self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
     }
 
-    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema.
+    /// Turns the model's words into an action.
     pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
+        let Fields { name, value, mut notes } = self.fields(name, arguments)?;
+        let action = arguments::action(name, value, &self.options, &mut notes)
+            .map_err(|problem| Misunderstood(format!("wrong arguments for {name}: {problem}")))?;
+        Ok(Understood { name, action, notes })
+    }
+
+    /// Finds the tool, reads the JSON, repairs it and checks it against the schema.
+    pub(super) fn fields(&self, name: &str, arguments: &str) -> Result<Fields, Misunderstood> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
         let mut notes = Vec::new();
         if name != tool.name {
@@ -81,9 +98,7 @@ impl Catalogue {
                 tool.example()
             ))
         })?;
-        let action = arguments::action(tool.name, value, &self.options, &mut notes)
-            .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
-        Ok(Understood { name: tool.name, action, notes })
+        Ok(Fields { name: tool.name, value, notes })
     }
 
     fn unknown(&self, name: &str) -> Misunderstood {

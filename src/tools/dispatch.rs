@@ -71,11 +71,12 @@ pub(super) async fn dispatch(
     workspace: &dyn Workspace,
     services: &dyn Services,
     options: &Options,
-    mut show: impl FnMut(&[u8]) + Send,
+    mut show: impl FnMut(Stream, &[u8]) + Send,
     cancel: &CancellationToken,
 ) -> Result<(Output, Printed), sandbox::Error> {
     match action.into_inner() {
         Action::Host(HostCall::ReadArtifact { id, offset, limit }) => Ok((read_artifact(services, &id, offset, limit), Printed::default())),
+        Action::Host(HostCall::Hook(hook)) => Ok((services.run_hook(hook, Box::new(show), cancel).await, Printed::default())),
         Action::Box(call) => {
             let deadline = deadline(&call, options);
             let most = usize::try_from(options.bash_stream.bytes().saturating_add(options.bash_tail.bytes())).unwrap_or(usize::MAX);
@@ -85,7 +86,7 @@ pub(super) async fn dispatch(
                 // The guest keeps this bound too, but the guest is not believed.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                show(bytes);
+                show(stream, bytes);
             };
             let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
             Ok((output, printed))
@@ -96,6 +97,7 @@ pub(super) async fn dispatch(
 fn deadline(call: &Call, options: &Options) -> Duration {
     match call {
         Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + Duration::from_secs(10),
+        Call::Hook(hook) => Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + Duration::from_secs(10),
         Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
         Call::Exec(exec) => {
             exec.timeout_ms.map_or(Duration::from_secs(365 * 24 * 3600), |ms| Duration::from_millis(ms) + Duration::from_secs(10))

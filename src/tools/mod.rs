@@ -8,6 +8,7 @@ mod arguments;
 mod canonical;
 mod catalogue;
 mod dispatch;
+mod hook;
 mod lack;
 mod limit;
 mod options;
@@ -23,9 +24,17 @@ mod touched;
 use std::future::Future;
 use std::pin::Pin;
 
+use tokio_util::sync::CancellationToken;
+
 pub use catalogue::Catalogue;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;
+pub use hook::BlockOn;
+pub use hook::Held;
+pub use hook::Hook;
+pub use hook::HookOptions;
+pub use hook::OnTimeout;
+pub use hook::Place;
 pub use lack::Lack;
 pub use limit::limit_words;
 pub use options::Options;
@@ -42,6 +51,9 @@ pub use touched::note;
 use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::ToolCall;
+use crate::wire;
+use crate::wire::Fault;
+use crate::wire::Output;
 
 /// A future that a trait object returns.
 pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -53,6 +65,14 @@ pub trait Services: Send + Sync {
 
     /// Returns lines of what was kept, counted from 1, and the line to go on from, if there is more.
     fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Result<(String, Option<u64>), String>;
+
+    /// Runs a command of the person's settings on their machine, in the project's folder; its output goes to `on_chunk`. Whoever has no
+    /// machine to offer runs none.
+    fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
+        let _unused = (hook, on_chunk, cancel);
+        let problem = "nothing runs on the host here".to_owned();
+        Box::pin(std::future::ready(Output::Fault(Fault::NotStarted { problem })))
+    }
 }
 
 /// Asks a person about one call. Nobody there, an ended input or a withdrawn question is [`Answer::Deny`].

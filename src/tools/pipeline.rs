@@ -16,6 +16,9 @@ use super::Window;
 use super::catalogue::Understood;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
+use super::hook::Held;
+use super::hook::HookOptions;
+use super::hook::Hooks;
 use super::render::fit;
 use super::render::render;
 use super::touched::Touched;
@@ -24,6 +27,7 @@ use crate::event::Answer;
 use crate::event::CallStatus;
 use crate::event::Decision;
 use crate::event::Kind;
+use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolCall;
 use crate::policy::Action;
@@ -38,6 +42,7 @@ use crate::wire::Fault;
 use crate::wire::Image;
 use crate::wire::Output;
 use crate::wire::ReadFile;
+use crate::wire::message::Stream;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -45,12 +50,13 @@ const ASSUMED_WINDOW: u64 = 8192;
 /// The one way from a call to its result: parse, check, judge, ask, record, dispatch, render, record.
 pub struct Pipeline {
     pub catalogue: Catalogue,
-    policy: Mutex<Policy>,
-    workspace: Arc<dyn Workspace>,
-    services: Arc<dyn Services>,
+    pub(super) policy: Mutex<Policy>,
+    pub(super) workspace: Arc<dyn Workspace>,
+    pub(super) services: Arc<dyn Services>,
     asker: Arc<dyn Asker>,
-    sink: Sink,
-    options: Options,
+    pub(super) sink: Sink,
+    pub(super) options: Options,
+    pub(super) hooks: Hooks,
     window: AtomicU64,
     /// The model can be shown images.
     images: AtomicBool,
@@ -111,9 +117,17 @@ impl Pipeline {
             asker,
             sink,
             options,
+            hooks: Hooks::new(HookOptions::default(), None),
             window: AtomicU64::new(ASSUMED_WINDOW),
             images: AtomicBool::new(false),
         }
+    }
+
+    /// Ties the commands of the person's settings to the moments of a session.
+    #[must_use]
+    pub fn with_hooks(mut self, options: HookOptions, session: Option<SessionId>) -> Self {
+        self.hooks = Hooks::new(options, session);
+        self
     }
 
     /// Tells how many tokens the model reads at once.
@@ -148,17 +162,18 @@ impl Pipeline {
         let action = match action {
             Ok(action) => action,
             Err(reason) => {
-                let text = format!(
-                    "Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need."
-                );
+                let text = denied(&reason);
                 return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
             }
         };
+        if let Err(held) = self.before_call(call, name, cancel).await {
+            return self.held(call, name, held, read_only);
+        }
         // The person's time to think is not the call's.
         let begun = Instant::now();
         // What is about to happen is on disk before it happens.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
-        let show = |bytes: &[u8]| {
+        let show = |_: Stream, bytes: &[u8]| {
             let text = String::from_utf8_lossy(bytes).into_owned();
             (self.sink)(Kind::CallOutput { call: call.id.clone(), text }.into());
         };
@@ -186,6 +201,7 @@ impl Pipeline {
             (_, true) => CallStatus::Ok,
             (false, false) => CallStatus::Failed,
         };
+        self.after_call(call, name, status, &text);
         let changed = touched(&output);
         let image = match output {
             // A guest that answers with one unasked is not believed.
@@ -193,6 +209,24 @@ impl Pipeline {
             _ => None,
         };
         Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
+    }
+
+    /// Ends a call that a hook did not let through.
+    fn held(&self, call: &ToolCall, name: &str, held: Held, read_only: bool) -> Result<Finished, PipelineError> {
+        let begun = Instant::now();
+        match held {
+            Held::Back(reason) => {
+                let reason = format!("a hook of the person's holds it back: {reason}");
+                let (id, tool) = (call.id.clone(), name.to_owned());
+                (self.sink)(Kind::CallDecided { call: id, name: tool, decision: Decision::Deny, reason: reason.clone() }.into());
+                Ok(self.finish(call, name, CallStatus::Denied, denied(&reason), read_only, None, begun))
+            }
+            Held::Cancelled => Ok(self.leave_out(call)),
+            Held::Sandbox(error) => {
+                self.finish(call, name, CallStatus::Failed, error.to_string(), read_only, None, begun);
+                Err(error)
+            }
+        }
     }
 
     /// Reads an image that the person named. It is judged as a `read_file` of the same path would be: a rule that denies that denies this.
@@ -218,7 +252,7 @@ impl Pipeline {
                 self.ask(&call, question, cancel).await.0.map_err(Unseen::Denied)?
             }
         };
-        let output = match dispatch(action, &*self.workspace, &*self.services, &self.options, |_| {}, cancel).await {
+        let output = match dispatch(action, &*self.workspace, &*self.services, &self.options, |_, _| {}, cancel).await {
             Ok((output, _)) => output,
             Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
         };
@@ -331,6 +365,11 @@ impl Pipeline {
         );
         Finished { status, text, read_only, quit: false, changed: Vec::new(), image: None }
     }
+}
+
+/// Says to the model that a call was not carried out.
+fn denied(reason: &str) -> String {
+    format!("Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need.")
 }
 
 /// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a model.

@@ -191,6 +191,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::PermissionAnswered { .. }
             | Kind::CallDecided { .. }
             | Kind::CallOutput { .. }
+            | Kind::HookEnded { .. }
             | Kind::Progress(_)
             | Kind::Unknown => Ok(()),
         }

@@ -25,6 +25,8 @@ pub enum Call {
     Bash(Bash),
     /// A command of the person's own (`podbay sh`), with its input and, where asked for, a terminal.
     Exec(Exec),
+    /// A command that the person's settings tie to a moment of a session.
+    Hook(Hook),
 }
 
 /// Reads a page of one file, or the first page of each file a cursor stands for.
@@ -236,6 +238,21 @@ pub struct Exec {
     pub terminal: Option<Terminal>,
     pub timeout_ms: Option<u64>,
     pub grace_ms: u64,
+}
+
+/// Runs a command of the person's settings in the project's folder, to its end; both streams come apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Hook {
+    pub command: String,
+    /// All of its standard input.
+    pub input: String,
+    /// Name and value, besides what every command has.
+    pub environment: Vec<(String, String)>,
+    pub timeout_ms: u64,
+    /// Between TERM and KILL when it is stopped, in milliseconds.
+    pub grace_ms: u64,
+    /// How many bytes of output are sent; the rest is read and thrown away, so that a command that talks much is not held up.
+    pub output_bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

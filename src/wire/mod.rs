@@ -26,6 +26,7 @@ pub use call::FileEdit;
 pub use call::Glob;
 pub use call::Grep;
 pub use call::GrepOutput;
+pub use call::Hook;
 pub use call::LineOperation;
 pub use call::ListDirectory;
 pub use call::Mkdir;

@@ -150,6 +150,26 @@ fn c_01_a_project_may_only_make_things_tighter() {
 }
 
 #[test]
+fn c_05_no_project_runs_a_hook_on_the_host_or_without_trust() {
+    let hooks = "[[hooks.stop]]\nrun = \"in the sandbox\"\n[[hooks.stop]]\nrun = \"on the host\"\nwhere = \"host\"\n\
+                 [hooks.pre_tool_use]\nbash = \"in short\"\n";
+    let runs = |loaded: &Loaded<Config>| {
+        let hooks = &loaded.config.hooks;
+        hooks.stop.iter().chain(&hooks.pre_tool_use).map(|hook| hook.run.clone()).collect::<Vec<_>>()
+    };
+    let person = "[[hooks.stop]]\nrun = \"mine\"\nwhere = \"host\"\n";
+    let untrusted = load(person, hooks, false);
+    assert_eq!((runs(&untrusted), untrusted.passed_over.len()), (vec!["mine".to_owned()], 2));
+    let trusted = load(person, hooks, true);
+    assert_eq!(runs(&trusted), ["mine", "in the sandbox", "in short"]);
+    let said = trusted.passed_over.iter().map(ToString::to_string).collect::<String>();
+    assert!(said.contains("`hooks.stop` is passed over") && said.contains("only add to it what runs in the sandbox"), "{said}");
+    // From the person's own file it does run there.
+    assert_eq!(trusted.config.hooks.stop[0].place, podbay::tools::Place::Host);
+    assert_eq!(load(hooks, "", false).config.hooks.stop.len(), 2);
+}
+
+#[test]
 fn every_setting_says_what_a_project_may_do() {
     let silent: Vec<String> =
         config::settings::<Config>().into_iter().map(|setting| setting.key).filter(|key| Latitude::listed(key).is_none()).collect();

@@ -52,6 +52,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "mcp::Options",
             "lsp::Options",
             "tools::Options",
+            "tools::HookOptions",
             "agent::Options",
             "plan::Options",
             "ui::Options",

@@ -18,6 +18,7 @@ mod docs;
 mod doctor;
 mod file_tools;
 mod help;
+mod hooks;
 mod hostile;
 mod images;
 mod inference;

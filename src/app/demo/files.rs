@@ -52,7 +52,7 @@ impl Files {
             Call::WriteFile(call) => write(&mut files, call).map(Output::Written),
             Call::EditFile(call) => edit(&mut files, call).map(Output::Edited),
             Call::ListDirectory(call) => list(&files, call).map(Output::Listing),
-            Call::Bash(_) | Call::Exec(_) => Err(Fault::NotStarted { problem: NO_COMMANDS.to_owned() }),
+            Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Err(Fault::NotStarted { problem: NO_COMMANDS.to_owned() }),
             Call::MultiEdit(_)
             | Call::ApplyPatch(_)
             | Call::EditLines(_)

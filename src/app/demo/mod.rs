@@ -17,6 +17,7 @@ use super::Front;
 use super::Place;
 use super::Report;
 use super::exit_code;
+use super::host_hook::HostHooks;
 use super::quickstart::EXAMPLE;
 use super::record::Recorder;
 use super::resume::Aim;
@@ -102,7 +103,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
         catalogue,
         policy,
         Arc::new(files),
-        Arc::new(HostServices::new(artifacts, recorder.sink())),
+        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place))),
         Arc::clone(&front.asker),
         recorder.sink(),
         tools,

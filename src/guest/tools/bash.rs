@@ -35,7 +35,7 @@ use crate::wire::message::CHUNK;
 use crate::wire::message::Stream;
 
 /// The kernel takes no argument of 128 KiB or more.
-const MAX_COMMAND: usize = 120 * 1024;
+pub(super) const MAX_COMMAND: usize = 120 * 1024;
 
 /// How long a background command is watched for an early end.
 const EARLY: Duration = Duration::from_millis(150);

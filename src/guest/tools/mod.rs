@@ -23,6 +23,7 @@ mod glob;
 mod grep;
 mod grep_collect;
 mod grep_sink;
+pub(super) mod hook;
 mod ignore_rules;
 mod list_directory;
 mod mkdir;
@@ -104,7 +105,9 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
-        Call::Bash(_) | Call::Exec(_) => Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() }),
+        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => {
+            Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() })
+        }
     };
     done.unwrap_or_else(Output::Fault)
 }

@@ -115,6 +115,7 @@ pub(super) fn describe(call: &Call) -> String {
         Call::Glob(glob) => format!("find {}", harmless(&glob.pattern, 100)),
         Call::Grep(grep) => format!("search for {}", harmless(&grep.pattern, 100)),
         Call::Bash(bash) => format!("run `{}`", harmless(bash.command.lines().next().unwrap_or_default(), 100)),
+        Call::Hook(hook) => format!("run the hook `{}`", harmless(hook.command.lines().next().unwrap_or_default(), 100)),
         Call::Exec(exec) => format!("run {}", exec.argv.first().map_or_else(|| "the shell".to_owned(), path)),
     }
 }

@@ -203,6 +203,7 @@ fn grace(call: &Call) -> Duration {
     Duration::from_millis(match call {
         Call::Bash(bash) => bash.grace_ms,
         Call::Exec(exec) => exec.grace_ms,
+        Call::Hook(hook) => hook.grace_ms,
         _ => 0,
     })
 }

@@ -155,6 +155,7 @@ fn weight(call: &Call) -> usize {
         Call::ApplyPatch(patch) => patch.files.iter().map(|file| patch_weight(&file.action)).sum(),
         Call::EditLines(edit) => edit.new_content.len(),
         Call::Bash(bash) => bash.command.len(),
+        Call::Hook(hook) => hook.command.len() + hook.input.len(),
         Call::Exec(exec) => exec.argv.iter().map(|word| word.as_bytes().len()).sum(),
         Call::Grep(grep) => grep.pattern.len(),
         Call::Glob(glob) => glob.pattern.len(),

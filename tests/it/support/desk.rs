@@ -54,6 +54,7 @@ pub(crate) struct Wishes {
     pub(crate) policy: policy::Options,
     pub(crate) agent: agent::Options,
     pub(crate) tools: tools::Options,
+    pub(crate) hooks: tools::HookOptions,
     pub(crate) llm: llm::Options,
     /// What the person says, one answer after the other; empty: nobody is there.
     pub(crate) answers: Vec<Answer>,
@@ -69,6 +70,7 @@ impl Default for Wishes {
             policy: policy::Options::default(),
             agent: agent::Options::default(),
             tools: tools::Options::default(),
+            hooks: tools::HookOptions::default(),
             llm,
             answers: Vec::new(),
             past: Past::default(),
@@ -128,6 +130,7 @@ impl Desk {
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
+        let pipeline = pipeline.with_hooks(wishes.hooks, None);
         pipeline.set_window(probed.context);
         pipeline.set_images(probed.images);
         let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());

@@ -1,0 +1,110 @@
+//! The commands of the person's settings at the moments that only the loop knows.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::Failure;
+use super::Interrupt;
+use super::Outcome;
+use crate::event::Kind;
+use crate::event::LimitKind;
+use crate::event::RunStatus;
+use crate::tools::Held;
+
+/// What comes before a task.
+pub(super) enum Before {
+    /// It begins, and the model is told this besides.
+    GoOn(Vec<String>),
+    /// It does not.
+    Not(RunStatus, Option<LimitKind>, Option<Failure>),
+}
+
+/// Does some work of a task that may take `seconds` since `begun`, where 0 is no limit; returns what came of it, and whether the time ran out
+/// and `cancel` was given for that.
+pub(super) async fn in_time<T>(seconds: u64, begun: Instant, cancel: &CancellationToken, work: impl Future<Output = T>) -> (T, bool) {
+    let late = async {
+        match seconds {
+            0 => std::future::pending().await,
+            seconds => tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(begun.elapsed())).await,
+        }
+    };
+    let mut work = std::pin::pin!(work);
+    tokio::select! {
+        biased;
+        () = late => {
+            cancel.cancel();
+            (work.await, true)
+        }
+        done = &mut work => (done, false),
+    }
+}
+
+impl Agent {
+    /// Tells that a session begins, once, and asks about what the person says. What is held back reaches neither model nor log.
+    pub(super) async fn before_task(&mut self, text: Option<&str>, begun: Instant, interrupt: &Interrupt) -> Before {
+        let cancel = interrupt.step();
+        let seconds = self.options.timeout.get();
+        let (outcome, is_late) = in_time(seconds, begun, &cancel, self.ask_hooks(text, &cancel)).await;
+        interrupt.idle();
+        match outcome {
+            Err(_) if is_late => {
+                self.emit(Kind::LimitReached { limit: LimitKind::Time, at_end: true });
+                Before::Not(RunStatus::Limit, Some(LimitKind::Time), None)
+            }
+            Ok(notes) => Before::GoOn(notes),
+            Err(Held::Back(reason)) => {
+                self.emit(Kind::Warning { message: format!("a hook holds the message back, and the model has not seen it: {reason}") });
+                Before::Not(RunStatus::Blocked, None, None)
+            }
+            Err(Held::Cancelled) => {
+                self.emit(Kind::Interrupted);
+                Before::Not(RunStatus::Interrupted, None, None)
+            }
+            Err(Held::Sandbox(error)) => Before::Not(RunStatus::Failed, None, Some(Failure::Sandbox(error))),
+        }
+    }
+
+    async fn ask_hooks(&mut self, text: Option<&str>, cancel: &CancellationToken) -> Result<Vec<String>, Held> {
+        if !self.has_begun {
+            self.greeting = self.pipeline.session_begins(cancel).await?;
+            self.has_begun = true;
+        }
+        let answer = match text {
+            Some(text) => self.pipeline.prompted(text, cancel).await?,
+            None => String::new(),
+        };
+        let notes = [std::mem::take(&mut self.greeting), answer];
+        let told = |words: &String| format!("[a command of the person's settings says]\n{words}");
+        Ok(notes.iter().filter(|words| !words.is_empty()).map(told).collect())
+    }
+
+    /// Tells how a task ended. Nothing depends on it any more.
+    pub(super) async fn after_task(&self, outcome: &Outcome, interrupt: &Interrupt) {
+        let status = match outcome.status {
+            RunStatus::Completed => "completed",
+            RunStatus::Failed => "failed",
+            RunStatus::Limit => "limit",
+            RunStatus::Blocked => "blocked",
+            RunStatus::Interrupted => "interrupted",
+        };
+        if let Err(held) = self.pipeline.stopped(status, interrupt.run()).await {
+            tracing::debug!(?held, "a hook at the end of a task was not told");
+        }
+    }
+
+    /// Tells that the conversation is about to be summed up; returns whether it still is.
+    pub(super) async fn before_summary(&self, cancel: &CancellationToken) -> bool {
+        if let Err(held) = self.pipeline.compacts(cancel).await {
+            tracing::debug!(?held, "a hook before a summary was not told");
+        }
+        !cancel.is_cancelled()
+    }
+
+    /// Waits for the commands that nobody has waited for, before the sandbox goes.
+    pub async fn settle(&self, cancel: &CancellationToken) {
+        self.pipeline.settle(cancel).await;
+    }
+}

@@ -1,0 +1,82 @@
+//! What is special about the commands of `[hooks]`: they come in two shapes, and a project may have none on the person's machine.
+
+use toml::Table;
+use toml::Value;
+
+use super::Latitude;
+use super::PassedOver;
+use super::layer::Layer;
+
+const SECTION: &str = "hooks";
+const PLACE: &str = "where";
+
+/// Turns tables of commands by the tool's name into lists, so that each layer adds to what the others have.
+pub(super) fn to_lists(table: &mut Table) {
+    let Some(Value::Table(hooks)) = table.get_mut(SECTION) else { return };
+    for (_, value) in hooks.iter_mut() {
+        if let Value::Table(commands) = value
+            && !commands.is_empty()
+            && commands.values().all(Value::is_str)
+        {
+            let mut commands: Vec<(String, Value)> = std::mem::take(commands).into_iter().collect();
+            commands.sort_by_key(|(tool, _)| tool == "*");
+            let hook = |(tool, run)| {
+                let condition = Table::from_iter([("tool".to_owned(), Value::String(tool))]);
+                Value::Table(Table::from_iter([("run".to_owned(), run), ("if".to_owned(), Value::Table(condition))]))
+            };
+            *value = Value::Array(commands.into_iter().map(hook).collect());
+        }
+    }
+}
+
+/// Takes out of a project's layer, trusted or not, what would run on the person's own machine, and returns it.
+pub(super) fn without_host(layer: &mut Layer) -> Vec<PassedOver> {
+    let mut taken = Vec::new();
+    if let Some(Value::Table(hooks)) = layer.table.get_mut(SECTION) {
+        for (name, value) in hooks.iter_mut() {
+            let Value::Array(list) = value else { continue };
+            let is_of_host = |hook: &Value| hook.get(PLACE).and_then(Value::as_str).is_some_and(|place| place == "host");
+            for hook in list.extract_if(.., |hook| is_of_host(hook)) {
+                taken.push((format!("{SECTION}.{name}"), hook.to_string()));
+            }
+        }
+    }
+    let passed = |(key, value): (String, String)| PassedOver {
+        origin: layer.origin(&key),
+        key,
+        value,
+        holds: "what the other settings say".to_owned(),
+        latitude: Latitude::AddInSandbox,
+    };
+    taken.into_iter().map(passed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn layer(text: &str) -> Layer {
+        Layer::parse(Path::new("config.toml"), text.to_owned()).expect("reads")
+    }
+
+    #[test]
+    fn a_table_of_commands_is_a_list_from_the_start() {
+        let table = layer("[hooks.pre_tool_use]\n'*' = 'b'\nbash = 'a'\n[hooks]\ntimeout = 3").table;
+        let list = layer(
+            "[[hooks.pre_tool_use]]\nrun = 'a'\nif = {tool = 'bash'}\n[[hooks.pre_tool_use]]\nrun = 'b'\nif = {tool = '*'}\n[hooks]\ntimeout = 3",
+        );
+        assert_eq!(table, list.table);
+    }
+
+    #[test]
+    fn what_would_run_on_the_host_is_taken_out_and_said() {
+        let mut layer = layer("[[hooks.stop]]\nrun = 'a'\n[[hooks.stop]]\nrun = 'b'\nwhere = 'host'\n");
+        let taken = without_host(&mut layer);
+        assert_eq!(layer.table["hooks"]["stop"].as_array().map(Vec::len), Some(1));
+        assert_eq!(taken.len(), 1);
+        let says = "config.toml:1: `hooks.stop` is passed over: a project may only add to it what runs in the sandbox, and only once it is trusted, and what the other settings say holds";
+        assert_eq!((taken[0].value.contains('b'), taken[0].to_string().as_str()), (true, says));
+    }
+}

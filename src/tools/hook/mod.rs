@@ -1,0 +1,58 @@
+//! Commands that the person's settings tie to moments of a session, and what they hold back.
+//!
+//! A hook is judged, and reaches the sandbox or the host, the way every call does: [`Policy::judge_hook`](crate::policy::Policy::judge_hook)
+//! and dispatch. What it is told it finds on its standard input, as one JSON object ([`told`]), and in its environment; what it says is
+//! read to its end and kept up to a bound. Before a call it can hold the call back; nobody waits for one that comes after.
+
+mod end;
+mod moment;
+mod options;
+mod told;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+pub use moment::Held;
+pub use options::BlockOn;
+pub use options::Hook;
+pub use options::HookOptions;
+pub use options::OnTimeout;
+pub use options::Place;
+
+use crate::event::Moment;
+use crate::event::SessionId;
+
+/// Most hooks that wait for their turn after calls; a session that makes calls faster than its hooks end loses some, and hears of it.
+const WAITING: usize = 64;
+
+/// The hooks of one session.
+pub(super) struct Hooks {
+    options: HookOptions,
+    session: Option<SessionId>,
+    /// Those that nobody waits for.
+    behind: Mutex<JoinSet<()>>,
+    /// One at a time, in the order of their calls.
+    turn: Arc<Semaphore>,
+    end: CancellationToken,
+}
+
+impl Hooks {
+    pub(super) fn new(options: HookOptions, session: Option<SessionId>) -> Self {
+        Self { options, session, behind: Mutex::default(), turn: Arc::new(Semaphore::new(1)), end: CancellationToken::new() }
+    }
+
+    fn of(&self, moment: Moment) -> &[Hook] {
+        match moment {
+            Moment::SessionStart => &self.options.session_start,
+            Moment::UserPrompt => &self.options.user_prompt,
+            Moment::PreToolUse => &self.options.pre_tool_use,
+            Moment::PostToolUse => &self.options.post_tool_use,
+            Moment::PreCompact => &self.options.pre_compact,
+            Moment::Stop => &self.options.stop,
+        }
+    }
+}

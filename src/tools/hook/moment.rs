@@ -1,0 +1,250 @@
+//! The moments themselves: who is told, what comes of it, what is recorded.
+
+use std::sync::Arc;
+use std::time::Duration;
+use std::time::Instant;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::Hook;
+use super::Place;
+use super::WAITING;
+use super::end::Ended;
+use super::end::Meaning;
+use super::end::Ran;
+use super::told::Told;
+use super::told::short;
+use crate::event::CallStatus;
+use crate::event::HookOutcome;
+use crate::event::Kind;
+use crate::event::Moment;
+use crate::event::Sink;
+use crate::event::ToolCall;
+use crate::policy::Action;
+use crate::policy::Approved;
+use crate::policy::HostCall;
+use crate::policy::Verdict;
+use crate::tools::Options;
+use crate::tools::Pipeline;
+use crate::tools::PipelineError;
+use crate::tools::Services;
+use crate::tools::Workspace;
+use crate::tools::dispatch::dispatch;
+use crate::wire;
+use crate::wire::Call;
+use crate::wire::message::Stream;
+
+/// How much of each stream of a hook is kept, in bytes.
+const KEPT: usize = 64 * 1024;
+
+/// Why something does not go on.
+#[derive(Debug)]
+pub enum Held {
+    /// A hook holds it back, and says why.
+    Back(String),
+    Cancelled,
+    Sandbox(PipelineError),
+}
+
+/// What it takes to run one hook, for those that run while the session goes on, too.
+#[derive(Clone)]
+struct Hands {
+    workspace: Arc<dyn Workspace>,
+    services: Arc<dyn Services>,
+    options: Options,
+    sink: Sink,
+}
+
+/// A hook that was let run.
+struct Ready {
+    /// The command as the settings have it.
+    run: String,
+    call: Option<String>,
+    moment: Moment,
+    action: Approved<Action>,
+}
+
+impl Pipeline {
+    /// Tells the hooks that a session begins; returns what they say to the model.
+    pub async fn session_begins(&self, cancel: &CancellationToken) -> Result<String, Held> {
+        self.tell(&Told::new(Moment::SessionStart, self.hooks.session.as_ref()), cancel).await
+    }
+
+    /// Asks the hooks about what the person says; returns what they say to the model.
+    pub async fn prompted(&self, text: &str, cancel: &CancellationToken) -> Result<String, Held> {
+        self.tell(&Told { prompt: Some(text), ..Told::new(Moment::UserPrompt, self.hooks.session.as_ref()) }, cancel).await
+    }
+
+    /// Tells the hooks that the conversation is about to be summed up.
+    pub async fn compacts(&self, cancel: &CancellationToken) -> Result<(), Held> {
+        self.tell(&Told::new(Moment::PreCompact, self.hooks.session.as_ref()), cancel).await.map(drop)
+    }
+
+    /// Tells the hooks how a task ended.
+    pub async fn stopped(&self, status: &str, cancel: &CancellationToken) -> Result<(), Held> {
+        self.tell(&Told { status: Some(status), ..Told::new(Moment::Stop, self.hooks.session.as_ref()) }, cancel).await.map(drop)
+    }
+
+    /// Asks the hooks about a call that was allowed.
+    pub(in crate::tools) async fn before_call(&self, call: &ToolCall, name: &str, cancel: &CancellationToken) -> Result<(), Held> {
+        let Some(input) = self.input_for(Moment::PreToolUse, call) else { return Ok(()) };
+        let told = Told {
+            call: Some(&call.id),
+            tool_name: Some(name),
+            tool_input: Some(&input),
+            ..Told::new(Moment::PreToolUse, self.hooks.session.as_ref())
+        };
+        self.tell(&told, cancel).await.map(drop)
+    }
+
+    /// Has the hooks told what came of a call, one after another, while the session goes on.
+    pub(in crate::tools) fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
+        let Some(input) = self.input_for(Moment::PostToolUse, call) else { return };
+        let told = Told {
+            call: Some(&call.id),
+            tool_name: Some(name),
+            tool_input: Some(&input),
+            tool_status: Some(status),
+            tool_result: Some(short(result)),
+            ..Told::new(Moment::PostToolUse, self.hooks.session.as_ref())
+        };
+        let mut behind = self.hooks.behind.lock().expect("nothing panics while it holds this lock");
+        while behind.try_join_next().is_some() {}
+        for hook in self.hooks.of(Moment::PostToolUse).iter().filter(|hook| told.is_for(hook)) {
+            let ready = match self.ready(hook, &told) {
+                Ok(ready) => ready,
+                Err(reason) => {
+                    self.not_run(hook, &told, &reason);
+                    continue;
+                }
+            };
+            if behind.len() >= WAITING {
+                self.not_run(hook, &told, "too many hooks of earlier calls have not ended");
+                continue;
+            }
+            let (hands, turn) = (self.hands(), Arc::clone(&self.hooks.turn));
+            let (options, end) = (self.hooks.options.clone(), self.hooks.end.clone());
+            behind.spawn(async move {
+                let Ok(_turn) = turn.acquire_owned().await else { return };
+                let (run, call) = (ready.run.clone(), ready.call.clone());
+                let begun = Instant::now();
+                match hands.run(ready, &end).await {
+                    Ok(ran) => {
+                        let meaning = ran.meaning(&options, false);
+                        hands.record(Moment::PostToolUse, call, &run, &meaning, &ran.said(), begun.elapsed());
+                    }
+                    // The next call hears of it in its own words.
+                    Err(error) => tracing::debug!(error = %error, "the sandbox was lost under a hook"),
+                }
+            });
+        }
+    }
+
+    /// Waits for the hooks that nobody waited for, before the sandbox goes; they have their own time, and end when `cancel` says so.
+    pub async fn settle(&self, cancel: &CancellationToken) {
+        let mut behind = std::mem::take(&mut *self.hooks.behind.lock().expect("nothing panics while it holds this lock"));
+        let _ended = cancel.clone().run_until_cancelled_owned(async { while behind.join_next().await.is_some() {} }).await;
+        self.hooks.end.cancel();
+        while behind.join_next().await.is_some() {}
+    }
+
+    /// Returns the arguments as the tool takes them, where any hook might want them.
+    fn input_for(&self, moment: Moment, call: &ToolCall) -> Option<Value> {
+        if self.hooks.of(moment).is_empty() {
+            return None;
+        }
+        let understood = self.catalogue.fields(&call.name, &call.arguments).ok().map(|fields| fields.value);
+        Some(understood.unwrap_or_else(|| Value::String(call.arguments.clone())))
+    }
+
+    async fn tell(&self, told: &Told<'_>, cancel: &CancellationToken) -> Result<String, Held> {
+        let may_block = matches!(told.event, Moment::UserPrompt | Moment::PreToolUse);
+        let mut words = String::new();
+        for hook in self.hooks.of(told.event).iter().filter(|hook| told.is_for(hook)) {
+            let begun = Instant::now();
+            let ran = match self.ready(hook, told) {
+                Ok(ready) => self.hands().run(ready, cancel).await.map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
+                Err(reason) => Ran { end: Ended::NotRun(reason), stdout: Vec::new(), stderr: Vec::new() },
+            };
+            let meaning = ran.meaning(&self.hooks.options, may_block);
+            self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, &ran.said(), begun.elapsed());
+            match meaning {
+                Meaning::Pass => words.push_str(short(&String::from_utf8_lossy(&ran.stdout))),
+                Meaning::Fail(_) => {}
+                Meaning::Block(reason) => return Err(Held::Back(reason)),
+                Meaning::Cancelled => return Err(Held::Cancelled),
+            }
+        }
+        Ok(words.trim().to_owned())
+    }
+
+    /// Judges a hook; the error says why it may not run.
+    fn ready(&self, hook: &Hook, told: &Told<'_>) -> Result<Ready, String> {
+        let timeout = hook.timeout.unwrap_or(self.hooks.options.timeout);
+        let call = wire::Hook {
+            command: told.filled(&hook.run),
+            input: told.json(),
+            environment: told.environment(),
+            timeout_ms: timeout.get().saturating_mul(1000),
+            grace_ms: self.options.bash_grace.get().saturating_mul(1000),
+            output_bytes: 2 * KEPT as u64,
+        };
+        let action = match hook.place {
+            Place::Sandbox => Action::Box(Call::Hook(call)),
+            Place::Host => Action::Host(HostCall::Hook(call)),
+        };
+        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge_hook(action);
+        match verdict {
+            Verdict::Allow { action, .. } => {
+                Ok(Ready { run: hook.run.clone(), call: told.call.map(ToOwned::to_owned), moment: told.event, action })
+            }
+            Verdict::Deny { reason, .. } => Err(reason),
+            Verdict::Ask(_) => Err("a hook asks nobody".to_owned()),
+        }
+    }
+
+    fn not_run(&self, hook: &Hook, told: &Told<'_>, reason: &str) {
+        let meaning = Meaning::Fail(format!("it could not be run: {reason}"));
+        self.hands().record(told.event, told.call.map(ToOwned::to_owned), &hook.run, &meaning, "", Duration::ZERO);
+    }
+
+    fn hands(&self) -> Hands {
+        Hands {
+            workspace: Arc::clone(&self.workspace),
+            services: Arc::clone(&self.services),
+            options: self.options.clone(),
+            sink: Arc::clone(&self.sink),
+        }
+    }
+}
+
+impl Hands {
+    async fn run(&self, ready: Ready, cancel: &CancellationToken) -> Result<Ran, crate::sandbox::Error> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let keep = |stream: Stream, bytes: &[u8]| {
+            let kept: &mut Vec<u8> = if stream == Stream::Stderr { &mut stderr } else { &mut stdout };
+            // Whoever prints is not believed to keep to what it was told.
+            let room = KEPT.saturating_sub(kept.len());
+            kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        };
+        tracing::debug!(moment = ready.moment.as_str(), call = ?ready.call, run = ready.run, "a hook runs");
+        let (output, _) = dispatch(ready.action, &*self.workspace, &*self.services, &self.options, keep, cancel).await?;
+        Ok(Ran { end: Ended::of(&output), stdout, stderr })
+    }
+
+    fn record(&self, moment: Moment, call: Option<String>, run: &str, meaning: &Meaning, said: &str, took: Duration) {
+        let (outcome, why) = match meaning {
+            Meaning::Pass => (HookOutcome::Passed, None),
+            Meaning::Block(_) => (HookOutcome::Blocked, None),
+            Meaning::Fail(why) => (HookOutcome::Failed, Some(why)),
+            Meaning::Cancelled => (HookOutcome::Cancelled, None),
+        };
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        (self.sink)(Kind::HookEnded { moment, call, run: run.to_owned(), outcome, said: said.to_owned(), duration_ms }.into());
+        if let Some(why) = why {
+            let message = format!("the hook `{run}` ({}) failed, which holds nothing back: {why}", moment.as_str());
+            (self.sink)(Kind::Warning { message }.into());
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The section `[hooks]`, in the two shapes in which people write such lists.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::Deserializer;
+use serde::Serialize;
+use serde::de::MapAccess;
+use serde::de::SeqAccess;
+use serde::de::Visitor;
+use serde::de::value::MapAccessDeserializer;
+
+use crate::event::Seconds;
+
+/// Commands of the person's own at certain moments of a session: the section `[hooks]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct HookOptions {
+    /// Before the first task of a session, also of one that is gone on with; what it prints is told to the model.
+    #[serde(deserialize_with = "hooks")]
+    pub session_start: Vec<Hook>,
+    /// Before a task or message of the person reaches the model; it can hold it back, and what it prints is told to the model.
+    #[serde(deserialize_with = "hooks")]
+    pub user_prompt: Vec<Hook>,
+    /// Before a tool call that was allowed; it can hold it back.
+    #[serde(deserialize_with = "hooks")]
+    pub pre_tool_use: Vec<Hook>,
+    /// After a tool call; nobody waits for it.
+    #[serde(deserialize_with = "hooks")]
+    pub post_tool_use: Vec<Hook>,
+    /// Before a summary takes the place of the conversation so far.
+    #[serde(deserialize_with = "hooks")]
+    pub pre_compact: Vec<Hook>,
+    /// After each task or message of the person is done with.
+    #[serde(deserialize_with = "hooks")]
+    pub stop: Vec<Hook>,
+    /// Time a hook gets that says nothing else.
+    pub timeout: Seconds,
+    /// What holds back a call or a message: `nonzero`, every exit code but 0, or `exit2`, that one alone.
+    pub block_on: BlockOn,
+    /// Whether a hook that took too long held its call back (`block`) or let it through (`pass`).
+    pub on_timeout: OnTimeout,
+}
+
+impl Default for HookOptions {
+    fn default() -> Self {
+        Self {
+            session_start: Vec::new(),
+            user_prompt: Vec::new(),
+            pre_tool_use: Vec::new(),
+            post_tool_use: Vec::new(),
+            pre_compact: Vec::new(),
+            stop: Vec::new(),
+            timeout: Seconds::new(30),
+            block_on: BlockOn::Nonzero,
+            on_timeout: OnTimeout::Block,
+        }
+    }
+}
+
+/// One command and when it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Hook {
+    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, quoted.
+    pub run: String,
+    #[serde(default, rename = "if")]
+    pub condition: Condition,
+    /// `sandbox`, or `host`: the person's own machine, which no project's settings may ask for.
+    #[serde(default, rename = "where")]
+    pub place: Place,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Seconds>,
+}
+
+/// Of which calls a hook is told. It saves starting programs; to forbid something there are rules.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Condition {
+    /// A tool's name, or `*`.
+    pub tool: String,
+    /// What the call's arguments hold: as text of one of them, or as JSON.
+    #[serde(alias = "inputContains")]
+    pub input_contains: String,
+}
+
+impl Default for Condition {
+    fn default() -> Self {
+        Self { tool: "*".to_owned(), input_contains: String::new() }
+    }
+}
+
+/// Where a hook runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    #[default]
+    #[serde(alias = "container")]
+    Sandbox,
+    Host,
+}
+
+/// Which exit codes hold back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum BlockOn {
+    Nonzero,
+    Exit2,
+}
+
+/// What a hook that took too long does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnTimeout {
+    Block,
+    Pass,
+}
+
+/// Reads a list of tables, or a table of commands by the tool's name in which `*` comes last.
+fn hooks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Hook>, D::Error> {
+    struct Either;
+
+    impl<'de> Visitor<'de> for Either {
+        type Value = Vec<Hook>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of tables with `run`, or a table of commands by the tool's name")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut hooks = Vec::new();
+            while let Some(hook) = list.next_element()? {
+                hooks.push(hook);
+            }
+            Ok(hooks)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+            let commands = std::collections::BTreeMap::<String, String>::deserialize(MapAccessDeserializer::new(map))?;
+            let mut hooks: Vec<Hook> = commands
+                .into_iter()
+                .map(|(tool, run)| Hook {
+                    run,
+                    condition: Condition { tool, ..Condition::default() },
+                    place: Place::default(),
+                    timeout: None,
+                })
+                .collect();
+            hooks.sort_by_key(|hook| hook.condition.tool == "*");
+            Ok(hooks)
+        }
+    }
+
+    deserializer.deserialize_any(Either)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Vec<Hook> {
+        toml::from_str::<HookOptions>(text).expect("reads").pre_tool_use
+    }
+
+    #[test]
+    fn a_list_of_tables_and_a_table_of_commands_say_the_same() {
+        let list = read("[[pre_tool_use]]\nrun = 'a'\nif = { tool = 'bash' }\n[[pre_tool_use]]\nrun = 'b'\n");
+        let table = read("[pre_tool_use]\n'*' = 'b'\nbash = 'a'\n");
+        assert_eq!(list, table);
+        assert_eq!((list[0].condition.tool.as_str(), list[1].condition.tool.as_str(), list[1].place), ("bash", "*", Place::Sandbox));
+        assert_eq!(read("[[pre_tool_use]]\nrun = 'a'\nif = { inputContains = 'x' }\n")[0].condition.input_contains, "x");
+    }
+
+    #[test]
+    fn what_is_no_hook_is_said() {
+        for (text, says) in [
+            ("pre_tool_use = 'a'", "a list of tables with `run`"),
+            ("[[pre_tool_use]]\nif = { tool = 'bash' }", "`run`"),
+            ("[[pre_tool_use]]\nrun = 'a'\nwhere = 'moon'", "`sandbox`"),
+        ] {
+            let error = toml::from_str::<HookOptions>(text).expect_err("must be refused").to_string();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

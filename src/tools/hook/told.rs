@@ -1,0 +1,177 @@
+//! What a hook is told: a JSON object on its standard input, and the same in short in its environment.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::Hook;
+use crate::event::CallStatus;
+use crate::event::Moment;
+use crate::event::SessionId;
+
+/// Most characters of a result, and of a variable.
+const SHORT: usize = 10_000;
+
+/// One moment, as a hook is told of it.
+#[derive(Debug, Serialize)]
+pub(super) struct Told<'a> {
+    pub(super) event: Moment,
+    pub(super) session: Option<&'a SessionId>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_name: Option<&'a str>,
+    /// The arguments as the tool takes them: under its own names, repaired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_input: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_status: Option<CallStatus>,
+    /// What the model reads, its first 10,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool_result: Option<&'a str>,
+    /// What the person said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) prompt: Option<&'a str>,
+    /// How a task ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<&'a str>,
+}
+
+impl<'a> Told<'a> {
+    pub(super) fn new(event: Moment, session: Option<&'a SessionId>) -> Self {
+        Self {
+            event,
+            session,
+            call: None,
+            tool_name: None,
+            tool_input: None,
+            tool_status: None,
+            tool_result: None,
+            prompt: None,
+            status: None,
+        }
+    }
+
+    /// Returns whether a hook wants to be told.
+    pub(super) fn is_for(&self, hook: &Hook) -> bool {
+        let condition = &hook.condition;
+        let is_tool = self.tool_name.is_none_or(|name| condition.tool == "*" || condition.tool == name);
+        let wanted = condition.input_contains.as_str();
+        is_tool
+            && (wanted.is_empty()
+                || self.prompt.is_some_and(|prompt| prompt.contains(wanted))
+                || self.tool_input.is_some_and(|input| holds(input, wanted)))
+    }
+
+    pub(super) fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings and JSON values have a JSON form")
+    }
+
+    /// Returns the variables; none holds a NUL, which none could.
+    pub(super) fn environment(&self) -> Vec<(String, String)> {
+        let failed = self.tool_status.is_some_and(|status| status != CallStatus::Ok);
+        let input = self.tool_input.map(Value::to_string);
+        let all = [
+            ("PODBAY_HOOK", Some(self.event.as_str())),
+            ("PODBAY_SESSION", self.session.map(SessionId::as_str)),
+            ("PODBAY_TOOL_NAME", self.tool_name),
+            ("PODBAY_TOOL_ARGS", input.as_deref()),
+            ("PODBAY_TOOL_RESULT", self.tool_result.filter(|_| !failed)),
+            ("PODBAY_TOOL_ERROR", self.tool_result.filter(|_| failed)),
+        ];
+        all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), short(value?).replace('\0', "")))).collect()
+    }
+
+    /// Returns the command with what it names put in, each as one word of the shell whatever it holds.
+    pub(super) fn filled(&self, command: &str) -> String {
+        if !command.contains("{{") {
+            return command.to_owned();
+        }
+        let input = self.tool_input.map(Value::to_string).unwrap_or_default();
+        let fields = [("{{tool_name}}", self.tool_name.unwrap_or_default()), ("{{tool_input}}", input.as_str())];
+        let mut filled = String::with_capacity(command.len());
+        let mut rest = command;
+        // In one pass, so that what was put in is not searched again.
+        while let Some(at) = rest.find("{{") {
+            filled.push_str(&rest[..at]);
+            rest = &rest[at..];
+            if let Some((field, value)) = fields.iter().find(|(field, _)| rest.starts_with(field)) {
+                filled.push_str(&quoted(value));
+                rest = &rest[field.len()..];
+            } else {
+                filled.push_str("{{");
+                rest = &rest[2..];
+            }
+        }
+        filled.push_str(rest);
+        filled
+    }
+}
+
+/// Returns the start of a text, as far as a result is told.
+pub(super) fn short(text: &str) -> &str {
+    text.char_indices().nth(SHORT).map_or(text, |(end, _)| &text[..end])
+}
+
+/// Returns whether a text stands in one of the strings, or in the whole as JSON.
+fn holds(input: &Value, wanted: &str) -> bool {
+    fn in_strings(input: &Value, wanted: &str) -> bool {
+        match input {
+            Value::String(text) => text.contains(wanted),
+            Value::Array(items) => items.iter().any(|item| in_strings(item, wanted)),
+            Value::Object(fields) => fields.values().any(|field| in_strings(field, wanted)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+    in_strings(input, wanted) || input.to_string().contains(wanted)
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tools::hook::options::Condition;
+
+    fn hook(tool: &str, input_contains: &str) -> Hook {
+        let condition = Condition { tool: tool.to_owned(), input_contains: input_contains.to_owned() };
+        Hook { run: String::new(), condition, place: super::super::Place::Sandbox, timeout: None }
+    }
+
+    #[test]
+    fn a_hook_hears_of_the_tool_and_the_input_it_names() {
+        let input = json!({"path": "src/a \"b\".rs", "edits": [{"new_string": "x"}]});
+        let told = Told { tool_name: Some("edit_file"), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
+        for (tool, contains) in [("*", ""), ("edit_file", "src/"), ("*", "a \"b\""), ("*", r#""new_string":"x""#)] {
+            assert!(told.is_for(&hook(tool, contains)), "{tool} {contains}");
+        }
+        for (tool, contains) in [("bash", ""), ("edit_file", "lib/"), ("edit", "")] {
+            assert!(!told.is_for(&hook(tool, contains)), "{tool} {contains}");
+        }
+        let said = Told { prompt: Some("deploy it"), ..Told::new(Moment::UserPrompt, None) };
+        assert!(said.is_for(&hook("bash", "deploy")) && !said.is_for(&hook("*", "test")));
+    }
+
+    #[test]
+    fn what_is_put_in_is_one_word_and_not_searched_again() {
+        let input = json!({"command": "'; rm -rf x; echo '{{tool_name}}"});
+        let told = Told { tool_name: Some("bash"), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
+        let expected = r#"log 'bash' '{"command":"'\''; rm -rf x; echo '\''{{tool_name}}"}' {{other}}"#;
+        assert_eq!(told.filled("log {{tool_name}} {{tool_input}} {{other}}"), expected);
+    }
+
+    #[test]
+    fn variables_are_short_and_a_failure_has_its_own() {
+        let result = "é".repeat(20_000);
+        let mut told = Told { tool_result: Some(&result), tool_status: Some(CallStatus::Ok), ..Told::new(Moment::PostToolUse, None) };
+        let value = |told: &Told<'_>, name: &str| told.environment().into_iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        assert_eq!(value(&told, "PODBAY_TOOL_RESULT").map(|value| value.chars().count()), Some(SHORT));
+        assert_eq!((value(&told, "PODBAY_TOOL_ERROR"), value(&told, "PODBAY_HOOK").as_deref()), (None, Some("post_tool_use")));
+        told.tool_status = Some(CallStatus::Failed);
+        told.tool_result = Some("a\0b");
+        assert_eq!(value(&told, "PODBAY_TOOL_ERROR").as_deref(), Some("ab"));
+    }
+}

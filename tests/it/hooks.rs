@@ -1,0 +1,192 @@
+//! Commands of the person's settings: what they are told, what they hold back, and that they harm nobody.
+
+use std::time::Duration;
+use std::time::Instant;
+
+use podbay::event::CallStatus;
+use podbay::event::HookOutcome;
+use podbay::event::Kind;
+use podbay::event::RunStatus;
+use podbay::policy;
+use podbay::policy::Mode;
+use podbay::tools::HookOptions;
+use serde_json::Value;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::Desk;
+use crate::support::ScriptedModel;
+use crate::support::desk::Wishes;
+
+fn hooks(text: &str) -> HookOptions {
+    toml::from_str(text).expect("hooks")
+}
+
+fn write(path: &str) -> ScriptedModel {
+    ScriptedModel::new().calls("write_file", json!({"file_path": path, "content": "one\n"})).says("Done.")
+}
+
+async fn desk(model: ScriptedModel, text: &str) -> Desk {
+    Desk::new(model.start().await, Wishes { hooks: hooks(text), ..Wishes::default() }).await
+}
+
+fn status(desk: &Desk) -> CallStatus {
+    let status = |kind| if let Kind::CallFinished { status, .. } = kind { Some(status) } else { None };
+    desk.kinds().into_iter().find_map(status).expect("a call has ended")
+}
+
+fn outcomes(desk: &Desk) -> Vec<HookOutcome> {
+    desk.kinds().into_iter().filter_map(|kind| if let Kind::HookEnded { outcome, .. } = kind { Some(outcome) } else { None }).collect()
+}
+
+#[tokio::test]
+async fn a_hook_before_a_call_holds_it_back_and_says_why() {
+    let desk = desk(
+        write("src/a.txt"),
+        "[[pre_tool_use]]\nrun = 'echo not in src >&2; exit 1'\nif = { tool = 'write_file', input_contains = 'src/' }",
+    )
+    .await;
+    let outcome = desk.work("write").await;
+    assert_eq!((outcome.status, status(&desk), desk.reached()), (RunStatus::Blocked, CallStatus::Denied, vec!["hook".to_owned()]));
+    assert!(desk.results(1)[0].contains("a hook of the person's holds it back: not in src"), "{}", desk.results(1)[0]);
+    assert_eq!(outcomes(&desk), [HookOutcome::Blocked]);
+    assert!(!desk.guest.path("src").exists());
+}
+
+#[tokio::test]
+async fn a_hook_of_another_tool_or_input_is_not_started() {
+    let text =
+        "[[pre_tool_use]]\nrun = 'exit 1'\nif = { tool = 'bash' }\n[[pre_tool_use]]\nrun = 'exit 1'\nif = { input_contains = 'src/' }";
+    let desk = desk(write("a.txt"), text).await;
+    assert_eq!((desk.work("write").await.status, desk.reached()), (RunStatus::Completed, vec!["write_file".to_owned()]));
+}
+
+#[tokio::test]
+async fn hooks_are_told_the_call_as_the_tool_takes_it_and_what_came_of_it() {
+    let text = "[pre_tool_use]\n'*' = 'cat > before.json; echo $PODBAY_TOOL_NAME > name; echo {{tool_input}} > input'\n\
+                [post_tool_use]\nwrite_file = 'cat > after.json; printenv PODBAY_TOOL_RESULT > result'";
+    let desk = desk(write("it's a.txt"), text).await;
+    assert_eq!(desk.work("write").await.status, RunStatus::Completed);
+    desk.agent.lock().await.settle(&CancellationToken::new()).await;
+    let read = |name: &str| std::fs::read_to_string(desk.guest.path(name)).expect("written");
+    let json = |name: &str| serde_json::from_str::<Value>(&read(name)).expect("JSON");
+    let (before, after) = (json("before.json"), json("after.json"));
+    let input = json!({"path": "it's a.txt", "content": "one\n"});
+    assert_eq!((&before["event"], &before["tool_name"], &before["tool_input"]), (&json!("pre_tool_use"), &json!("write_file"), &input));
+    assert_eq!((&after["tool_status"], &after["tool_input"]["path"]), (&json!("ok"), &json!("it's a.txt")));
+    assert!(after["tool_result"].as_str().is_some_and(|result| result.contains("it's a.txt")));
+    assert_eq!((read("name").as_str(), serde_json::from_str::<Value>(&read("input")).expect("JSON")), ("write_file\n", input));
+    assert!(read("result").contains("it's a.txt"));
+    assert_eq!(outcomes(&desk), [HookOutcome::Passed, HookOutcome::Passed]);
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_hook_after_a_call_but_the_end_of_the_session() {
+    let desk = desk(write("a.txt"), "[post_tool_use]\n'*' = 'while [ ! -e go ]; do sleep 0.05; done; touch marker; exit 3'").await;
+    assert_eq!(desk.work("write").await.status, RunStatus::Completed);
+    assert!(!desk.guest.path("marker").exists());
+    std::fs::write(desk.guest.path("go"), "").expect("written");
+    desk.agent.lock().await.settle(&CancellationToken::new()).await;
+    assert!(desk.guest.path("marker").exists());
+    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("(post_tool_use) failed") && message.contains("exit code 3"));
+    assert!(desk.kinds().iter().any(says));
+}
+
+#[tokio::test]
+async fn a_hook_that_hangs_after_a_call_ends_when_the_session_is_ended() {
+    let desk = desk(write("a.txt"), "[post_tool_use]\n'*' = 'touch began; sleep 600'").await;
+    assert_eq!(desk.work("write").await.status, RunStatus::Completed);
+    desk.wait_for("began").await;
+    let (cancel, begun) = (CancellationToken::new(), Instant::now());
+    cancel.cancel();
+    desk.agent.lock().await.settle(&cancel).await;
+    assert!(begun.elapsed() < Duration::from_secs(25));
+    assert_eq!(outcomes(&desk), [HookOutcome::Cancelled]);
+}
+
+#[tokio::test]
+async fn one_that_takes_too_long_holds_back_unless_it_is_to_pass() {
+    for (on_timeout, expected) in [("block", CallStatus::Denied), ("pass", CallStatus::Ok)] {
+        let text = format!("on_timeout = '{on_timeout}'\n[[pre_tool_use]]\nrun = 'sleep 600'\ntimeout = '1s'");
+        let desk = desk(write("a.txt"), &text).await;
+        desk.work("write").await;
+        assert_eq!(status(&desk), expected, "{on_timeout}");
+    }
+}
+
+#[tokio::test]
+async fn only_exit_code_two_holds_back_where_that_is_set() {
+    for (code, expected) in [(1, CallStatus::Ok), (2, CallStatus::Denied), (127, CallStatus::Ok)] {
+        let desk = desk(write("a.txt"), &format!("block_on = 'exit2'\n[pre_tool_use]\nwrite_file = 'exit {code}'")).await;
+        desk.work("write").await;
+        assert_eq!(status(&desk), expected, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn one_that_talks_without_end_is_read_and_what_it_says_is_bounded() {
+    let desk = desk(write("a.txt"), "[pre_tool_use]\nwrite_file = 'head -c 20000000 /dev/zero | tr \"\\\\0\" x; exit 1'").await;
+    desk.work("write").await;
+    assert_eq!(status(&desk), CallStatus::Denied);
+    assert!(desk.results(1)[0].len() < 3000);
+}
+
+#[tokio::test]
+async fn one_that_removes_the_file_under_an_edit_loses_the_edit_and_no_more() {
+    let model = ScriptedModel::new().calls("edit_file", json!({"path": "a.txt", "old_string": "a", "new_string": "b"})).says("Done.");
+    let desk = desk(model, "[pre_tool_use]\nedit_file = 'rm a.txt'").await;
+    std::fs::write(desk.guest.path("a.txt"), "a\n").expect("written");
+    desk.work("edit").await;
+    assert_eq!(status(&desk), CallStatus::Failed);
+    assert!(desk.results(1)[0].contains("a.txt") && !desk.guest.path("a.txt").exists());
+}
+
+#[tokio::test]
+async fn what_is_held_back_reaches_no_model_and_what_is_said_reaches_it_once() {
+    let text = "[[user_prompt]]\nrun = 'echo no deploys; exit 1'\nif = { input_contains = 'deploy' }\n\
+                [[user_prompt]]\nrun = 'echo The branch is main.'\n[[session_start]]\nrun = 'echo Speak plainly.'\n[[stop]]\nrun = 'cat >> stops'";
+    let desk = desk(ScriptedModel::new().says("One.").says("Two."), text).await;
+    let outcome = desk.work("deploy it").await;
+    assert_eq!((outcome.status, desk.model.requests().len()), (RunStatus::Blocked, 0));
+    assert!(desk.kinds().iter().any(|kind| matches!(kind, Kind::Warning { message } if message.contains("no deploys"))));
+    assert!(!desk.kinds().iter().any(|kind| matches!(kind, Kind::UserMessage { .. })));
+    assert_eq!(desk.work("look").await.status, RunStatus::Completed);
+    assert_eq!(desk.work("again").await.status, RunStatus::Completed);
+    let text = desk.model.requests()[1].to_string();
+    let count = |words: &str| text.matches(words).count();
+    assert_eq!((count("Speak plainly."), count("The branch is main."), count("no deploys")), (1, 2, 0));
+    assert!(text.contains("look") && text.contains("again"));
+    desk.model.assert_append_only();
+    let stops = std::fs::read_to_string(desk.guest.path("stops")).expect("written");
+    assert_eq!((stops.matches("\"blocked\"").count(), stops.matches("\"completed\"").count()), (1, 2));
+}
+
+#[tokio::test]
+async fn no_mode_asks_about_a_hook_and_a_rule_holds_it() {
+    let wishes = |deny: &str| Wishes {
+        mode: Mode::Deny,
+        policy: policy::Options { deny: vec![deny.to_owned()], ..policy::Options::default() },
+        hooks: hooks("[pre_tool_use]\nread_file = 'touch marker'"),
+        ..Wishes::default()
+    };
+    for (deny, expected) in [("bash", CallStatus::Ok), ("hook(touch *)", CallStatus::Denied)] {
+        let model = ScriptedModel::new().calls("read_file", json!({"path": "a.txt"})).says("Done.");
+        let desk = Desk::new(model.start().await, wishes(deny)).await;
+        std::fs::write(desk.guest.path("a.txt"), "a\n").expect("written");
+        desk.work("read").await;
+        assert_eq!((status(&desk), desk.guest.path("marker").exists()), (expected, expected == CallStatus::Ok), "{deny}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_hook_leaves_its_call_out() {
+    let desk = desk(write("a.txt"), "[pre_tool_use]\nwrite_file = 'touch began; sleep 600'").await;
+    let work = desk.work("write");
+    let press = async {
+        desk.wait_for("began").await;
+        desk.interrupt.end();
+    };
+    let (outcome, ()) = tokio::join!(work, press);
+    assert_eq!((outcome.status, status(&desk)), (RunStatus::Interrupted, CallStatus::Cancelled));
+    assert!(!desk.guest.path("a.txt").exists());
+}
