@@ -14,6 +14,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::delivery::deliver;
+use super::fish;
 use super::help;
 use crate::app;
 use crate::app::exit_code;
@@ -33,9 +34,15 @@ pub(super) struct ManArgs {
 }
 
 pub(super) fn completions(args: &CompletionsArgs) -> Result<u8, app::Error> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut visible(&help::command()), "podbay", &mut script);
-    deliver(&String::from_utf8_lossy(&script))?;
+    let mut command = visible(&help::command());
+    let script = if args.shell == Shell::Fish {
+        fish::script(&mut command)
+    } else {
+        let mut script = Vec::new();
+        clap_complete::generate(args.shell, &mut command, "podbay", &mut script);
+        String::from_utf8_lossy(&script).into_owned()
+    };
+    deliver(&script)?;
     Ok(exit_code::DONE)
 }
 

@@ -16,6 +16,7 @@ mod doctor;
 mod environment;
 mod failure;
 mod findings;
+mod fish;
 mod flags;
 mod front;
 mod help;

@@ -45,9 +45,7 @@ fn zsh_and_fish_take_their_scripts_where_they_are_installed() {
         ),
         ("fish", "source $argv[2]; complete -C 'podbay quick'", "quickstart\t"),
     ] {
-        if Command::new(shell).arg("--version").output().is_err() {
-            let words = format!("left out, because it is not installed: completions in {shell}\n");
-            drop(std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes()));
+        if !is_installed(shell) {
             continue;
         }
         let file = env.beside(&format!("_podbay.{shell}"));
@@ -58,6 +56,52 @@ fn zsh_and_fish_take_their_scripts_where_they_are_installed() {
         let said = run(command.args([bare, "-c", line, shell]).arg(&file)).expect(0);
         assert!(said.text().starts_with(offered) && said.stderr.is_empty(), "{shell}: {} {}", said.text(), said.stderr);
     }
+}
+
+/// Says so where a shell is missing: no test skips in silence.
+fn is_installed(shell: &str) -> bool {
+    let is_installed = Command::new(shell).arg("--version").output().is_ok();
+    if !is_installed {
+        let words = format!("left out, because it is not installed: completions in {shell}\n");
+        drop(std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes()));
+    }
+    is_installed
+}
+
+#[test]
+fn fish_completes_commands_of_three_words() {
+    if !is_installed("fish") {
+        return;
+    }
+    let env = TestEnv::new();
+    let script = env.beside("podbay.fish");
+    fs::write(&script, run(&mut env.podbay(&["completions", "fish"])).expect(0).stdout).expect("written");
+    fs::write(env.beside("bundle.tar"), "").expect("written");
+    // What fish offers when Tab is pressed behind these words, without its descriptions.
+    let offered = |line: &str| {
+        let mut command = Command::new("fish");
+        env.surround(&mut command);
+        command.current_dir(script.parent().expect("a folder"));
+        let said =
+            run(command.args(["--no-config", "-c", "source $argv[2]; complete -C $argv[3]", "fish"]).arg(&script).arg(line)).expect(0);
+        assert!(said.stderr.is_empty(), "{}", said.stderr);
+        said.text().lines().filter_map(|line| line.split('\t').next().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(offered("podbay images bundle "), ["help", "load", "save"]);
+    assert_eq!(offered("podbay images bundle save --no"), ["--no-model"]);
+    assert_eq!(offered("podbay images bundle load --f"), ["--force"]);
+    assert_eq!(offered("podbay images bundle load --ch"), ["--check"]);
+    assert_eq!(offered("podbay images bundle save --ch"), Vec::<String>::new(), "that flag is of `load`");
+    // A file belongs behind them, and no other word.
+    let behind = offered("podbay images bundle load b");
+    assert!(
+        behind.contains(&"bundle.tar".to_owned()) && offered("podbay images bundle load s").iter().all(|word| word != "save"),
+        "{behind:?}"
+    );
+    assert!(offered("podbay images bundle help l").contains(&"load".to_owned()));
+    // Two words are as they were.
+    assert_eq!(offered("podbay images bui"), ["build"]);
+    assert_eq!(offered("podbay images build --inst"), ["--install"]);
 }
 
 #[test]
