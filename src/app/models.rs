@@ -23,7 +23,7 @@ use crate::session::State;
 pub struct ModelLine {
     pub name: String,
     pub title: String,
-    /// `here`, `partial` or `absent`.
+    /// `here`, `partial`, `damaged` or `absent`.
     pub state: &'static str,
     /// Whether its hash is known: by the list, or because it was pulled.
     pub tried: bool,
@@ -31,6 +31,8 @@ pub struct ModelLine {
     pub size: u64,
     /// Bytes of it that are here, where that is not all.
     pub loaded: Option<u64>,
+    /// What is wrong with what is kept of it, and what helps.
+    pub damage: Option<String>,
     /// Billions.
     pub parameters: Option<f64>,
     /// Billions that compute each token, where that is not all.
@@ -73,6 +75,7 @@ impl From<ListedModel> for ModelLine {
     fn from(listed: ListedModel) -> Self {
         let (entry, presence) = (listed.entry, listed.presence);
         let expected = entry.sha256.clone();
+        let damage = listed.damage.map(|problem| format!("{problem}; {}", inference::remedy_of_damage(&entry.id)));
         let file = |file: ListedFile| ModelFile {
             path: file.path,
             source: file.origin,
@@ -85,11 +88,13 @@ impl From<ListedModel> for ModelLine {
             state: match presence {
                 Presence::Here => "here",
                 Presence::Partial(_) => "partial",
+                Presence::Damaged => "damaged",
                 Presence::Absent => "absent",
             },
             tried: entry.sha256.is_some() || presence == Presence::Here,
             size: entry.size,
             loaded: if let Presence::Partial(bytes) = presence { Some(bytes) } else { None },
+            damage,
             parameters: entry.parameters,
             active: entry.active,
             quantization: entry.quantization,

@@ -154,6 +154,11 @@ fn list(setup: &Setup, json: bool, out: &mut impl Write) -> Result<(), app::Erro
             state(model)
         );
     }
+    for model in &listed.models {
+        if let Some(damage) = &model.damage {
+            super::say(&format!("warning: the model {}: {}\n", text::line(&model.name), text::line(damage)));
+        }
+    }
     if let Some(reason) = &listed.reason {
         let _ = writeln!(out, "\n`podbay models pull` takes {}", text::line(reason));
     }
@@ -175,6 +180,7 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
         ("context", model.context.map_or_else(unknown, |tokens| format!("{tokens} tokens"))),
         ("license", model.license.clone().unwrap_or_else(unknown)),
     ]);
+    rows.extend(model.damage.clone().map(|damage| ("damage", damage)));
     rows.extend(model.note.clone().map(|note| ("note", note)));
     for file in &model.files {
         rows.push(("source", file.source.clone()));

@@ -29,6 +29,12 @@ pub enum Error {
     Offline { name: String },
     #[error("`{}` is not what was loaded: its SHA-256 is {found} instead of {expected}", path.display())]
     Changed { path: PathBuf, name: String, expected: String, found: String },
+    #[error("the model {name} cannot be used: {problem}")]
+    Damaged {
+        name: String,
+        /// What is wrong with what is kept of it.
+        problem: String,
+    },
     #[error("{damage}; that file was damaged and is removed, and another could not be loaded")]
     NotReplaced {
         /// What was wrong with the file that was here.
@@ -77,6 +83,11 @@ fn lines(log: &str) -> String {
     if log.trim().is_empty() { String::new() } else { format!("\nits last lines were:\n{log}") }
 }
 
+/// Says what helps where what is kept of a model is damaged.
+pub fn remedy_of_damage(name: &str) -> String {
+    format!("`podbay models pull {name}` puts it right, `podbay models rm {name}` removes it")
+}
+
 impl Error {
     pub(super) fn engine(doing: &'static str) -> impl Fn(engine::Error) -> Self {
         move |source| match source {
@@ -97,6 +108,7 @@ impl Error {
             Self::Download { remedy: Some(remedy), .. } => remedy,
             Self::Offline { .. } => "unset `offline` for this, or name a model that is here: `podbay models list` shows them",
             Self::Changed { name, .. } => return Some(format!("load it again: podbay models pull {name}")),
+            Self::Damaged { name, .. } => return Some(remedy_of_damage(name)),
             Self::NotReplaced { source, .. } => return source.hint(),
             Self::InUse { .. } => "end the model server first with `podbay down`, or wait for the other one",
             Self::NoneFits { .. } => "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs",

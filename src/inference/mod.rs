@@ -28,6 +28,7 @@ mod record;
 mod reference;
 mod server;
 mod store;
+mod stranger;
 mod wheel;
 
 pub use catalogue::Catalogue;
@@ -40,6 +41,7 @@ pub use download::Hub;
 pub use download::Loaded;
 pub use download::Patience;
 pub use error::Error;
+pub use error::remedy_of_damage;
 pub use health::Health;
 pub use machine::Gpu;
 pub use machine::Machine;

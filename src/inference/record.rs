@@ -46,10 +46,9 @@ impl Record {
         Ok(record)
     }
 
-    /// Returns what is known of a file, `None` where it was never loaded by us.
+    /// Returns what is known of a file, `None` where it was never loaded by us or its record is damaged.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        let record: Self = serde_json::from_slice(&fs::read(path_of(path)).ok()?).ok()?;
-        (record.version == VERSION).then_some(record)
+        read(path).ok().flatten()
     }
 
     /// Checks that a file is still what it was: at once where it was not touched, else by its hash.
@@ -78,6 +77,22 @@ impl Record {
     }
 }
 
+/// Says why what is kept of a file is of no use; `None` where nothing is kept, or it is fine.
+pub(super) fn damage(path: &Path) -> Option<String> {
+    read(path).err()
+}
+
+fn read(path: &Path) -> Result<Option<Record>, String> {
+    let path = path_of(path);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("its record `{}` cannot be read: {error}", path.display())),
+    };
+    let record = serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == VERSION);
+    record.map(Some).ok_or_else(|| format!("its record `{}` is damaged, or of another version of Podbay", path.display()))
+}
+
 /// Removes what is kept of a file.
 pub(super) fn forget(path: &Path) -> Result<bool, Error> {
     file::remove(&path_of(path))
@@ -85,19 +100,29 @@ pub(super) fn forget(path: &Path) -> Result<bool, Error> {
 
 /// Returns every file below a folder that was loaded by us.
 pub(super) fn all(folder: &Path) -> Vec<(PathBuf, Record)> {
+    files(folder).into_iter().filter_map(|path| Record::of(&path).map(|record| (path, record))).collect()
+}
+
+/// Returns every file below a folder whose record is of no use.
+pub(super) fn damaged(folder: &Path) -> Vec<PathBuf> {
+    // The notes of a download that is under way have a name like a record's.
+    let is_part = |path: &Path| path.extension().is_some_and(|end| end == "part");
+    files(folder).into_iter().filter(|path| !is_part(path) && damage(path).is_some()).collect()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let path = entry.path();
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(path);
-            } else if let Some(record) = Record::of(&path) {
-                found.push((path, record));
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path());
             }
         }
     }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found.sort();
     found
 }
 

@@ -13,8 +13,10 @@ use super::Model;
 use super::Options;
 use super::Paths;
 use super::Record;
+use super::Source;
 use super::catalogue;
 use super::choice;
+use super::download::digest;
 use super::download::left_of;
 use super::download::remove_part;
 use super::fetch;
@@ -23,7 +25,6 @@ use super::file;
 use super::open::open;
 use super::piece::From;
 use super::piece::Piece;
-use super::piece::pieces;
 use super::record;
 use super::reference;
 use crate::engine::FileLock;
@@ -38,10 +39,10 @@ const HUB_ANSWERS: Duration = Duration::from_secs(4);
 /// The models of a state folder, and those that could be there.
 pub struct Store {
     options: Options,
-    paths: Paths,
+    pub(super) paths: Paths,
     offline: bool,
-    hub: Url,
-    catalogue: Catalogue,
+    pub(super) hub: Url,
+    pub(super) catalogue: Catalogue,
 }
 
 /// One model in a list.
@@ -50,6 +51,8 @@ pub struct ListedModel {
     pub entry: Entry,
     pub files: Vec<ListedFile>,
     pub presence: Presence,
+    /// What is wrong with what is kept of it, where that keeps it from being used.
+    pub damage: Option<String>,
     /// Memory that it takes with 8k of context; 0 where its size is not known.
     pub memory: u64,
     /// What was wrong with files that were loaded again just now.
@@ -73,6 +76,8 @@ pub enum Presence {
     Absent,
     /// So many bytes of it.
     Partial(u64),
+    /// A file of it is here, and what is kept of that file says nothing.
+    Damaged,
     Here,
 }
 
@@ -136,10 +141,10 @@ impl Store {
             reference::of_path(&path)
         };
         let mut replaced = Vec::new();
-        for piece in pieces(&entry, &self.hub) {
+        for piece in self.pieces(&entry) {
             replaced.extend(self.ensure(&entry, &piece, true, progress, cancel).await?);
         }
-        open(self.paths.models().join(first(&entry, &self.hub))).await?;
+        open(self.paths.models().join(self.first(&entry))).await?;
         Ok(ListedModel { replaced, ..self.look(&entry) })
     }
 
@@ -161,7 +166,7 @@ impl Store {
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
         let entry = self.find(name)?.ok_or_else(|| self.unknown(name))?;
         let mut removed = false;
-        for piece in pieces(&entry, &self.hub) {
+        for piece in self.pieces(&entry) {
             let to = self.paths.models().join(&piece.to);
             let busy = CancellationToken::new();
             let (folder, name) = (self.paths.locks(), lock_of(&piece));
@@ -193,7 +198,7 @@ impl Store {
         // Whatever it calls itself: at this place it would be taken for that model.
         let place = self.place(name, file);
         self.catalogue.entries.iter().any(|entry| {
-            let is_there = pieces(entry, &self.hub).iter().any(|piece| self.paths.models().join(&piece.to) == place);
+            let is_there = self.pieces(entry).iter().any(|piece| self.paths.models().join(&piece.to) == place);
             let known = entry.sha256.as_deref();
             is_there && known.is_some_and(|known| known != sha256 || entry.size != size)
         })
@@ -209,7 +214,7 @@ impl Store {
 
     fn piece(&self, name: &str, file: &str) -> Option<(&Entry, Piece)> {
         let entry = self.catalogue.find(name)?;
-        let piece = pieces(entry, &self.hub).into_iter().find(|piece| piece.to.file_name().is_some_and(|own| own == file))?;
+        let piece = self.pieces(entry).into_iter().find(|piece| piece.to.file_name().is_some_and(|own| own == file))?;
         Some((entry, piece))
     }
 
@@ -258,10 +263,13 @@ impl Store {
 
     /// Returns a model whose files are here, and loads what is missing.
     async fn have(&self, entry: &Entry, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
-        for piece in pieces(entry, &self.hub) {
+        if let Some(problem) = self.look(entry).damage {
+            return Err(Error::Damaged { name: entry.id.clone(), problem });
+        }
+        for piece in self.pieces(entry) {
             self.ensure(entry, &piece, false, progress, cancel).await?;
         }
-        let model = open(self.paths.models().join(first(entry, &self.hub))).await?;
+        let model = open(self.paths.models().join(self.first(entry))).await?;
         Ok(Model { name: entry.id.clone(), is_smoke: entry.smoke, note: entry.note.clone(), ..model })
     }
 
@@ -322,6 +330,9 @@ impl Store {
     ) -> Result<bool, Error> {
         let Ok(facts) = std::fs::metadata(to) else { return Ok(false) };
         let Some(record) = Record::of(to) else {
+            if thorough && matches!(&entry.source, Source::Path { files } if files.iter().any(|file| file == to)) {
+                return self.believe(entry, to, progress, cancel).await.map(|()| true);
+            }
             // Of the time before there were records, or put there by hand: what the list says decides.
             let Some(sha256) = entry.sha256.as_deref().filter(|_| facts.len() == entry.size) else { return Ok(false) };
             let record = Record::keep(to, entry, sha256, true)?;
@@ -335,21 +346,32 @@ impl Store {
         check.map(|()| true)
     }
 
+    /// Writes a record of a file that is here and of which nobody knows where it came from, if it is a whole model at least.
+    async fn believe(&self, entry: &Entry, to: &Path, progress: &ProgressSink, cancel: &CancellationToken) -> Result<(), Error> {
+        open(to.to_owned()).await?;
+        let sha256 = digest(to.to_owned(), format!("checking the model {}", entry.id), progress, cancel).await?;
+        Record::keep(to, entry, &sha256, false).map(drop)
+    }
+
     fn look(&self, entry: &Entry) -> ListedModel {
         let (mut files, mut entry) = (Vec::new(), entry.clone());
-        let (mut n_here, mut bytes) = (0, 0);
-        for piece in pieces(&entry, &self.hub) {
+        let (mut n_here, mut bytes, mut damage) = (0, 0, None);
+        for piece in self.pieces(&entry) {
             let path = self.paths.models().join(&piece.to);
             let record = Record::of(&path).filter(|record| record.source == entry.source);
             let length = std::fs::metadata(&path).map_or(0, |facts| facts.len());
             let is_here = record.as_ref().map_or(entry.sha256.is_some() && length == entry.size, |record| length == record.size);
             let left = || left_of(&path).or_else(|| left_of(&fetch::package_of(&path))).unwrap_or(0);
             n_here += usize::from(is_here);
+            if !is_here && path.exists() {
+                damage = damage.or_else(|| record::damage(&path));
+            }
             bytes += if is_here { length } else { left() };
             files.push(ListedFile { origin: piece.origin(&entry), path, record: record.filter(|_| is_here) });
         }
         let presence = match bytes {
             _ if n_here > 0 && n_here == files.len() => Presence::Here,
+            _ if damage.is_some() => Presence::Damaged,
             0 => Presence::Absent,
             bytes => Presence::Partial(bytes),
         };
@@ -357,7 +379,7 @@ impl Store {
             entry.size = bytes;
         }
         let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
-        ListedModel { entry, files, presence, memory, replaced: Vec::new() }
+        ListedModel { entry, files, presence, damage, memory, replaced: Vec::new() }
     }
 
     /// Returns the largest model that is here and fits the machine.
@@ -367,23 +389,6 @@ impl Store {
         let here: Vec<Entry> = listed.filter(|listed| listed.presence == Presence::Here).map(|listed| listed.entry).collect();
         choice::choose(&here, machine, &self.options).cloned()
     }
-
-    /// Returns models that are here and in no list: they were loaded by their address or path.
-    fn strangers(&self) -> Vec<Entry> {
-        let models = self.paths.models();
-        let place = |entry: &Entry| models.join(first(entry, &self.hub));
-        let known: Vec<PathBuf> = self.catalogue.entries.iter().map(place).collect();
-        let found = record::all(&models).into_iter().filter_map(|(path, record)| {
-            let entry = Entry { size: record.size, ..Entry::bare(&record.model, record.source) };
-            // The other parts of a model stand for nothing by themselves.
-            (!known.contains(&path) && place(&entry) == path).then_some(entry)
-        });
-        found.collect()
-    }
-}
-
-fn first(entry: &Entry, hub: &Url) -> PathBuf {
-    pieces(entry, hub).into_iter().next().map(|piece| piece.to).unwrap_or_default()
 }
 
 /// Returns the name of the lock on a file: whoever loads the same file waits, under whatever name it was asked for.

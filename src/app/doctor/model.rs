@@ -93,7 +93,9 @@ enum Found {
 async fn find(config: &Config, paths: &Paths, cancel: &CancellationToken) -> Result<Found, inference::Error> {
     let offline = true;
     let store = Store::new(&config.inference, paths, offline)?;
-    if let Some(listed) = store.wanted()?.filter(|listed| listed.presence != Presence::Here) {
+    // One that is damaged is no model to load, and what is wrong with it is said by whoever wants it.
+    let is_absent = |presence| matches!(presence, Presence::Absent | Presence::Partial(_));
+    if let Some(listed) = store.wanted()?.filter(|listed| is_absent(listed.presence)) {
         return Ok(Found::Absent { name: listed.entry.id, size: listed.entry.size });
     }
     let progress: ProgressSink = std::sync::Arc::new(|_| {});

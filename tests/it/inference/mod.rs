@@ -3,6 +3,7 @@
 pub(crate) mod hub;
 mod models;
 mod parts;
+mod records;
 
 use std::collections::VecDeque;
 use std::fs;

@@ -24,33 +24,33 @@ use crate::support::test_env::until;
 /// Large enough for two connections.
 const SIZE: usize = 33 << 20;
 
-const NAME: &str = "qwen2.5-coder-7b";
-const FILE: &str = "hub/Qwen--Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf";
+pub(super) const NAME: &str = "qwen2.5-coder-7b";
+pub(super) const FILE: &str = "hub/Qwen--Qwen2.5-Coder-7B-Instruct-GGUF/qwen2.5-coder-7b-instruct-q4_k_m.gguf";
 
-struct Case {
-    env: TestEnv,
-    hub: Hub,
-    file: Vec<u8>,
+pub(super) struct Case {
+    pub(super) env: TestEnv,
+    pub(super) hub: Hub,
+    pub(super) file: Vec<u8>,
 }
 
 impl Case {
-    fn new(size: usize) -> Self {
+    pub(super) fn new(size: usize) -> Self {
         let file = model(size);
         Self { env: TestEnv::new(), hub: Hub::start(file.clone()), file }
     }
 
-    fn models(&self, arguments: &[&str]) -> Command {
+    pub(super) fn models(&self, arguments: &[&str]) -> Command {
         let mut command = self.env.podbay(&["models"]);
         command.args(arguments).env("PODBAY_INFERENCE_HUB", &self.hub.url).env("PODBAY_INFERENCE_DOWNLOAD_TIMEOUT", "10s");
         command
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.env.state().join("models").join(name)
     }
 
     #[track_caller]
-    fn arrived(&self, path: &Path) {
+    pub(super) fn arrived(&self, path: &Path) {
         assert!(fs::read(path).expect("it has its name") == self.file);
         let (part, notes) = (path.with_added_extension("part"), path.with_added_extension("part.json"));
         assert!(!part.exists() && !notes.exists());
