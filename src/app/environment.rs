@@ -10,6 +10,7 @@ use super::bench::Bench;
 use super::bench::Ground;
 use super::model;
 use crate::engine::FileLock;
+use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::ProgressSink;
 use crate::event::Seconds;
@@ -170,10 +171,9 @@ async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> 
         Ok((sandbox, started)) => {
             sandbox.close().await;
             let facts = started.facts;
-            let limit =
-                |limit: Option<u64>, unit: &str| limit.map_or_else(|| format!("no limit of {unit}"), |limit| format!("{limit} {unit}"));
-            let memory = limit(facts.memory_bytes.map(|bytes| bytes >> 20), "MiB");
-            let detail = format!("uid {}, {memory}, {}", facts.uid, limit(facts.n_processes, "processes"));
+            let memory = facts.memory_bytes.map_or_else(|| "no limit of memory".to_owned(), |bytes| ByteSize::new(bytes).rounded());
+            let processes = facts.n_processes.map_or_else(|| "no limit of processes".to_owned(), |count| format!("{count} processes"));
+            let detail = format!("uid {}, {memory}, {processes}", facts.uid);
             Some(Running { name: socket.path().display().to_string(), id: String::new(), since: String::new(), detail })
         }
         Err(sandbox::Error::NotAttached { .. }) => None,

@@ -96,7 +96,7 @@ pub(super) async fn bundle(command: BundleCommand) -> Result<u8, app::Error> {
         super::say(&format!("note: {}\n", text::line(&note)));
     }
     let mut out = Delivery::default();
-    let _ = writeln!(out, "{done} {}", ByteSize::mib(size.div_ceil(1 << 20)));
+    let _ = writeln!(out, "{done} {}", ByteSize::new(size).rounded());
     for (name, id) in images {
         let _ = writeln!(out, "image {} {}", text::line(&name), text::line(&id));
     }

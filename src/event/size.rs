@@ -41,7 +41,14 @@ impl ByteSize {
         self.0
     }
 
-    /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`.
+    /// Returns by how much it is more than another.
+    #[must_use]
+    pub const fn beyond(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// Shows it as people read it, to one decimal: `23.5 GiB`, `512 bytes`. Whatever is said to a person is said so; [`Display`](fmt::Display)
+    /// is for what can be typed again.
     pub fn rounded(self) -> String {
         size(self.0)
     }

@@ -47,7 +47,7 @@ pub enum Error {
     NoneFits { memory: ByteSize },
     #[error("what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}")]
     WrongHash { from: String, expected: String, found: String },
-    #[error("`{}` needs {needed} on the disk, and {free} are free", folder.display())]
+    #[error("`{}` needs {} on the disk, and {} are free: {} too little", folder.display(), needed.rounded(), free.rounded(), needed.beyond(*free).rounded())]
     NoSpace { folder: PathBuf, needed: ByteSize, free: ByteSize },
     #[error("cannot {doing} `{}`", path.display())]
     File {
@@ -62,7 +62,12 @@ pub enum Error {
     Http(#[source] http::Error),
     #[error("no model server can be started here: {problem}")]
     Unsupported { problem: String },
-    #[error("the model needs {needed} of memory, and the engine's machine has {free}")]
+    #[error(
+        "the model needs {} of memory, and the engine's machine has {}: {} too little",
+        needed.rounded(),
+        free.rounded(),
+        needed.beyond(*free).rounded()
+    )]
     TooLarge { needed: ByteSize, free: ByteSize },
     #[error("the model server ended while it started: {problem}{}", lines(log))]
     NotStarted { problem: String, log: String },

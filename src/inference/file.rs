@@ -68,8 +68,8 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
     let disk = nix::sys::statvfs::statvfs(folder).map_err(failed)?;
     let free = disk.blocks_available().saturating_mul(disk.fragment_size());
     if needed > 0 && free < needed.saturating_add(MARGIN) {
-        let round = |bytes: u64| ByteSize::mib(bytes >> 20);
-        return Err(Error::NoSpace { folder: folder.to_owned(), needed: round(needed.saturating_add(MARGIN)), free: round(free) });
+        let needed = ByteSize::new(needed.saturating_add(MARGIN));
+        return Err(Error::NoSpace { folder: folder.to_owned(), needed, free: ByteSize::new(free) });
     }
     Ok(())
 }

@@ -161,8 +161,9 @@ pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u6
         None => model.context.unwrap_or(SHORTEST_CONTEXT).clamp(256, LONGEST_CONTEXT),
     };
     if let Some(memory) = options.memory {
-        if memory.bytes() < 64 << 20 {
-            let problem = format!("{memory} is less than the 64 MiB that the server needs without any model");
+        let least = ByteSize::mib(64);
+        if memory < least {
+            let problem = format!("{} is less than the {} that the server needs without any model", memory.rounded(), least.rounded());
             return Err(Error::Setting { key: "inference.memory", problem });
         }
         return Ok((context, memory.bytes()));
@@ -175,8 +176,7 @@ pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u6
         context = (context / 2).max(SHORTEST_CONTEXT);
     }
     if needed(context) > machine {
-        let round = |bytes: u64| ByteSize::mib(bytes >> 20);
-        return Err(Error::TooLarge { needed: round(needed(context)), free: round(machine) });
+        return Err(Error::TooLarge { needed: ByteSize::new(needed(context)), free: ByteSize::new(machine) });
     }
     Ok((context, needed(context)))
 }

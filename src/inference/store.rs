@@ -221,7 +221,7 @@ impl Store {
     /// Returns the model that this machine gets when nobody names one.
     pub fn choice(&self, machine: &Machine) -> Result<Choice, Error> {
         let entry = choice::choose(&self.catalogue.entries, machine, &self.options);
-        let entry = entry.ok_or(Error::NoneFits { memory: ByteSize::mib(machine.memory >> 20) })?;
+        let entry = entry.ok_or(Error::NoneFits { memory: ByteSize::new(machine.memory) })?;
         Ok(Choice { id: entry.id.clone(), reason: choice::reason(entry, machine, &self.options) })
     }
 

@@ -282,7 +282,7 @@ impl Sandbox {
             && let Some(running) = &state.running
             && let Some(bytes) = self.inner.hunger(running.id.as_ref(), since).await
         {
-            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(bytes));
+            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(bytes).rounded());
         }
         let mut follows = ANEW;
         // Other calls may have told it, and a new box may be there already.

@@ -34,7 +34,7 @@ pub enum Error {
     Refused { path: PathBuf, problem: String },
     #[error("these are here already, and others: {}", what.join(", "))]
     Taken { what: Vec<String> },
-    #[error("`{}` has {free} free, and this needs {needed}", folder.display())]
+    #[error("`{}` has {} free, and this needs {}: {} too little", folder.display(), free.rounded(), needed.rounded(), needed.beyond(*free).rounded())]
     NoSpace { folder: PathBuf, needed: ByteSize, free: ByteSize },
     #[error("the engine did not load what it was given: {problem}")]
     NotLoaded { problem: String },

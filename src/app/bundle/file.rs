@@ -61,8 +61,7 @@ pub(super) fn check_space(folder: &Path, needed: u64) -> Result<(), Error> {
     let free = disk.blocks_available().saturating_mul(disk.fragment_size());
     let needed = needed.saturating_add(MARGIN);
     if free < needed {
-        let round = |bytes: u64| ByteSize::mib(bytes >> 20);
-        return Err(Error::NoSpace { folder: folder.to_owned(), needed: round(needed), free: round(free) });
+        return Err(Error::NoSpace { folder: folder.to_owned(), needed: ByteSize::new(needed), free: ByteSize::new(free) });
     }
     Ok(())
 }

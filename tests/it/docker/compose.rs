@@ -199,7 +199,7 @@ fn a_task_is_done_through_compose_and_nothing_is_left() {
     assert_eq!(done.text(), "from sh\n");
     let status = run(&mut compose.podbay(&["status", "--json"])).expect(0).json();
     assert_eq!(status["socket"], "/run/podbay/socket/guest.sock");
-    assert!(status["environment"]["detail"].to_string().contains("2048 MiB, 512 processes"), "{status}");
+    assert!(status["environment"]["detail"].to_string().contains("2.0 GiB, 512 processes"), "{status}");
 
     run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
     assert_eq!(compose.left(), "");

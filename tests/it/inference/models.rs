@@ -253,7 +253,7 @@ fn a_disk_that_fills_up_is_said_and_the_pull_goes_on_later() {
     };
     // Known before a byte is loaded.
     let mounted = mount("size=40m");
-    run(&mut pull()).expect(6).says(&["needs 80MiB on the disk, and 40MiB are free", "make room"]);
+    run(&mut pull()).expect(6).says(&["needs 80.0 MiB on the disk, and 40.0 MiB are free: 40.0 MiB too little", "make room"]);
     assert_eq!(case.hub.ranges(), ["bytes=0-3"]);
     drop(mounted);
 

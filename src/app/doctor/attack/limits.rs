@@ -68,7 +68,7 @@ pub(super) async fn attack(inside: &Inside<'_>, measure: &Measure<'_>, id: &str)
             inside.attack(id, &[inside.facts.n_processes.unwrap_or(0).to_string()]).await?
         }
         "R-02" => {
-            let show = |bytes| ByteSize::new(bytes).to_string();
+            let show = |bytes| ByteSize::new(bytes).rounded();
             if let Some(found) = judge(measure.memory, measure.machine.memory, "memory", show) {
                 return Ok(Some(found));
             }
@@ -83,7 +83,7 @@ pub(super) async fn attack(inside: &Inside<'_>, measure: &Measure<'_>, id: &str)
         "R-08" => {
             let limit = sandbox.file_size;
             if let Some(disk) = measure.machine.disk.filter(|&disk| limit.bytes() >= disk) {
-                let got = format!("the limit of {limit} is all that the disk has ({})", ByteSize::new(disk));
+                let got = format!("the limit of {} is all that the disk has ({})", limit.rounded(), ByteSize::new(disk).rounded());
                 return Ok(Some(Finding { held: false, got }));
             }
             inside.attack(id, &[limit.bytes().to_string()]).await?
@@ -133,11 +133,15 @@ async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, E
         return Ok(Finding { held: false, got: "no limit is set; nothing was tried".to_owned() });
     }
     if let Some(disk) = measure.machine.disk.filter(|&disk| limit.bytes() >= disk) {
-        let got = format!("the limit of {limit} is all that the disk has ({}); nothing was tried", ByteSize::new(disk));
+        let got =
+            format!("the limit of {} is all that the disk has ({}); nothing was tried", limit.rounded(), ByteSize::new(disk).rounded());
         return Ok(Finding { held: false, got });
     }
     let Some(bytes) = measure.growth else {
-        return Ok(Finding { held: true, got: format!("the guest was told the limit of {limit}; nothing was tried in your own project") });
+        return Ok(Finding {
+            held: true,
+            got: format!("the guest was told the limit of {}; nothing was tried in your own project", limit.rounded()),
+        });
     };
     let file_size = measure.config.sandbox.file_size.bytes();
     let terms = patient(inside);
@@ -163,7 +167,8 @@ async fn hog(inside: &Inside<'_>) -> Result<Finding, Error> {
     let limit = ran.ended().and_then(|ended| ended.limit);
     match limit {
         Some(Limit::Memory { bytes }) => {
-            and_then_works(inside, Finding { held: true, got: format!("killed, and told the limit of {}", ByteSize::new(bytes)) }).await
+            and_then_works(inside, Finding { held: true, got: format!("killed, and told the limit of {}", ByteSize::new(bytes).rounded()) })
+                .await
         }
         _ => Ok(Finding { held: false, got: ran.found().got }),
     }
