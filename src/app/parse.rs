@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Error;
 use crate::event::ToolCall;
+use crate::event::json_fault;
 use crate::llm;
 use crate::llm::ToolSpec;
 use crate::llm::text;
@@ -120,7 +121,7 @@ fn read_tools(path: &Path) -> Result<Vec<ToolSpec>, Error> {
     let file = File::open(path).map_err(|error| Error::usage(format!("the list of tools {shown} cannot be read: {error}"), HINT))?;
     let bytes = bounded(file, MOST_TOOLS, &format!("the list of tools {shown}"))?;
     let value: Value =
-        serde_json::from_slice(&bytes).map_err(|error| Error::usage(format!("the list of tools {shown} is not JSON: {error}"), HINT))?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::usage(format!("the list of tools {shown} {}", json_fault(&error)), HINT))?;
     let list = value.get("tools").unwrap_or(&value);
     let Value::Array(entries) = list else { return Err(Error::usage(format!("the list of tools {shown} is no list"), HINT)) };
     let tool = |(n, entry): (usize, &Value)| {

@@ -34,7 +34,7 @@ pub enum Error {
 impl Error {
     /// Returns whether something was only missing, which another layer may bring.
     pub(super) fn is_half(&self) -> bool {
-        matches!(self, Self::Value { what, .. } if what.starts_with("missing field"))
+        matches!(self, Self::Value { what, .. } if what.ends_with("` is missing"))
     }
 
     /// Returns what to do about it.

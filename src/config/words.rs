@@ -6,6 +6,9 @@ pub(super) fn plain(message: &str, key: &str) -> String {
     if let Some((word, choice)) = message.strip_prefix("unknown variant ").and_then(|rest| rest.split_once(", expected ")) {
         return format!("there is no {word}: write {choice}");
     }
+    if let Some(field) = message.strip_prefix("missing field ") {
+        return format!("{field} is missing");
+    }
     let rest = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     // What was found is shown as it stands there, and may hold anything; what is wanted is the program's own and does not.
     match rest.and_then(|rest| rest.rsplit_once(", expected ")) {
@@ -57,7 +60,7 @@ mod tests {
         check("invalid type: sequence, expected a boolean", "a list does not fit: write `true` or `false`");
         check("invalid type: map, expected a string", "a section does not fit: write a text, in double quotes");
         check("unknown variant `x`, expected `a` or `b`", "there is no `x`: write `a` or `b`");
-        check("missing field `base_url`", "missing field `base_url`");
+        check("missing field `base_url`", "`base_url` is missing");
         check("`1 x` is no size:\nwrite `2GiB`", "`1 x` is no size:, write `2GiB`");
     }
 }

@@ -24,6 +24,15 @@ pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String>
     Ok(line)
 }
 
+/// Says in words for a person why a text is no JSON, to stand behind the text's name.
+pub fn json_fault(error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        "ends in the middle".to_owned()
+    } else {
+        format!("is no JSON from line {}, column {} on", error.line(), error.column())
+    }
+}
+
 /// Returns whether a character moves the cursor, changes the order of text or cannot be seen.
 ///
 /// Controls (newline and tab among them), bidi controls, zero-width and filler characters, the tag block, and the supplementary variation

@@ -39,6 +39,7 @@ pub use kind::ToolMode;
 pub use kind::ToolTold;
 pub use kind::Unit;
 pub use line::is_hidden;
+pub use line::json_fault;
 pub use line::json_line;
 pub use secret::Secret;
 pub use size::ByteSize;

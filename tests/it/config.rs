@@ -191,7 +191,7 @@ fn tables_of_free_names_are_merged_and_may_be_split_over_files() {
     assert_eq!(loaded.warnings, Vec::<String>::new());
     assert_eq!(files.hide(&loaded.origins.of("llm.providers.home.slots").to_string()), "TEMP/given.toml:2");
     assert_snapshot!(Files::new().user("[llm.providers.home]\nslots = 4\n").error(), @r"
-    error: TEMP/user.toml:1: `llm.providers.home`: missing field `url`
+    error: TEMP/user.toml:1: `llm.providers.home`: `url` is missing
     hint: docs/configuration.md lists every key with its default and its meaning
     ");
 }

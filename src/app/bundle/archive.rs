@@ -108,7 +108,7 @@ impl Archive {
         io::copy(&mut read, &mut io::sink())?;
         let Some(list) = list else { return odd("the archive of images has no list of them") };
         let mut listed: Vec<Listed> =
-            serde_json::from_slice(&list).or_else(|error| odd(format!("the list of images cannot be read: {error}")))?;
+            serde_json::from_slice(&list).or_else(|_| odd("the list of images in the archive is not as an engine writes it"))?;
         for image in &mut listed {
             if !matches!(role(&image.config, EntryType::Regular), Some(Role::Hashed(_))) || !seen.contains_key(&image.config) {
                 return odd("an image's configuration is not in the archive");

@@ -17,14 +17,15 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::archive::header;
 use super::manifest::FORMAT;
-use super::manifest::Head;
 use super::manifest::MANIFEST;
 use super::manifest::MOST_MANIFEST;
 use super::manifest::Manifest;
+use super::shape;
 use crate::event::ByteSize;
 use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Unit;
+use crate::event::json_fault;
 
 /// What a tar counts in.
 pub(super) const BLOCK: u64 = 512;
@@ -90,13 +91,15 @@ pub(super) fn open(path: &Path) -> Result<(File, Manifest, u64), Error> {
     let found = facts.len();
     let cut = |_| Error::Truncated { path: path.to_owned(), expected: span(size), found };
     file.read_exact(&mut text).map_err(cut)?;
-    let broken = |problem: serde_json::Error| Error::NotABundle { path: path.to_owned(), problem: format!("its manifest: {problem}") };
-    let head: Head = serde_json::from_slice(&text).map_err(broken)?;
-    if head.format != FORMAT {
-        let made_by = head.podbay.chars().filter(|c| !c.is_control()).take(40).collect();
-        return Err(Error::Version { path: path.to_owned(), found: head.format, made_by, reads: FORMAT });
+    let broken = |error| Error::Damaged { path: path.to_owned(), problem: format!("its manifest {}", json_fault(&error)) };
+    let value = serde_json::from_slice(&text).map_err(broken)?;
+    let odd = |problem| Error::Refused { path: path.to_owned(), problem: format!("in its manifest {problem}") };
+    let (found_format, made_by) = shape::head(&value).map_err(odd)?;
+    if found_format != FORMAT {
+        let made_by = made_by.chars().filter(|c| !c.is_control()).take(40).collect();
+        return Err(Error::Version { path: path.to_owned(), found: found_format, made_by, reads: FORMAT });
     }
-    let manifest: Manifest = serde_json::from_slice(&text).map_err(broken)?;
+    let manifest = shape::manifest(&value).map_err(odd)?;
     manifest.check().map_err(|problem| Error::Refused { path: path.to_owned(), problem })?;
     let begin = span(size);
     let expected = begin + manifest.entries().iter().map(|entry| span(entry.1)).sum::<u64>() + 2 * BLOCK;
@@ -230,5 +233,24 @@ mod tests {
         let header = tar::Header::from_byte_slice(&block);
         assert_eq!(header.entry_size().expect("a size"), 1 << 40);
         assert_eq!((span(0), span(1), span(512)), (512, 1024, 1024));
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_manifest_is_said_with_its_part_and_a_remedy() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("b.tar");
+        for (text, words, remedy) in [
+            ("{\"format\":1,", "is damaged: its manifest ends in the middle", "copy it again"),
+            ("{\"format\":1;}", "is damaged: its manifest is no JSON from line 1, column 12 on", "copy it again"),
+            ("{\"format\":1,\"podbay\":\"1\"}", "is refused: in its manifest `archive` is missing", "do not use this file"),
+            ("[]", "is refused: in its manifest it is a list", "do not use this file"),
+            ("{\"format\":9}", "has format 9", "make it anew"),
+        ] {
+            let mut bytes = entry(MANIFEST, text.len() as u64).expect("a header").to_vec();
+            bytes.extend_from_slice(text.as_bytes());
+            std::fs::write(&path, &bytes).expect("written");
+            let error = open(&path).expect_err("it is none");
+            assert!(error.to_string().contains(words) && error.hint().contains(remedy), "{error}");
+        }
     }
 }

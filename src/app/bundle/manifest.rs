@@ -3,7 +3,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
 
-use serde::Deserialize;
 use serde::Serialize;
 
 use crate::inference::parts;
@@ -31,8 +30,7 @@ const MOST_PART: u64 = 1 << 42;
 const MOST_ENTRIES: usize = 256;
 
 /// What is in a bundle. Nothing in it says who made it, or where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Manifest {
     pub(super) format: u64,
     /// Version of the program that wrote it.
@@ -44,8 +42,7 @@ pub(super) struct Manifest {
     pub(super) models: Vec<Model>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Image {
     /// With its tag.
     pub(super) name: String,
@@ -53,29 +50,19 @@ pub(super) struct Image {
     pub(super) config: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Part {
     pub(super) size: u64,
     pub(super) sha256: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Model {
     pub(super) name: String,
     /// Its name in the folder of models.
     pub(super) file: String,
     pub(super) size: u64,
     pub(super) sha256: String,
-}
-
-/// What every format says of itself.
-#[derive(Deserialize)]
-pub(super) struct Head {
-    pub(super) format: u64,
-    #[serde(default)]
-    pub(super) podbay: String,
 }
 
 impl Manifest {

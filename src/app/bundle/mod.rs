@@ -11,6 +11,7 @@ mod load;
 mod manifest;
 mod packed;
 mod save;
+mod shape;
 
 pub use error::Error;
 pub use load::LoadBundle;
