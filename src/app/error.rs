@@ -183,6 +183,12 @@ impl Error {
         }
     }
 
+    /// Returns all that a person can do about it, what is most likely first.
+    pub fn hints(&self) -> Vec<String> {
+        let mistakes = if let Self::Inference(error) = self { error.mistakes() } else { &[] };
+        self.hint().into_iter().chain(mistakes.iter().map(|mistake| format!("in your own list of models: {mistake}"))).collect()
+    }
+
     /// Returns the chain of causes below this one, each said once.
     pub fn causes(&self) -> Vec<String> {
         let mut causes: Vec<String> = Vec::new();
@@ -199,7 +205,7 @@ impl Error {
     }
 
     pub fn report(&self) -> ErrorReport {
-        ErrorReport { kind: self.kind(), message: self.to_string(), causes: self.causes(), hints: self.hint().into_iter().collect() }
+        ErrorReport { kind: self.kind(), message: self.to_string(), causes: self.causes(), hints: self.hints() }
     }
 
     pub fn status(&self) -> RunStatus {

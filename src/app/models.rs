@@ -27,6 +27,9 @@ pub struct ModelLine {
     pub state: &'static str,
     /// Whether its hash is known: by the list, or because it was pulled.
     pub tried: bool,
+    /// Whether its files are copied from this machine: then there is nothing to try.
+    #[serde(skip)]
+    pub is_local: bool,
     /// Bytes of all its files; about, where it is untried; 0 where nobody knows.
     pub size: u64,
     /// Bytes of it that are here, where that is not all.
@@ -92,6 +95,7 @@ impl From<ListedModel> for ModelLine {
                 Presence::Absent => "absent",
             },
             tried: entry.sha256.is_some() || presence == Presence::Here,
+            is_local: matches!(entry.source, inference::Source::Path { .. }),
             size: entry.size,
             loaded: if let Presence::Partial(bytes) = presence { Some(bytes) } else { None },
             damage,

@@ -173,8 +173,8 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     }
     rows.extend([
         ("state", state(model)),
-        ("size", if model.tried { format!("{} ({} bytes)", size(model.size), model.size) } else { format!("about {}", size(model.size)) }),
-        ("memory", format!("{} with 8k of context", size(model.memory))),
+        ("size", whole_size(model).unwrap_or_else(unknown)),
+        ("memory", if model.memory == 0 { unknown() } else { format!("{} with 8k of context", size(model.memory)) }),
         ("parameters", parameters(model)),
         ("quantization", model.quantization.clone().unwrap_or_else(unknown)),
         ("context", model.context.map_or_else(unknown, |tokens| format!("{tokens} tokens"))),
@@ -189,9 +189,19 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     }
     for (name, value) in rows {
         writeln!(out, "{name:<13} {}", text::line(&value))?;
+/// Returns the size of a model, `None` where nobody knows it.
+fn whole_size(model: &ModelLine) -> Option<String> {
+    match model.size {
+        0 => None,
+        bytes if model.tried || model.is_local => Some(format!("{} ({bytes} bytes)", size(bytes))),
+        bytes => Some(format!("about {}", size(bytes))),
+    }
+}
+
     }
     Ok(())
 }
+        ("absent", _) if model.is_local => "not copied yet".to_owned(),
 
 fn state(model: &ModelLine) -> String {
     match (model.state, model.loaded) {

@@ -104,10 +104,9 @@ impl Error {
     /// Says what a person can do about it.
     pub fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::UnknownModel { known, mistakes, .. } => {
-                let own = if mistakes.is_empty() { String::new() } else { format!(". In your own list: {}", mistakes.join("; ")) };
+            Self::UnknownModel { known, .. } => {
                 let known = known.join(", ");
-                return Some(format!("name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf{own}"));
+                return Some(format!("name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf"));
             }
             Self::Reference { .. } => "a file of the hub is named hf:OWNER/REPOSITORY/FILE.gguf, any other by its https:// address",
             Self::Download { remedy: Some(remedy), .. } => remedy,
@@ -148,6 +147,11 @@ impl Error {
     }
 
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
+    /// Returns what is wrong with the person's own list of models, where that may be why.
+    pub fn mistakes(&self) -> &[String] {
+        if let Self::UnknownModel { mistakes, .. } = self { mistakes } else { &[] }
+    }
+
     pub fn is_usage(&self) -> bool {
         if let Self::NotReplaced { source, .. } = self {
             return source.is_usage();

@@ -377,6 +377,10 @@ impl Store {
         };
         if presence == Presence::Here {
             entry.size = bytes;
+        } else if let (0, Source::Path { files }) = (entry.size, &entry.source) {
+            // They are on this machine; where one is missing, nothing is said.
+            let sizes: Option<Vec<u64>> = files.iter().map(|path| Some(std::fs::metadata(path).ok()?.len())).collect();
+            entry.size = sizes.map_or(0, |sizes| sizes.iter().sum());
         }
         let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
         ListedModel { entry, files, presence, damage, memory, replaced: Vec::new() }

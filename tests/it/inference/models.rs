@@ -231,6 +231,34 @@ fn mistakes_in_ones_own_list_are_named_and_break_nothing() {
     let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
     line(&found, "settings", "list of models", "warn", &[&place, "there is no key `sise`"]);
     run(&mut case.models(&["rm", "mine"])).expect(0).says(&[&place]);
+
+    // Where the name is unknown each mistake has a line of its own: one of them may be why.
+    fs::write(&list, format!("{mine}\n[[model]]\nid = \"bad\"\nsise = 1\n\n[[model]]\nid = 7\n")).expect("written");
+    let done = run(&mut case.models(&["info", "bad"])).expect(2);
+    let hints: Vec<&str> = done.stderr.lines().filter(|line| line.starts_with("hint: ")).collect();
+    assert!(hints.len() >= 3 && hints[0].starts_with("hint: name one of ") && !hints[0].contains("models.toml"), "{hints:?}");
+    assert!(hints[1..].iter().all(|hint| hint.starts_with("hint: in your own list of models: ")), "{hints:?}");
+}
+
+#[test]
+fn a_model_that_is_copied_from_this_machine_is_not_called_untried() {
+    let case = Case::new(100_000);
+    let (list, own) = (case.env.home().join(".config/podbay/models.toml"), case.env.beside("own.gguf"));
+    fs::create_dir_all(list.parent().expect("a folder")).expect("made");
+    let entry = |id: &str, path: &Path| format!("[[model]]\nid = \"{id}\"\nsource = {{ kind = \"path\", files = [{path:?}] }}\n");
+    fs::write(&list, entry("own", &own) + &entry("away", &case.env.beside("away.gguf"))).expect("written");
+    fs::write(&own, &case.file).expect("written");
+    let row = |name: &str, row: &str| {
+        let text = run(&mut case.models(&["info", name])).expect(0).text();
+        text.lines().find_map(|line| line.strip_prefix(row)).unwrap_or_else(|| panic!("{text}")).trim().to_owned()
+    };
+    assert_eq!(row("own", "state"), "not copied yet");
+    assert_eq!(row("own", "size"), "97.7 KiB (100000 bytes)");
+    assert_eq!((row("away", "size"), row("away", "memory")), ("unknown".to_owned(), "unknown".to_owned()));
+    let listed = run(&mut case.models(&["list"])).expect(0).text();
+    assert!(listed.lines().any(|line| line.starts_with("own ") && line.ends_with("not copied yet")), "{listed}");
+    run(&mut case.models(&["pull", "own"])).expect(0);
+    assert_eq!(row("own", "state"), "here");
 }
 
 #[test]
