@@ -22,15 +22,9 @@ use crate::ui::text;
 pub(super) async fn attack(args: DoctorArgs) -> Result<u8, app::Error> {
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
-    let prepared = Setup::new(&args.config, Vec::new()).and_then(|setup| {
-        let place = setup.place_without_key(args.path.as_deref(), Mode::Deny)?;
-        setup.check_folder(args.path.as_deref())?;
-        Ok((setup, place))
-    });
-    let (setup, place) = match prepared {
-        Ok(prepared) => prepared,
-        Err(error) => return findings::none(&error, args.json, signals.exit_code(error.exit_code())),
-    };
+    let setup = Setup::new(&args.config, Vec::new())?;
+    let place = setup.place_without_key(args.path.as_deref(), Mode::Deny)?;
+    setup.check_folder(args.path.as_deref())?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));

@@ -26,7 +26,7 @@ pub(super) trait Findings: Serialize {
     fn words(&self, paint: Paint) -> String;
 }
 
-/// Shows what was found, or why nothing could be, and returns the exit code.
+/// Shows what was found, and returns the exit code.
 pub(super) fn show<T: Findings>(
     found: Result<T, app::Error>,
     json: bool,
@@ -35,13 +35,7 @@ pub(super) fn show<T: Findings>(
     signals: &Signals,
 ) -> Result<u8, app::Error> {
     terminal.finish();
-    let found = match found {
-        Ok(found) => found,
-        Err(error) => {
-            let code = signals.exit_code(error.exit_code());
-            return none(&error, json, code);
-        }
-    };
+    let found = found?;
     if json {
         let mut out = Delivery::default();
         let _ = ui::json::result(&mut out, &found);
@@ -50,24 +44,6 @@ pub(super) fn show<T: Findings>(
         deliver(&found.words(out_paint(options)))?;
     }
     Ok(signals.exit_code(if found.is_bad() { exit_code::FAILED } else { exit_code::DONE }))
-}
-
-/// Shows why nothing could be found out, to a script too, and returns the exit code.
-pub(super) fn none(error: &app::Error, json: bool, code: u8) -> Result<u8, app::Error> {
-    if json {
-        let mut out = Delivery::default();
-        let _ = ui::json::result(&mut out, &NotFound { status: "error", error: error.report() });
-        out.end()?;
-    }
-    super::failure::show(error, &mut io::stderr(), super::front::err_paint(&ui::Options::default()));
-    Ok(code)
-}
-
-/// What a script gets where nothing could be found out.
-#[derive(Serialize)]
-struct NotFound {
-    status: &'static str,
-    error: app::ErrorReport,
 }
 
 /// Returns the colours of the standard output.

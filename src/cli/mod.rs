@@ -43,6 +43,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use futures::FutureExt;
+use serde::Serialize;
 
 use self::args::Arguments;
 use self::args::Command;
@@ -168,7 +169,8 @@ fn misused(error: &clap::Error) -> u8 {
     if std::env::args_os().nth(1).is_some_and(|word| word == "sh") { exit_code::SHELL_FAILED } else { exit_code::USAGE }
 }
 
-/// Prints the result of what failed before it began, where a script has asked for one.
+/// Prints what a script gets that has asked for JSON, where a command failed before it had a result: the report of a run, and of every command
+/// with `--json` its error.
 fn report(error: &app::Error) {
     // Words that are no text are part of what is wrong; they must not end this too. Those of a command in the sandbox are not ours.
     let words = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
@@ -181,9 +183,19 @@ fn report(error: &app::Error) {
         ui::json::result(&mut io::stdout(), &report)
     } else if wants("jsonl") {
         ui::json::result_line(&mut io::stdout(), &report)
+    } else if words.iter().any(|word| word == "--json") {
+        ui::json::result(&mut io::stdout(), &NoResult { status: "error", exit_code: report.exit_code, error: error.report() })
     } else {
         Ok(())
     };
+}
+
+/// What a script gets where there is no result.
+#[derive(Serialize)]
+struct NoResult {
+    status: &'static str,
+    exit_code: u8,
+    error: app::ErrorReport,
 }
 
 /// Returns what is wrong without the usage that follows it.

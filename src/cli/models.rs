@@ -8,7 +8,6 @@ use clap::ValueHint;
 use super::args::ConfigFlags;
 use super::args::OutputFormat;
 use super::delivery::Delivery;
-use super::failure;
 use super::run::listen;
 use super::setup::Setup;
 use crate::app;
@@ -97,10 +96,7 @@ pub(super) async fn models(command: ModelsCommand) -> Result<u8, app::Error> {
             super::say(&format!("warning: {}\n", text::line(&mistake)));
         }
     }
-    if let Err(error) = outcome {
-        failure::show(&error, &mut io::stderr(), terminal.paint);
-        return Ok(signals.exit_code(error.exit_code()));
-    }
+    outcome?;
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))
 }
@@ -189,6 +185,10 @@ fn info(out: &mut impl Write, model: &ModelLine) -> io::Result<()> {
     }
     for (name, value) in rows {
         writeln!(out, "{name:<13} {}", text::line(&value))?;
+    }
+    Ok(())
+}
+
 /// Returns the size of a model, `None` where nobody knows it.
 fn whole_size(model: &ModelLine) -> Option<String> {
     match model.size {
@@ -198,14 +198,10 @@ fn whole_size(model: &ModelLine) -> Option<String> {
     }
 }
 
-    }
-    Ok(())
-}
-        ("absent", _) if model.is_local => "not copied yet".to_owned(),
-
 fn state(model: &ModelLine) -> String {
     match (model.state, model.loaded) {
         ("partial", Some(bytes)) => format!("{} are here", size(bytes)),
+        ("absent", _) if model.is_local => "not copied yet".to_owned(),
         ("absent", _) if model.tried => "not here".to_owned(),
         ("absent", _) => "not here, untried".to_owned(),
         (state, _) => state.to_owned(),

@@ -23,6 +23,7 @@ mod hostile;
 mod images;
 mod inference;
 mod init;
+mod json_errors;
 mod layers;
 mod link;
 mod llm;
