@@ -92,7 +92,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     look(place, &bench, cancel).await
 }
 
-/// Ends the environment of the project and the model server; returns the names of what was ended.
+/// Ends the environment of the project and the model server, unless another process works with that; returns the names of what was ended.
 pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, "`podbay down`", cancel).await?;
@@ -101,8 +101,15 @@ pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
         ended.push("environment".to_owned());
     }
     let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
-    if server.stop(cancel).await.map_err(Error::Inference)? {
-        ended.push("model server".to_owned());
+    match server.stop(cancel).await {
+        Ok(true) => ended.push("model server".to_owned()),
+        Ok(false) => {}
+        // It is that of all projects.
+        Err(inference::Error::Used { pid, model }) => {
+            let message = format!("the model server stays: process {pid} works with the model {model}; end that one first");
+            (front.sink)(Kind::Warning { message }.into());
+        }
+        Err(error) => return Err(Error::Inference(error)),
     }
     Ok(ended)
 }

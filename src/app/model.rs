@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use crate::agent::Failure;
 use crate::config::Config;
 use crate::event::ProgressSink;
 use crate::event::Secret;
+use crate::inference::Hold;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
 use crate::inference::Store;
@@ -28,6 +30,8 @@ pub(super) struct Found {
     pub(super) probed: Probed,
     /// The server is ours: what we ask of it costs nobody anything.
     pub(super) is_own: bool,
+    /// Keeps our own server from being ended by another process.
+    pub(super) hold: Option<Arc<Hold>>,
     /// What a person should know about this model, and about the list it may be from.
     pub(super) notes: Vec<String>,
 }
@@ -47,7 +51,7 @@ pub(super) async fn connect(
             // Box and model server come up together; a server that is being started is worth waiting for.
             Some(_) => wait_for(bench, &endpoint, key.as_ref(), cancel).await?,
         };
-        return Ok(Found { client, probed, is_own: false, notes: Vec::new() });
+        return Ok(Found { client, probed, is_own: false, hold: None, notes: Vec::new() });
     }
     check(bench)?;
     let server = &bench.config.inference;
@@ -68,7 +72,7 @@ pub(super) async fn connect(
         Error::Model(error) if error.is_of_server() => Error::of_agent(Failure::Model(error), true),
         other => other,
     })?;
-    Ok(Found { client, probed, is_own: true, notes })
+    Ok(Found { client, probed, is_own: true, hold: Some(serving.hold), notes })
 }
 
 pub(super) fn paths(bench: &Bench) -> Paths {

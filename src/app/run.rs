@@ -34,6 +34,7 @@ use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
+use crate::inference::Hold;
 use crate::llm::Probed;
 use crate::llm::Prompt;
 use crate::llm::TaskKind;
@@ -85,6 +86,8 @@ pub(super) struct Seat {
     untold: Option<String>,
     /// The model server is ours.
     is_own_server: bool,
+    /// Keeps it from being ended by another process.
+    _server: Option<Arc<Hold>>,
     /// An earlier run left a task open.
     pub(super) is_open: bool,
     sandbox: Sandbox,
@@ -227,7 +230,7 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let model::Found { client, probed, notes, is_own } = found;
+    let model::Found { client, probed, notes, is_own, hold } = found;
     for warning in started.warnings.into_iter().chain(notes) {
         recorder.warn(warning);
     }
@@ -292,7 +295,7 @@ pub(super) async fn sit_down(
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
     let is_open = past.history.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_own_server: is_own, is_open, sandbox, lock: Some(lock) })
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_own_server: is_own, _server: hold, is_open, sandbox, lock: Some(lock) })
 }
 
 /// Begins a new session's log.

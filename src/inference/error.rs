@@ -43,7 +43,9 @@ pub enum Error {
     },
     #[error("the model {name} is in use: {by}")]
     InUse { name: String, by: &'static str },
-    #[error("no model that Podbay knows fits {memory} of memory")]
+    #[error("the model server is in use: process {pid} works with the model {model}, and there can be no other server beside it")]
+    Used { pid: u32, model: String },
+    #[error("no model that Podbay knows fits {} of memory", memory.rounded())]
     NoneFits { memory: ByteSize },
     #[error("what came from {from} is not what was asked for: its SHA-256 is {found} instead of {expected}")]
     WrongHash { from: String, expected: String, found: String },
@@ -115,6 +117,10 @@ impl Error {
             Self::Damaged { name, .. } => return Some(remedy_of_damage(name)),
             Self::NotReplaced { source, .. } => return source.hint(),
             Self::InUse { .. } => "end the model server first with `podbay down`, or wait for the other one",
+            Self::Used { .. } => {
+                "end that process first, or take its model and its settings here too; with another state folder (PODBAY_HOME) a second \
+                 server is started, if the memory holds both"
+            }
             Self::NoneFits { .. } => "name one all the same: podbay models pull NAME; `podbay models list` shows what each needs",
             Self::Model { hint, .. } => return hint.map(str::to_owned),
             Self::Download { .. } => {
@@ -141,17 +147,17 @@ impl Error {
         Some(text.to_owned())
     }
 
-    /// Returns whether it is about the server, rather than about a model and its files.
-    pub fn is_about_server(&self) -> bool {
-        matches!(self, Self::Unsupported { .. } | Self::NotStarted { .. } | Self::TooSlow { .. } | Self::Engine { .. })
-    }
-
-    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     /// Returns what is wrong with the person's own list of models, where that may be why.
     pub fn mistakes(&self) -> &[String] {
         if let Self::UnknownModel { mistakes, .. } = self { mistakes } else { &[] }
     }
 
+    /// Returns whether it is about the server, rather than about a model and its files.
+    pub fn is_about_server(&self) -> bool {
+        matches!(self, Self::Unsupported { .. } | Self::NotStarted { .. } | Self::TooSlow { .. } | Self::Used { .. } | Self::Engine { .. })
+    }
+
+    /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.
     pub fn is_usage(&self) -> bool {
         if let Self::NotReplaced { source, .. } = self {
             return source.is_usage();

@@ -41,6 +41,11 @@ impl Paths {
         self.state.join("locks")
     }
 
+    /// Returns the folder where each process says that it works with the server.
+    pub(super) fn holds(&self) -> PathBuf {
+        self.locks().join("model-server-users")
+    }
+
     /// Returns the note on which files the running server has.
     pub(super) fn serving(&self) -> PathBuf {
         self.state.join("model-server").join("serving.json")

@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,11 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Health;
+use super::Hold;
 use super::Model;
 use super::Options;
 use super::Paths;
 use super::file;
 use super::health::Probe;
+use super::hold;
 use super::paths::SOCKET;
 use super::paths::make_for;
 use super::plan::Host;
@@ -72,6 +75,8 @@ pub struct Serving {
     pub container: ContainerId,
     /// Whether it ran already.
     pub reused: bool,
+    /// While it is there, no other process ends the server.
+    pub hold: Arc<Hold>,
 }
 
 /// What is known of the model server's container.
@@ -93,6 +98,8 @@ impl ModelServer {
     }
 
     /// Returns a server of this model and these settings that answers; starts it, or replaces another, where that is needed.
+    ///
+    /// There is one server for a state folder. One that another process works with is not replaced: that is an error.
     pub async fn ensure(
         &self,
         image: &ImageFacts,
@@ -102,6 +109,10 @@ impl ModelServer {
     ) -> Result<Serving, Error> {
         let facts = self.engine.facts(cancel).await.map_err(Error::engine("ask the engine what it is"))?;
         let plan = self.plan(facts, image, model)?;
+        let hold = {
+            let _gate = self.gate(cancel).await?;
+            Arc::new(Hold::take(&self.paths.holds(), &plan.hash, &model.name)?)
+        };
         let serving = |container: ContainerId, endpoint: Endpoint, key: Secret, reused: bool| Serving {
             endpoint,
             key,
@@ -109,6 +120,7 @@ impl ModelServer {
             context: plan.context,
             container,
             reused,
+            hold: Arc::clone(&hold),
         };
         // Without the lock: while one controller starts a server, others with their own must not wait.
         if let Some((state, probe, key)) = self.running(&plan, cancel).await?
@@ -140,10 +152,11 @@ impl ModelServer {
         Ok(serving(state.id.clone(), self.endpoint(&state), key, false))
     }
 
-    /// Ends the server; returns whether there was one.
+    /// Ends the server, unless another process works with it; returns whether there was one.
     pub async fn stop(&self, cancel: &CancellationToken) -> Result<bool, Error> {
-        let Some(state) = self.container(cancel).await? else { return Ok(false) };
-        self.engine.remove(&state.id).await.map_err(Error::engine("remove the model server"))?;
+        if !self.remove(|| (), cancel).await? {
+            return Ok(false);
+        }
         let folder = self.paths.socket_folder();
         file::remove(&folder.join(SOCKET))?;
         file::remove(&self.paths.key_folder().join(KEY))?;
@@ -255,11 +268,29 @@ impl ModelServer {
         }
     }
 
-    async fn start(&self, plan: &Plan, show: &impl Fn(&str, bool), cancel: &CancellationToken) -> Result<(ContainerState, Secret), Error> {
-        if let Some(old) = self.container(cancel).await? {
-            show("ending the one with other settings", false);
-            self.engine.remove(&old.id).await.map_err(Error::engine("remove the old model server"))?;
+    /// Removes the server's container, unless another process works with it; returns whether there was one.
+    async fn remove(&self, beforehand: impl FnOnce(), cancel: &CancellationToken) -> Result<bool, Error> {
+        let _gate = self.gate(cancel).await?;
+        let Some(state) = self.container(cancel).await? else { return Ok(false) };
+        // What has ended is of use to nobody.
+        let plan = state.labels.as_ref().and_then(|labels| labels.spec.as_deref()).filter(|_| state.running);
+        if let Some(user) = plan.and_then(|plan| hold::user(&self.paths.holds(), plan)) {
+            return Err(Error::Used { pid: user.pid, model: user.model });
         }
+        beforehand();
+        self.engine.remove(&state.id).await.map_err(Error::engine("remove the model server"))?;
+        Ok(true)
+    }
+
+    /// Takes the lock that nobody ends a server without, and nobody says without that they work with one: the two never cross.
+    async fn gate(&self, cancel: &CancellationToken) -> Result<FileLock, Error> {
+        let folder = self.paths.locks();
+        let lock = FileLock::wait(&folder, "model-server-gate", || (), cancel);
+        lock.await.map_err(Error::engine("wait for another Podbay that ends the model server"))
+    }
+
+    async fn start(&self, plan: &Plan, show: &impl Fn(&str, bool), cancel: &CancellationToken) -> Result<(ContainerState, Secret), Error> {
+        self.remove(|| show("ending the one with other settings", false), cancel).await?;
         let (uid, gid) = self.paths.user()?;
         let key = self.write_key((uid, gid))?;
         let mut container = plan.container.clone();

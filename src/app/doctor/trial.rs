@@ -3,6 +3,7 @@
 //! Connectivity, a chat, a stream, calls by the server's own means, calls by a schema; then which way a run would choose. Every question is
 //! small, is asked once, and has its own time.
 
+use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -24,8 +25,10 @@ use crate::event::ProgressSink;
 use crate::event::Secret;
 use crate::event::ToolMode;
 use crate::event::Unit;
+use crate::inference::Hold;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::inference::Serving;
 use crate::inference::Store;
 use crate::llm;
 use crate::llm::Client;
@@ -64,7 +67,7 @@ pub(super) struct Source<'a> {
 /// Tries the endpoint, or our own server, which is started as a run would.
 pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<Check> {
     let begun = Instant::now();
-    let (client, probed) = match source.connect(cancel).await {
+    let (client, probed, _hold) = match source.connect(cancel).await {
         Ok(found) => found,
         Err(error) => {
             let hint = error.hint();
@@ -98,23 +101,23 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
 }
 
 impl Source<'_> {
-    async fn connect(&self, cancel: &CancellationToken) -> Result<(Client, Probed), Error> {
-        let (endpoint, key, within) = if let Some(text) = &self.config.llm.endpoint {
+    async fn connect(&self, cancel: &CancellationToken) -> Result<(Client, Probed, Option<Arc<Hold>>), Error> {
+        let (endpoint, key, hold, within) = if let Some(text) = &self.config.llm.endpoint {
             let endpoint = Endpoint::parse(text).map_err(|error| Error::Model(error.into()))?;
-            (endpoint, self.key.clone(), self.config.llm.probe_timeout())
+            (endpoint, self.key.clone(), None, self.config.llm.probe_timeout())
         } else {
-            let (endpoint, key) = self.own(cancel).await?;
-            (endpoint, Some(key), PROBE)
+            let serving = self.own(cancel).await?;
+            (serving.endpoint, Some(serving.key), Some(serving.hold), PROBE)
         };
         // Asked once: what only works the third time is not well.
         let options = llm::Options { retries: 0, temperature: Some(0.0), ..self.config.llm.clone() };
         let client = Client::new(endpoint, key, options).map_err(Error::Model)?;
         let probed = client.probe(cancel, within).await.map_err(Error::Model)?;
-        Ok((client, probed))
+        Ok((client, probed, hold))
     }
 
     /// Returns our own server, and starts it where it does not run: image and model included.
-    async fn own(&self, cancel: &CancellationToken) -> Result<(Endpoint, Secret), Error> {
+    async fn own(&self, cancel: &CancellationToken) -> Result<Serving, Error> {
         if self.config.sandbox.backend == Backend::Attach {
             return Err(model::not_named());
         }
@@ -130,9 +133,7 @@ impl Source<'_> {
         let model = async { Store::new(options, &paths, self.config.offline)?.resolve(self.progress, cancel).await };
         let model = async { model.await.map_err(Error::Inference) };
         let (image, model) = tokio::try_join!(image, model)?;
-        let serving =
-            ModelServer::new(engine, options, &paths).ensure(&image, &model, self.progress, cancel).await.map_err(Error::Inference)?;
-        Ok((serving.endpoint, serving.key))
+        ModelServer::new(engine, options, &paths).ensure(&image, &model, self.progress, cancel).await.map_err(Error::Inference)
     }
 }
 

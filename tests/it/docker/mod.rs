@@ -32,6 +32,7 @@ mod second;
 mod second_engine;
 mod setuid;
 mod sh;
+mod shared_server;
 mod stopping;
 mod syscalls;
 mod task;

@@ -28,6 +28,25 @@ impl Drop for Server {
     }
 }
 
+#[tokio::test]
+async fn a_port_that_is_taken_is_left_to_whoever_has_it() {
+    let Some(env) = TestBox::new() else { return };
+    let Some(engine) = connect().await else { return };
+    let _turn = TURN.lock().await;
+    let (cancel, progress) = (CancellationToken::new(), progress());
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let options = inference::Options { context: Some(1024), publish: true, port, ..inference::Options::default() };
+    let model = smoke(&options, &Paths::new(models())).await;
+    let paths = Paths::new(env.state());
+    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
+    let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await.expect("a server");
+    let _server = Server(serving.container.0.clone());
+    let endpoint = serving.endpoint.to_string();
+    assert!(endpoint.starts_with("http://127.0.0.1:") && !endpoint.contains(&format!(":{port}")), "{endpoint}");
+}
+
 /// Looks around in the container, by the few programs that its image has.
 const LOOK: &str = "cat /proc/1/status; ls /sys/class/net; cat /etc/resolv.conf; \
                     for path in /x /tmp/x /run/x /dev/x /run/key/x /run/llama/x; do (echo x > $path) 2>/dev/null && echo made $path; done; \

@@ -1,0 +1,68 @@
+//! One model server for all that happens on a state folder: who works with it keeps it.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::Duration;
+
+use podbay::inference;
+use podbay::inference::Paths;
+
+use super::inference::TURN;
+use super::inference::models;
+use super::inference::smoke;
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::TestEnv;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+/// Removes the server also where the test fails.
+struct Server(String);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        docker(&["rm", "--force", &self.0]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_another_process_works_with_is_not_ended() {
+    let Some(env) = TestBox::new() else { return };
+    let _turn = TURN.lock().await;
+    let model = smoke(&inference::Options::default(), &Paths::new(models())).await;
+    let model = model.files[0].to_str().expect("UTF-8").to_owned();
+    let test = move || {
+        let other = env.beside("other");
+        fs::create_dir(&other).expect("made");
+        TestEnv::give(&other);
+        let with = |arguments: &[&str], context: &str| {
+            let mut command = env.podbay(&arguments[..1]);
+            command.args(&arguments[1..]).env("PODBAY_INFERENCE_CONTEXT", context).env("PODBAY_INFERENCE_WARM_UP", "0");
+            command
+        };
+        let (project, other) = (env.project(), other.to_str().expect("UTF-8").to_owned());
+        let project = project.to_str().expect("UTF-8");
+        let served = || run(&mut with(&["status", "--json", "-C", project], "2048")).expect(0).json()["model_server"].clone();
+        let mut chat = start(with(&["chat", "-C", project, "--model", &model], "2048").stdin(Stdio::piped()));
+        assert!(within(Duration::from_mins(2), || served()["detail"] == "ready"), "{}", served());
+        let id = served()["id"].as_str().expect("an id").to_owned();
+        let _server = Server(id.clone());
+
+        // Another model or other settings would need another server.
+        let named = format!("process {} works with the model", chat.pid());
+        let done = run(&mut with(&["run", "--output", "json", "-C", &other, "--model", &model, "say hello"], "1024")).expect(6);
+        let done = done.says(&["the model server could not be had", &named, "hint: end that process first", "PODBAY_HOME"]);
+        assert_eq!(done.json()["error"]["kind"], "inference");
+        // It is that of all projects, so one of them cannot take it down.
+        run(&mut with(&["down", "-C", &other], "1024")).expect(0).says(&["the model server stays", &named]);
+        assert_eq!(served()["id"], id.as_str(), "it was not touched");
+
+        chat.feed(Vec::new());
+        chat.wait().expect(0);
+        let ended = run(&mut with(&["down", "-C", &other], "1024")).expect(0);
+        assert_eq!(ended.text(), "ended: model server\n", "{}", ended.stderr);
+        drop(env);
+    };
+    tokio::task::spawn_blocking(test).await.expect("no panic");
+}
