@@ -58,6 +58,26 @@ pub(super) fn open(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Refuses a path that belongs to somebody else than the user whom the services run as: none of them could use it, and each would say so in
+/// words of its own. What is not there yet is made for them; what is root's was put there by hand.
+pub(super) fn check(path: &Path, uid: u32) -> io::Result<()> {
+    let owner = match fs::symlink_metadata(path) {
+        Ok(facts) => facts.uid(),
+        // A folder of the person's own may be closed to all others: they say who may use it.
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => return Ok(()),
+        Err(error) => return Err(io::Error::new(error.kind(), format!("look at {}: {error}", path.display()))),
+    };
+    if [0, uid].contains(&owner) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{} belongs to uid {owner}, and PODBAY_UID is {uid} now: it was changed after the volumes were made.\n\
+         hint: set PODBAY_UID={owner} again, or remove the volumes with `docker compose down -v`, the loaded models and all sessions with \
+         them; docs/guides/compose.md (\"Another owner\") says how to keep those, and what to do with a folder of your own",
+        path.display()
+    )))
+}
+
 /// Writes a key that nobody else can read, unless there is one.
 pub(super) fn key(file: &Path) -> io::Result<()> {
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("write the key {}: {error}", file.display()));
@@ -78,8 +98,28 @@ pub(super) fn key(file: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-
     use super::*;
+
+    #[test]
+    fn what_belongs_to_another_user_is_said_with_both_numbers_and_a_remedy() {
+        let file = std::env::temp_dir().join(format!("podbay-check-{}", std::process::id()));
+        fs::write(&file, "").expect("written");
+        let own = nix::unistd::geteuid().as_raw();
+        check(&file, own).expect("our own");
+        check(Path::new("/nonexistent/key"), own).expect("not there yet");
+        check(Path::new("/etc/passwd"), 4711).expect("root's");
+        // Whoever runs this test: somebody else's it is for the other number, unless it is root's.
+        let outcome = check(&file, own + 1);
+        if own == 0 {
+            outcome.expect("root's");
+            std::os::unix::fs::chown(&file, Some(7), None).expect("root");
+        }
+        let (owner, error) = (if own == 0 { 7 } else { own }, check(&file, own + 1).expect_err("somebody else's").to_string());
+        for words in [format!("uid {owner}, and PODBAY_UID is {}", own + 1), format!("PODBAY_UID={owner}"), "down -v".to_owned()] {
+            assert!(error.contains(&words), "{words}: {error}");
+        }
+        fs::remove_file(file).expect("removed");
+    }
 
     #[test]
     fn the_program_can_be_run_and_a_key_stays_the_same() {

@@ -69,6 +69,7 @@ enum Step {
     Install { folder: PathBuf },
     Open { folder: PathBuf },
     Key { file: PathBuf },
+    Check { uid: u32, path: PathBuf },
 }
 
 /// Runs the guest; `arguments` are those after `podbay guest`.
@@ -102,7 +103,7 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
-                         prepare [--install DIR] [--open DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
+                         prepare [--check UID:PATH]… [--install DIR] [--open DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
     match (role.to_str(), options.as_slice()) {
@@ -123,6 +124,10 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
             let step = |pair: &[OsString]| match pair {
                 [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
                 [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
+                [name, owner] if name == "--check" => {
+                    let (uid, path) = owner.to_str()?.split_once(':')?;
+                    Some(Step::Check { uid: uid.parse().ok()?, path: PathBuf::from(path) })
+                }
                 [name, file] if name == "--key" => Some(Step::Key { file: PathBuf::from(file) }),
                 _ => None,
             };
@@ -152,6 +157,7 @@ fn run(role: Role) -> io::Result<()> {
             Step::Install { folder } => prepare::install(folder),
             Step::Open { folder } => prepare::open(folder),
             Step::Key { file } => prepare::key(file),
+            Step::Check { uid, path } => prepare::check(path, *uid),
         }),
         Role::Spawner => {
             let socket = io::stdin().as_fd().try_clone_to_owned()?;

@@ -488,6 +488,48 @@ fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     run(&mut compose.podbay(&["call", "list_directory", "{}"])).expect(0);
 }
 
+#[test]
+fn another_uid_than_that_of_the_volumes_is_said_by_the_first_service() {
+    let Some(compose) = Compose::new() else { return };
+    let (uid, _) = owner();
+    run(&mut compose.compose(&["up", "key"])).expect(0);
+    let other = (uid + 1).to_string();
+    let up = || run(compose.compose(&["up", "-d", "workspace"]).env("PODBAY_UID", &other));
+    // The volumes of the sockets are made for one user: docker-compose 1.29 says that itself, and names the first of them.
+    let refused = up();
+    if refused.stderr.contains("Configuration for volume") {
+        assert_ne!(refused.code, 0);
+        docker(&["volume", "rm", &format!("{}_socket", compose.name), &format!("{}_llama", compose.name)]);
+        assert_ne!(up().code, 0, "nothing starts behind a step that failed");
+    }
+    let log = logged(&compose.container("setup"));
+    for words in
+        [&format!("/setup/key/key belongs to uid {uid}, and PODBAY_UID is {other} now"), "docker compose down -v", "docs/guides/compose.md"]
+    {
+        assert!(log.contains(words), "`{words}` is missing: {log}");
+    }
+    let running = docker(&["ps", "--quiet", "--filter", &format!("label=com.docker.compose.project={}", compose.name)]);
+    assert_eq!(running.trim(), "", "nothing runs");
+    // What is said to help does.
+    run(&mut compose.compose(&["--profile", "run", "down", "--volumes"])).expect(0);
+    up().expect(0);
+}
+
+#[test]
+fn without_a_gpu_the_second_file_is_refused_by_its_driver_and_the_first_works_alone() {
+    let Some(compose) = Compose::new() else { return };
+    if docker(&["info", "--format", "{{json .Runtimes}}"]).contains("nvidia") {
+        drop(std::io::stderr().write_all(b"left out, because this engine has a GPU: compose without one\n"));
+        return;
+    }
+    // Any image will do: the engine refuses before it looks into it.
+    let gpu = ["-f", "docker/compose.gpu.yaml", "up", "-d", "llama-server"];
+    let done = run(compose.compose(&gpu).env("PODBAY_LLAMA_IMAGE", "podbay/workspace"));
+    assert!(done.code != 0 && done.stderr.contains("could not select device driver \"nvidia\""), "{} {}", done.code, done.stderr);
+    assert_eq!(compose.inspect("llama-server")["State"]["Running"], false);
+    run(&mut compose.compose(&["up", "-d", "workspace"])).expect(0);
+}
+
 /// Returns what a container said on its standard error.
 fn logged(container: &str) -> String {
     let done = Command::new("docker").args(["logs", container]).output().expect("the `docker` command");
