@@ -145,7 +145,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "down",
-        text: "Ends the project's sandbox and the model server, and removes what runs that were killed left behind.",
+        text: "Ends the project's sandbox and the model server, and removes what runs that were killed left behind. The model server is that of \
+               all projects: where another process works with it, it stays, and that process is named.",
         examples: &[("End what runs here:", "podbay down"), ("For another project:", "podbay down -C ~/src/shop")],
         codes: Codes::Shared,
     },
