@@ -171,7 +171,13 @@ mod tests {
             assert_eq!(read(text).expect("is a list"), expected);
         }
         assert_eq!(read(r#"["a"]"#).expect("is a list"), [("a".to_owned(), Value::Null)]);
-        for (text, words) in [("{", "is not JSON"), ("{}", "is no list"), (r#"["a", {"x": 1}]"#, "entry 2"), (r#"[""]"#, "entry 1")] {
+        for (text, words) in [
+            ("{", "ends in the middle"),
+            ("[\n]]", "is no JSON from line 2, column 2 on"),
+            ("{}", "is no list"),
+            (r#"["a", {"x": 1}]"#, "entry 2"),
+            (r#"[""]"#, "entry 1"),
+        ] {
             let error = read(text).expect_err("is none");
             assert!(error.to_string().contains(words) && error.exit_code() == 2, "{error}");
         }

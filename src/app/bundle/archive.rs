@@ -314,7 +314,7 @@ mod tests {
         refused(&archive(|files| drop(files.remove(2))), "no list");
         refused(&archive(|files| drop(files.remove(1))), "configuration is not in the archive");
         refused(&archive(|files| drop(files.remove(0))), "layer is not in the archive");
-        refused(&archive(|files| files[2].1 = b"{".to_vec()), "cannot be read");
+        refused(&archive(|files| files[2].1 = b"{".to_vec()), "not as an engine writes it");
         refused(
             &archive(|files| files[2].1 = String::from_utf8_lossy(&files[2].1).replace("[\"a:1\"]", "null").into_bytes()),
             "without a name",
