@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::Place;
+use super::holes;
 use super::record::Recorder;
 use crate::config::Config;
 use crate::engine::Engine;
@@ -135,6 +136,11 @@ impl Bench {
         };
         let spec =
             Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)?;
+        if self.config.sandbox.strict
+            && let Some(problem) = holes::ways_out(facts)
+        {
+            return Err(Error::Sandbox(sandbox::Error::Strict { problem }));
+        }
         // What we build ourselves is known.
         if !Provision::is_own(name) {
             spec.check_image(engine, &image, &self.state.images(), progress, cancel).await.map_err(Error::Sandbox)?;
@@ -144,6 +150,12 @@ impl Bench {
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {
         Ok(Provision::new(self.engine()?, &self.config.engine, self.state.locks(), progress))
+    }
+
+    /// Says which holes of the engine let a container out, where that was not said before. The engine has told of itself by now.
+    pub(super) async fn holes_once(&self, cancel: &CancellationToken) -> Option<String> {
+        let facts = self.engine.as_ref()?.facts(cancel).await.ok()?;
+        holes::ways_out_once(facts, &self.state.engines())
     }
 
     pub(super) fn lock(&self) -> Result<Lock, Error> {

@@ -81,7 +81,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
         (Err(error), _) => return Err(error),
     };
     drop(lock);
-    for message in spec.warnings {
+    for message in spec.warnings.into_iter().chain(bench.holes_once(cancel).await) {
         (front.sink)(Kind::Warning { message }.into());
     }
     let model::Found { probed, notes, .. } = found;

@@ -13,6 +13,7 @@ mod dotenv;
 mod environment;
 mod error;
 mod gc;
+mod holes;
 mod host_hook;
 mod images;
 mod init;

@@ -231,7 +231,7 @@ pub(super) async fn sit_down(
         }
     };
     let model::Found { client, probed, notes, is_own, hold } = found;
-    for warning in started.warnings.into_iter().chain(notes) {
+    for warning in started.warnings.into_iter().chain(notes).chain(bench.holes_once(cancel).await) {
         recorder.warn(warning);
     }
     let image = match bench.socket() {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Options;
 use super::address::Address;
+use super::details::Component;
 use super::tcp;
 
 /// Oldest API we know to work: Docker 20.10.
@@ -52,6 +53,12 @@ pub struct Facts {
     pub n_cpus: u32,
     /// Limits the kernel or the engine cannot enforce, in its own words.
     pub warnings: Vec<String>,
+    /// Who made it, such as `Docker Desktop 4.44.3 (202357)`; often empty.
+    pub platform: String,
+    /// Machine that it runs on, as images name it: `amd64`, `arm64`.
+    pub architecture: String,
+    /// The programs that it consists of.
+    pub components: Vec<Component>,
 }
 
 #[cfg(test)]
@@ -73,6 +80,9 @@ impl Facts {
             memory: 0,
             n_cpus: 2,
             warnings: Vec::new(),
+            platform: String::new(),
+            architecture: "amd64".to_owned(),
+            components: Vec::new(),
         }
     }
 }
@@ -112,21 +122,23 @@ impl Engine {
         // The first answer tells what is wrong with the way there, so it has its own, shorter patience.
         let within = self.timeout.min(Duration::from_secs(10));
         let exchange = async {
-            // Neither needs the other: what the engine is, is asked without naming a version.
-            let (docker, info) = tokio::join!(self.docker.clone().negotiate_version(), self.docker.info());
-            Ok::<_, bollard::errors::Error>((docker?, info))
+            // Neither needs the other, and no request names a version of the API.
+            let (version, info) = tokio::join!(self.docker.version(), self.docker.info());
+            Ok::<_, bollard::errors::Error>((version?, info))
         };
         let outcome = tokio::select! {
             () = cancel.cancelled() => return Err(cancelled()),
             outcome = tokio::time::timeout(within, exchange) => outcome,
         };
-        let (docker, info) = match outcome {
+        let (version, info) = match outcome {
             Ok(Ok(found)) => found,
             Ok(Err(source)) => return Err(explain(address, source, within)),
             Err(_) => return Err(Error::NoAnswer { doing: format!("say its version (at {address})"), within }),
         };
-        let agreed = docker.client_version();
-        let api = format!("{}.{}", agreed.major_version, agreed.minor_version);
+        let theirs = version.api_version.unwrap_or_default();
+        let agreed = agreed(&theirs, self.docker.client_version())
+            .ok_or_else(|| explain(address, bollard::errors::Error::APIVersionParseError {}, within))?;
+        let api = agreed.to_string();
         if agreed < OLDEST {
             return Err(Error::TooOld { address: address.to_string(), found: api, needed: "1.41" });
         }
@@ -148,8 +160,18 @@ impl Engine {
             memory: info.mem_total.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0),
             n_cpus: info.ncpu.and_then(|cpus| u32::try_from(cpus).ok()).unwrap_or(1),
             warnings: info.warnings.unwrap_or_default(),
+            platform: version.platform.map(|platform| platform.name).unwrap_or_default(),
+            architecture: version.arch.unwrap_or_default(),
+            components: version.components.unwrap_or_default().into_iter().map(Component::from).collect(),
         })
     }
+}
+
+/// Returns the newest version of the API that both sides know, by the engine's own word; `None` where that is no version.
+fn agreed(theirs: &str, ours: ClientVersion) -> Option<ClientVersion> {
+    let (major, minor) = theirs.split_once('.')?;
+    let theirs = ClientVersion { major_version: major.parse().ok()?, minor_version: minor.parse().ok()? };
+    Some(if theirs < ours { theirs } else { ours })
 }
 
 fn cancelled() -> Error {
@@ -214,7 +236,21 @@ fn is_snapshotter(status: &[Vec<String>]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::ClientVersion;
+    use super::OLDEST;
+    use super::agreed;
     use super::is_snapshotter;
+
+    #[test]
+    fn the_older_of_two_versions_is_agreed_on_and_what_is_none_is_none() {
+        let ours = ClientVersion { major_version: 1, minor_version: 52 };
+        let check = |theirs: &str| agreed(theirs, ours).map(|version| version.to_string());
+        assert_eq!([check("1.41"), check("1.60"), check("2.0")], [Some("1.41".into()), Some("1.52".into()), Some("1.52".into())]);
+        for odd in ["", "1", "1.x", "-1.41", "1.41.2"] {
+            assert_eq!(check(odd), None, "{odd}");
+        }
+        assert!(agreed("1.40", ours).is_some_and(|version| version < OLDEST));
+    }
 
     #[track_caller]
     fn check(status: &[(&str, &str)], expected: bool) {

@@ -4,12 +4,9 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// What an engine says of itself beyond what a run needs: who made it, what it consists of, what it can enforce.
+/// What an engine says of itself beyond what a run needs: what it runs on, what it can enforce.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Details {
-    /// Such as `Docker Desktop 4.44.3 (202357)`; often empty.
-    pub platform: String,
-    pub components: Vec<Component>,
     pub operating_system: String,
     pub kernel: String,
     /// `cgroupfs`, `systemd` or `none`.
@@ -31,6 +28,16 @@ pub struct Component {
     pub build: String,
 }
 
+impl From<bollard::models::SystemVersionComponents> for Component {
+    fn from(said: bollard::models::SystemVersionComponents) -> Self {
+        Self {
+            build: said.details.as_ref().and_then(|details| details.get("GitCommit")).cloned().unwrap_or_default(),
+            name: said.name,
+            version: said.version,
+        }
+    }
+}
+
 /// Which limits are enforced; `None` where the engine does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -43,18 +50,8 @@ pub struct Limits {
 impl Engine {
     /// Asks the engine for more about itself.
     pub async fn details(&self, cancel: &CancellationToken) -> Result<Details, Error> {
-        let doing = || "describe itself".to_owned();
-        let version = bounded(doing, cancel, self.timeout, self.docker.version());
-        let info = bounded(doing, cancel, self.timeout, self.docker.info());
-        let (version, info) = tokio::try_join!(version, info)?;
-        let component = |component: bollard::models::SystemVersionComponents| Component {
-            build: component.details.as_ref().and_then(|details| details.get("GitCommit")).cloned().unwrap_or_default(),
-            name: component.name,
-            version: component.version,
-        };
+        let info = bounded(|| "describe itself".to_owned(), cancel, self.timeout, self.docker.info()).await?;
         Ok(Details {
-            platform: version.platform.map(|platform| platform.name).unwrap_or_default(),
-            components: version.components.unwrap_or_default().into_iter().map(component).collect(),
             operating_system: info.operating_system.unwrap_or_default(),
             kernel: info.kernel_version.unwrap_or_default(),
             cgroup_driver: info.cgroup_driver.map(|driver| driver.to_string()).unwrap_or_default(),

@@ -37,6 +37,8 @@ pub enum Error {
     NoImage { image: String },
     #[error("the guest program cannot be brought into the sandbox: {problem}")]
     Guest { problem: String },
+    #[error("no sandbox is started, because `--strict` refuses what would only be warned about: {problem}")]
+    Strict { problem: String },
     #[error("the sandbox did not start: {problem}")]
     NotStarted { problem: String },
     #[error("cannot {doing}")]
@@ -82,6 +84,7 @@ impl Error {
             Self::Image { .. } => Some("choose another image with --image or `sandbox.image`".to_owned()),
             Self::NoImage { .. } => Some("check the name with `docker images`, or run `podbay images build` for Podbay's own".to_owned()),
             Self::Guest { .. } => Some("build Podbay as a static program: `cargo build --release` in its own folder does".to_owned()),
+            Self::Strict { .. } => Some("`podbay doctor` says more; without --strict (`sandbox.strict`) it is a warning".to_owned()),
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
             Self::OtherFiles { .. } => {
                 Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())

@@ -43,7 +43,7 @@ pub struct Options {
     pub restarts: u32,
     /// The time over which they are counted.
     pub restart_window: Seconds,
-    /// Refuses whatever would only be warned about, such as a project that belongs to root.
+    /// Refuses what would only be warned about: a project that belongs to root, an engine with a known hole that lets a container out.
     pub strict: bool,
 }
 

@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its parts, each a folder of the same owner.
-    pub const FOLDERS: [&str; 7] = ["sessions", "artifacts", "images", "locks", "models", "run", "trust"];
+    pub const FOLDERS: [&str; 8] = ["sessions", "artifacts", "engines", "images", "locks", "models", "run", "trust"];
 
     /// Finds the folder by the environment and opens it.
     ///
@@ -74,6 +74,11 @@ impl State {
 
     pub fn models(&self) -> PathBuf {
         self.root.join("models")
+    }
+
+    /// Of which engines it was said that they have holes.
+    pub fn engines(&self) -> PathBuf {
+        self.root.join("engines")
     }
 
     /// Which images were looked at and found good.

@@ -5,10 +5,9 @@ use std::path::Path;
 use super::check::Check;
 use super::check::Group;
 use super::check::Status;
-use super::holes;
-use super::holes::Component;
+use crate::app::holes;
+use crate::app::holes::Component;
 use crate::engine;
-use crate::engine::Details;
 use crate::engine::Facts;
 use crate::event::ByteSize;
 
@@ -23,31 +22,24 @@ pub(super) fn unreachable(error: &engine::Error) -> Check {
 }
 
 /// Judges an engine by what it says of itself.
-pub(super) fn judge(facts: &Facts, details: &Details) -> Vec<Check> {
-    let is_desktop = facts.desktop || details.platform.contains("Docker Desktop");
+pub(super) fn judge(facts: &Facts) -> Vec<Check> {
+    let is_desktop = facts.desktop || facts.platform.contains("Docker Desktop");
     let kind = if is_desktop { ", in a virtual machine (Docker Desktop)" } else { "" };
     let mut checks = vec![Check::ok(
         Group::Engine,
         "connection",
         format!("version {}, API {}, at {}{kind}", or_unknown(&facts.version), facts.api, facts.address),
     )];
-    let named = |name: &str| details.components.iter().find(|component| component.name == name);
-    let engine = engine::Component {
-        name: "Engine".to_owned(),
-        version: facts.version.clone(),
-        build: named("Engine").map(|component| component.build.clone()).unwrap_or_default(),
-    };
-    checks.push(component(Component::Engine, "engine", &engine));
-    for (kind, name) in [(Component::Containerd, "containerd"), (Component::Runc, "runc")] {
-        match named(name) {
-            Some(found) => checks.push(component(kind, name, found)),
+    let parts = holes::parts(facts);
+    let titles =
+        [(Component::Engine, "engine"), (Component::Containerd, "containerd"), (Component::Runc, "runc"), (Component::Desktop, "desktop")];
+    for (kind, title) in titles {
+        match parts.iter().find(|(found, _)| *found == kind) {
+            Some((_, found)) => checks.push(component(kind, title, found)),
+            None if kind == Component::Desktop => {}
             // Others (crun, a virtual machine's runtime) are not in the table.
-            None => checks.push(Check::ok(Group::Engine, name, "the engine names none, so nothing is known of its holes")),
+            None => checks.push(Check::ok(Group::Engine, title, "the engine names none, so nothing is known of its holes")),
         }
-    }
-    if let Some(version) = details.platform.strip_prefix("Docker Desktop ") {
-        let desktop = engine::Component { name: "Docker Desktop".to_owned(), version: version.to_owned(), build: String::new() };
-        checks.push(component(Component::Desktop, "desktop", &desktop));
     }
     checks.push(storage(&facts.storage));
     checks
@@ -65,19 +57,7 @@ fn component(kind: Component, name: &str, found: &engine::Component) -> Check {
     let others: Vec<&str> = known.iter().skip(1).map(|hole| hole.id.as_str()).collect();
     let also = if others.is_empty() { String::new() } else { format!("; also {}", others.join(", ")) };
     let detail = format!("{version} has known holes (table of {}): {}, {}{also}", table.date, worst.id, worst.about);
-    // The newest of all that are needed closes every one of them.
-    let target = known.iter().map(|hole| hole.remedy(&found.version)).max_by(|a, b| holes::compare(a, b)).unwrap_or_default();
-    let patched = if holes::is_distribution(&found.version, &found.build) {
-        "; your distribution may have closed them under the same number: its changelog of the package says"
-    } else {
-        ""
-    };
-    let title = match kind {
-        Component::Engine => "the engine",
-        Component::Desktop => "Docker Desktop",
-        Component::Containerd | Component::Runc => name,
-    };
-    Check::warn(Group::Engine, name, detail, format!("update {title} to {target} or newer{patched}"))
+    Check::warn(Group::Engine, name, detail, holes::remedy(kind, found, &known))
 }
 
 fn storage(driver: &str) -> Check {
@@ -176,7 +156,7 @@ mod tests {
     #[test]
     fn a_current_engine_is_fine() {
         let components = vec![part("Engine", "29.5.1", ""), part("containerd", "v2.3.2", ""), part("runc", "1.4.3", "")];
-        let checks = judge(&Facts::plain(), &Details { components, ..Details::default() });
+        let checks = judge(&Facts { components, ..Facts::plain() });
         assert_eq!(checks.len(), 5);
         assert!(checks.iter().all(|check| check.status == Status::Ok), "{checks:?}");
     }
@@ -184,8 +164,8 @@ mod tests {
     #[test]
     fn an_old_engine_is_warned_about_by_the_names_of_its_holes() {
         let components = vec![part("containerd", "1.7.20", ""), part("runc", "1.1.5+ds1", "1.1.5+ds1-1+deb12u1")];
-        let details = Details { components, platform: "Docker Desktop 4.40.0 (187762)".to_owned(), ..Details::default() };
-        let checks = judge(&Facts { version: "20.10.24".to_owned(), ..Facts::plain() }, &details);
+        let platform = "Docker Desktop 4.40.0 (187762)".to_owned();
+        let checks = judge(&Facts { version: "20.10.24".to_owned(), components, platform, ..Facts::plain() });
         check(&checks, "engine", Status::Warn, &["CVE-2024-29018", "CVE-2024-41110", "table of 20", "update the engine to 29.5.1"]);
         check(&checks, "runc", Status::Warn, &["CVE-2024-21626", "CVE-2025-31133", "update runc to 1.3.6", "changelog"]);
         check(&checks, "containerd", Status::Warn, &["CVE-2024-40635", "update containerd to 1.7.33"]);
@@ -196,7 +176,7 @@ mod tests {
     #[test]
     fn engines_of_other_makes_are_not_judged_by_docker_s_table() {
         let components = vec![part("Podman Engine", "5.4.0", ""), part("OCI Runtime (crun)", "1.20", "")];
-        let checks = judge(&Facts { version: "unreadable".to_owned(), ..Facts::plain() }, &Details { components, ..Details::default() });
+        let checks = judge(&Facts { version: "unreadable".to_owned(), components, ..Facts::plain() });
         check(&checks, "engine", Status::Ok, &["not a version"]);
         check(&checks, "runc", Status::Ok, &["names none"]);
     }

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::check::Check;
 use super::check::Group;
-use super::holes;
+use crate::app::holes;
 
 const GROUP: Group = Group::Host;
 

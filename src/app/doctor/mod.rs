@@ -7,7 +7,6 @@ mod attached;
 mod attack;
 mod check;
 mod engine;
-mod holes;
 mod host;
 mod images;
 mod isolation;
@@ -181,7 +180,7 @@ async fn of_engine(
         let (kernel, details) = tokio::join!(kernel(), within(engine.details(cancel)));
         match details {
             Some(Ok(details)) => {
-                let mut checks = engine::judge(facts, &details);
+                let mut checks = engine::judge(facts);
                 checks.extend(isolation::judge(facts, &details, &kernel, config.sandbox.strict));
                 let theirs = facts.local.then_some(details.time.as_str());
                 checks.push(host::clock(jiff::Timestamp::now(), theirs));

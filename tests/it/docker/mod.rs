@@ -15,6 +15,7 @@ mod full;
 mod hidden;
 mod huge;
 mod image_links;
+mod holes;
 mod inference;
 mod inspect;
 mod killed;

@@ -35,6 +35,8 @@ pub(crate) enum Fate {
     Pass,
     /// The engine never gets it, and says that it has failed.
     Fail,
+    /// The engine never gets it, and this JSON is its answer.
+    Say(&'static str),
     /// Nobody ever answers.
     Hang,
 }
@@ -117,7 +119,7 @@ pub(crate) fn engine_socket() -> PathBuf {
 }
 
 /// Passes one connection on, request by request, and all that is answered.
-fn pass(mut client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) -> Fate) -> io::Result<()> {
+fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) -> Fate) -> io::Result<()> {
     std::thread::spawn({
         let (mut from, mut to) = (upstream.try_clone()?, client.try_clone()?);
         move || {
@@ -139,16 +141,8 @@ fn pass(mut client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request
         let path = path.strip_prefix("/v").and_then(|rest| rest.find('/').map(|at| &rest[at..])).unwrap_or(path);
         match note(Request { method: method.to_owned(), path: path.to_owned() }) {
             Fate::Pass => {}
-            Fate::Fail => {
-                let body = r#"{"message":"the disk is on fire"}"#;
-                let length = body.len();
-                write!(
-                    client,
-                    "HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-                )?;
-                client.shutdown(Shutdown::Both)?;
-                return upstream.shutdown(Shutdown::Both);
-            }
+            Fate::Fail => return answer(client, &upstream, "500 Internal Server Error", r#"{"message":"the disk is on fire"}"#),
+            Fate::Say(body) => return answer(client, &upstream, "200 OK", body),
             Fate::Hang => loop {
                 std::thread::park();
             },
@@ -181,4 +175,12 @@ fn pass(mut client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request
             io::copy(&mut (&mut reader).take(size), &mut upstream)?;
         }
     }
+}
+
+/// Answers in the engine's place, and ends the connection.
+fn answer(mut client: &UnixStream, upstream: &UnixStream, status: &str, body: &str) -> io::Result<()> {
+    let length = body.len();
+    write!(client, "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
+    client.shutdown(Shutdown::Both)?;
+    upstream.shutdown(Shutdown::Both)
 }

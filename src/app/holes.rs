@@ -1,9 +1,13 @@
-//! Which known holes a version has, by the dated table of `holes.toml`.
+//! Which known holes a version has, by the dated table of `holes.toml`, and which of them a start speaks of.
 
 use std::cmp::Ordering;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+
+use crate::engine;
+use crate::engine::Facts;
 
 /// The table of known holes.
 #[derive(Debug, Deserialize)]
@@ -24,6 +28,9 @@ pub(super) struct Hole {
     since: Option<String>,
     /// First good version of each line of releases.
     fixed: Vec<String>,
+    /// Whether it lets a container out.
+    #[serde(default)]
+    out: bool,
     /// What it lets an attacker do, in a few words.
     pub(super) about: String,
 }
@@ -66,7 +73,7 @@ impl Hole {
     }
 
     /// Returns the version to go to: the fixed one of the same line, else the next newer one.
-    pub(super) fn remedy(&self, version: &str) -> &str {
+    fn remedy(&self, version: &str) -> &str {
         let current = Version::parse(version);
         let newer = |fixed: &&String| current.as_ref().is_none_or(|current| Version::parse(fixed).is_some_and(|fixed| fixed > *current));
         self.fixed.iter().find(newer).or(self.fixed.last()).map_or("", String::as_str)
@@ -115,14 +122,82 @@ impl Version {
     }
 }
 
+/// Returns what of an engine the table speaks of.
+pub(super) fn parts(facts: &Facts) -> Vec<(Component, engine::Component)> {
+    let named = |name: &str| facts.components.iter().find(|component| component.name == name);
+    let engine = engine::Component {
+        name: "Engine".to_owned(),
+        version: facts.version.clone(),
+        build: named("Engine").map(|component| component.build.clone()).unwrap_or_default(),
+    };
+    let mut parts = vec![(Component::Engine, engine)];
+    for (kind, name) in [(Component::Containerd, "containerd"), (Component::Runc, "runc")] {
+        parts.extend(named(name).map(|found| (kind, found.clone())));
+    }
+    if let Some(version) = facts.platform.strip_prefix("Docker Desktop ") {
+        let desktop = engine::Component { name: "Docker Desktop".to_owned(), version: version.to_owned(), build: String::new() };
+        parts.push((Component::Desktop, desktop));
+    }
+    parts
+}
+
+/// Says how to be rid of these holes of a component.
+pub(super) fn remedy(kind: Component, found: &engine::Component, known: &[&Hole]) -> String {
+    // The newest of all that are needed closes every one of them.
+    let target = known.iter().map(|hole| hole.remedy(&found.version)).max_by(|a, b| compare(a, b)).unwrap_or_default();
+    let patched = if is_distribution(&found.version, &found.build) {
+        "; your distribution may have closed them under the same number: its changelog of the package says"
+    } else {
+        ""
+    };
+    let title = match kind {
+        Component::Engine => "the engine",
+        Component::Desktop => "Docker Desktop",
+        Component::Containerd => "containerd",
+        Component::Runc => "runc",
+    };
+    format!("update {title} to {target} or newer{patched}")
+}
+
+/// Says in one line which holes of an engine let a container out, with the remedy; `None` where none is known.
+pub(super) fn ways_out(facts: &Facts) -> Option<String> {
+    let of_part = |(kind, found): (Component, engine::Component)| {
+        let known: Vec<&Hole> = table().of(kind, &found.version)?.into_iter().filter(|hole| hole.out).collect();
+        let ids: Vec<&str> = known.iter().map(|hole| hole.id.as_str()).collect();
+        let (last, first) = ids.split_last()?;
+        let ids = if first.is_empty() { (*last).to_owned() } else { format!("{} and {last}", first.join(", ")) };
+        Some(format!("{} {} ({ids}): {}", found.name, found.version, remedy(kind, &found, &known)))
+    };
+    let said: Vec<String> = parts(facts).into_iter().filter_map(of_part).collect();
+    (!said.is_empty()).then(|| format!("known holes let a container out of this engine: {}", said.join("; ")))
+}
+
+/// Returns the words of [`ways_out`] unless they were said before: what was said is remembered in a folder, by the words themselves.
+///
+/// Another version and another table make other words.
+pub(super) fn ways_out_once(facts: &Facts, said: &Path) -> Option<String> {
+    use sha2::Digest;
+    let words = ways_out(facts)?;
+    let hash = sha2::Sha256::digest(words.as_bytes());
+    let name: String = hash.iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    match std::fs::File::create_new(said.join(name)) {
+        Ok(_) => Some(words),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => None,
+        Err(error) => {
+            tracing::debug!(%error, "that holes of the engine were told cannot be remembered");
+            Some(words)
+        }
+    }
+}
+
 /// Returns whether a distribution made this build: it may have closed holes without changing the number.
-pub(super) fn is_distribution(version: &str, build: &str) -> bool {
+fn is_distribution(version: &str, build: &str) -> bool {
     let marks = ["+ds", "~ds", "+dfsg", "ubuntu", "+deb", "~deb", ".el", ".fc", ".amzn", "suse", "+incompatible-"];
     marks.iter().any(|mark| version.contains(mark) || build.contains(mark))
 }
 
 /// Compares two versions as they are written.
-pub(super) fn compare(a: &str, b: &str) -> Ordering {
+fn compare(a: &str, b: &str) -> Ordering {
     Version::parse(a).cmp(&Version::parse(b))
 }
 
@@ -177,6 +252,33 @@ mod tests {
             assert_eq!(Version::parse(odd).map(|version| version.line()).filter(|line| *line != (0, 0)), None, "{odd}");
         }
         assert_eq!(Version::parse("v1"), Version::parse("1.0.0"));
+    }
+
+    #[test]
+    fn a_way_out_is_told_in_one_line_and_once_for_each_engine() {
+        let part = |name: &str, version: &str| engine::Component { name: name.into(), version: version.into(), build: String::new() };
+        let of = |runc: &str| Facts { components: vec![part("runc", runc)], ..Facts::plain() };
+        let said = ways_out(&of("1.1.12")).expect("three are known");
+        assert_eq!(
+            said,
+            "known holes let a container out of this engine: runc 1.1.12 (CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881): update runc to \
+             1.2.8 or newer"
+        );
+        assert!(
+            ways_out(&of("1.1.5+ds1")).expect("four").contains("CVE-2024-21626") && ways_out(&of("1.1.5+ds1")) != ways_out(&of("1.1.5"))
+        );
+        // One that only an image with a link for its `/dev` could use, which is refused, is no way out.
+        assert_eq!((ways_out(&of("1.2.8")), ways_out(&of("1.4.3")), ways_out(&Facts::plain())), (None, None, None));
+        let desktop = Facts { platform: "Docker Desktop 4.40.0 (187762)".to_owned(), ..of("1.1.12") };
+        assert!(ways_out(&desktop).is_some_and(|said| said.contains("runc 1.1.12") && said.contains("4.44.3") && !said.contains('\n')));
+
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(ways_out_once(&of("1.1.12"), folder.path()), Some(said));
+        assert_eq!(ways_out_once(&of("1.1.12"), folder.path()), None);
+        assert!(ways_out_once(&of("1.1.13"), folder.path()).is_some(), "another version is another engine");
+        assert_eq!((ways_out_once(&of("1.4.3"), folder.path()), folder.path().read_dir().expect("a folder").count()), (None, 2));
+        // Where it cannot be remembered it is said each time.
+        assert!(ways_out_once(&of("1.1.12"), Path::new("/nonexistent")).is_some());
     }
 
     #[test]
