@@ -128,7 +128,7 @@ fn sink_of(front: &Front) -> Sink {
 async fn is_up(bench: &Bench, spec: &Spec, front: &Front) -> bool {
     let (Ok(engine), Ok(project)) = (bench.engine(), bench.project()) else { return false };
     let state = crate::sandbox::Environment::state(engine, project, front.interrupt.run()).await;
-    matches!(state, Ok(Some(state)) if state.is_made_from(spec))
+    matches!(state, Ok(Some(state)) if state.is_joined_for(spec))
 }
 
 /// One call has no session that artifacts could belong to.

@@ -24,6 +24,9 @@ use crate::sandbox::Socket;
 /// How long a sandbox that somebody else keeps may take to say what it is like.
 const ANSWER: Seconds = Seconds::new(2);
 
+/// What is told of an environment that somebody has paused.
+const PAUSED: &str = "paused: nothing in it answers; `podbay up` makes it anew";
+
 /// What runs for a project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Status {
@@ -65,8 +68,9 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     };
     let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
     let (spec, found) = match tokio::join!(environment, server) {
-        (Ok((spec, next)), Ok(found)) => {
+        (Ok((mut spec, next)), Ok(found)) => {
             if let Some(next) = next {
+                spec.warnings.extend(next.note.map(ToOwned::to_owned));
                 Environment::settle(bench.engine()?, bench.project()?, next).await.map_err(Error::Sandbox)?;
             }
             (spec, found)
@@ -151,7 +155,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
     Ok(Status {
         engine: format!("{} at {}", facts.version, facts.address),
         environment: environment.map(|state| Running {
-            detail: project.text().to_owned(),
+            detail: if state.paused { PAUSED.to_owned() } else { project.text().to_owned() },
             name: state.name,
             id: state.id,
             since: state.started_at,

@@ -30,16 +30,25 @@ pub struct EnvironmentState {
     pub id: String,
     pub name: String,
     pub started_at: String,
+    /// Somebody has paused it: nothing in it answers, and nobody joins it.
+    pub paused: bool,
     /// Hash of the settings it was made from.
     spec: Option<String>,
 }
 
 impl EnvironmentState {
-    /// Returns whether it was made from these very settings.
-    pub fn is_made_from(&self, spec: &Spec) -> bool {
-        self.spec.as_deref() == Some(spec.hash().as_str())
+    /// Returns whether it can be joined by whoever wants a box of these very settings.
+    pub fn is_joined_for(&self, spec: &Spec) -> bool {
+        !self.paused && self.spec.as_deref() == Some(spec.hash().as_str())
     }
 }
+
+/// Said by `podbay up` of a box that somebody has paused.
+const PAUSED: &str =
+    "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
+
+/// Said by whoever would have joined it.
+const PAUSED_BESIDE: &str = "the environment of `podbay up` is paused, so this is a second sandbox beside it; `podbay up` makes it anew";
 
 /// A box that works and is to become a project's environment. The one before lives until then.
 #[must_use = "a box that nobody settles or discards stays under a name that nobody looks for"]
@@ -47,6 +56,8 @@ pub struct NextEnvironment {
     id: ContainerId,
     /// The container that has the name now, running or not.
     before: Option<ContainerId>,
+    /// What is to be said of that one.
+    pub note: Option<&'static str>,
 }
 
 impl Environment {
@@ -58,14 +69,16 @@ impl Environment {
         cancel: &CancellationToken,
     ) -> Result<Option<NextEnvironment>, Error> {
         let before = find(engine, &spec.project, cancel).await?;
-        if before.as_ref().is_some_and(|state| state.running && is_same(state, spec)) {
+        if before.as_ref().is_some_and(|state| state.running && !state.paused && is_same(state, spec)) {
             return Ok(None);
         }
+        // Waking it could be the last it sees: the time of its lease went on.
+        let note = before.as_ref().filter(|state| state.paused).map(|_| PAUSED);
         remove_strays(engine, &spec.project, cancel).await?;
         let id = start(engine, spec, options, cancel).await?;
         match joined(engine, spec, id.clone(), options.start_timeout.duration(), cancel).await {
             // Dropping what was joined ends its guest, and the box stays.
-            Ok(_) => Ok(Some(NextEnvironment { id, before: before.map(|state| state.id) })),
+            Ok(_) => Ok(Some(NextEnvironment { id, before: before.map(|state| state.id), note })),
             Err(error) => {
                 discard(engine, &id).await;
                 Err(error)
@@ -78,7 +91,7 @@ impl Environment {
         // From here on an interrupt would leave names in disorder, and it takes no time.
         let cancel = CancellationToken::new();
         let (name, aside) = (name(project), name_of_old(project));
-        let NextEnvironment { id, before } = next;
+        let NextEnvironment { id, before, .. } = next;
         let placed = async {
             if let Some(before) = &before {
                 match engine.rename(before, &aside, &cancel).await {
@@ -126,6 +139,7 @@ impl Environment {
             name: name(project),
             id: state.id.0,
             started_at: state.started_at,
+            paused: state.paused,
         }))
     }
 }
@@ -191,7 +205,7 @@ async fn find(engine: &Engine, project: &Project, cancel: &CancellationToken) ->
 pub(super) enum Joined {
     /// It runs, and was made from the same settings.
     Yes(Running),
-    /// One runs that was made from others; these words are for the person.
+    /// One runs that was made from others, or was paused; these words are for the person.
     Other(String),
     None,
 }
@@ -199,8 +213,11 @@ pub(super) enum Joined {
 /// Joins the environment where one runs that was made from the same settings.
 pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel: &CancellationToken) -> Result<Joined, Error> {
     let Some(state) = find(engine, &spec.project, cancel).await? else { return Ok(Joined::None) };
-    if !state.running || state.paused {
+    if !state.running {
         return Ok(Joined::None);
+    }
+    if state.paused {
+        return Ok(Joined::Other(PAUSED_BESIDE.to_owned()));
     }
     if !is_same(&state, spec) {
         return Ok(Joined::Other(other_words(&state.image, spec.image())));

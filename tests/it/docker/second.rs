@@ -131,6 +131,31 @@ fn what_a_killed_up_left_beside_an_environment_goes_with_it() {
     env.assert_no_container();
 }
 
+#[test]
+fn up_makes_a_paused_environment_anew_and_says_so() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let paused = env.container();
+    docker(&["pause", &paused]);
+    let status = run(&mut env.here(&["status", "--json"])).expect(0).json();
+    assert!(status["environment"]["detail"].as_str().is_some_and(|detail| detail.contains("paused")), "{status}");
+    // Nobody joins it, and nobody works beside a box under the project's lock because of it.
+    let beside = start(&mut env.here(&["sh", "--", "sh", "-c", "touch begun; while ! test -e go; do sleep 0.05; done"]));
+    env.wait_for("begun");
+    run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(5).says(&["another Podbay is at work"]);
+    env.write("go", "");
+    beside.wait().expect(0).says(&["is paused, so this is a second sandbox", "`podbay up` makes it anew"]);
+
+    let mut again = env.here(&["up", "--model", "scripted", "--endpoint"]);
+    run(again.arg(model.endpoint())).expect(0).says(&["the environment was paused", "it is made anew"]);
+    assert_ne!(env.container(), paused);
+    let joined = run(&mut env.here(&["sh", "--", "echo", "here"])).expect(0);
+    assert!(joined.text() == "here\n" && !joined.stderr.contains("second sandbox"), "{}", joined.stderr);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
 /// With a guest of its own: that of the other tests is in use.
 #[test]
 fn up_makes_good_what_it_finds_broken() {
