@@ -46,6 +46,7 @@ mod supervisor;
 pub mod tools;
 mod unix;
 mod unlinked;
+mod variables;
 
 pub use build::build_id;
 pub use build::is_static;
@@ -55,3 +56,4 @@ pub use serve::Error;
 pub use serve::serve;
 pub use session::Setup;
 pub use spawner::pair as spawner_pair;
+pub use variables::not_passed_on;

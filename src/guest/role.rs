@@ -17,6 +17,7 @@ use std::io;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -47,6 +48,7 @@ use super::unix::kill;
 use super::unix::reap;
 use super::unix::set_dumpable;
 use super::unix::watch;
+use super::variables;
 
 /// Without controllers for so long, `podbay up` ends.
 const LEASE: Duration = Duration::from_mins(30);
@@ -229,48 +231,23 @@ fn wait_for_spawner(pid: i32) {
     kill(pid, libc::SIGKILL);
 }
 
-/// Variables of an image that would make the loader, the C library or a shell do something before a command does.
-const REFUSED: [&str; 17] = [
-    "BASHOPTS",
-    "BASH_ENV",
-    "CDPATH",
-    "ENV",
-    "GCONV_PATH",
-    "GLIBC_TUNABLES",
-    "HOSTALIASES",
-    "HOSTNAME",
-    "IFS",
-    "LOCPATH",
-    "OLDPWD",
-    "PROMPT_COMMAND",
-    "PS4",
-    "PWD",
-    "SHELLOPTS",
-    "SHLVL",
-    "TERM",
-];
-const REFUSED_BEGINNINGS: [&str; 3] = ["LD_", "BASH_FUNC_", "MALLOC_"];
-
 /// Returns what commands shall find in their environment, and forgets it all.
 ///
-/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`) is what it was chosen for.
+/// The host puts nothing of the person's into it; what an image sets (`JAVA_HOME`, `RUSTUP_HOME`) is what it was chosen for, as far as it
+/// is [passed on](variables::passed_on).
 #[expect(unsafe_code, reason = "clearing the environment is unsafe where other threads could read it")]
 fn take_environment() -> Vec<Vec<u8>> {
-    let mut environment: Vec<Vec<u8>> = Vec::new();
-    let defaults = [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8")];
-    for (name, default) in defaults {
-        if std::env::var_os(name).is_none_or(|value| value.is_empty()) {
-            environment.push(format!("{name}={default}").into_bytes());
-        }
-    }
-    for (name, value) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        let refused = REFUSED.contains(&text.as_ref()) || REFUSED_BEGINNINGS.iter().any(|beginning| text.starts_with(beginning));
-        if !refused && !value.is_empty() {
-            environment.push([name.into_vec(), b"=".to_vec(), value.into_vec()].concat());
+    let passed = std::env::vars_os().filter_map(|(name, value)| {
+        let value = variables::passed_on(&name.to_string_lossy(), value.as_bytes())?;
+        Some((name.into_vec(), value))
+    });
+    let mut environment: Vec<(Vec<u8>, Vec<u8>)> = passed.filter(|(_, value)| !value.is_empty()).collect();
+    for (name, default) in [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8")] {
+        if environment.iter().all(|(found, _)| found != name.as_bytes()) {
+            environment.push((name.into(), default.into()));
         }
     }
     // SAFETY: this process has one thread yet.
     unsafe { libc::clearenv() };
-    environment
+    environment.into_iter().map(|(name, value)| [name, b"=".to_vec(), value].concat()).collect()
 }

@@ -18,6 +18,7 @@ use crate::engine::Network;
 use crate::engine::Ulimit;
 use crate::event::ProgressSink;
 use crate::wire::message::DiskBegan;
+use crate::guest;
 use crate::wire::message::DiskLimits;
 
 /// Our seccomp profile; `docker/README.md` has its reasons.
@@ -96,6 +97,13 @@ impl Spec {
         );
         if !project.is_writable() {
             warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
+        let lost = guest::not_passed_on(&image.env);
+        if !lost.is_empty() {
+            warnings.push(format!(
+                "commands do not get all that the image sets: {} would make programs run or load something else first, or something of the project",
+                lost.join(", ")
+            ));
+        }
         }
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);

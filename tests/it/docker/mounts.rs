@@ -69,6 +69,47 @@ fn what_an_image_sets_for_its_tools_reaches_commands_and_what_loads_code_does_no
 }
 
 #[test]
+fn what_an_image_would_run_from_the_project_is_not_passed_on_and_that_is_said() {
+    let Some(env) = TestBox::new() else { return };
+    let lines = "ENV PATH=/workspace/bin:bin:.:/usr/bin:/bin PERL5OPT=-Mevil PERL5LIB=/workspace PYTHONPATH=/workspace:/opt/python \
+                 LD_PRELOAD=/workspace/x.so BASH_ENV=/workspace/evil NODE_OPTIONS=--require=/workspace/x.js KEPT=1";
+    let image = Image::new(&env, lines);
+    // What the project would have run in the place of a command that only reads.
+    for name in ["bin/ls", "ls", "evil"] {
+        env.write(name, "#!/bin/sh\ntouch /workspace/pwned\n");
+        let path = env.path(name);
+        std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    }
+    let script = "ls >/dev/null; perl -e 1; env | grep -E '^(PATH|PERL|PYTHON|LD_|BASH_ENV|NODE|KEPT)' | sort";
+    let bash = serde_json::json!({ "command": script }).to_string();
+    let done = run(&mut env.here(&["call", "--image", &image.0, "bash", &bash])).expect(0);
+    assert_eq!(done.text(), "KEPT=1\nPATH=/usr/bin:/bin\nPYTHONPATH=/opt/python\n", "{}", done.stderr);
+    assert!(!env.path("pwned").exists());
+    done.says(&["commands do not get all that the image sets: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PATH, PERL5LIB, PERL5OPT, PYTHONPATH"]);
+    // The control: the engine alone would have run it.
+    let mount = format!("{}:/workspace", env.project().display());
+    docker(&["run", "--rm", "--network", "none", "--volume", &mount, "--workdir", "/workspace", &image.0, "sh", "-c", "ls"]);
+    assert!(env.path("pwned").exists());
+    env.assert_no_container();
+}
+
+#[test]
+fn what_else_an_image_says_of_how_it_starts_does_not_count() {
+    let Some(env) = TestBox::new() else { return };
+    let lines = "WORKDIR /workspace/made\nHEALTHCHECK --interval=1s CMD touch /workspace/healthy\nENTRYPOINT [\"touch\", \"/workspace/entered\"]\n\
+                 CMD [\"/workspace/command\"]\nUSER root\nEXPOSE 80\nSTOPSIGNAL SIGKILL\nONBUILD RUN false\nSHELL [\"/bin/false\"]";
+    let image = Image::new(&env, lines);
+    let done = run(&mut env.here(&["sh", "--image", &image.0, "--", "sh", "-c", "sleep 2.5; pwd; id -u"])).expect(0);
+    assert_eq!(done.text(), format!("/workspace\n{}\n", owner().0), "{}", done.stderr);
+    assert_eq!(std::fs::read_dir(env.project()).expect("a folder").count(), 0);
+    // The control: each of them would have made something.
+    let mount = format!("{}:/workspace", env.project().display());
+    docker(&["run", "--rm", "--network", "none", "--volume", &mount, &image.0]);
+    assert!(env.path("made").is_dir() && env.path("entered").exists());
+    env.assert_no_container();
+}
+
+#[test]
 fn volumes_of_an_image_are_covered() {
     let Some(env) = TestBox::new() else { return };
     let image = Image::new(&env, "ENV LD_PRELOAD=/evil.so\nVOLUME /data /srv/more\nENTRYPOINT [\"/bin/false\"]\nUSER 65534");

@@ -1,0 +1,157 @@
+//! Which variables of an image commands get.
+//!
+//! An image is chosen for its programs, and what it sets for them is part of it. But what it sets must not make a program that only
+//! reads run something else first, least of all something that lies in the project: that is not asked about.
+
+/// Variables by which a loader, a C library, a shell or an interpreter runs or loads something before a command does, or which are ours.
+const REFUSED: [&str; 28] = [
+    "BASHOPTS",
+    "BASH_ENV",
+    "CDPATH",
+    "ENV",
+    "GCONV_PATH",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_PAGER",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+    "GLIBC_TUNABLES",
+    "HOSTALIASES",
+    "HOSTNAME",
+    "IFS",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LOCPATH",
+    "OLDPWD",
+    "PERL5DB",
+    "PERL5OPT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PWD",
+    "PYTHONBREAKPOINT",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+    "SHELLOPTS",
+    "SHLVL",
+    "TERM",
+];
+const REFUSED_BEGINNINGS: [&str; 4] = ["LD_", "BASH_FUNC_", "GIT_CONFIG", "MALLOC_"];
+
+/// Those of the refused ones that every image may have and nobody misses: the sandbox sets its own.
+const OURS: [&str; 6] = ["HOSTNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "HOME"];
+
+/// Lists of folders in which programs or libraries are looked for, beside all those whose names end with `PATH`.
+const LISTS: [&str; 3] = ["PERL5LIB", "PERLLIB", "RUBYLIB"];
+
+const PROJECT: &[u8] = b"/workspace";
+
+/// Returns the value that commands get of an image's variable; `None` where they do not get it.
+///
+/// Of a list of folders what is relative or lies in the project is taken out. Any other value that names the project is not passed on.
+pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
+    if REFUSED.contains(&name) || REFUSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) {
+        return None;
+    }
+    if name.ends_with("PATH") || LISTS.contains(&name) {
+        let kept: Vec<&[u8]> = value.split(|&byte| byte == b':').filter(|folder| is_outside(folder)).collect();
+        return (!kept.is_empty()).then(|| kept.join(&b':'));
+    }
+    (!names_project(value)).then(|| value.to_vec())
+}
+
+/// Names the variables of an image (`NAME=value`) that commands do not get as the image sets them; not those that the sandbox sets itself.
+pub fn not_passed_on(env: &[String]) -> Vec<&str> {
+    let mut names: Vec<&str> = env
+        .iter()
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(name, value)| !value.is_empty() && !OURS.contains(name))
+        .filter(|(name, value)| passed_on(name, value.as_bytes()).is_none_or(|passed| passed != value.as_bytes()))
+        .map(|(name, _)| name)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Returns whether a folder of a list is an absolute path that does not lie in the project, however it is written.
+fn is_outside(folder: &[u8]) -> bool {
+    folder.starts_with(b"/") && !parts(folder).first().is_some_and(|&first| first == &PROJECT[1..])
+}
+
+/// Returns the parts of an absolute path, without `.`, `..` and doubled slashes.
+fn parts(path: &[u8]) -> Vec<&[u8]> {
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|&byte| byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    parts
+}
+
+/// Returns whether a path of the project stands anywhere in a value: alone, in a list, behind `--option=`.
+fn names_project(value: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
+    value.windows(PROJECT.len()).enumerate().any(|(at, window)| {
+        let before = at.checked_sub(1).and_then(|at| value.get(at));
+        let after = value.get(at + PROJECT.len());
+        // In the middle of another path it is another folder.
+        window == PROJECT && !before.is_some_and(is_of_name) && !after.is_some_and(is_of_name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pair: &str, expected: Option<&str>) {
+        let (name, value) = pair.split_once('=').expect("a pair");
+        let passed = passed_on(name, value.as_bytes()).map(|value| String::from_utf8(value).expect("text"));
+        assert_eq!(passed.as_deref(), expected, "{pair}");
+    }
+
+    #[test]
+    fn what_lies_in_the_project_is_taken_out_of_lists_however_it_is_written() {
+        check("PATH=/workspace/bin:/usr/bin:/bin", Some("/usr/bin:/bin"));
+        check("PATH=/usr/bin:/workspace", Some("/usr/bin"));
+        check("PATH=:/usr/bin:.:bin:./x:../y", Some("/usr/bin"));
+        check("PATH=//workspace//bin:/./workspace:/usr/../workspace/bin:/opt/java/bin", Some("/opt/java/bin"));
+        check("PATH=/workspaces/bin:/srv/workspace/bin:/workspace/../bin", Some("/workspaces/bin:/srv/workspace/bin:/workspace/../bin"));
+        check("PATH=/workspace/bin", None);
+        check("PYTHONPATH=/workspace/src", None);
+        check("NODE_PATH=node_modules:/usr/lib/node_modules", Some("/usr/lib/node_modules"));
+        check("PERL5LIB=lib", None);
+        check("GOPATH=/go", Some("/go"));
+    }
+
+    #[test]
+    fn what_loads_code_is_not_passed_on_wherever_it_leads() {
+        for name in ["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "PYTHONSTARTUP", "GIT_CONFIG_COUNT", "LESSOPEN"] {
+            check(&format!("{name}=/opt/evil"), None);
+        }
+    }
+
+    #[test]
+    fn a_value_that_names_the_project_is_not_passed_on() {
+        check("NODE_OPTIONS=--require=/workspace/x.js", None);
+        check("JAVA_TOOL_OPTIONS=-javaagent:/workspace/a.jar", None);
+        check("CARGO_HOME=/workspace", None);
+        check("ANY=a,/workspace/b", None);
+        check("NODE_OPTIONS=--max-old-space-size=512", Some("--max-old-space-size=512"));
+        check("ANY=/workspaces", Some("/workspaces"));
+        check("ANY=/srv/workspace/x", Some("/srv/workspace/x"));
+        check("JAVA_HOME=/opt/java", Some("/opt/java"));
+    }
+
+    #[test]
+    fn what_an_image_does_not_get_through_is_named_and_what_is_ours_is_not() {
+        let env =
+            ["PATH=/workspace/bin:/bin", "PATH=/bin", "PWD=/x", "TERM=xterm", "HOME=/workspace", "LD_PRELOAD=/x.so", "A=b", "ENV=", "odd"];
+        assert_eq!(not_passed_on(&env.map(str::to_owned)), ["LD_PRELOAD", "PATH"]);
+        assert_eq!(not_passed_on(&["PATH=/usr/bin:/bin".to_owned()]), [""; 0]);
+    }
+}
