@@ -10,7 +10,8 @@ use super::Engine;
 use super::Error;
 use super::bounded::bounded;
 
-/// The bit that says "symbolic link" in the engine's notation of a file's mode, which is that of the language it is written in.
+/// The bits that say "folder" and "symbolic link" in the engine's notation of a file's mode, which is that of the language it is written in.
+const FOLDER: u32 = 1 << 31;
 const LINK: u32 = 1 << 27;
 
 /// Questions to the engine at once. It mounts the image for each, which takes a processor: more of them bring nothing.
@@ -19,35 +20,48 @@ const AT_ONCE: usize = 4;
 /// What the engine says of links that never end, before the path on its own machine.
 const CIRCLE: &str = "too many links in ";
 
-/// A symbolic link in an image.
+/// What it says of a path that leads on behind a file.
+const BEHIND_FILE: &str = "not a directory";
+
+/// What stands at a path of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ImageLink {
+pub struct ImageEntry {
     pub path: String,
-    /// Where it leads in the end, from the image's root; `None`: in a circle.
-    pub target: Option<String>,
+    pub kind: EntryKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    Folder,
+    /// A symbolic link, and where it leads in the end, from the image's root.
+    Link(String),
+    /// A symbolic link that leads in a circle.
+    Circle,
+    /// A file, or what is none of the others.
+    Other,
 }
 
 impl Engine {
-    /// Returns which of these paths are symbolic links in an image, seen through a container that is created from `spec` and never started.
+    /// Returns what stands at these paths in an image, seen through a container that is created from `spec` and never started.
     ///
-    /// A path that is not there is none. `on_answer` is told how many paths were looked at.
-    pub async fn links(
+    /// A path that is not there, also because a file stands on the way to it, is left out. `on_answer` is told how many paths were looked at.
+    pub async fn entries(
         &self,
         spec: &ContainerSpec,
         paths: &[String],
         on_answer: impl Fn(usize) + Sync,
         cancel: &CancellationToken,
-    ) -> Result<Vec<ImageLink>, Error> {
+    ) -> Result<Vec<ImageEntry>, Error> {
         let mut spec = spec.clone();
         // Not even by mistake could it run anything.
         spec.entrypoint = vec!["/never-started".to_owned()];
         let id = match self.create(&spec, cancel).await {
             Ok(id) => id,
             // The engine makes the image's volumes at once, and meets such a link first.
-            Err(error) => return circle(&error.to_string(), paths).map(|link| vec![link]).ok_or(error),
+            Err(error) => return circle(&error.to_string(), paths).map(|entry| vec![entry]).ok_or(error),
         };
         let (id, image) = (&id, &spec.image);
-        let asked = paths.iter().map(|path| self.link(id, image, path, cancel));
+        let asked = paths.iter().map(|path| self.entry(id, image, path, cancel));
         let answers = futures::stream::iter(asked).buffered(AT_ONCE).enumerate().map(|(at, answer)| {
             on_answer(at + 1);
             answer
@@ -57,16 +71,25 @@ impl Engine {
         Ok(found?.into_iter().flatten().collect())
     }
 
-    async fn link(&self, id: &ContainerId, image: &str, path: &str, cancel: &CancellationToken) -> Result<Option<ImageLink>, Error> {
+    async fn entry(&self, id: &ContainerId, image: &str, path: &str, cancel: &CancellationToken) -> Result<Option<ImageEntry>, Error> {
         let options = ContainerArchiveInfoOptionsBuilder::default().path(path).build();
         let doing = || format!("look at `{path}` in the image `{image}`");
         let request = self.docker.get_container_archive_info(&id.0, Some(options));
         match bounded(doing, cancel, self.timeout, request).await {
-            Ok(found) if found.file_mode & LINK != 0 => Ok(Some(ImageLink { target: Some(found.link_target), path: path.to_owned() })),
-            Ok(_) => Ok(None),
+            Ok(found) => {
+                let kind = match found.file_mode {
+                    mode if mode & LINK != 0 => EntryKind::Link(found.link_target),
+                    mode if mode & FOLDER != 0 => EntryKind::Folder,
+                    _ => EntryKind::Other,
+                };
+                Ok(Some(ImageEntry { path: path.to_owned(), kind }))
+            }
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => {
                 let words = self.words(id, path, cancel).await.unwrap_or_default();
+                if words.contains(BEHIND_FILE) {
+                    return Ok(None);
+                }
                 circle(&words, &[path.to_owned()]).map(Some).ok_or(error)
             }
         }
@@ -82,11 +105,11 @@ impl Engine {
 }
 
 /// Reads from the engine's words which of these paths leads in a circle, if they say so.
-fn circle(words: &str, paths: &[String]) -> Option<ImageLink> {
+fn circle(words: &str, paths: &[String]) -> Option<ImageEntry> {
     let (_, place) = words.split_once(CIRCLE)?;
     // The path stands behind that of the folder in which the engine has the image.
     let path = paths.iter().filter(|path| place.trim_end().ends_with(path.as_str())).max_by_key(|path| path.len()).or(paths.first())?;
-    Some(ImageLink { path: path.clone(), target: None })
+    Some(ImageEntry { path: path.clone(), kind: EntryKind::Circle })
 }
 
 #[cfg(test)]
@@ -96,7 +119,7 @@ mod tests {
     #[test]
     fn links_in_a_circle_are_known_by_the_words_of_the_engine() {
         let paths = ["/srv", "/a", "/srv/a", "/srv/a/data"].map(str::to_owned);
-        let found = |words: &str| circle(words, &paths).map(|link| link.path);
+        let found = |words: &str| circle(words, &paths).map(|entry| entry.path);
         let said =
             "create the container: the engine refused (500): evalSymlinksInScope: too many links in /var/lib/docker/overlay2/9/merged";
         assert_eq!(found(&format!("{said}/srv/a")).as_deref(), Some("/srv/a"));

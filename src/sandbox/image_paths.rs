@@ -1,7 +1,8 @@
 //! Whether what is mounted into a box lands where it should.
 //!
 //! An engine follows the image's own links to the place of a mount and makes what is missing there, as root. With a link that leads into
-//! `/workspace` that place lies in the project, on the host. So an image is looked at before the first box is made from it.
+//! `/workspace` that place lies in the project, on the host. And where a file stands it mounts nothing, and says so in words of its own. So an
+//! image is looked at before the first box is made from it.
 
 use std::fs;
 use std::path::Path;
@@ -17,8 +18,9 @@ use super::Spec;
 use super::guest_volume::filler;
 use super::spec::clean;
 use crate::engine::Engine;
+use crate::engine::EntryKind;
+use crate::engine::ImageEntry;
 use crate::engine::ImageFacts;
-use crate::engine::ImageLink;
 use crate::engine::Labels;
 use crate::engine::Owner;
 use crate::engine::Role;
@@ -37,7 +39,7 @@ const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// Counts the changes of what is looked for here: an image that was good by older rules is looked at again.
-const RULES: u32 = 2;
+const RULES: u32 = 3;
 
 /// Looks at an image, once: what was found good is remembered in a folder, by the image's id, which is a hash of all of it.
 pub(super) async fn check(
@@ -56,10 +58,10 @@ pub(super) async fn check(
     look.name = format!("podbay-look-{}", InstanceId::random());
     let paths = paths(&image.volumes);
     let shown = Shown::begin(progress, image, paths.len());
-    let links = engine.links(&look, &paths, |n_done| shown.tell(n_done), cancel).await;
+    let entries = engine.entries(&look, &paths, |n_done| shown.tell(n_done), cancel).await;
     shown.end();
-    let links = links.map_err(Error::engine("look at the image"))?;
-    if let Some(problem) = links.iter().find_map(problem) {
+    let entries = entries.map_err(Error::engine("look at the image"))?;
+    if let Some(problem) = entries.iter().find_map(problem) {
         return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
     }
     match fs::File::create(known) {
@@ -120,14 +122,27 @@ fn paths(volumes: &[String]) -> Vec<String> {
     paths
 }
 
-fn problem(link: &ImageLink) -> Option<String> {
-    let ImageLink { path, target: Some(target) } = link else {
-        return Some(format!("the symbolic links at its `{}` lead in a circle, so that nothing can be mounted there", link.path));
+fn problem(entry: &ImageEntry) -> Option<String> {
+    let path = entry.path.as_str();
+    let is_file = FILES.contains(&path);
+    let target = match &entry.kind {
+        EntryKind::Link(target) => target,
+        EntryKind::Circle => {
+            return Some(format!("the symbolic links at its `{path}` lead in a circle, so that nothing can be mounted there"));
+        }
+        EntryKind::Folder if is_file => {
+            return Some(format!("its `{path}` is a folder, and the file of the sandbox cannot be mounted there"));
+        }
+        EntryKind::Other if !is_file => {
+            let what = if path == "/workspace" { "the project" } else { "what belongs to a sandbox" };
+            return Some(format!("its `{path}` is a file and no folder, so that {what} cannot be mounted there"));
+        }
+        EntryKind::Folder | EntryKind::Other => return None,
     };
     // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead anywhere.
     let is_at = |place: &str| Path::new(target).starts_with(place);
     // On the way to one of the engine's files links are usual; on the way to a volume nobody needs one.
-    let is_allowed = FILES.contains(&path.as_str()) && !is_at("/workspace") && !is_at("/proc");
+    let is_allowed = is_file && !is_at("/workspace") && !is_at("/proc");
     (!is_allowed).then(|| {
         format!("its `{path}` is a symbolic link to `{target}`, and the engine would follow it and make folders there, in your project too, as root")
     })
@@ -139,14 +154,26 @@ mod tests {
 
     #[track_caller]
     fn check(path: &str, target: &str, is_refused: bool) {
-        let link = ImageLink { path: path.to_owned(), target: Some(target.to_owned()) };
+        let link = ImageEntry { path: path.to_owned(), kind: EntryKind::Link(target.to_owned()) };
         assert_eq!(problem(&link).is_some(), is_refused, "{link:?}");
     }
 
     #[test]
     fn a_circle_is_said_to_be_one() {
-        let link = ImageLink { path: "/etc/hosts".to_owned(), target: None };
+        let link = ImageEntry { path: "/etc/hosts".to_owned(), kind: EntryKind::Circle };
         assert!(problem(&link).expect("of no use").contains("`/etc/hosts` lead in a circle"));
+    }
+
+    #[test]
+    fn what_cannot_be_mounted_on_is_refused_by_its_name() {
+        let problem = |path: &str, kind| problem(&ImageEntry { path: path.to_owned(), kind });
+        let said = problem("/workspace", EntryKind::Other).expect("of no use");
+        assert_eq!(said, "its `/workspace` is a file and no folder, so that the project cannot be mounted there");
+        assert!(problem("/srv/data", EntryKind::Other).is_some_and(|said| said.contains("`/srv/data` is a file")));
+        assert!(problem("/etc/hosts", EntryKind::Folder).is_some_and(|said| said.contains("`/etc/hosts` is a folder")));
+        for (path, kind) in [("/workspace", EntryKind::Folder), ("/tmp", EntryKind::Folder), ("/etc/hosts", EntryKind::Other)] {
+            assert_eq!(problem(path, kind), None, "{path}");
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod limits;
 pub mod link;
 mod lock;
 mod options;
+mod machine;
 mod project;
 mod spec;
 mod user;

@@ -6,6 +6,7 @@ use super::Error;
 use super::Options;
 use super::Project;
 use super::image_paths;
+use super::machine;
 use super::user::User;
 use crate::engine;
 use crate::engine::ContainerSpec;
@@ -17,8 +18,8 @@ use crate::engine::Mount;
 use crate::engine::Network;
 use crate::engine::Ulimit;
 use crate::event::ProgressSink;
-use crate::wire::message::DiskBegan;
 use crate::guest;
+use crate::wire::message::DiskBegan;
 use crate::wire::message::DiskLimits;
 
 /// Our seccomp profile; `docker/README.md` has its reasons.
@@ -85,6 +86,7 @@ impl Spec {
         guest_volume: &str,
     ) -> Result<Self, Error> {
         options.check()?;
+        machine::check(image, engine)?;
         let user = User::choose(project, engine, options)?;
         let memory = options.memory.bytes();
         let mut warnings: Vec<String> = user.warning.iter().cloned().collect();
@@ -95,8 +97,6 @@ impl Spec {
                 .filter(|warning| warning.contains("No ") && warning.contains("limit"))
                 .map(|warning| format!("the engine does not enforce everything: {warning}")),
         );
-        if !project.is_writable() {
-            warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
         let lost = guest::not_passed_on(&image.env);
         if !lost.is_empty() {
             warnings.push(format!(
@@ -104,6 +104,8 @@ impl Spec {
                 lost.join(", ")
             ));
         }
+        if !project.is_writable() {
+            warnings.push("the project folder is not writable: reading works, changing files does not".to_owned());
         }
         let files = memory / PER_FILE;
         let shm = (memory / 32).min(64 << 20);

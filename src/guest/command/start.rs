@@ -82,6 +82,9 @@ pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
         (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
         (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
         (Stage::Execute, Errno::E2BIG) => "its arguments are too long".to_owned(),
+        (Stage::Execute, Errno::ENOEXEC) => {
+            format!("`{name}` is no program for this kind of machine ({}); an image that is made for it has one", std::env::consts::ARCH)
+        }
         (Stage::Execute, errno) => format!("`{name}`: {}", errno.desc()),
     };
     Fault::NotStarted { problem }

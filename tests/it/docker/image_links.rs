@@ -45,6 +45,25 @@ fn an_image_whose_links_lead_a_mount_astray_is_refused() {
     }
 }
 
+#[test]
+fn an_image_with_a_file_where_a_folder_is_mounted_is_refused_in_our_words() {
+    let cases = [
+        (
+            "RUN rm -rf /workspace && touch /workspace",
+            "its `/workspace` is a file and no folder, so that the project cannot be mounted there",
+        ),
+        ("RUN rm -rf /home && touch /home", "its `/home` is a file"),
+    ];
+    for (lines, words) in cases {
+        let Some(env) = TestBox::new() else { return };
+        let image = Image::new(&env, lines);
+        let done = run(&mut env.here(&["call", "--image", &image.0, "list_directory", "{}"])).expect(5);
+        assert!(!done.stderr.contains("OCI") && !done.stderr.contains("rootfs"), "{}", done.stderr);
+        done.says(&[words, "hint: choose another image"]);
+        env.assert_no_container();
+    }
+}
+
 /// The engine makes no image like this from a recipe, and takes one all the same.
 #[test]
 fn an_image_whose_volume_lies_behind_links_in_a_circle_is_refused() {

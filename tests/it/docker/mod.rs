@@ -12,6 +12,7 @@ mod disk_full;
 mod doctor;
 mod faults;
 mod full;
+mod foreign;
 mod hidden;
 mod huge;
 mod image_links;
