@@ -97,7 +97,6 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
 /// Wakes a supervisor and the process that forked it, and with them the supervisors beside it, where commands have stopped them: all are of
 /// the same user.
 pub(super) fn wake(supervisor: i32) {
-    let is_stopped = |pid| stat(pid).is_some_and(|stat| stat.state == b'T');
     let Some(Stat { state, parent }) = stat(supervisor) else { return };
     if parent <= 1 || (state != b'T' && !is_stopped(parent)) {
         return;
@@ -106,6 +105,11 @@ pub(super) fn wake(supervisor: i32) {
     for pid in children(parent).into_iter().filter(|&pid| is_stopped(pid)) {
         kill(pid, libc::SIGCONT);
     }
+}
+
+/// Returns whether a process was stopped by a signal.
+pub(super) fn is_stopped(pid: i32) -> bool {
+    stat(pid).is_some_and(|stat| stat.state == b'T')
 }
 
 fn is_alive(pid: i32) -> bool {

@@ -28,6 +28,10 @@ pub(super) use self::start::start;
 use self::watch::Watch;
 use crate::guest::child::Stdio;
 use crate::guest::disk::Part;
+use crate::guest::family::children;
+use crate::guest::family::is_stopped;
+use crate::guest::family::kill_trees;
+use crate::guest::family::wake;
 use crate::guest::grown::Shut;
 use crate::guest::host::Line;
 use crate::guest::host::Word;
@@ -38,7 +42,6 @@ use crate::guest::pty;
 use crate::guest::ring::Ring;
 use crate::guest::session::Session;
 use crate::guest::stdio::Pipe;
-use crate::guest::unix::kill;
 use crate::wire::CommandEnded;
 use crate::wire::End;
 use crate::wire::Fault;
@@ -48,6 +51,9 @@ use crate::wire::message::Stream;
 
 /// How long after KILL something may still be there before the box ends.
 const KILLED: Duration = Duration::from_secs(2);
+
+/// Between two looks at whether the supervisor, which is to kill, was stopped again.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// How long a cancelled call waits for a host that takes none of what is left.
 const UNWANTED: Duration = Duration::from_secs(1);
@@ -170,8 +176,8 @@ enum Why {
 #[derive(Clone, Copy)]
 enum Stopping {
     No { timeout_at: Option<Instant> },
-    Asked { kill_at: Instant },
-    Killed { gone_at: Instant },
+    Asked { kill_at: Instant, again_at: Instant },
+    Killed { gone_at: Instant, again_at: Instant },
 }
 
 enum Next {
@@ -259,8 +265,8 @@ impl Run<'_> {
         match (&self.ended, self.stopping) {
             (Some(over), _) => over.until,
             (None, Stopping::No { timeout_at }) => timeout_at,
-            (None, Stopping::Asked { kill_at }) => Some(kill_at),
-            (None, Stopping::Killed { gone_at }) => Some(gone_at),
+            (None, Stopping::Asked { kill_at, again_at }) => Some(kill_at.min(again_at)),
+            (None, Stopping::Killed { gone_at, again_at }) => Some(gone_at.min(again_at)),
         }
     }
 
@@ -320,15 +326,28 @@ impl Run<'_> {
         match self.stopping {
             Stopping::No { .. } if !self.grace.is_zero() => {
                 self.started.control.order(Stop::Term);
-                self.stopping = Stopping::Asked { kill_at: Instant::now() + self.grace };
+                // A command can stop its supervisor; that must not keep the word from it.
+                wake(self.started.supervisor);
+                let now = Instant::now();
+                self.stopping = Stopping::Asked { kill_at: now + self.grace, again_at: now + AGAIN };
             }
             Stopping::No { .. } | Stopping::Asked { .. } => {
                 self.started.control.order(Stop::Kill);
                 // A command can stop its supervisor, which is of the same user; that must not save it.
-                kill(self.started.supervisor, libc::SIGCONT);
-                self.stopping = Stopping::Killed { gone_at: Instant::now() + KILLED };
+                wake(self.started.supervisor);
+                let now = Instant::now();
+                self.stopping = Stopping::Killed { gone_at: now + KILLED, again_at: now + AGAIN };
             }
             Stopping::Killed { .. } => {}
+        }
+    }
+
+    /// Kills what is left in the place of a supervisor that is stopped again and again: nobody in the box can stop us.
+    fn kill_ourselves(&self) {
+        let supervisor = self.started.supervisor;
+        if is_stopped(supervisor) {
+            kill_trees(|| children(supervisor));
+            wake(supervisor);
         }
     }
 
@@ -345,10 +364,16 @@ impl Run<'_> {
                 self.watch.time_is_up(self.started.supervisor);
                 self.stop(Why::Timeout);
             }
-            Stopping::Asked { .. } => self.stop(Why::Timeout),
-            Stopping::Killed { .. } => {
-                return Err(self.session.end_box(self.not_emptied()));
+            // Whoever stops its supervisor still gets no time to end by itself.
+            Stopping::Asked { kill_at, .. } if Instant::now() < kill_at && !is_stopped(self.started.supervisor) => {
+                self.stopping = Stopping::Asked { kill_at, again_at: Instant::now() + AGAIN };
             }
+            Stopping::Asked { .. } => self.stop(Why::Timeout),
+            Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
+                self.kill_ourselves();
+                self.stopping = Stopping::Killed { gone_at, again_at: Instant::now() + AGAIN };
+            }
+            Stopping::Killed { .. } => return Err(self.session.end_box(self.not_emptied())),
         }
         Ok(())
     }

@@ -20,8 +20,14 @@ const TIMEOUT: u64 = 20;
 /// Runs a greedy command and then a small one in one box. Returns what the model read of the first.
 #[track_caller]
 fn greedy(env: &TestBox, flags: &[&str], settings: &[(&str, &str)], command: &str) -> String {
+    greedy_for(TIMEOUT, env, flags, settings, command)
+}
+
+/// The same for a command that gets `timeout` seconds.
+#[track_caller]
+fn greedy_for(timeout: u64, env: &TestBox, flags: &[&str], settings: &[(&str, &str)], command: &str) -> String {
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": command, "timeout_seconds": TIMEOUT}))
+        .calls("bash", json!({"command": command, "timeout_seconds": timeout}))
         .calls("bash", json!({"command": "echo $((40+2)); cat /proc/self/status | grep -c ^Threads"}))
         .says("Done.")
         .start_blocking();
@@ -36,7 +42,7 @@ fn greedy(env: &TestBox, flags: &[&str], settings: &[(&str, &str)], command: &st
         .collect();
     assert_eq!(ended.len(), 2, "{text}");
     let duration = ended[0]["duration_ms"].as_u64().expect("a number");
-    assert!(duration <= (TIMEOUT + 2) * 1000, "{duration} ms: {}", ended[0]["result"]);
+    assert!(duration <= (timeout + 2) * 1000, "{duration} ms: {}", ended[0]["result"]);
     // Where the disk is full it also reads that it could write nothing.
     let next = ended[1]["result"].as_str().expect("text");
     assert!(next.starts_with("42\n1\n"), "the next call works in the same box: {next}");
@@ -113,6 +119,26 @@ fn r_06_what_runs_too_long_is_named_by_what_still_ran() {
     let text = run(&mut env.here(&["call", "bash", arguments])).expect(1).text();
     has(&text, &["longer than the limit of 1 s; what took the most memory of what still ran: `"]);
     env.assert_no_container();
+}
+
+/// It cannot be kept from that: both are of its own user.
+#[test]
+fn r_12_a_command_that_stops_its_supervisor_again_and_again_ends_in_time() {
+    let Some(env) = TestBox::new() else { return };
+    let stop = "import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def parent(pid):
+    return int(open(f'/proc/{pid}/stat').read().rsplit(')', 1)[1].split()[1])
+ours = [os.getppid(), parent(os.getppid())]
+os.fork()
+os.fork()
+while True:
+    for pid in ours:
+        os.kill(pid, signal.SIGSTOP)
+";
+    env.write("stop.py", stop);
+    let text = greedy_for(3, &env, &[], &[], "echo begun; exec python3 stop.py");
+    has(&text, &["begun", "longer than the limit of 3 s"]);
 }
 
 #[test]
