@@ -15,6 +15,7 @@ use super::Spec;
 use super::attach;
 use super::docker;
 use super::docker::Running;
+use super::enforced;
 use super::entries::Entries;
 use super::environment;
 use super::link;
@@ -155,7 +156,7 @@ impl Sandbox {
             Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), beside: OnceLock::new(), state };
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
-            Way::Engine(made) => [made.spec.warnings.clone(), not_enforced(&made.spec, &running.facts)].concat(),
+            Way::Engine(made) => [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts)].concat(),
             Way::Attached(_) => attach::warnings(&running.facts),
         };
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
@@ -423,19 +424,4 @@ fn must_go(running: &Running) -> bool {
 
 fn what_follows(lost: &Running) -> &'static str {
     if must_go(lost) { ANEW } else { JOINED_ANEW }
-}
-
-/// Compares what was asked for with what the guest finds in force.
-fn not_enforced(spec: &Spec, facts: &Facts) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if facts.memory_bytes.is_none_or(|bytes| bytes > spec.memory()) {
-        warnings.push("the memory limit is not in force in this engine: a command can use all memory of the machine".to_owned());
-    }
-    if facts.n_processes.is_none_or(|count| count > u64::from(spec.n_processes())) {
-        warnings.push("the limit on processes is not in force in this engine".to_owned());
-    }
-    if facts.millicores.is_none() {
-        warnings.push("the processor limit is not in force in this engine".to_owned());
-    }
-    warnings
 }

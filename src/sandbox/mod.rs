@@ -6,6 +6,7 @@
 
 mod attach;
 mod docker;
+mod enforced;
 mod entries;
 mod environment;
 mod error;
@@ -16,8 +17,8 @@ mod kept;
 mod limits;
 pub mod link;
 mod lock;
-mod options;
 mod machine;
+mod options;
 mod project;
 mod spec;
 mod user;
