@@ -4,6 +4,7 @@ mod archive;
 mod attack;
 mod bad_days;
 mod bundle;
+mod busy;
 mod call;
 mod closed;
 mod compose;
