@@ -25,6 +25,7 @@ mod leftovers;
 mod limits;
 mod lost;
 mod made;
+mod many_calls;
 mod model_server;
 mod mounts;
 mod provision;
