@@ -1,6 +1,4 @@
-//! An engine of the test's own that is restarted while a run works. The machine's engine is never touched.
-//!
-//! It takes a minute and the image once more on the disk, so it is for the longer night that `PODBAY_TEST_KILLS` asks for.
+//! An engine of the test's own that is restarted while a run works, or whose disk is full. The machine's engine is never touched.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,20 +14,31 @@ use serde_json::json;
 use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
+use crate::support::test_env::is_root;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How often the engine is restarted in each way; `None`: nobody asked for it, and the run says so.
-fn n_restarts() -> Option<u32> {
+/// How often the engine is restarted in each way. The variable is for a longer night.
+fn n_restarts() -> u32 {
     let kills: Option<u32> = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok());
-    if kills.is_none() {
-        // Past the test's own capture: a run must not be silent about it.
-        drop(std::io::stderr().write_all(b"left out, because PODBAY_TEST_KILLS is not set: an engine that is restarted during a run\n"));
+    kills.map_or(1, |kills| (kills / 25).max(1))
+}
+
+/// Returns whether an engine of one's own can be had here; where not, the run says what is left out.
+fn can_have_engine(what: &str) -> bool {
+    let has = |program: &str| Command::new(program).arg("--version").output().is_ok_and(|done| done.status.success());
+    if !is_root(what) {
+        return false;
     }
-    kills.map(|kills| (kills / 25).max(1))
+    let missing: Vec<&str> = ["dockerd", "containerd", "unshare"].into_iter().filter(|program| !has(program)).collect();
+    if !missing.is_empty() {
+        // Past the test's own capture: a run must not be silent about it.
+        drop(writeln!(std::io::stderr(), "left out, because {} is not here: {what}", missing.join(", ")));
+    }
+    missing.is_empty()
 }
 
 /// Starts a program that writes to the log in a folder.
@@ -41,14 +50,32 @@ fn logged(command: &mut Command, folder: &Path) -> Child {
 /// A `dockerd` and a `containerd` with folders of their own; all of it goes with this value.
 struct SecondEngine {
     folder: PathBuf,
+    /// Storage driver.
+    driver: String,
     /// Apart, as it is on most machines: it stays when the engine is restarted, and so do the containers.
     containerd: Child,
     child: Child,
 }
 
 impl SecondEngine {
+    /// Starts one like the machine's.
     fn start(folder: PathBuf) -> Self {
+        let driver = docker(&["info", "--format", "{{.Driver}}"]).trim().to_owned();
         std::fs::create_dir(&folder).expect("made");
+        Self::start_in(folder, driver)
+    }
+
+    /// Starts one whose images, volumes and containers lie on a small disk.
+    fn start_on_disk_of(size: &str, folder: PathBuf) -> Self {
+        let data = folder.join("data");
+        std::fs::create_dir_all(&data).expect("made");
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", &format!("size={size}"), "none"]).arg(&data).status();
+        assert!(done.expect("the `mount` command").success());
+        // The one that stands on any file system; what is here is small.
+        Self::start_in(folder, "vfs".to_owned())
+    }
+
+    fn start_in(folder: PathBuf, driver: String) -> Self {
         // Its defaults would be those of the machine's engine.
         std::fs::write(folder.join("daemon.json"), "{}").expect("written");
         std::fs::write(folder.join("containerd.toml"), "version = 2\ndisabled_plugins = [\"io.containerd.grpc.v1.cri\"]\n")
@@ -59,26 +86,35 @@ impl SecondEngine {
         let containerd = logged(containerd.args(["--address", &path("containerd.sock")]), &folder);
         let socket = folder.join("containerd.sock");
         assert!(within(PATIENCE, || std::os::unix::net::UnixStream::connect(&socket).is_ok()), "containerd does not answer");
-        let mut engine = Self { child: Self::spawn(&folder), containerd, folder };
+        let mut engine = Self { child: Self::spawn(&folder, &driver), containerd, folder, driver };
         engine.wait_until_it_answers();
         engine
     }
 
-    fn spawn(folder: &Path) -> Child {
+    fn spawn(folder: &Path, driver: &str) -> Child {
         let path = |name: &str| folder.join(name).to_str().expect("is text").to_owned();
-        let driver = docker(&["info", "--format", "{{.Driver}}"]);
         // In a network of its own: an engine that is to have no bridge removes the machine's `docker0`, whoever made it.
         let mut dockerd = Command::new("unshare");
         dockerd
             .args(["--net", "dockerd"])
             .args(["--config-file", &path("daemon.json"), "--data-root", &path("data"), "--exec-root", &path("exec")])
-            .args(["--pidfile", &path("pid"), "--host", &format!("unix://{}", path("docker.sock")), "--storage-driver", driver.trim()])
+            .args(["--pidfile", &path("pid"), "--host", &format!("unix://{}", path("docker.sock")), "--storage-driver", driver])
             .args(["--bridge", "none", "--iptables=false", "--containerd", &path("containerd.sock")]);
         logged(&mut dockerd, folder)
     }
 
     fn address(&self) -> String {
         format!("unix://{}", self.folder.join("docker.sock").display())
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// Gives its small disk another size.
+    fn grow_to(&self, size: &str) {
+        let done = Command::new("mount").args(["-o", &format!("remount,size={size}")]).arg(self.data()).status();
+        assert!(done.expect("the `mount` command").success());
     }
 
     fn docker(&self, arguments: &[&str]) -> Command {
@@ -109,7 +145,7 @@ impl SecondEngine {
         self.stop(signal);
         // One that was killed leaves these, and would take them for another one's.
         let _ = std::fs::remove_file(self.folder.join("pid"));
-        self.child = Self::spawn(&self.folder);
+        self.child = Self::spawn(&self.folder, &self.driver);
         self.wait_until_it_answers();
     }
 
@@ -150,8 +186,10 @@ impl Drop for SecondEngine {
 #[test]
 fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
     let Some(env) = TestBox::new() else { return };
-    let Some(n_restarts) = n_restarts() else { return };
-    assert!(nix::unistd::geteuid().is_root(), "an engine of one's own takes root");
+    if !can_have_engine("an engine that is restarted during a run") {
+        return;
+    }
+    let n_restarts = n_restarts();
     let has_bridge = || Path::new("/sys/class/net/docker0").exists();
     let had_bridge = has_bridge();
     let mut engine = SecondEngine::start(env.beside("engine"));
@@ -188,4 +226,55 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
     assert_eq!(has_bridge(), had_bridge, "the network of the machine's engine is not this test's business");
     // Past the test's own capture: it is a count that somebody wants to read.
     drop(writeln!(std::io::stderr(), "{n_went_on} of {} runs went on after their engine was restarted", 2 * n_restarts));
+}
+
+#[test]
+fn rel_22_a_full_disk_of_the_engine_is_said_and_nothing_half_made_stays() {
+    let Some(env) = TestBox::new() else { return };
+    if !can_have_engine("an engine whose disk is full") {
+        return;
+    }
+    let engine = SecondEngine::start_on_disk_of("64m", env.beside("engine"));
+    let archive = env.beside("only.tar");
+    std::fs::write(env.beside("only"), "").expect("written");
+    let packed = Command::new("tar").arg("-C").arg(env.beside("")).arg("-cf").arg(&archive).arg("only").status();
+    assert!(packed.expect("the `tar` command").success());
+    let imported = engine.docker(&["import"]).arg(&archive).arg("only").output().expect("the `docker` command");
+    assert!(imported.status.success(), "{imported:?}");
+    env.write("file.txt", "content\n");
+    let read = || {
+        let mut call = env.here(&["call", "--image", "only", "read_file", r#"{"path":"file.txt"}"#]);
+        run(call.env("DOCKER_HOST", engine.address()))
+    };
+    // What is left: containers, and volumes but that of the guest, which the next start fills.
+    let left = || {
+        let volumes = engine.docker(&["volume", "ls", "--quiet"]).output().expect("the `docker` command");
+        let volumes = String::from_utf8_lossy(&volumes.stdout).lines().filter(|name| !name.starts_with("podbay-guest-")).count();
+        (engine.containers().len(), volumes)
+    };
+    let fill = |name: &str| {
+        let mut dd = Command::new("dd");
+        dd.args(["if=/dev/zero", "bs=64k", "status=none"]).arg(format!("of={}", engine.data().join(name).display()));
+        assert!(!dd.output().expect("the `dd` command").status.success(), "it ends when the disk is full");
+    };
+    // Our own program does not fit.
+    fill("full");
+    for _ in 0..2 {
+        read().expect(5).says(&["no space left on the engine's disk", "hint:", "make room"]);
+        assert_eq!(left(), (0, 0));
+    }
+    // With room it works, though one was killed by the disk while it filled the guest's volume.
+    std::fs::remove_file(engine.data().join("full")).expect("it was there");
+    engine.grow_to("600m");
+    assert!(read().expect(0).text().contains("content"));
+    // Full again: either a box needs no room, or it is said.
+    fill("full");
+    let done = read();
+    if done.code != 0 {
+        done.expect(5).says(&["no space left on the engine's disk", "make room"]);
+    }
+    std::fs::remove_file(engine.data().join("full")).expect("it was there");
+    assert!(read().expect(0).text().contains("content"));
+    let gone = within(Duration::from_secs(10), || left() == (0, 0));
+    assert!(gone, "{:?}", left());
 }
