@@ -37,6 +37,28 @@ fn a_second_controller_is_refused_and_told_who_is_there() {
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
 }
 
+#[test]
+fn a_link_as_project_is_the_folder_that_it_leads_to() {
+    let Some(env) = TestBox::new() else { return };
+    let link = env.beside("link");
+    std::os::unix::fs::symlink(env.project(), &link).expect("linked");
+    let sh = |folder: &std::path::Path, script: &str| {
+        let mut command = env.podbay(&["sh", "-C"]);
+        command.arg(folder).args(["--", "sh", "-c", script]);
+        command
+    };
+    let first = start(&mut sh(&link, "touch begun; while ! test -e go; do sleep 0.05; done"));
+    env.wait_for("begun");
+    run(&mut sh(&env.project(), "true")).expect(125).says(&["another Podbay is at work"]);
+    run(&mut sh(&link, "true")).expect(125).says(&["another Podbay is at work"]);
+    env.write("go", "");
+    first.wait().expect(0);
+    assert!(link.is_symlink());
+    std::os::unix::fs::symlink("nowhere", env.beside("dangling")).expect("linked");
+    run(&mut sh(&env.beside("dangling"), "true")).expect(125).says(&["does not exist"]);
+    env.assert_no_container();
+}
+
 /// Starts the box that others may join.
 pub(super) fn up(env: &TestBox, model: &Running, arguments: &[&str]) {
     let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
@@ -280,6 +302,21 @@ fn a_command_that_stops_all_it_can_reach_ends_when_it_is_over() {
     }
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
+}
+
+/// PID 1 obeys a TERM from outside alone.
+#[test]
+fn no_signal_from_inside_ends_the_environment() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let container = env.container();
+    let script = "for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; sleep 1; echo alive";
+    assert_eq!(run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0).text(), "alive\n");
+    assert_eq!(run(&mut env.here(&["sh", "--", "echo", "joined"])).expect(0).text(), "joined\n");
+    assert_eq!(env.containers(), [container.as_str()]);
+    docker(&["kill", "--signal", "TERM", &container]);
+    assert!(within(Duration::from_secs(5), || env.containers().is_empty()), "from outside it is obeyed");
 }
 
 #[test]
