@@ -31,8 +31,12 @@ pub enum Error {
     Timeout { after: Duration },
     #[error("the model server at {endpoint} did not answer within {}", Span(*.after))]
     NoAnswer { endpoint: String, after: Duration },
-    #[error("the model server sent nothing for {}", Span(*.after))]
-    IdleTimeout { after: Duration },
+    #[error("the model server sent {} for {}", if *.has_bytes { "nothing that brings its answer on" } else { "nothing" }, Span(*.after))]
+    IdleTimeout {
+        after: Duration,
+        /// Bytes came all the same: comments, empty pieces, a line that drips.
+        has_bytes: bool,
+    },
     #[error("the model server answered with status {code}: {message}")]
     Status {
         code: u16,
@@ -217,7 +221,9 @@ mod tests {
 
     #[test]
     fn both_timeouts_name_their_duration() {
-        assert_eq!(Error::IdleTimeout { after: Duration::from_mins(2) }.to_string(), "the model server sent nothing for 120 s");
+        let idle = |has_bytes| Error::IdleTimeout { after: Duration::from_mins(2), has_bytes }.to_string();
+        assert_eq!(idle(false), "the model server sent nothing for 120 s");
+        assert_eq!(idle(true), "the model server sent nothing that brings its answer on for 120 s");
         assert_eq!(Error::Timeout { after: Duration::from_millis(1500) }.to_string(), "the model did not finish its answer within 1.5 s");
     }
 

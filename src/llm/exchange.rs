@@ -37,7 +37,7 @@ impl Limits<'_> {
             () = self.cancel.cancelled() => Err(Error::Cancelled),
             done = work => Ok(done),
             () = over => Err(Error::Timeout { after: self.deadline }),
-            () = tokio::time::sleep(idle) => Err(Error::IdleTimeout { after: idle }),
+            () = tokio::time::sleep(idle) => Err(Error::IdleTimeout { after: idle, has_bytes: false }),
         }
     }
 

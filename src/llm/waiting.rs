@@ -20,12 +20,14 @@ pub(super) struct Waiting {
     n_progress: u64,
     n_comments: u64,
     n_parts: usize,
+    /// Something came since the answer was brought on last.
+    has_bytes: bool,
 }
 
 impl Waiting {
     pub(super) fn new(limit: Duration) -> Self {
         let now = Instant::now();
-        Self { limit, heard: now, progressed: now, n_progress: 0, n_comments: 0, n_parts: 0 }
+        Self { limit, heard: now, progressed: now, n_progress: 0, n_comments: 0, n_parts: 0, has_bytes: false }
     }
 
     /// Returns how long to wait for more.
@@ -39,6 +41,7 @@ impl Waiting {
     pub(super) fn came(&mut self, limit: Duration, n_progress: u64, n_comments: u64, pending: usize) {
         let n_parts = pending / MANY;
         let is_progress = n_progress > self.n_progress || n_parts > self.n_parts;
+        self.has_bytes = !is_progress;
         if is_progress {
             self.limit = limit;
             self.progressed = Instant::now();
@@ -49,10 +52,11 @@ impl Waiting {
         (self.n_progress, self.n_comments, self.n_parts) = (n_progress, n_comments, n_parts);
     }
 
-    /// Returns an error that names the whole limit, not what was left of it.
+    /// Returns an error that says how long nothing came, or how long what came brought nothing on: the whole time, not what was left of it.
     pub(super) fn told(&self, error: Error) -> Error {
         match error {
-            Error::IdleTimeout { .. } => Error::IdleTimeout { after: self.limit },
+            Error::IdleTimeout { .. } if self.has_bytes => Error::IdleTimeout { after: self.progressed.elapsed(), has_bytes: true },
+            Error::IdleTimeout { .. } => Error::IdleTimeout { after: self.limit, has_bytes: false },
             other => other,
         }
     }
