@@ -94,9 +94,8 @@ impl Calls {
             call.id = id;
         }
         let begins = call.name.is_empty() && !name.is_empty();
-        if begins {
-            call.name = name;
-            call.name.truncate(call.name.floor_char_boundary(MAX_NAME));
+        if begins || piece.index.is_some() && call.arguments.is_empty() {
+            more_of_name(&mut call.name, &name);
         }
         let arguments = call.joint.join(&piece.arguments);
         let room = MAX_ARGUMENTS.saturating_sub(call.arguments.len()).min(MAX_TOTAL.saturating_sub(self.n_bytes));
@@ -129,6 +128,16 @@ impl Calls {
         }
         (calls, (!faults.is_empty()).then(|| faults.join(" ")))
     }
+}
+
+/// Adds to a name what came of it: the rest, or all of it so far. Servers that repeat a whole name with each piece say nothing new.
+fn more_of_name(name: &mut String, piece: &str) {
+    if piece.starts_with(name.as_str()) {
+        piece.clone_into(name);
+    } else {
+        name.push_str(piece);
+    }
+    name.truncate(name.floor_char_boundary(MAX_NAME));
 }
 
 fn is_good_id(id: &str) -> bool {
@@ -202,6 +211,20 @@ mod tests {
         );
         check(vec![piece(None, "", "a", "{}"), piece(None, "", "b", "{}")], &[("?", "a", "{}"), ("?", "b", "{}")]);
         check(vec![piece(Some(0), "x", "a", "{}"), piece(Some(0), "y", "b", "{}")], &[("x", "a", "{}"), ("y", "b", "{}")]);
+    }
+
+    #[test]
+    fn a_name_in_pieces_is_put_together() {
+        let named = |name: &str, arguments: &str| piece(Some(0), "x", name, arguments);
+        let expected = [("x", "read_file", "{}")];
+        check(vec![named("read_", ""), named("file", ""), named("", "{}")], &expected);
+        check(vec![named("read_", ""), piece(Some(0), "", "fi", ""), piece(Some(0), "", "le", "{}")], &expected);
+        // All of it so far each time, or all of it with each piece.
+        check(vec![named("read", ""), named("read_file", ""), named("", "{}")], &expected);
+        check(vec![named("read_file", ""), named("read_file", "{"), named("read_file", "}")], &expected);
+        // Behind arguments it is no name any more.
+        check(vec![named("read_file", "{"), named("file", "}")], &expected);
+        check(vec![named(&"n".repeat(200), ""), named(&"m".repeat(200), "")], &[("x", &("n".repeat(200) + &"m".repeat(56)), "")]);
     }
 
     #[test]
