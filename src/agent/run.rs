@@ -235,7 +235,12 @@ impl Agent {
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
                 self.note(&fault);
             }
-            return next;
+            return if task.is_cut && matches!(next, Next::GoOn) { Next::Limit(LimitKind::Tokens) } else { next };
+        }
+        if task.is_cut {
+            // Half an answer is better than none where the last one fails.
+            task.response = reply.text;
+            return Next::Limit(LimitKind::Tokens);
         }
         if let Some(fault) = reply.fault {
             task.n_misunderstood += 1;

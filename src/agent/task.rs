@@ -32,6 +32,8 @@ pub(super) struct Task {
     pub(super) stuck: Stuck,
     /// What some answer cost is not known.
     pub(super) is_unpriced: bool,
+    /// The last answer ended where the tokens of the task did.
+    pub(super) is_cut: bool,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,
     /// The calls with words behind them that it was asked about last.
@@ -63,6 +65,7 @@ impl Task {
             has_worked: false,
             stuck: Stuck::default(),
             is_unpriced: false,
+            is_cut: false,
             nudged: None,
             asked: Vec::new(),
         }

@@ -30,6 +30,8 @@ pub enum Update {
 pub struct Request {
     /// Most tokens in the answer; `None` leaves it to [`super::Options::max_output_tokens`].
     pub max_tokens: Option<u64>,
+    /// Most tokens in the answer whoever says what it may have else; `None` is no such bound.
+    pub at_most: Option<u64>,
     /// Randomness; `None` leaves it to [`super::Options::temperature`].
     pub temperature: Option<f64>,
     /// The model may only answer. The tools stay in the prompt, so that the cache still fits.

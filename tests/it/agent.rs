@@ -440,6 +440,36 @@ async fn tokens_and_time_are_limits_too() {
 }
 
 #[tokio::test]
+async fn an_answer_may_have_no_more_tokens_than_the_task_has_left() {
+    let cut = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}, "finish_reason": "length"}]});
+    let sums = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 29_000}});
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "true"}))
+        .raw_sse(&format!("data: {cut}\n\ndata: {sums}\n\ndata: [DONE]\n\n"))
+        .says("So far.")
+        .start()
+        .await;
+    let llm = podbay::llm::Options { max_output_tokens: Some(100_000), ..podbay::llm::Options::default() };
+    let options = agent::Options { max_tokens: 30_000, ..agent::Options::default() };
+    let desk = Desk::new(model, Wishes { llm, agent: options, ..Wishes::default() }).await;
+    let outcome = desk.work("work").await;
+    // The half is no answer: what there is of one is said in the turn that every limit leaves.
+    assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Limit, Some(LimitKind::Tokens), "So far."));
+    let most: Vec<u64> = desk.model.requests().iter().map(|request| request["max_tokens"].as_u64().expect("a bound")).collect();
+    assert!(most[0] < 30_000 && most[1] < most[0] && most[1] >= 256 && most[2] == 1024, "{most:?}");
+
+    // Where less is left than an answer needs it gets that, and without a limit all that it may have.
+    for (max_tokens, expected) in [(300, 256), (0, 100_000)] {
+        let llm = podbay::llm::Options { max_output_tokens: Some(100_000), ..podbay::llm::Options::default() };
+        let options = agent::Options { max_tokens, ..agent::Options::default() };
+        let model = ScriptedModel::new().says("Done.").start().await;
+        let desk = Desk::new(model, Wishes { llm, agent: options, ..Wishes::default() }).await;
+        assert_eq!(desk.work("work").await.response, "Done.");
+        assert_eq!(desk.model.requests()[0]["max_tokens"], expected);
+    }
+}
+
+#[tokio::test]
 async fn a_model_that_answers_too_slowly_is_cut_off_at_the_time_limit() {
     let model = ScriptedModel::new().drips(&"word ".repeat(1000), 5, Duration::from_millis(50)).says("Short.").start().await;
     let desk = Desk::new(model, agent(agent::Options { timeout: Seconds::new(1), ..agent::Options::default() })).await;

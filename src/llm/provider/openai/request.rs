@@ -95,11 +95,12 @@ fn is_held(prompt: &Prompt, request: &Request) -> bool {
 }
 
 fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
-    match (request.max_tokens, options.max_output_tokens) {
+    let usual = match (request.max_tokens, options.max_output_tokens) {
         (Some(limit), _) => Some(limit),
         (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
         (None, None) => manner.context.map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
-    }
+    };
+    usual.into_iter().chain(request.at_most).min()
 }
 
 #[cfg(test)]
