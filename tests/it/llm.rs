@@ -303,6 +303,25 @@ async fn nothing_is_tried_again_once_text_was_shown() {
 }
 
 #[tokio::test]
+async fn half_a_call_is_nothing_that_was_shown() {
+    let event = |delta: Value| format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": delta}]}));
+    let native = event(json!({"tool_calls": [{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{\"comm"}}]}));
+    let text = event(json!({"content": "<tool>{\"tool\": \"bash\", \"arguments\": {}}</tool>\n<tool>{\"to"}));
+    let constrained = event(json!({"content": "{\"tool\": \"bash\", \"argu"}));
+    for (mode, half) in [(ToolMode::Native, native.clone()), (ToolMode::Text, text), (ToolMode::Constrained, constrained)] {
+        let model = ScriptedModel::new().raw_sse(&half).calls("bash", json!({"command": "ls"})).start().await;
+        let (reply, updates) = ask(&client(&model), &prompt(mode)).await;
+        assert_eq!(reply.expect("a reply").calls.len(), 1, "{mode:?}");
+        assert!(updates.iter().any(|update| matches!(update, Update::Retrying { attempt: 1, .. })), "{mode:?}: {updates:?}");
+    }
+    // With words before it, it is half an answer that somebody has read.
+    let model = ScriptedModel::new().raw_sse(&(event(json!({"content": "I look."})) + &native)).says("Never.").start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect_err("it broke off").partial().map(|reply| reply.text.as_str()), Some("I look."));
+    assert_eq!(model.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_stall_and_a_long_answer_are_told_apart() {
     let model = ScriptedModel::new().stall(MINUTE).drips(&"word ".repeat(1000), 5, Duration::from_millis(20)).start().await;
     let options = Options { idle_timeout_s: 0.2, ..Options::default() };

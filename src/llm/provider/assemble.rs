@@ -66,7 +66,8 @@ pub(in crate::llm) struct Assembler {
     pub(in crate::llm) finish: Option<Finish>,
     /// What the server measured came after the last word.
     pub(in crate::llm) summed_up: bool,
-    /// Something of the answer reached the caller.
+    /// Words of the answer, or of a thought, reached the caller. That a call began is nothing that could not begin anew: none is carried
+    /// out before the answer is whole.
     shown: bool,
     shown_text: bool,
 }
@@ -176,10 +177,7 @@ impl Assembler {
                 *shown_text = true;
                 on(Update::Text(text));
             }
-            Seen::Tool(name) if with_calls => {
-                *shown = true;
-                on(Update::CallStarted { name });
-            }
+            Seen::Tool(name) if with_calls => on(Update::CallStarted { name }),
             Seen::Tool(_) => {}
         });
         Ok(())
@@ -202,7 +200,6 @@ impl Assembler {
                     on(Update::Thinking(thinking.clone()));
                 }
                 text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
-                    self.shown = true;
                     on(Update::CallStarted { name: call.name.clone() });
                 }
                 text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought => {}
@@ -250,7 +247,6 @@ impl Assembler {
         if matches!(self.reading, Reading::Native { with_calls: true } | Reading::Held)
             && let Some(name) = self.calls.take(piece)
         {
-            self.shown = true;
             on(Update::CallStarted { name });
         }
     }
