@@ -193,6 +193,28 @@ async fn what_nobody_could_read_is_asked_for_by_schema_over_the_same_conversatio
 }
 
 #[tokio::test]
+async fn a_call_that_the_server_reports_is_one_however_tools_were_told() {
+    for (choice, beside, words) in [
+        (ToolModeChoice::Constrained, "", ""),
+        (ToolModeChoice::Constrained, "{\"answer\": \"I look.\"}", "I look."),
+        (ToolModeChoice::Text, "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch b\"}}</tool>", "I look."),
+    ] {
+        let function = json!({"name": "bash", "arguments": "{\"command\": \"touch a\"}"});
+        let said = json!({"choices": [{"index": 0, "delta": {"content": beside}}]});
+        let called = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c1", "function": function}]}}]});
+        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
+        let events: String = [said, called, end].iter().map(|event| format!("data: {event}\n\n")).collect();
+        let model = ScriptedModel::new().raw_sse(&events).says("Done.").start().await;
+        let desk = Desk::new(model, set_to(choice)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 1, "Done."), "{beside}");
+        assert!(desk.guest.path("a").exists() && !desk.guest.path("b").exists(), "{beside}");
+        let said = desk.kinds().into_iter().find_map(|kind| if let Kind::AssistantMessage { text, .. } = kind { Some(text) } else { None });
+        assert_eq!(said.as_deref(), Some(words));
+    }
+}
+
+#[tokio::test]
 async fn templates_that_want_roles_otherwise_get_them_so() {
     let roles = || error(500, "Jinja Exception: Conversation roles must alternate user/assistant/user/assistant/...");
     let model = ScriptedModel::new().calls("bash", json!({"command": "echo found"})).status(500, roles());

@@ -216,6 +216,22 @@ impl Assembler {
         matches!(self.reading, Reading::Native { with_calls: true } | Reading::Text { with_calls: true })
     }
 
+    /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.
+    fn take_words(&mut self, reply: &mut Reply) {
+        reply.text = match self.reading {
+            Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
+            Reading::Json { .. } | Reading::Held => match constrained::parse(&self.text) {
+                Parsed::Answer(text) => text,
+                Parsed::Call(..) | Parsed::Faulty(_) => begun_answer(&self.text),
+            },
+            Reading::Text { .. } => {
+                let parsed = std::mem::take(&mut self.parsed).ended(None);
+                reply.thinking.push_str(&parsed.reasoning);
+                parsed.content
+            }
+        };
+    }
+
     /// Makes a reply of what was found in the text.
     fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
         let parsed = std::mem::take(&mut self.parsed).ended(None);
@@ -243,10 +259,14 @@ impl Assembler {
     }
 
     pub(in crate::llm) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
-        // Calls that were not asked for are no calls: after the last turn nobody could carry them out.
-        if matches!(self.reading, Reading::Native { with_calls: true } | Reading::Held)
-            && let Some(name) = self.calls.take(piece)
-        {
+        // Calls that were not asked for are no calls: after the last turn nobody could carry them out. However the tools were told, a call
+        // that the server reports is one.
+        let is_asked_for = match self.reading {
+            Reading::Native { with_calls } | Reading::Json { with_calls } | Reading::Text { with_calls } => with_calls,
+            Reading::Held => true,
+            Reading::Schema => false,
+        };
+        if is_asked_for && let Some(name) = self.calls.take(piece) {
             on(Update::CallStarted { name });
         }
     }
@@ -321,7 +341,7 @@ impl Assembler {
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
         let json = match self.reading {
-            Reading::Json { with_calls } => Some(with_calls),
+            Reading::Json { with_calls } if self.calls.is_empty() => Some(with_calls),
             Reading::Held if self.calls.is_empty() => Some(true),
             _ => None,
         };
@@ -351,6 +371,9 @@ impl Assembler {
                 }
             }
             reply.raw = Some(self.text);
+        } else if !self.calls.is_empty() {
+            self.take_words(&mut reply);
+            (reply.calls, reply.fault) = self.calls.finish(is_taken);
         } else if let Reading::Text { with_calls } = self.reading {
             if unsure.is_some() {
                 reply.text.clone_from(&self.text);
@@ -364,23 +387,20 @@ impl Assembler {
             // What cannot be repeated as it is, or should not be, is written anew.
             let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|_| is_whole);
-        } else if self.calls.is_empty()
-            && unsure.is_none()
-            && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some()))
-        {
+        } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some())) {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
             reply.text = self.text;
             let with_calls = self.reading == (Reading::Native { with_calls: true });
-            let elsewhere = if with_calls && self.calls.is_empty() && self.finish != Some(Finish::Length) {
+            let elsewhere = if with_calls && self.finish != Some(Finish::Length) {
                 elsewhere(&mut reply, &self.tools, self.is_understood)
             } else {
                 Vec::new()
             };
             reply.recovered = !elsewhere.is_empty();
             reply.unsure = unsure.filter(|_| elsewhere.is_empty());
-            (reply.calls, reply.fault) = if elsewhere.is_empty() { self.calls.finish(is_taken) } else { numbered(elsewhere, is_taken) };
+            (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
         }
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)
