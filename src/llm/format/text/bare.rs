@@ -105,6 +105,19 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
     }
 }
 
+/// Steps over `>>>all` on a line of its own, by which Functionary begins words for everybody.
+pub(super) fn everybody(c: &mut Cursor) -> Read<bool> {
+    let begin = c.at();
+    if c.take(">>>all")? {
+        c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
+        if c.peek_or_end()?.is_none() || c.take("\n")? {
+            return Ok(true);
+        }
+    }
+    c.go(begin);
+    Ok(false)
+}
+
 /// A call in the open has its line for itself: with words behind it, it is spoken of.
 fn end_of_line(c: &mut Cursor) -> Read<()> {
     let at = c.at();

@@ -106,6 +106,13 @@ const FORMATS: &[Format] = &[
         cut: "<function=bash>{\"command\": ",
     },
     Format {
+        name: "llama 4, python_start",
+        one: "<|python_start|>[bash(command=\"ls -l\")]<|python_end|><|eot|>",
+        two: "<|python_start|>[bash(command=\"ls -l\"), read_file(path=\"a b.txt\", limit=5)]<|python_end|><|eom|>",
+        odd: "<|python_start|>{\"name\": \"bash\", \"parameters\": {\"command\": \"grep \\\"it's\\\" *.rs\"}}<|python_end|>",
+        cut: "<|python_start|>[bash(command=\"ls",
+    },
+    Format {
         name: "pythonic: llama 4, gemma 3",
         one: "[bash(command=\"ls -l\")]",
         two: "[bash(command='ls -l'), read_file(path=\"a b.txt\", limit=5)]",
@@ -414,6 +421,22 @@ fn thoughts_are_told_from_content() {
     check("b <think> c\n</think>", "b <think> c\n</think>", "");
     check("The token <|im_end|> ends it.", "The token <|im_end|> ends it.", "");
     self::check("unclosed", "<think>a", "", "a", &[], Some(""));
+}
+
+/// Functionary says to whom each part goes: `>>>all` is not of what it says.
+#[test]
+fn words_for_everybody_are_told_from_calls() {
+    let call = ">>>bash\n{\"command\": \"ls -l\"}";
+    check("words", ">>>all\nHello.", "Hello.", "", &[], None);
+    check("words, then a call", &format!(">>>all\nI list.\n{call}"), "I list.", "", &[LS], None);
+    check("in one line", &format!(">>>all\nI list the files.{call}"), "I list the files.", "", &[LS], None);
+    check("a call, then words", &format!("{call}\n>>>all\nDone > here."), "Done > here.", "", &[LS], None);
+    check("twice", ">>>all\na>>>all\nb", "a\nb", "", &[], None);
+    check("nobody", ">>>all", "", "", &[], None);
+    check("an example", &format!(">>>all\nFor example: {call}"), &format!("For example: {call}"), "", &[], None);
+    // Elsewhere it is what it is.
+    check("python", ">>> all\nx >>>all\n", ">>> all\nx >>>all", "", &[], None);
+    check("in code", "```\n>>>all\n```", "```\n>>>all\n```", "", &[], None);
 }
 
 #[test]

@@ -10,11 +10,13 @@ pub(super) struct Line {
     code: usize,
     /// The fence that is open: its mark, and how many.
     fence: Option<(u8, usize)>,
+    /// `>>>` says to whom something goes, so that it counts within a line as well.
+    addresses: bool,
 }
 
 impl Default for Line {
     fn default() -> Self {
-        Self { blank: true, code: 0, fence: None }
+        Self { blank: true, code: 0, fence: None, addresses: false }
     }
 }
 
@@ -23,12 +25,23 @@ impl Line {
         self.blank
     }
 
+    /// Begins anew, outside of all code.
+    pub(super) fn restart(&mut self) {
+        *self = Self { addresses: self.addresses, ..Self::default() };
+    }
+
+    /// Says that this text is written by a model that says to whom each part of it goes.
+    pub(super) fn addresses(&mut self) {
+        self.addresses = true;
+    }
+
     /// Goes on to the next place where something may begin, and returns it, or the end of the text.
     ///
     /// `in_the_open` says whether calls that no token marks are looked for.
     pub(super) fn scan(&mut self, text: &str, begin: usize, last: bool, in_the_open: bool) -> usize {
         let bytes = text.as_bytes();
         let mut at = begin;
+        let addresses = in_the_open && self.addresses;
         while let Some(&byte) = bytes.get(at) {
             match byte {
                 b'\n' => {
@@ -57,11 +70,11 @@ impl Line {
                 b'`' => return at,
                 b'~' if self.blank => return at,
                 _ if self.code > 0 => self.blank = false,
-                _ if openers::may_begin(byte) => return at,
+                _ if openers::may_begin(byte) || addresses && byte == b'>' => return at,
                 _ if self.blank && in_the_open && (byte.is_ascii_alphabetic() || matches!(byte, b'{' | b'>' | b'_')) => return at,
                 _ => {
                     self.blank = false;
-                    let next = |byte: &u8| matches!(*byte, b'\n' | b'`') || openers::may_begin(*byte);
+                    let next = |byte: &u8| matches!(*byte, b'\n' | b'`') || openers::may_begin(*byte) || addresses && *byte == b'>';
                     at = bytes[at..].iter().position(next).map_or(bytes.len(), |n| at + n);
                     continue;
                 }

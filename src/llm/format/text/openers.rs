@@ -60,6 +60,8 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<TOOLCALL>", Calls(&["</TOOLCALL>"])),
     // Llama 3.
     ("<|python_tag|>", Calls(&["<|eom_id|>", "<|eot_id|>"])),
+    // Llama 4.
+    ("<|python_start|>", Calls(&["<|python_end|>", "<|eom|>", "<|eot|>"])),
     // Command-R7B and later.
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
     // LFM2.
@@ -108,6 +110,9 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|im_start|>assistant", Noise),
     ("<|eot_id|>", Noise),
     ("<|eom_id|>", Noise),
+    ("<|eot|>", Noise),
+    ("<|eom|>", Noise),
+    ("<|python_end|>", Noise),
     ("<|end_of_text|>", Noise),
     ("<|endoftext|>", Noise),
     ("<|end|>", Noise),

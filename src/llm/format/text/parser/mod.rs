@@ -210,7 +210,7 @@ impl Parser {
             self.out.likely(place, &text[self.at..end], calls);
         }
         self.before.clear();
-        self.line = Line::default();
+        self.line.restart();
         self.may_think = true;
         self.go(end);
     }
@@ -264,7 +264,7 @@ impl Parser {
         self.state = State::Text;
         self.has_thought = true;
         self.may_think = true;
-        self.line = Line::default();
+        self.line.restart();
         self.before.clear();
     }
 

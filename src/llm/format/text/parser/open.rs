@@ -50,6 +50,22 @@ impl Parser {
                 }
             }
         }
+        match bare::everybody(&mut c) {
+            Ok(true) => {
+                if !self.line.is_blank() {
+                    self.say("\n");
+                }
+                self.before.clear();
+                self.line.restart();
+                self.line.addresses();
+                return self.go(c.at());
+            }
+            Ok(false) => {}
+            Err(_) => {
+                self.pay(&c);
+                return Step::Wait;
+            }
+        }
         let mut found = Found::default();
         let result = bare::read(&mut c, &self.tools, &mut found);
         self.pay(&c);
