@@ -416,11 +416,30 @@ fn thoughts_are_told_from_content() {
     check("<assistant>b</assistant>", "b", "");
     // The template wrote the beginning.
     check("a\n</think>\n\nb", "b", "a");
+    check("I think.</think>\nb", "b", "I think.");
     // Spoken of.
+    check("I think.</think> b", "I think.</think> b", "");
     check("Use <think> like </think> this.", "Use <think> like </think> this.", "");
     check("b <think> c\n</think>", "b <think> c\n</think>", "");
     check("The token <|im_end|> ends it.", "The token <|im_end|> ends it.", "");
     self::check("unclosed", "<think>a", "", "a", &[], Some(""));
+}
+
+#[test]
+fn a_call_on_the_line_where_a_thought_ends_is_one() {
+    for format in FORMATS.iter().filter(|format| format.one.starts_with(['<', '[']) && format.name != "xlam, a bare list") {
+        // Of more than one line, of which the first one is no call's yet, and in the open.
+        if format.name == "functionary 2" || format.name.starts_with("pythonic") {
+            continue;
+        }
+        for gap in ["", " ", "\n\n"] {
+            let text = format!("I list\nthe files.</think>{gap}{}", format.one);
+            check(format.name, &text, "", "I list\nthe files.", &[LS], None);
+        }
+        let text = format!("For example: a.</think>{}", format.one);
+        let (content, reasoning, calls, _) = read(&text, None);
+        assert_eq!((content.starts_with("For example: a.</think>"), reasoning.as_str(), calls), (true, "", vec![]), "{text}");
+    }
 }
 
 /// Functionary says to whom each part goes: `>>>all` is not of what it says.

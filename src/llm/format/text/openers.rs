@@ -33,6 +33,13 @@ pub(super) enum Opener {
     Noise,
 }
 
+impl Opener {
+    /// Returns whether calls follow, or may.
+    pub(super) fn begins_call(self) -> bool {
+        !matches!(self, Noise | ThoughtEnd | Thought(_))
+    }
+}
+
 use Opener::Calls;
 use Opener::Channel;
 use Opener::Noise;
@@ -176,8 +183,7 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
 
 /// Returns whether `rest`, which nothing follows, is the beginning of a token for calls.
 pub(super) fn is_cut_off(rest: &str) -> bool {
-    let begins_call = |opener: &Opener| !matches!(opener, Noise | ThoughtEnd | Thought(_));
-    rest.len() >= MIN_CUT && TOKENS.iter().any(|(token, opener)| begins_call(opener) && token.starts_with(rest))
+    rest.len() >= MIN_CUT && TOKENS.iter().any(|(token, opener)| opener.begins_call() && token.starts_with(rest))
 }
 
 /// Reads the calls behind an opener that was passed and that began at `begin`.

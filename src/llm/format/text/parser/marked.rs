@@ -42,11 +42,10 @@ impl Parser {
             }
             Ok(Some(Opener::ThoughtEnd)) => {
                 let end = c.at();
-                let ends_line = match c.peek_or_end() {
-                    Ok(next) => matches!(next, None | Some(b'\n')),
-                    Err(_) => return Step::Wait,
-                };
-                if self.has_thought || self.out.has_calls() || !(ends_line || self.line.is_blank()) {
+                let ends = if self.line.is_blank() { Ok(true) } else { ends_thought(&mut c, self.before.quotes()) };
+                self.pay(&c);
+                let Ok(ends) = ends else { return Step::Wait };
+                if self.has_thought || self.out.has_calls() || !ends {
                     return self.plain(text, end);
                 }
                 self.out.rethink();
@@ -166,6 +165,24 @@ impl Parser {
         }
         self.accept(text, found.calls, Certainty::Certain, found.end);
         Step::On
+    }
+}
+
+/// Returns whether a closing tag behind words ends what was a thought from the beginning: nothing follows it in its line, or a call does
+/// and the words quote nothing.
+fn ends_thought(c: &mut Cursor, quotes: bool) -> Read<bool> {
+    if matches!(c.peek_or_end()?, None | Some(b'\n')) {
+        return Ok(true);
+    }
+    loop {
+        c.spaces();
+        if quotes || !c.peek_or_end()?.is_some_and(openers::may_begin) {
+            return Ok(false);
+        }
+        match openers::find(c)? {
+            Some(Opener::Noise) => {}
+            other => return Ok(other.is_some_and(Opener::begins_call)),
+        }
     }
 }
 
