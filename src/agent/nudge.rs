@@ -1,11 +1,13 @@
 //! Recognises an answer that shows what should be done where the model was to do it.
 
+use crate::llm::Fences;
+
 /// Words by which a model announces that a file is to change.
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
 
-/// What to tell a model whose answer goes on behind a call in its text.
-pub(super) const UNSURE: &str = "Your answer goes on with words behind a tool call, so the call was not carried out. If it was meant, make it again and end \
-                                 your answer with it; else say that you are done.";
+/// What to tell a model whose answer goes on behind a call in its text, or holds it where examples stand.
+pub(super) const UNSURE: &str = "Your answer goes on with words behind a tool call, or has it in a list or an indented block, so the call was not carried out. \
+                                 If it was meant, make it again on a line of its own and end your answer with it; else say that you are done.";
 
 /// Returns what to tell a model whose answer holds no call, but looks as if one was meant. `has_worked`: something was changed already, so
 /// that code in the answer is rather a report.
@@ -34,20 +36,19 @@ pub(super) fn may_write(command: &str) -> bool {
 /// Parts an answer into its prose and its fenced blocks.
 fn split(answer: &str) -> (String, Vec<String>) {
     let (mut prose, mut blocks) = (String::new(), Vec::new());
-    let mut block: Option<String> = None;
+    let mut fences = Fences::default();
     for line in answer.lines() {
-        if line.trim_start().starts_with("```") {
-            match block.take() {
-                Some(whole) => blocks.push(whole),
-                None => block = Some(String::new()),
+        if fences.take(line) {
+            if fences.is_open() {
+                blocks.push(String::new());
             }
             continue;
         }
-        let to = block.as_mut().unwrap_or(&mut prose);
+        let block = if fences.is_open() { blocks.last_mut() } else { None };
+        let to = block.unwrap_or(&mut prose);
         to.push_str(line);
         to.push('\n');
     }
-    blocks.extend(block);
     (prose, blocks)
 }
 
@@ -92,6 +93,7 @@ mod tests {
     fn a_call_in_a_code_block_is_asked_about() {
         check("I will do it:\n```json\n{\"name\": \"fly\", \"arguments\": {}}\n```", true);
         check("```\n{ \"tool\": \"fly\",\n \"parameters\": {}}\n```", true);
+        check("- I will do it:\n  ~~~json\n  {\"name\": \"fly\", \"arguments\": {}}\n  ~~~", true);
         check("```json\n{\"name\": \"podbay\", \"version\": \"0.1\"}\n```", false);
         check("{\"name\": \"fly\", \"arguments\": {}} is the form", false);
         assert!(nudge("```json\n{\"name\": \"fly\", \"arguments\": {}}\n```", true).is_some(), "also after work");

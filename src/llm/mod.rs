@@ -29,6 +29,7 @@ mod waiting;
 
 pub use client::Client;
 pub use error::Error;
+pub use format::fences::Fences;
 pub use format::text;
 pub use http::Endpoint;
 pub use message::Message;

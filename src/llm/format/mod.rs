@@ -6,6 +6,7 @@
 
 pub(super) mod answer;
 pub(super) mod constrained;
+pub(super) mod fences;
 pub(super) mod native;
 pub(super) mod prompted;
 pub(super) mod schema;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::fences::Fences;
 use super::text;
 use super::text::Call;
 use super::text::Parsed;
@@ -21,10 +22,13 @@ pub(in crate::llm) fn last_call(text: &str) -> Option<(&str, Call)> {
         Some((at, body.strip_suffix(close).unwrap_or(body)))
     })?;
     let before = &text[..at];
-    let is_fenced = before.lines().filter(|line| line.trim_start().starts_with("```")).count() % 2 == 1;
+    let mut fences = Fences::default();
+    for line in before.lines() {
+        fences.take(line);
+    }
     let line = before.rsplit('\n').next().unwrap_or_default();
     let own_line = line.trim().is_empty() && !line.starts_with('\t') && !line.starts_with("    ");
-    if is_fenced || !own_line {
+    if fences.is_open() || !own_line {
         return None;
     }
     let value: Value = serde_json::from_str(body.trim()).ok()?;

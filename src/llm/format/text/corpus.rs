@@ -425,6 +425,48 @@ fn thoughts_are_told_from_content() {
     self::check("unclosed", "<think>a", "", "a", &[], Some(""));
 }
 
+/// In a list stands what could be done, and what is to be done: it is asked about, and never carried out in part.
+#[test]
+fn calls_in_lists_and_indented_code_are_content_as_a_whole() {
+    for format in FORMATS {
+        let indented = |indent: &str| format.one.replace('\n', &format!("\n{indent}"));
+        let mut texts = vec![
+            (format!("1. First I look:\n   {}\n2. Then I write.", indented("   ")), true),
+            (format!("- a\n\n  {}", indented("  ")), true),
+        ];
+        // Of more than one line, of which the first one is no call's yet.
+        if format.one.starts_with(['<', '[']) && format.name != "functionary 2" {
+            texts.push((format!("    {}", indented("    ")), true));
+            texts.push((format!("- a\n- {}", format.one), true));
+            texts.push((format!("For example: {}", format.one), false));
+            texts.push((format!("> {}", format.one), false));
+        }
+        for (text, _) in &texts {
+            assert_eq!(read(text, None).2, [""; 0], "{}: {text}", format.name);
+        }
+        if format.one.starts_with('<') {
+            for (text, is_asked) in texts {
+                let parsed = parse(&text, &tools(), None);
+                assert_eq!((parsed.mentions.len(), parsed.incomplete), (usize::from(is_asked), None), "{}: {text}", format.name);
+            }
+            let (_, _, calls, _) = read(&format!("- a\n- b\n\nI look.\n{}", format.one), None);
+            assert_eq!(calls, [LS], "{}: behind a list", format.name);
+        }
+    }
+}
+
+#[test]
+fn tildes_fence_as_backticks_do() {
+    let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
+    for mark in ["```", "~~~", "~~~~"] {
+        check("alone", &format!("{mark}json\n{call}\n{mark}"), "", "", &[LS], None);
+        let example = format!("For example:\n{mark}json\n{call}\n{mark}\nlists.");
+        check("an example", &example, &example, "", &[], None);
+        let tagged = format!("{mark}text\n<tool_call>{call}</tool_call>\n{mark}");
+        check("other code", &tagged, &tagged, "", &[], None);
+    }
+}
+
 #[test]
 fn a_call_on_the_line_where_a_thought_ends_is_one() {
     for format in FORMATS.iter().filter(|format| format.one.starts_with(['<', '[']) && format.name != "xlam, a bare list") {

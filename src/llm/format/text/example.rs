@@ -25,6 +25,17 @@ const MAX: usize = 240;
 /// How much of a line's beginning counts, in bytes: an indent, a mark.
 const HEAD: usize = 24;
 
+/// How the line under way shows that it quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quoted {
+    /// It says so: a quotation, a table, a comment, a quotation mark, words that introduce an example.
+    Said,
+    /// It stands in an indented block of code.
+    Code,
+    /// It stands in a list, where plans of what is meant stand too.
+    List,
+}
+
 /// The last words before what may be a call: the same ones, whatever pieces they came in.
 #[derive(Debug, Default)]
 pub(super) struct Before {
@@ -32,17 +43,19 @@ pub(super) struct Before {
     text: String,
     /// How the line under way begins; in a long one that is no longer within the words that count.
     head: String,
+    /// The lines before it are a list's: what is indented belongs to it.
+    in_list: bool,
 }
 
 impl Before {
     pub(super) fn add(&mut self, text: &str) {
-        let line = text.rsplit_once('\n').map(|(_, line)| line);
-        if line.is_some() {
-            self.head.clear();
+        for (n, line) in text.split('\n').enumerate() {
+            if n > 0 {
+                self.end_line();
+            }
+            let room = HEAD.saturating_sub(self.head.len());
+            self.head.push_str(&line[..line.ceil_char_boundary(room)]);
         }
-        let room = HEAD.saturating_sub(self.head.len());
-        let line = line.unwrap_or(text);
-        self.head.push_str(&line[..line.ceil_char_boundary(room)]);
         if text.len() >= MAX {
             self.text.clear();
         }
@@ -52,9 +65,18 @@ impl Before {
         }
     }
 
+    fn end_line(&mut self) {
+        let line = self.head.trim();
+        if !line.is_empty() {
+            self.in_list = is_item(line) || self.in_list && self.head.starts_with([' ', '\t']);
+        }
+        self.head.clear();
+    }
+
     pub(super) fn clear(&mut self) {
         self.text.clear();
         self.head.clear();
+        self.in_list = false;
     }
 
     /// Returns whether the line under way, or the last one with words where it has none, introduces an example.
@@ -62,18 +84,28 @@ impl Before {
         introduces(last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default())
     }
 
-    /// Returns whether the line under way is one that quotes: of a quotation, a table, a comment, a list or an indented block of code, with
-    /// an open quotation mark, or with words that introduce an example.
+    /// Returns whether the line under way is one that quotes.
     pub(super) fn quotes(&self) -> bool {
+        self.quoted().is_some()
+    }
+
+    /// Returns how the line under way quotes, if it does.
+    pub(super) fn quoted(&self) -> Option<Quoted> {
         let head = self.head.trim();
-        let is_indented = self.head.starts_with('\t') || self.head.starts_with("    ");
         let line = last(&self.text).rsplit('\n').next().unwrap_or_default().trim();
-        is_indented
-            || head.starts_with(['>', '|'])
-            || is_item(head)
+        let is_said = head.starts_with(['>', '|'])
             || line.contains("<!--")
             || line.ends_with(['"', '\'', '\u{201c}'])
-            || introduces(line)
+            || introduces(line);
+        if is_said {
+            Some(Quoted::Said)
+        } else if is_item(head) || self.in_list && (self.head.starts_with("  ") || self.head.starts_with('\t')) {
+            Some(Quoted::List)
+        } else if self.head.starts_with('\t') || self.head.starts_with("    ") {
+            Some(Quoted::Code)
+        } else {
+            None
+        }
     }
 
     /// Returns whether a sentence is under way in this line.

@@ -57,7 +57,6 @@ impl Parser {
                 let follows = channel::read(&mut c, &self.tools, &mut found);
                 self.pay(&c);
                 match follows {
-                    Ok(Follows::Call) if self.before.quotes() => self.plain(text, found.end),
                     Ok(Follows::Call) => self.certain(text, found, last),
                     Ok(Follows::Answer) => {
                         self.out.drop_noise();
@@ -83,9 +82,7 @@ impl Parser {
     pub(super) fn block<'t>(&mut self, text: &'t str, opener: Opener, mut c: Cursor<'t>, last: bool) -> Step {
         let begin = self.at;
         let behind = c.at();
-        if self.state == State::Text && self.before.quotes() {
-            return self.plain(text, behind);
-        }
+        let quoted = self.quoted();
         let mut found = Found::default();
         let closed = if last || self.is_bounded { end_of_block(text, behind, opener) } else { None };
         if self.is_bounded && matches!(opener, Opener::Calls(_)) {
@@ -112,9 +109,10 @@ impl Parser {
                     Step::On
                 }
                 Some(end) => {
-                    self.note_incomplete(&text[begin..end], found.begun);
+                    self.without_its_end(&text[begin..end], found.begun);
                     self.plain(text, end)
                 }
+                None if quoted.is_some() => self.plain(text, text.len()),
                 None if self.out.has_calls() && text[behind..].trim().is_empty() => {
                     self.out.noise(&text[begin..]);
                     self.go(text.len())
@@ -124,11 +122,15 @@ impl Parser {
             Err(Stop::More) => {
                 let end = found.end;
                 let begun = found.begun.take();
-                self.accept(text, found.calls, Certainty::Certain, end);
+                match quoted {
+                    Some(quoted) => self.quote(text, found, quoted),
+                    None => self.accept(text, found.calls, Certainty::Certain, end),
+                };
                 match closed {
                     // Only its own text was looked at; what is behind it is still to come.
                     Some(bound) if self.is_bounded => self.plain(text, bound.max(end)),
                     _ if text[end..].trim().is_empty() => self.go(text.len()),
+                    _ if quoted.is_some() => self.plain(text, text.len()),
                     _ => self.cut_off(text, begun),
                 }
             }
@@ -136,7 +138,7 @@ impl Parser {
                 Some(end) if !self.is_bounded => {
                     // It went on beyond its own end: a quote is missing here too.
                     self.is_bounded = true;
-                    self.note_incomplete(&text[begin..end], found.begun);
+                    self.without_its_end(&text[begin..end], found.begun);
                     self.plain(text, end)
                 }
                 _ => self.plain(text, c.seen()),
@@ -147,6 +149,9 @@ impl Parser {
 
     /// Takes calls that are marked as such, unless they are mentioned within a sentence about them.
     fn certain(&mut self, text: &str, found: Found, last: bool) -> Step {
+        if let Some(quoted) = self.quoted() {
+            return self.quote(text, found, quoted);
+        }
         if self.state == State::Text {
             let mut c = Cursor::new(text, found.end, last);
             match goes_on(&mut c) {
@@ -163,8 +168,14 @@ impl Parser {
                 Ok(false) => {}
             }
         }
-        self.accept(text, found.calls, Certainty::Certain, found.end);
-        Step::On
+        self.accept(text, found.calls, Certainty::Certain, found.end)
+    }
+
+    /// Notes a call without its end, unless it stands where examples do.
+    fn without_its_end(&mut self, rest: &str, begun: Option<String>) {
+        if self.quoted().is_none() {
+            self.note_incomplete(rest, begun);
+        }
     }
 }
 

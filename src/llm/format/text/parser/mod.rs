@@ -8,6 +8,8 @@ use super::collector::Piece;
 use super::collector::Place;
 use super::cursor::Cursor;
 use super::example::Before;
+use super::example::Quoted;
+use super::family::Found;
 use super::fence::Certainty;
 use super::hint::Hint;
 use super::line::Line;
@@ -201,8 +203,24 @@ impl Parser {
         self.work += looked as u64;
     }
 
+    /// Returns how what is here is quoted, if it is.
+    fn quoted(&self) -> Option<Quoted> {
+        if self.state == State::Text { self.before.quoted() } else { None }
+    }
+
+    /// Makes calls that stand where examples do content, as a whole: nobody is to find one of them in a part of it. Those that may have been
+    /// meant all the same can be asked about.
+    fn quote(&mut self, text: &str, found: Found, quoted: Quoted) -> Step {
+        let raw = &text[self.at..found.end];
+        let step = self.plain(text, found.end);
+        if quoted != Quoted::Said {
+            self.out.mention(raw, found.calls);
+        }
+        step
+    }
+
     /// Takes the calls in the text up to `end`.
-    fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) {
+    fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) -> Step {
         if certainty == Certainty::Certain && self.state == State::Text {
             self.out.certain(calls);
         } else {
@@ -212,7 +230,7 @@ impl Parser {
         self.before.clear();
         self.line.restart();
         self.may_think = true;
-        self.go(end);
+        self.go(end)
     }
 
     /// Takes what the end of the text cut off.

@@ -8,6 +8,7 @@ use crate::llm::format::text::call;
 use crate::llm::format::text::cursor::Cursor;
 use crate::llm::format::text::cursor::Read;
 use crate::llm::format::text::cursor::Stop;
+use crate::llm::format::text::example::Quoted;
 use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence;
 use crate::llm::format::text::fence::Certainty;
@@ -80,11 +81,12 @@ impl Parser {
     fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
         match result {
             Err(Stop::More) if !last => Some(Step::Wait),
-            Ok(_) if found.calls.is_empty() || self.before.introduces_example() || self.before.quotes() => None,
+            Ok(_) if found.calls.is_empty() || self.before.introduces_example() => None,
+            Ok(_) if self.before.quoted() == Some(Quoted::List) => Some(self.quote(text, found, Quoted::List)),
+            Ok(_) if self.before.quotes() => None,
             Ok(certainty) => {
                 let open = self.hint.is_some_and(|hint| hint.open);
-                self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end);
-                Some(Step::On)
+                Some(self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end))
             }
             Err(Stop::More) => {
                 let rest = &text[self.at..];
