@@ -93,10 +93,7 @@ impl Before {
     pub(super) fn quoted(&self) -> Option<Quoted> {
         let head = self.head.trim();
         let line = last(&self.text).rsplit('\n').next().unwrap_or_default().trim();
-        let is_said = head.starts_with(['>', '|'])
-            || line.contains("<!--")
-            || line.ends_with(['"', '\'', '\u{201c}'])
-            || introduces(line);
+        let is_said = head.starts_with(['>', '|']) || line.contains("<!--") || line.ends_with(['"', '\'', '\u{201c}']) || introduces(line);
         if is_said {
             Some(Quoted::Said)
         } else if is_item(head) || self.in_list && (self.head.starts_with("  ") || self.head.starts_with('\t')) {

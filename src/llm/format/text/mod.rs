@@ -28,12 +28,14 @@ mod markers;
 #[cfg(test)]
 mod oddities;
 mod openers;
+mod pairs;
 mod parser;
 #[cfg(test)]
 mod properties;
 mod pythonic;
 mod tagged;
 mod tools;
+mod value;
 mod xml;
 
 pub use call::Call;

@@ -10,6 +10,7 @@ use super::cursor::Stop;
 use super::family;
 use super::family::Found;
 use super::markers;
+use super::pairs;
 use super::pythonic;
 use super::tools::Tools;
 use super::xml;
@@ -107,7 +108,7 @@ fn named(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> 
         found.push([super::Call { name, arguments }], c.at());
         return Ok(());
     }
-    xml::pairs(c, &name, closers, tools, found)
+    pairs::pairs(c, &name, closers, tools, found)
 }
 
 pub(super) fn is_name(byte: u8) -> bool {

@@ -1,0 +1,77 @@
+//! GLM's arguments: `<arg_key>` and `<arg_value>` in turns.
+
+use serde_json::Map;
+use serde_json::Value;
+
+use super::Call;
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::exact;
+use super::family::Found;
+use super::tools::Tools;
+use super::value::AROUND;
+use super::value::Later;
+use super::value::trimmed;
+
+/// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of `closers`.
+pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
+    let mut fields = Map::new();
+    loop {
+        c.spaces();
+        let at = c.at();
+        if c.close_any(closers)? {
+            c.go(at);
+            break;
+        }
+        c.expect("<arg_key>")?;
+        let key = c.until("</arg_key>")?.trim().to_owned();
+        c.spaces();
+        c.expect("<arg_value>")?;
+        let text = arg_value(c, closers)?;
+        fields.insert(key.clone(), tools.typed(name, &key, trimmed(text)));
+    }
+    found.push([Call { name: name.to_owned(), arguments: exact::write(&Value::Object(fields)) }], c.at());
+    Ok(())
+}
+
+/// Reads GLM's value up to the closing tag behind which the call goes on or ends.
+///
+/// Where the value opens values itself that tag is one of theirs, unless it is the only one: some only speak of them. Several leave the
+/// call incomplete: half a value would be worse than none.
+fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
+    const OPENER: &str = "<arg_value>";
+    const CLOSER: &str = "</arg_value>";
+    let begin = c.at();
+    let mut n_open = 0_usize;
+    // The tags that could end it.
+    let mut ends: Vec<(usize, usize)> = Vec::new();
+    let mut later = Later::new(CLOSER, closers, &["<arg_key>", OPENER]);
+    loop {
+        let piece = match c.until(CLOSER) {
+            Ok(piece) => piece,
+            Err(_) if c.is_last() && ends.len() == 1 => {
+                let (end, behind) = ends[0];
+                let text = c.since(begin);
+                c.go(behind);
+                return Ok(&text[..end - begin]);
+            }
+            Err(stop) => return Err(stop),
+        };
+        n_open += memchr::memmem::find_iter(piece.as_bytes(), OPENER).count();
+        let behind = c.at();
+        c.spaces();
+        let fits = c.peek_or_end()?.is_none() || c.close_any(closers)? || c.close_any(&AROUND)? || c.close("<arg_key>")?;
+        c.go(behind);
+        if fits && n_open == 0 && later.is_quoted(c, false)? {
+            continue;
+        }
+        if fits && n_open == 0 {
+            let text = c.since(begin);
+            return Ok(&text[..text.len() - CLOSER.len()]);
+        }
+        if fits {
+            ends.push((behind - CLOSER.len(), behind));
+        }
+        n_open = n_open.saturating_sub(1);
+    }
+}

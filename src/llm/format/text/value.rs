@@ -1,0 +1,280 @@
+//! The value of an argument that stands as bare text between tags.
+//!
+//! It goes to its own closing tag, past the elements within it: a file that is written may tell of calls. A closing tag is the value's own
+//! only where the call goes on or ends behind it; else it is part of the value. Models forget closing tags, so a line that begins with the
+//! next element ends a value as well, and where an element within it has no end, or takes the value's for its own, none is followed. A value
+//! may even quote the end of its own call: where another such end follows with no call begun between them, the first one is part of the
+//! value.
+
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+
+/// What ends a call, or begins the next one, behind an argument: all that may follow one besides its call's own end.
+pub(super) const AROUND: [&str; 15] = [
+    "</tool_call>",
+    "</seed:tool_call>",
+    "</minimax:tool_call>",
+    "</longcat_tool_call>",
+    "</tool_calls>",
+    "</function_calls>",
+    "</function_call>",
+    "</tool>",
+    "</think>",
+    "<tool_call>",
+    "<function=",
+    "<invoke name=",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "</s>",
+];
+/// What begins a call: an end that stands behind it is that call's.
+const CALLS: [&str; 8] = [
+    "<tool_call>",
+    "<seed:tool_call>",
+    "<minimax:tool_call>",
+    "<tool_calls>",
+    "<function_calls>",
+    "<function=",
+    "<invoke name=",
+    "<\u{ff5c}DSML\u{ff5c}invoke name=",
+];
+
+/// Elements that may stand in a value as a whole, with what ends them.
+const INNER: [(&str, &str); 5] = [
+    ("<tool_call>", "</tool_call>"),
+    ("<seed:tool_call>", "</seed:tool_call>"),
+    ("<function=", "</function>"),
+    ("<invoke name=", "</invoke>"),
+    ("<\u{ff5c}DSML\u{ff5c}invoke name=", "</\u{ff5c}DSML\u{ff5c}invoke>"),
+];
+/// Deeper elements than any text about calls has.
+const MAX_INNER: usize = 32;
+
+/// The tags around the arguments of a call.
+pub(super) struct Tags<'a> {
+    /// The beginning of the tag that opens an argument.
+    pub(super) opener: String,
+    pub(super) closer: String,
+    /// What ends an argument without its closing tag, at the beginning of a line.
+    pub(super) ends: &'a [&'a str],
+    /// The call's own end.
+    pub(super) end: String,
+}
+
+/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. One
+/// line end after the opening tag and one before the closing tag belong to the tags. `next` reads the name of an argument and returns
+/// whether it is the next one.
+pub(super) fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
+    let begin = c.at();
+    if !c.is_flat() {
+        match balanced(c, tags, &next) {
+            Err(Stop::More) if c.flatten() => c.go(begin),
+            Ok(None) => {
+                c.stay_flat();
+                c.go(begin);
+            }
+            Ok(Some(value)) => return Ok(value),
+            Err(stop) => return Err(stop),
+        }
+    }
+    balanced(c, tags, &next)?.ok_or(Stop::No)
+}
+
+/// Reads a value; `None` where an element within it took for its own what ends the value, so that none of them can be followed.
+fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<Option<String>> {
+    let begin = c.at();
+    // Only at the beginning of a line: within one it is more likely what the value is about.
+    let mut is_line_start = false;
+    // What ends the elements that are open here, the innermost last.
+    let mut inner: Vec<&str> = Vec::new();
+    // Arguments that the value opens by itself. They may have no end, so they only decide where the rest does not.
+    let mut n_open = 0_usize;
+    // The same within the elements, and whether one of them was ended there.
+    let mut n_inner = 0_usize;
+    let mut has_ended = false;
+    let any_opener = format!("<{}", &tags.closer[2..tags.closer.len() - 1]);
+    let mut later = Later::of(tags);
+    loop {
+        let at = c.at();
+        match c.peek()? {
+            b'<' => {
+                let text = c.since(begin);
+                if inner.is_empty() {
+                    if c.close(&tags.closer)? {
+                        let behind = c.at();
+                        let goes_on = follows(c, tags, n_open > 0, next)?;
+                        c.go(behind);
+                        if goes_on && !later.is_quoted(c, false)? {
+                            c.go(behind);
+                            return Ok(Some(trimmed(text).to_owned()));
+                        }
+                        n_open = n_open.saturating_sub(1);
+                        is_line_start = false;
+                        continue;
+                    }
+                    c.go(at);
+                    if is_line_start && c.close_any(tags.ends)? {
+                        c.go(at);
+                        if later.is_quoted(c, true)? {
+                            is_line_start = false;
+                            continue;
+                        }
+                        c.go(at);
+                        if has_ended && !c.take(&tags.end)? {
+                            // Neither the argument nor the call would have an end.
+                            return Ok(None);
+                        }
+                        c.go(at);
+                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
+                    }
+                    c.go(at);
+                    if is_line_start && c.take(&tags.opener)? && next(c)? {
+                        c.go(at);
+                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
+                    }
+                    c.go(at);
+                    if c.take(&tags.opener)? {
+                        n_open += 1;
+                        is_line_start = false;
+                        continue;
+                    }
+                } else if c.take(&any_opener)? {
+                    n_inner += 1;
+                    is_line_start = false;
+                    continue;
+                } else if c.take(&tags.closer)? {
+                    let behind = c.at();
+                    if n_inner == 0 && follows(c, tags, false, next)? {
+                        return Ok(None);
+                    }
+                    c.go(behind);
+                    has_ended |= n_inner > 0;
+                    n_inner = n_inner.saturating_sub(1);
+                    is_line_start = false;
+                    continue;
+                }
+                is_line_start = false;
+                if let Some(end) = inner.last()
+                    && c.take(end)?
+                {
+                    inner.pop();
+                    if inner.is_empty() {
+                        n_inner = 0;
+                    }
+                    continue;
+                }
+                if !c.is_flat()
+                    && inner.len() < MAX_INNER
+                    && let Some(end) = inner_element(c)?
+                {
+                    inner.push(end);
+                    continue;
+                }
+                c.go(at + 1);
+            }
+            byte => {
+                c.next()?;
+                is_line_start = byte == b'\n' || is_line_start && matches!(byte, b' ' | b'\t');
+            }
+        }
+    }
+}
+
+/// Looks behind the end of a call for another one.
+pub(super) struct Later<'a> {
+    closer: &'a str,
+    /// What ends the call behind its last argument.
+    ends: Vec<&'a str>,
+    /// What begins another call, or another argument.
+    begins: Vec<&'a str>,
+    /// Up to where it was looked, and what was found there: whoever asks again before that place need not look again.
+    known: Option<(usize, bool)>,
+}
+
+impl<'a> Later<'a> {
+    fn of(tags: &'a Tags) -> Self {
+        Self::new(&tags.closer, &[&tags.end], &[&tags.opener])
+    }
+
+    pub(super) fn new(closer: &'a str, ends: &[&'a str], begins: &[&'a str]) -> Self {
+        let around = AROUND.into_iter().filter(|token| token.starts_with("</"));
+        let (ends, begins) = (ends.iter().copied().chain(around).collect(), begins.iter().copied().chain(CALLS).collect());
+        Self { closer, ends, begins, known: None }
+    }
+
+    /// Steps over the ends that are here, and returns whether they are part of the value: the call has another end behind them, and none
+    /// begins before that. `with_closer` says that the argument's own closing tag may stand among them, where models mix up their order.
+    ///
+    /// Steps over nothing where nothing ends.
+    pub(super) fn is_quoted(&mut self, c: &mut Cursor, with_closer: bool) -> Read<bool> {
+        let mut behind = c.at();
+        let begin = behind;
+        loop {
+            c.spaces();
+            if !(c.close_any(&self.ends)? || with_closer && c.close(self.closer)?) {
+                break;
+            }
+            behind = c.at();
+        }
+        c.go(behind);
+        let is_quoted = behind > begin && self.another(c)?;
+        c.go(if is_quoted { behind } else { begin });
+        Ok(is_quoted)
+    }
+
+    fn another(&mut self, c: &mut Cursor) -> Read<bool> {
+        if let Some((until, found)) = self.known
+            && c.at() <= until
+        {
+            return Ok(found);
+        }
+        let found = loop {
+            let Some(at) = c.ahead_to(b'<')? else {
+                self.known = Some((usize::MAX, false));
+                return Ok(false);
+            };
+            if c.take_any(&self.begins)? {
+                break (at, false);
+            }
+            if c.take(self.closer)? {
+                c.spaces();
+                if c.close_any(&self.ends)? {
+                    break (at, true);
+                }
+                continue;
+            }
+            c.go(at + 1);
+        };
+        self.known = Some(found);
+        Ok(found.1)
+    }
+}
+
+/// Returns whether the call goes on or ends behind a closing tag, so that the tag ends a value. An argument that no tool has may follow
+/// too, models invent them, but not where the value itself has opened one.
+fn follows(c: &mut Cursor, tags: &Tags, is_within: bool, next: &impl Fn(&mut Cursor) -> Read<bool>) -> Read<bool> {
+    c.spaces();
+    if c.peek_or_end()?.is_none() || c.close(&tags.end)? || c.close_any(tags.ends)? || c.close_any(&AROUND)? {
+        return Ok(true);
+    }
+    if c.close(&tags.opener)? {
+        return Ok(!is_within || next(c)?);
+    }
+    Ok(false)
+}
+
+/// Steps over the beginning of an element and returns what ends it.
+fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
+    for (begin, end) in INNER {
+        if c.take(begin)? {
+            return Ok(Some(end));
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn trimmed(text: &str) -> &str {
+    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
+}
