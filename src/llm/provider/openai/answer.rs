@@ -1,16 +1,15 @@
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
-use serde_json::value::RawValue;
 
-use super::shapes;
+use super::chunk::CallDelta;
+use super::chunk::Chunk;
+use super::chunk::Delta;
+use super::chunk::count;
 use super::shapes::Words;
 use crate::event::Usage;
 use crate::llm::error::Error;
 use crate::llm::provider::assemble::Assembler;
-use crate::llm::provider::calls::Piece;
 use crate::llm::provider::failure::Failure;
-use crate::llm::provider::half::Halved;
 use crate::llm::provider::half::mended;
 use crate::llm::sse::Event;
 use crate::llm::stream::Finish;
@@ -19,162 +18,6 @@ use crate::llm::stream::Update;
 
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
-
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    /// Missing where this is no chunk of an answer.
-    #[serde(borrow, default, deserialize_with = "shapes::some_list")]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default, deserialize_with = "shapes::maybe")]
-    usage: Option<WireUsage>,
-    #[serde(default, deserialize_with = "shapes::maybe")]
-    timings: Option<WireTimings>,
-    #[serde(default, deserialize_with = "shapes::maybe")]
-    prompt_progress: Option<WireProgress>,
-    #[serde(default, deserialize_with = "shapes::value")]
-    error: Value,
-}
-
-impl Chunk<'_> {
-    fn is_progress(&self) -> bool {
-        let says = |choice: &Choice<'_>| {
-            let is_said = |delta: &Option<Delta<'_>>| delta.as_ref().is_some_and(|delta| !delta.is_empty());
-            is_said(&choice.delta) || is_said(&choice.message) || choice.finish_reason.is_some()
-        };
-        let counts = self.usage.is_some() || self.timings.is_some() || self.prompt_progress.is_some();
-        counts || self.choices.iter().flatten().any(says)
-    }
-}
-
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(default, deserialize_with = "shapes::index")]
-    index: Option<u64>,
-    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
-    delta: Option<Delta<'a>>,
-    /// Instead of `delta` where the answer is not streamed.
-    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
-    message: Option<Delta<'a>>,
-    #[serde(default, deserialize_with = "shapes::text")]
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Delta<'a> {
-    #[serde(default)]
-    content: Option<Words>,
-    /// Instead of `content` where the model declines.
-    #[serde(default)]
-    refusal: Option<Words>,
-    #[serde(default)]
-    reasoning_content: Option<Words>,
-    /// The name that vLLM, Ollama and `OpenRouter` use.
-    #[serde(default)]
-    reasoning: Option<Words>,
-    #[serde(borrow, default, deserialize_with = "shapes::list")]
-    tool_calls: Vec<CallDelta<'a>>,
-    /// The one call of an answer, as the API had it before there were several.
-    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
-    function_call: Option<FunctionDelta<'a>>,
-}
-
-impl Delta<'_> {
-    fn is_empty(&self) -> bool {
-        let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
-        words.into_iter().flatten().all(Words::is_empty) && self.tool_calls.is_empty() && self.function_call.is_none()
-    }
-}
-
-#[derive(Deserialize)]
-struct CallDelta<'a> {
-    #[serde(default, deserialize_with = "shapes::index")]
-    index: Option<u64>,
-    #[serde(default, deserialize_with = "shapes::text")]
-    id: Option<String>,
-    #[serde(borrow, default, deserialize_with = "shapes::maybe")]
-    function: Option<FunctionDelta<'a>>,
-    /// What belongs into `function` and stands beside it at some servers.
-    #[serde(default, deserialize_with = "shapes::text")]
-    name: Option<String>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl CallDelta<'_> {
-    fn piece(self) -> Piece {
-        let function = self.function.unwrap_or(FunctionDelta { name: None, arguments: None });
-        FunctionDelta { name: function.name.or(self.name), arguments: function.arguments.or(self.arguments) }.piece(self.index, self.id)
-    }
-}
-
-#[derive(Deserialize)]
-struct FunctionDelta<'a> {
-    #[serde(default, deserialize_with = "shapes::text")]
-    name: Option<String>,
-    /// A string, or from some servers the object itself.
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-impl FunctionDelta<'_> {
-    fn piece(self, index: Option<u64>, id: Option<String>) -> Piece {
-        let arguments = self.arguments.map(RawValue::get).filter(|raw| *raw != "null").map_or_else(Halved::default, |raw| {
-            // Never a text as it is written: its quotes and escapes are none of the call's.
-            if raw.starts_with('"') { Halved::of_json(raw).unwrap_or_default() } else { raw.to_owned().into() }
-        });
-        Piece { index, id, name: self.name, arguments }
-    }
-}
-
-/// Counts are read as any number, since servers write -1 for "unknown" and 12.0 for 12.
-#[derive(Deserialize)]
-struct WireUsage {
-    #[serde(default, deserialize_with = "shapes::number")]
-    prompt_tokens: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    completion_tokens: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::maybe")]
-    prompt_tokens_details: Option<WireDetails>,
-    /// In US dollars, from `OpenRouter`.
-    #[serde(default, deserialize_with = "shapes::number")]
-    cost: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct WireDetails {
-    #[serde(default, deserialize_with = "shapes::number")]
-    cached_tokens: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct WireTimings {
-    #[serde(default, deserialize_with = "shapes::number")]
-    cache_n: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    prompt_n: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    predicted_n: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    prompt_ms: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    predicted_ms: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct WireProgress {
-    #[serde(default, deserialize_with = "shapes::number")]
-    total: Option<f64>,
-    #[serde(default, deserialize_with = "shapes::number")]
-    processed: Option<f64>,
-}
-
-/// No window and no bill comes near this: a server that says more says nothing.
-const MAX_COUNT: f64 = (1_u64 << 40) as f64;
-
-/// A cast from floating point saturates: what is negative or not a number becomes 0, as does what cannot be meant.
-fn count(number: Option<f64>) -> u64 {
-    number.filter(|number| *number <= MAX_COUNT).unwrap_or_default() as u64
-}
 
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
@@ -314,14 +157,14 @@ fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) 
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::event::ToolCall;
     use crate::llm::format::text::Tools;
     use crate::llm::provider::assemble::Reading;
     use crate::llm::stream::Reply;
 
-    fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
+    pub(in super::super) fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
         let (mut parser, mut assembler, mut updates) = (Parser::default(), Assembler::new(reading, &Tools::default()), Vec::new());
         let failure = Failure::default();
         for chunk in chunks {
@@ -336,7 +179,7 @@ mod tests {
         (reply, updates)
     }
 
-    fn delta(delta: &Value) -> Value {
+    pub(in super::super) fn delta(delta: &Value) -> Value {
         json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
     }
 
@@ -431,138 +274,6 @@ mod tests {
         assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9), context: Some(8) })));
         let (reply, _) = read(Reading::Schema, &[json!({"error": "boom"})]);
         assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: boom");
-    }
-
-    #[test]
-    fn words_and_sums_of_odd_shapes_are_read() {
-        let native = Reading::Native { with_calls: true };
-        let choice = |index: &Value, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}}]});
-        let call = json!({"index": "0", "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
-        let usage = json!({"prompt_tokens": "10", "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": []}, "cost": "0.5"});
-        let (reply, updates) = read(
-            native,
-            &[
-                delta(&json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
-                delta(&json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "image_url"}, 7]})),
-                delta(&json!({"refusal": "No."})),
-                choice(&json!("0"), "c"),
-                choice(&json!(-1), "d"),
-                choice(&json!("1"), "of another"),
-                delta(&json!({"tool_calls": [call]})),
-                json!({"choices": [], "usage": usage}),
-            ],
-        );
-        let reply = reply.expect("a reply");
-        assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.calls.len()), ("abNo.cd", "hm", 1));
-        assert_eq!(reply.usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: Some(0.5) });
-        assert_eq!(updates[0], Update::Thinking("hm".into()));
-        for cost in [json!({"usd": 1}), json!("much"), json!("inf"), json!(true)] {
-            let usage = json!({"prompt_tokens": 10, "completion_tokens": 3, "cost": cost});
-            let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
-            assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
-        }
-    }
-
-    #[test]
-    fn counts_that_cannot_be_meant_are_not_known() {
-        let sums = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1e300}});
-        let (reply, _) =
-            read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": sums})]);
-        assert_eq!(reply.expect("a reply").usage, Usage { prompt: 0, cached: 0, completion: 3, cost_usd: None });
-    }
-
-    #[track_caller]
-    fn calls(chunks: &[Value], expected: &[(&str, &str)]) {
-        let (reply, _) = read(Reading::Native { with_calls: true }, chunks);
-        let calls = reply.expect("a reply").calls;
-        let calls: Vec<(&str, &str)> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
-        assert_eq!(calls, expected);
-    }
-
-    #[test]
-    fn calls_of_odd_shapes_are_read() {
-        let function = |arguments: &Value| json!({"name": "bash", "arguments": arguments});
-        let call = |arguments: &Value| json!({"index": 0, "id": "c1", "type": "function", "function": function(arguments)});
-        let more = |arguments: &str| json!({"index": 0, "function": {"arguments": arguments}});
-        let with = |call: &Value| delta(&json!({ "tool_calls": call }));
-        let one = [("bash", "{\"a\":1}")];
-        // One call instead of a list of them, whole and in pieces.
-        calls(&[with(&call(&json!("{\"a\":1}")))], &one);
-        calls(&[with(&call(&json!("{\"a\""))), with(&more(":1}"))], &one);
-        // Arguments as they are, or not there yet.
-        calls(&[with(&json!([call(&json!({"a": 1}))]))], &one);
-        calls(&[with(&json!([call(&json!(null))])), with(&json!([more("{\"a\":1}")]))], &one);
-        // Without the object around them.
-        calls(&[with(&json!([{"index": 0, "id": "c1", "name": "bash", "arguments": {"a": 1}}]))], &one);
-        // Ids that are numbers, and names that are none.
-        calls(&[with(&json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]))], &one);
-        calls(
-            &[
-                with(&json!([call(&json!("{\"a\""))])),
-                with(&json!([{"index": 0, "id": null, "function": {"name": null, "arguments": ":1}"}}])),
-            ],
-            &one,
-        );
-        // The call of older servers, which end with a reason of their own.
-        let older = |function: &Value| delta(&json!({"role": "assistant", "content": null, "function_call": function}));
-        let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "function_call"}]});
-        calls(&[older(&function(&json!(""))), older(&json!({"arguments": "{\"a\""})), older(&json!({"arguments": ":1}"})), end], &one);
-        calls(&[older(&function(&json!({"a": 1})))], &one);
-        calls(&[older(&json!(null)), with(&json!(null)), with(&json!({})), with(&json!("none"))], &[]);
-    }
-
-    #[test]
-    fn a_character_that_is_cut_in_two_is_put_together() {
-        let raw = |delta: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"));
-        let native = Reading::Native { with_calls: true };
-        let more =
-            |arguments: &str| raw(&format!("{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{arguments}\"}}}}]}}"));
-        let begin = delta(&json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{\"a\": \""}}]}));
-        calls(&[begin.clone(), more(r"x\ud83d"), more(r#"\ude00 y\"}"#)], &[("bash", "{\"a\": \"x\u{1f600} y\"}")]);
-        calls(&[begin.clone(), more(r"\ude00 x\ud83d"), more(r#"y\"}"#)], &[("bash", "{\"a\": \"\u{fffd} x\u{fffd}y\"}")]);
-        calls(&[begin, more(r"x\ud83d")], &[("bash", "{\"a\": \"x\u{fffd}")]);
-        let (reply, updates) = read(
-            native,
-            &[
-                raw(r#"{"reasoning_content": "hm \ud83d"}"#),
-                raw(r#"{"reasoning_content": "\ude00"}"#),
-                raw(r#"{"content": "a \ud83d"}"#),
-                raw(r#"{"content": [{"type": "text", "text": "\ude00 b\ud83d"}, {"text": "c"}]}"#),
-                raw(r#"{"content": "d \ud83d"}"#),
-            ],
-        );
-        let reply = reply.expect("a reply");
-        assert_eq!((reply.text.as_str(), reply.thinking.as_str()), ("a \u{1f600} b\u{fffd}cd \u{fffd}", "hm \u{1f600}"));
-        let shown: String =
-            updates.iter().filter_map(|update| if let Update::Text(text) = update { Some(text.as_str()) } else { None }).collect();
-        assert_eq!(shown, reply.text);
-        let (reply, _) = read(native, &[json!(r#"{"error": {"message": "no \ud83d"}}"#)]);
-        assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: no \u{fffd}");
-        let mut whole_reply = Assembler::new(native, &Tools::default());
-        let body = br#"{"choices": [{"message": {"content": "a \ud83d"}}]}"#;
-        whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
-        assert_eq!(whole_reply.finish(|_| false, &mut |_| {}).expect("a reply").text, "a \u{fffd}");
-    }
-
-    #[test]
-    fn what_says_nothing_costs_nothing() {
-        let native = Reading::Native { with_calls: true };
-        let (reply, updates) = read(
-            native,
-            &[
-                delta(&json!({"role": "assistant"})),
-                json!({"choices": [{"index": 0, "delta": null, "finish_reason": false}]}),
-                json!({"choices": {"index": 0, "delta": {"content": "a"}}}),
-                json!({"choices": [null, {"delta": {"role": 7, "content": "b"}, "finish_reason": ""}], "usage": "none", "timings": []}),
-                json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": "none"}}),
-                json!({"choices": null, "usage": null, "prompt_progress": false}),
-                json!({"choices": "none"}),
-            ],
-        );
-        let reply = reply.expect("a reply");
-        assert_eq!((reply.text.as_str(), reply.finish), ("ab", Finish::Stop));
-        assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 2, cost_usd: None });
-        assert_eq!(updates, [Update::Text("a".into()), Update::Text("b".into())]);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! `OpenAI`'s chat completions, as llama-server, LM Studio, vLLM, Ollama and `OpenRouter` serve them.
 
 mod answer;
+mod chunk;
+#[cfg(test)]
+mod oddities;
 mod request;
 mod shapes;
 

@@ -1,0 +1,142 @@
+//! Answers of shapes that the API does not name.
+
+use serde_json::Value;
+use serde_json::json;
+
+use super::answer::tests::delta;
+use super::answer::tests::read;
+use super::answer::whole;
+use crate::event::Usage;
+use crate::llm::format::text::Tools;
+use crate::llm::provider::assemble::Assembler;
+use crate::llm::provider::assemble::Reading;
+use crate::llm::provider::failure::Failure;
+use crate::llm::stream::Finish;
+use crate::llm::stream::Update;
+
+#[test]
+fn words_and_sums_of_odd_shapes_are_read() {
+    let native = Reading::Native { with_calls: true };
+    let choice = |index: &Value, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}}]});
+    let call = json!({"index": "0", "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
+    let usage = json!({"prompt_tokens": "10", "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": []}, "cost": "0.5"});
+    let (reply, updates) = read(
+        native,
+        &[
+            delta(&json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]})),
+            delta(&json!({"content": [{"type": "text", "text": "a"}, "b", {"type": "image_url"}, 7]})),
+            delta(&json!({"refusal": "No."})),
+            choice(&json!("0"), "c"),
+            choice(&json!(-1), "d"),
+            choice(&json!("1"), "of another"),
+            delta(&json!({"tool_calls": [call]})),
+            json!({"choices": [], "usage": usage}),
+        ],
+    );
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.thinking.as_str(), reply.calls.len()), ("abNo.cd", "hm", 1));
+    assert_eq!(reply.usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: Some(0.5) });
+    assert_eq!(updates[0], Update::Thinking("hm".into()));
+    for cost in [json!({"usd": 1}), json!("much"), json!("inf"), json!(true)] {
+        let usage = json!({"prompt_tokens": 10, "completion_tokens": 3, "cost": cost});
+        let (reply, _) = read(native, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": usage})]);
+        assert_eq!(reply.expect("a reply").usage, Usage { prompt: 10, cached: 0, completion: 3, cost_usd: None }, "{cost}");
+    }
+}
+
+#[test]
+fn counts_that_cannot_be_meant_are_not_known() {
+    let sums = json!({"prompt_tokens": u64::MAX, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 1e300}});
+    let (reply, _) = read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "a"})), json!({"choices": [], "usage": sums})]);
+    assert_eq!(reply.expect("a reply").usage, Usage { prompt: 0, cached: 0, completion: 3, cost_usd: None });
+}
+
+#[track_caller]
+fn calls(chunks: &[Value], expected: &[(&str, &str)]) {
+    let (reply, _) = read(Reading::Native { with_calls: true }, chunks);
+    let calls = reply.expect("a reply").calls;
+    let calls: Vec<(&str, &str)> = calls.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+    assert_eq!(calls, expected);
+}
+
+#[test]
+fn calls_of_odd_shapes_are_read() {
+    let function = |arguments: &Value| json!({"name": "bash", "arguments": arguments});
+    let call = |arguments: &Value| json!({"index": 0, "id": "c1", "type": "function", "function": function(arguments)});
+    let more = |arguments: &str| json!({"index": 0, "function": {"arguments": arguments}});
+    let with = |call: &Value| delta(&json!({ "tool_calls": call }));
+    let one = [("bash", "{\"a\":1}")];
+    // One call instead of a list of them, whole and in pieces.
+    calls(&[with(&call(&json!("{\"a\":1}")))], &one);
+    calls(&[with(&call(&json!("{\"a\""))), with(&more(":1}"))], &one);
+    // Arguments as they are, or not there yet.
+    calls(&[with(&json!([call(&json!({"a": 1}))]))], &one);
+    calls(&[with(&json!([call(&json!(null))])), with(&json!([more("{\"a\":1}")]))], &one);
+    // Without the object around them.
+    calls(&[with(&json!([{"index": 0, "id": "c1", "name": "bash", "arguments": {"a": 1}}]))], &one);
+    // Ids that are numbers, and names that are none.
+    calls(&[with(&json!([{"index": "0", "id": 7, "function": function(&json!("{\"a\":1}"))}, null, 7, "x"]))], &one);
+    calls(
+        &[with(&json!([call(&json!("{\"a\""))])), with(&json!([{"index": 0, "id": null, "function": {"name": null, "arguments": ":1}"}}]))],
+        &one,
+    );
+    // The call of older servers, which end with a reason of their own.
+    let older = |function: &Value| delta(&json!({"role": "assistant", "content": null, "function_call": function}));
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "function_call"}]});
+    calls(&[older(&function(&json!(""))), older(&json!({"arguments": "{\"a\""})), older(&json!({"arguments": ":1}"})), end], &one);
+    calls(&[older(&function(&json!({"a": 1})))], &one);
+    calls(&[older(&json!(null)), with(&json!(null)), with(&json!({})), with(&json!("none"))], &[]);
+}
+
+#[test]
+fn a_character_that_is_cut_in_two_is_put_together() {
+    let raw = |delta: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}}}]}}"));
+    let native = Reading::Native { with_calls: true };
+    let more = |arguments: &str| raw(&format!("{{\"tool_calls\": [{{\"index\": 0, \"function\": {{\"arguments\": \"{arguments}\"}}}}]}}"));
+    let begin = delta(&json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{\"a\": \""}}]}));
+    calls(&[begin.clone(), more(r"x\ud83d"), more(r#"\ude00 y\"}"#)], &[("bash", "{\"a\": \"x\u{1f600} y\"}")]);
+    calls(&[begin.clone(), more(r"\ude00 x\ud83d"), more(r#"y\"}"#)], &[("bash", "{\"a\": \"\u{fffd} x\u{fffd}y\"}")]);
+    calls(&[begin, more(r"x\ud83d")], &[("bash", "{\"a\": \"x\u{fffd}")]);
+    let (reply, updates) = read(
+        native,
+        &[
+            raw(r#"{"reasoning_content": "hm \ud83d"}"#),
+            raw(r#"{"reasoning_content": "\ude00"}"#),
+            raw(r#"{"content": "a \ud83d"}"#),
+            raw(r#"{"content": [{"type": "text", "text": "\ude00 b\ud83d"}, {"text": "c"}]}"#),
+            raw(r#"{"content": "d \ud83d"}"#),
+        ],
+    );
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.thinking.as_str()), ("a \u{1f600} b\u{fffd}cd \u{fffd}", "hm \u{1f600}"));
+    let shown: String =
+        updates.iter().filter_map(|update| if let Update::Text(text) = update { Some(text.as_str()) } else { None }).collect();
+    assert_eq!(shown, reply.text);
+    let (reply, _) = read(native, &[json!(r#"{"error": {"message": "no \ud83d"}}"#)]);
+    assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: no \u{fffd}");
+    let mut whole_reply = Assembler::new(native, &Tools::default());
+    let body = br#"{"choices": [{"message": {"content": "a \ud83d"}}]}"#;
+    whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
+    assert_eq!(whole_reply.finish(|_| false, &mut |_| {}).expect("a reply").text, "a \u{fffd}");
+}
+
+#[test]
+fn what_says_nothing_costs_nothing() {
+    let native = Reading::Native { with_calls: true };
+    let (reply, updates) = read(
+        native,
+        &[
+            delta(&json!({"role": "assistant"})),
+            json!({"choices": [{"index": 0, "delta": null, "finish_reason": false}]}),
+            json!({"choices": {"index": 0, "delta": {"content": "a"}}}),
+            json!({"choices": [null, {"delta": {"role": 7, "content": "b"}, "finish_reason": ""}], "usage": "none", "timings": []}),
+            json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2, "prompt_tokens_details": "none"}}),
+            json!({"choices": null, "usage": null, "prompt_progress": false}),
+            json!({"choices": "none"}),
+        ],
+    );
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.finish), ("ab", Finish::Stop));
+    assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 2, cost_usd: None });
+    assert_eq!(updates, [Update::Text("a".into()), Update::Text("b".into())]);
+}
