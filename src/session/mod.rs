@@ -22,6 +22,7 @@ mod past;
 mod picture;
 mod record;
 mod repair;
+mod replay;
 mod show;
 mod state;
 

@@ -6,19 +6,17 @@ use crate::event::ToolCall;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
 use crate::event::Usage;
-use crate::llm::message::Message;
 
 use super::Artifacts;
 use super::History;
 use super::picture;
+use super::replay::Replay;
 
 /// What the model reads of a call that had begun when the log ended.
-const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
+pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
                            was not carried out again. Look at what it may have changed before you go on.";
 /// What the model reads of a call that had not begun.
-const NOT_BEGUN: &str = "This call was not carried out: Podbay was stopped before it began.";
-/// Stands where a damaged log lacks what came between two answers.
-const MISSING: &str = "(a message is missing here)";
+pub(super) const NOT_BEGUN: &str = "This call was not carried out: Podbay was stopped before it began.";
 
 /// What a log says of its conversation: enough to go on with it as if nothing had happened.
 ///
@@ -96,9 +94,7 @@ impl Past {
         for event in events {
             replay.take(&event.kind);
         }
-        let (mut past, calls) = (replay.past, replay.calls);
-        past.open = calls.into_iter().filter(|call| call.result.is_none()).map(Asked::open).collect();
-        past
+        replay.end()
     }
 
     /// Puts the bytes of images where the log only names them; returns how many could not be had, of which the words are left.
@@ -107,156 +103,11 @@ impl Past {
     }
 }
 
-/// A call of the last answer.
-struct Asked {
-    call: ToolCall,
-    begun: bool,
-    result: Option<(CallStatus, String)>,
-}
-
-impl Asked {
-    fn open(self) -> Open {
-        Open { call: self.call, begun: self.begun }
-    }
-}
-
-#[derive(Default)]
-struct Replay {
-    past: Past,
-    /// The calls of the last answer, until each has its result: in the conversation results stand in the order of the calls.
-    calls: Vec<Asked>,
-}
-
-impl Replay {
-    fn take(&mut self, kind: &Kind) {
-        match kind {
-            Kind::SessionStarted { task, .. } => self.past.task.clone_from(task),
-            Kind::SessionResumed { task, .. } => {
-                self.past.status = None;
-                // Whoever went on was told.
-                self.past.n_unshown = 0;
-                if task.is_some() {
-                    self.past.task.clone_from(task);
-                }
-            }
-            Kind::SessionRewound { turns } => {
-                self.give_up();
-                self.past.history.rewind(*turns as usize);
-                self.past.fullness.counted = None;
-                // What is left has its answer.
-                (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
-            }
-            Kind::PromptBegun { system, tools, mode, thinking, folded } => {
-                let (system, tools) = (system.clone(), tools.clone());
-                self.past.beginning = Some(Beginning { system, tools, mode: *mode, thinking: *thinking, folded: *folded });
-                self.past.fullness.counted = None;
-                // What is told by a schema anyway need not be held to one.
-                self.past.is_held &= *mode == ToolMode::Native;
-            }
-            // Only the reading changes, unless a new beginning follows.
-            Kind::ToolModeChanged { from, to, .. } => self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained),
-            Kind::ContextAdded { text } => {
-                self.give_up();
-                self.past.history.tell(text);
-            }
-            Kind::NoteAdded { text } => {
-                self.give_up();
-                // It stands for an image whose bytes could not be kept.
-                self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
-                self.past.history.push(Message::user(text));
-            }
-            Kind::ImageShown { text, media_type, artifact } => {
-                self.give_up();
-                self.past.n_unshown = self.past.n_unshown.saturating_sub(1);
-                self.past.history.push(Message::Image { text: text.clone(), url: picture::name(artifact, media_type) });
-            }
-            Kind::ImagesTakenOut { blind } => {
-                self.give_up();
-                self.past.history.take_images_out();
-                self.past.fullness.counted = None;
-                self.past.is_blind |= blind;
-            }
-            Kind::UserMessage { text, images } => {
-                self.give_up();
-                self.past.n_unshown = *images;
-                (self.past.status, self.past.task) = (None, None);
-                self.past.history.say(text);
-            }
-            Kind::ModelAsked => {
-                self.give_up();
-                self.past.history.asked();
-            }
-            Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, .. } => {
-                self.answer(text, thinking, calls, raw.as_ref());
-                // What says nothing does not stand in the conversation, so that nobody could tell where it was counted.
-                if !interrupted && (!text.is_empty() || !calls.is_empty()) {
-                    self.past.fullness.counted = Some(*usage);
-                }
-            }
-            Kind::CallStarted { call, .. } => {
-                if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call) {
-                    asked.begun = true;
-                }
-            }
-            Kind::CallFinished { call, status, result, .. } => {
-                if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call && asked.result.is_none()) {
-                    asked.result = Some((*status, result.clone()));
-                }
-                if self.calls.iter().all(|asked| asked.result.is_some()) {
-                    self.give_up();
-                }
-            }
-            Kind::ResultsEvicted { results } => {
-                self.give_up();
-                self.past.history.evict(results);
-                self.past.fullness = Fullness::default();
-            }
-            Kind::ConversationCompacted { summary, head, tail, .. } => {
-                self.give_up();
-                self.past.history.compact(summary, *head as usize, *tail as usize);
-                self.past.fullness = Fullness::default();
-            }
-            Kind::ContextNear { percent, .. } => self.past.fullness.warned = *percent,
-            Kind::CheckpointMade { .. } => self.past.fullness.has_checkpoint = true,
-            Kind::RunFinished { status, .. } => self.past.status = Some(*status),
-            Kind::Unknown => self.past.n_unknown += 1,
-            _ => {}
-        }
-    }
-
-    fn answer(&mut self, text: &str, thinking: &str, calls: &[ToolCall], raw: Option<&String>) {
-        self.give_up();
-        // An answer that came is one to a request, whether an older log says so or not.
-        self.past.history.asked();
-        if text.is_empty() && calls.is_empty() {
-            return;
-        }
-        if !self.past.history.is_open() {
-            self.past.history.push(Message::user(MISSING));
-        }
-        self.past.history.push(Message::Assistant {
-            text: text.to_owned(),
-            thinking: thinking.to_owned(),
-            calls: calls.to_vec(),
-            raw: raw.cloned(),
-        });
-        self.calls = calls.iter().map(|call| Asked { call: call.clone(), begun: false, result: None }).collect();
-    }
-
-    /// Puts the results of the last answer into the conversation; where one is missing although something follows, that is said.
-    fn give_up(&mut self) {
-        for Asked { call, begun, result } in std::mem::take(&mut self.calls) {
-            let lost = if begun { UNKNOWN_END } else { NOT_BEGUN };
-            let (status, text) = result.unwrap_or_else(|| (CallStatus::Cancelled, lost.to_owned()));
-            self.past.history.push(Message::ToolResult { call: call.id, name: call.name, text, is_error: status != CallStatus::Ok });
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::replay::MISSING;
     use super::*;
-    use crate::event::Usage;
+    use crate::llm::message::Message;
 
     fn call(id: &str) -> ToolCall {
         ToolCall { id: id.into(), name: "bash".into(), arguments: "{}".into() }
