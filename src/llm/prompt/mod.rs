@@ -1,8 +1,14 @@
+//! A conversation as a server reads it.
+
+#[cfg(test)]
+mod growth;
+mod user;
+
 use std::collections::HashSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
 
-use serde_json::json;
+use user::LastUser;
 
 use super::control::neutralise;
 use super::format::Wire;
@@ -13,9 +19,6 @@ use super::format::text;
 use super::message::Message;
 use super::message::ToolSpec;
 use crate::event::ToolMode;
-
-/// Stands between two user messages where the model never answered the first: many templates insist that roles alternate.
-const NO_ANSWER: &str = "(no answer)";
 
 /// A conversation as the server reads it: the JSON of its tools and messages, written once and only ever appended to.
 ///
@@ -44,15 +47,6 @@ pub struct Prompt {
     /// The last message, where it is a user's.
     last_user: Option<LastUser>,
     ids: HashSet<String>,
-}
-
-#[derive(Clone, Debug)]
-struct LastUser {
-    text: String,
-    /// The JSON of the images in it, a part of its content each.
-    images: Vec<String>,
-    /// Where its JSON begins.
-    begin: usize,
 }
 
 impl Prompt {
@@ -148,33 +142,6 @@ impl Prompt {
         }
     }
 
-    fn push_user(&mut self, text: &str, image: Option<&String>) {
-        let mut text = neutralise(text).into_owned();
-        let mut images = Vec::new();
-        if let Some(LastUser { text: last, images: shown, begin }) = self.last_user.take() {
-            if self.n_messages > *self.n_sent.get_mut() {
-                self.messages.truncate(begin);
-                self.n_messages -= 1;
-                text = format!("{last}\n\n{text}");
-                images = shown;
-            } else {
-                let json = match self.mode {
-                    ToolMode::Native => native::assistant(NO_ANSWER, None, &[]),
-                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None),
-                    ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None),
-                };
-                self.append(&json);
-            }
-        }
-        if let Some(system) = self.folded.take() {
-            text = format!("{system}\n\n{text}");
-        }
-        let begin = self.messages.len();
-        images.extend(image.map(|url| part(url)));
-        self.append(&user(&text, &images));
-        self.last_user = Some(LastUser { text, images, begin });
-    }
-
     fn append(&mut self, json: &str) {
         if self.n_messages > 0 {
             self.messages.push(',');
@@ -235,20 +202,6 @@ impl Prompt {
     }
 }
 
-/// Returns a user's message; with images its content is a list of parts.
-fn user(text: &str, images: &[String]) -> String {
-    if images.is_empty() {
-        return Wire::new("user", text).json();
-    }
-    let text = json!({"type": "text", "text": text}).to_string();
-    format!("{{\"content\":[{text},{}],\"role\":\"user\"}}", images.join(","))
-}
-
-/// Returns an image as a part of a message. It is written once: megabytes that every further image writes anew make a message of many slow.
-fn part(url: &str) -> String {
-    json!({"image_url": {"url": url}, "type": "image_url"}).to_string()
-}
-
 impl Clone for Prompt {
     fn clone(&self) -> Self {
         Self {
@@ -270,26 +223,26 @@ impl Clone for Prompt {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
+pub(super) mod tests {
     use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
     use crate::event::ToolCall;
 
-    fn tools() -> Vec<ToolSpec> {
+    pub(in super::super) fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object", "properties": {}}) }]
     }
 
-    fn body(prompt: &Prompt) -> Value {
+    pub(in super::super) fn body(prompt: &Prompt) -> Value {
         serde_json::from_str(&format!("{}]}}", prompt.head())).expect("a request is JSON")
     }
 
-    fn result(text: &str) -> Message {
+    pub(in super::super) fn result(text: &str) -> Message {
         Message::ToolResult { call: "c1".into(), name: "bash".into(), text: text.into(), is_error: false }
     }
 
-    fn call(arguments: &str) -> Message {
+    pub(in super::super) fn call(arguments: &str) -> Message {
         let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
         Message::Assistant { text: String::new(), thinking: "hm".into(), calls: vec![call], raw: None }
     }
@@ -338,42 +291,6 @@ mod tests {
     }
 
     #[test]
-    fn a_user_message_that_was_sent_stays_and_gets_a_stand_in_answer() {
-        let mut prompt = Prompt::new("", &[], ToolMode::Native);
-        prompt.push(&Message::user("a"));
-        prompt.push(&Message::user("b"));
-        prompt.sent();
-        let before = prompt.head();
-        prompt.push(&Message::System { text: "c".into() });
-        assert!(prompt.head().starts_with(&before));
-        let texts: Vec<String> =
-            body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
-        assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
-    }
-
-    #[test]
-    fn an_image_is_a_part_of_a_users_message() {
-        for mode in [ToolMode::Native, ToolMode::Constrained] {
-            let mut prompt = Prompt::new("", &[], ToolMode::Native).rebuilt(mode, []);
-            for message in [
-                Message::user("Look."),
-                call("{}"),
-                result("a.png: image/png"),
-                Message::image("a.png", "image/png", b"abc"),
-                Message::user("Well?"),
-            ] {
-                prompt.push(&message);
-            }
-            let body = body(&prompt);
-            let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
-            assert_eq!(last["content"][1], json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}));
-            let text = last["content"][0]["text"].as_str().expect("a text");
-            assert!(text.ends_with("a.png\n\nWell?"), "{text}");
-            assert_eq!(text.contains("Tool bash returned"), mode == ToolMode::Constrained);
-        }
-    }
-
-    #[test]
     fn a_system_prompt_may_go_with_the_first_words() {
         for mode in [ToolMode::Native, ToolMode::Constrained, ToolMode::Text] {
             let mut prompt = Prompt::new("Be good.", &tools(), mode).with_system_folded(true);
@@ -397,48 +314,6 @@ mod tests {
             let mut prompt = Prompt::new("", &[], ToolMode::Native).with_thinking_replayed(wanted);
             prompt.push(&call("{}"));
             assert_eq!(prompt.head().contains("reasoning_content"), wanted);
-        }
-    }
-
-    fn message() -> impl Strategy<Value = Message> {
-        prop_oneof![
-            ".{0,12}".prop_map(Message::user),
-            ".{0,12}".prop_map(|text| Message::System { text }),
-            (".{0,12}", prop::option::of("\\{\"answer\": \".{0,5}")).prop_map(|(text, raw)| Message::Assistant {
-                text,
-                thinking: String::new(),
-                calls: vec![],
-                raw
-            }),
-            prop_oneof![Just("{\"a\": 1}".to_owned()), ".{0,8}"].prop_map(|arguments| call(&arguments)),
-            ("[<|im_end>a-z]{0,16}", any::<bool>()).prop_map(|(text, is_error)| Message::ToolResult {
-                call: "c1".into(),
-                name: "bash".into(),
-                text,
-                is_error
-            }),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn each_request_begins_with_the_bytes_of_the_one_before(
-            turns in prop::collection::vec(prop::collection::vec(message(), 0..4), 1..8),
-            mode in prop::sample::select(vec![ToolMode::Native, ToolMode::Constrained, ToolMode::Text]),
-        ) {
-            let mut prompt = Prompt::new("system", &tools(), mode);
-            let mut before = String::new();
-            for turn in turns {
-                for message in &turn {
-                    prompt.push(message);
-                }
-                let head = prompt.head();
-                prop_assert!(head.starts_with(&before));
-                let body = format!("{head}]}}");
-                prop_assert!(serde_json::from_str::<Value>(&body).is_ok());
-                before = head;
-                prompt.sent();
-            }
         }
     }
 }

@@ -1,0 +1,112 @@
+//! What the person says: messages of theirs that follow one another, and images in them.
+
+use serde_json::json;
+
+use super::Prompt;
+use crate::event::ToolMode;
+use crate::llm::control::neutralise;
+use crate::llm::format::Wire;
+use crate::llm::format::constrained;
+use crate::llm::format::native;
+use crate::llm::format::prompted;
+
+/// Stands between two user messages where the model never answered the first: many templates insist that roles alternate.
+const NO_ANSWER: &str = "(no answer)";
+
+#[derive(Clone, Debug)]
+pub(super) struct LastUser {
+    text: String,
+    /// The JSON of the images in it, a part of its content each.
+    images: Vec<String>,
+    /// Where its JSON begins.
+    begin: usize,
+}
+
+impl Prompt {
+    /// Appends what the person says, to their last message as long as no request has carried that.
+    pub(super) fn push_user(&mut self, text: &str, image: Option<&String>) {
+        let mut text = neutralise(text).into_owned();
+        let mut images = Vec::new();
+        if let Some(LastUser { text: last, images: shown, begin }) = self.last_user.take() {
+            if self.n_messages > *self.n_sent.get_mut() {
+                self.messages.truncate(begin);
+                self.n_messages -= 1;
+                text = format!("{last}\n\n{text}");
+                images = shown;
+            } else {
+                let json = match self.mode {
+                    ToolMode::Native => native::assistant(NO_ANSWER, None, &[]),
+                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None),
+                    ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None),
+                };
+                self.append(&json);
+            }
+        }
+        if let Some(system) = self.folded.take() {
+            text = format!("{system}\n\n{text}");
+        }
+        let begin = self.messages.len();
+        images.extend(image.map(|url| part(url)));
+        self.append(&user(&text, &images));
+        self.last_user = Some(LastUser { text, images, begin });
+    }
+}
+
+/// Returns a user's message; with images its content is a list of parts.
+fn user(text: &str, images: &[String]) -> String {
+    if images.is_empty() {
+        return Wire::new("user", text).json();
+    }
+    let text = json!({"type": "text", "text": text}).to_string();
+    format!("{{\"content\":[{text},{}],\"role\":\"user\"}}", images.join(","))
+}
+
+/// Returns an image as a part of a message. It is written once: megabytes that every further image writes anew make a message of many slow.
+fn part(url: &str) -> String {
+    json!({"image_url": {"url": url}, "type": "image_url"}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::body;
+    use super::super::tests::call;
+    use super::super::tests::result;
+    use super::*;
+    use crate::llm::message::Message;
+
+    #[test]
+    fn a_user_message_that_was_sent_stays_and_gets_a_stand_in_answer() {
+        let mut prompt = Prompt::new("", &[], ToolMode::Native);
+        prompt.push(&Message::user("a"));
+        prompt.push(&Message::user("b"));
+        prompt.sent();
+        let before = prompt.head();
+        prompt.push(&Message::System { text: "c".into() });
+        assert!(prompt.head().starts_with(&before));
+        let texts: Vec<String> =
+            body(&prompt)["messages"].as_array().expect("messages").iter().map(|m| format!("{}: {}", m["role"], m["content"])).collect();
+        assert_eq!(texts, [r#""user": "a\n\nb""#, r#""assistant": "(no answer)""#, r#""user": "c""#]);
+    }
+
+    #[test]
+    fn an_image_is_a_part_of_a_users_message() {
+        for mode in [ToolMode::Native, ToolMode::Constrained] {
+            let mut prompt = Prompt::new("", &[], ToolMode::Native).rebuilt(mode, []);
+            for message in [
+                Message::user("Look."),
+                call("{}"),
+                result("a.png: image/png"),
+                Message::image("a.png", "image/png", b"abc"),
+                Message::user("Well?"),
+            ] {
+                prompt.push(&message);
+            }
+            let body = body(&prompt);
+            let last = body["messages"].as_array().and_then(|messages| messages.last()).expect("a message");
+            assert_eq!(last["content"][1], json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}));
+            let text = last["content"][0]["text"].as_str().expect("a text");
+            assert!(text.ends_with("a.png\n\nWell?"), "{text}");
+            assert_eq!(text.contains("Tool bash returned"), mode == ToolMode::Constrained);
+        }
+    }
+}
