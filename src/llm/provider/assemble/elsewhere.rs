@@ -1,0 +1,65 @@
+//! Calls in places where neither server nor parser looks, and calls of which nobody knows whether they were meant.
+
+use crate::event::ToolCall;
+use crate::llm::format::text;
+use crate::llm::format::unknown;
+use crate::llm::provider::calls::Calls;
+use crate::llm::provider::calls::Piece;
+use crate::llm::stream::Reply;
+use crate::llm::stream::Unsure;
+
+/// Takes calls out of places where neither server nor parser looks: a thought that led to nothing else, and a call of a tool that does not
+/// exist, which is one all the same, so that its result can say so.
+pub(super) fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> Vec<text::Call> {
+    if reply.text.trim().is_empty()
+        && let Some((calls, rest)) = thought(&reply.thinking, tools, marked_only)
+    {
+        reply.thinking = rest;
+        return calls;
+    }
+    let (before, calls) = unknown::calls(&reply.text, tools);
+    if !calls.is_empty() {
+        reply.text = before.to_owned();
+    }
+    calls
+}
+
+/// Returns all calls of an answer, whatever follows them, and the words around them.
+pub(super) fn unsure(parsed: &text::Parsed, is_taken: impl Fn(&str) -> bool) -> Unsure {
+    let mentioned = parsed.mentions.iter().flat_map(|mention| &mention.calls);
+    let (calls, _) = numbered(parsed.calls.iter().chain(mentioned).cloned().collect(), is_taken);
+    let text = parsed.mentions.iter().fold(parsed.content.clone(), |text, mention| text.replacen(&mention.raw, "", 1));
+    Unsure { calls, text: text.trim().to_owned() }
+}
+
+/// Returns the calls that a thought ends with, and the rest of it.
+fn thought(thinking: &str, tools: &text::Tools, marked_only: bool) -> Option<(Vec<text::Call>, String)> {
+    if thinking.trim().is_empty() || tools.is_empty() {
+        return None;
+    }
+    let (mut parsed, mut goes_on) = (text::Parsed::default(), false);
+    let mut parser = text::Parser::new(tools, None).marked_only(marked_only);
+    let mut take = |piece: text::Piece| {
+        let is_call = matches!(piece, text::Piece::Call(_));
+        goes_on = !is_call && (goes_on || !parsed.calls.is_empty() && is_said(&piece));
+        parsed.add(piece);
+    };
+    parser.feed(thinking, &mut take);
+    let incomplete = parser.finish(&mut take);
+    let parsed = parsed.ended(incomplete);
+    let rest = [parsed.reasoning, parsed.content].join("\n").trim().to_owned();
+    (!parsed.calls.is_empty() && !goes_on && parsed.incomplete.is_none()).then_some((parsed.calls, rest))
+}
+
+fn is_said(piece: &text::Piece) -> bool {
+    matches!(piece, text::Piece::Content(text) | text::Piece::Reasoning(text) if !text.trim().is_empty())
+}
+
+/// Gives each call an id that no other call of the conversation has.
+pub(super) fn numbered(found: Vec<text::Call>, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    let mut calls = Calls::default();
+    for (call, index) in found.into_iter().zip(0..) {
+        calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
+    }
+    calls.finish(is_taken)
+}

@@ -1,0 +1,232 @@
+//! What an answer comes to when it ends: whole, cut off, or in a way that the server could not read.
+
+use super::Assembler;
+use super::Reading;
+use super::elsewhere::elsewhere;
+use super::elsewhere::numbered;
+use super::elsewhere::unsure;
+use crate::event::ToolCall;
+use crate::event::Usage;
+use crate::llm::control::neutralise;
+use crate::llm::error::Error;
+use crate::llm::format::answer::Reader;
+use crate::llm::format::answer::Seen;
+use crate::llm::format::constrained;
+use crate::llm::format::constrained::Parsed;
+use crate::llm::format::prompted;
+use crate::llm::format::text;
+use crate::llm::format::unknown;
+use crate::llm::provider::calls::Piece;
+use crate::llm::stream::Finish;
+use crate::llm::stream::Reply;
+use crate::llm::stream::Timings;
+use crate::llm::stream::Update;
+
+impl Assembler {
+    /// Returns what there is at an interrupt; calls that were under way are left out.
+    pub(in crate::llm) fn interrupted(self) -> Reply {
+        let text = match self.reading {
+            Reading::Json { .. } | Reading::Held => begun_answer(&self.text),
+            // As far as it was shown.
+            Reading::Text { .. } => self.parsed.content,
+            Reading::Native { .. } if self.parser.is_some() => self.parsed.content,
+            Reading::Native { .. } | Reading::Schema => self.text,
+        };
+        Reply {
+            text,
+            thinking: self.thinking + &self.parsed.reasoning,
+            usage: self.usage.unwrap_or_default(),
+            finish: Finish::Interrupted,
+            timings: self.timings,
+            ..Reply::default()
+        }
+    }
+
+    /// Returns the answer that the server could not read, where the part of it that it repeats holds calls.
+    pub(in crate::llm) fn recover(&self, raw: &str, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Option<Reply> {
+        // With half a call in hand nobody knows where the rest of it begins.
+        if self.reading != (Reading::Native { with_calls: true }) || !self.calls.is_empty() {
+            return None;
+        }
+        let parsed = text::parse(raw, &self.tools, None);
+        if parsed.calls.is_empty() || parsed.incomplete.is_some() {
+            return None;
+        }
+        for call in &parsed.calls {
+            on(Update::CallStarted { name: call.name.clone() });
+        }
+        let (calls, fault) = numbered(parsed.calls, is_taken);
+        let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
+        let thinking = self.thinking.clone() + &parsed.reasoning;
+        let usage = usage(self.usage, self.timings);
+        Some(Reply {
+            text,
+            thinking,
+            calls,
+            fault,
+            usage,
+            finish: Finish::ToolCalls,
+            timings: self.timings,
+            recovered: true,
+            ..Reply::default()
+        })
+    }
+
+    /// Returns the whole answer. `is_taken` says which ids other calls of the conversation have.
+    pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool, on: &mut (dyn FnMut(Update) + Send)) -> Result<Reply, Error> {
+        let (thinking, text) = (self.thinking_joint.end(), self.text_joint.end());
+        if !thinking.is_empty() {
+            self.add_thinking(&thinking, on)?;
+        }
+        let mut parts = Vec::new();
+        self.splitter.feed(&text, |part| parts.push(part));
+        self.splitter.finish(|part| parts.push(part));
+        self.add_parts(parts, on)?;
+        let mut pieces = Vec::new();
+        let incomplete = self.parser.take().and_then(|parser| parser.finish(&mut |piece| pieces.push(piece)));
+        self.add_pieces(pieces, on)?;
+        if self.with_calls() && self.calls.is_empty() {
+            unknown::add(&mut self.parsed, self.before_calls, &self.tools);
+        }
+        let goes_on = text::goes_on(&self.parsed, self.before_calls) || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
+        let unsure = (self.with_calls() && self.calls.is_empty() && goes_on).then(|| unsure(&self.parsed, &is_taken));
+        let thinking = std::mem::take(&mut self.thinking);
+        let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
+        let json = match self.reading {
+            Reading::Json { with_calls } if self.calls.is_empty() => Some(with_calls),
+            Reading::Held if self.calls.is_empty() => Some(true),
+            _ => None,
+        };
+        if let Some(with_calls) = json {
+            match constrained::parse(&self.text) {
+                Parsed::Answer(text) => {
+                    if !self.shown_text && !text.is_empty() {
+                        on(Update::Text(text.clone()));
+                    }
+                    reply.text = text;
+                }
+                Parsed::Call(name, arguments) if with_calls => {
+                    self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
+                    (reply.calls, reply.fault) = self.calls.finish(is_taken);
+                }
+                Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
+                Parsed::Faulty(problem) => {
+                    // An answer that only ran out of tokens is an answer, as far as it goes.
+                    let begun = if self.finish == Some(Finish::Length) { begun_answer(&self.text) } else { String::new() };
+                    if begun.is_empty() {
+                        reply.fault = Some(problem);
+                    } else {
+                        reply.text = begun;
+                        reply.finish = Finish::Length;
+                        return Ok(reply);
+                    }
+                }
+            }
+            reply.raw = Some(self.text);
+        } else if !self.calls.is_empty() {
+            self.take_words(&mut reply);
+            (reply.calls, reply.fault) = self.calls.finish(is_taken);
+        } else if let Reading::Text { with_calls } = self.reading {
+            if unsure.is_some() {
+                reply.text.clone_from(&self.text);
+                reply.unsure = unsure;
+            } else {
+                self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+            }
+            if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
+                reply.fault = prompted::unknown_tool(&reply.text);
+            }
+            // What cannot be repeated as it is, or should not be, is written anew.
+            let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
+            reply.raw = Some(self.text).filter(|_| is_whole);
+        } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some())) {
+            self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+            reply.recovered = !reply.calls.is_empty();
+        } else {
+            reply.text = self.text;
+            let with_calls = self.reading == (Reading::Native { with_calls: true });
+            let elsewhere = if with_calls && self.finish != Some(Finish::Length) {
+                elsewhere(&mut reply, &self.tools, self.is_understood)
+            } else {
+                Vec::new()
+            };
+            reply.recovered = !elsewhere.is_empty();
+            reply.unsure = unsure.filter(|_| elsewhere.is_empty());
+            (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
+        }
+        reply.finish = finish(self.finish, &reply.calls);
+        Ok(reply)
+    }
+
+    /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.
+    fn take_words(&mut self, reply: &mut Reply) {
+        reply.text = match self.reading {
+            Reading::Native { .. } | Reading::Schema => std::mem::take(&mut self.text),
+            Reading::Json { .. } | Reading::Held => match constrained::parse(&self.text) {
+                Parsed::Answer(text) => text,
+                Parsed::Call(..) | Parsed::Faulty(_) => begun_answer(&self.text),
+            },
+            Reading::Text { .. } => {
+                let parsed = std::mem::take(&mut self.parsed).ended(None);
+                reply.thinking.push_str(&parsed.reasoning);
+                parsed.content
+            }
+        };
+    }
+
+    /// Makes a reply of what was found in the text.
+    fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
+        let parsed = std::mem::take(&mut self.parsed).ended(None);
+        reply.text = parsed.content;
+        reply.thinking.push_str(&parsed.reasoning);
+        let is_cut = incomplete.filter(|incomplete| incomplete.part == text::Part::Call);
+        if !self.with_calls() {
+            return;
+        }
+        for (call, index) in parsed.calls.into_iter().zip(0..) {
+            self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
+        }
+        (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(is_taken);
+        if let (None, Some(cut)) = (&reply.fault, is_cut) {
+            reply.fault = Some(prompted::cut_off(cut.name.as_deref()));
+        }
+    }
+}
+
+/// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only
+/// teach the model to write halves.
+fn begun_answer(json: &str) -> String {
+    let mut text = String::new();
+    Reader::default().feed(json, |seen| {
+        if let Seen::Text(more) = seen {
+            text.push_str(&more);
+        }
+    });
+    text
+}
+
+/// The server's count, or else what llama-server measured.
+fn usage(usage: Option<Usage>, timings: Option<Timings>) -> Usage {
+    let mut usage = usage.unwrap_or_default();
+    if let Some(timings) = timings {
+        usage.cached = usage.cached.max(timings.cache_n);
+        if usage.prompt == 0 {
+            usage.prompt = timings.cache_n.saturating_add(timings.prompt_n);
+        }
+        if usage.completion == 0 {
+            usage.completion = timings.predicted_n;
+        }
+    }
+    usage.cached = usage.cached.min(usage.prompt);
+    usage
+}
+
+/// Calls are what counts: some servers give the reason `stop` with them, some `tool_calls` without.
+fn finish(said: Option<Finish>, calls: &[ToolCall]) -> Finish {
+    match said {
+        Some(Finish::Length) => Finish::Length,
+        Some(Finish::ContentFilter) => Finish::ContentFilter,
+        _ if !calls.is_empty() => Finish::ToolCalls,
+        _ => Finish::Stop,
+    }
+}

@@ -1,0 +1,246 @@
+//! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every direction.
+
+mod elsewhere;
+mod end;
+
+use crate::event::Usage;
+use crate::llm::error::Error;
+use crate::llm::format::answer::Reader;
+use crate::llm::format::answer::Seen;
+use crate::llm::format::text;
+use crate::llm::provider::calls::Calls;
+use crate::llm::provider::calls::Piece;
+use crate::llm::provider::half::Halved;
+use crate::llm::provider::half::Joint;
+use crate::llm::provider::think::Part;
+use crate::llm::provider::think::Splitter;
+use crate::llm::stream::Finish;
+use crate::llm::stream::Reply;
+use crate::llm::stream::Timings;
+use crate::llm::stream::Update;
+
+/// Most bytes of text, and of thinking, in one answer.
+const MAX_TEXT: usize = 4 * 1024 * 1024;
+
+/// How the answer is to be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::llm) enum Reading {
+    /// Text is text, calls are the server's.
+    Native { with_calls: bool },
+    /// The text is one JSON object of ours.
+    Json { with_calls: bool },
+    /// The text is one JSON object of ours, unless the server reports calls all the same.
+    Held,
+    /// Calls stand in the text, in any form.
+    Text { with_calls: bool },
+    /// The text is what the caller's schema says.
+    Schema,
+}
+
+/// Collects one answer.
+#[derive(Debug)]
+pub(in crate::llm) struct Assembler {
+    reading: Reading,
+    tools: text::Tools,
+    splitter: Splitter,
+    reader: Reader,
+    /// Looks for calls in the text, also where the server should have found them.
+    parser: Option<text::Parser>,
+    parsed: text::Parsed,
+    /// How much was said before the first call in the text.
+    before_calls: Option<usize>,
+    /// The server understood calls of this model before, so that only those count in the text that a token marks: a fence is an example.
+    is_understood: bool,
+    text: String,
+    thinking: String,
+    /// Halves of characters that wait for the other half.
+    text_joint: Joint,
+    thinking_joint: Joint,
+    calls: Calls,
+    pub(in crate::llm) usage: Option<Usage>,
+    pub(in crate::llm) timings: Option<Timings>,
+    pub(in crate::llm) finish: Option<Finish>,
+    /// What the server measured came after the last word.
+    pub(in crate::llm) summed_up: bool,
+    /// Words of the answer, or of a thought, reached the caller. That a call began is nothing that could not begin anew: none is carried
+    /// out before the answer is whole.
+    shown: bool,
+    shown_text: bool,
+}
+
+impl Assembler {
+    pub(in crate::llm) fn new(reading: Reading, tools: &text::Tools) -> Self {
+        let looks = match reading {
+            Reading::Native { with_calls } => with_calls && !tools.is_empty(),
+            Reading::Text { .. } => true,
+            Reading::Json { .. } | Reading::Held | Reading::Schema => false,
+        };
+        Self {
+            tools: tools.clone(),
+            parser: looks.then(|| text::Parser::new(tools, None)),
+            parsed: text::Parsed::default(),
+            before_calls: None,
+            is_understood: false,
+            reading,
+            splitter: Splitter::default(),
+            reader: Reader::default(),
+            text: String::new(),
+            thinking: String::new(),
+            text_joint: Joint::default(),
+            thinking_joint: Joint::default(),
+            calls: Calls::default(),
+            usage: None,
+            timings: None,
+            finish: None,
+            summed_up: false,
+            shown: false,
+            shown_text: false,
+        }
+    }
+
+    /// Says whether the server understood calls of this model before. To be said before the first piece.
+    #[must_use]
+    pub(in crate::llm) fn after_native_calls(mut self, understood: bool) -> Self {
+        self.is_understood = understood && matches!(self.reading, Reading::Native { .. });
+        self.parser = self.parser.map(|parser| parser.marked_only(self.is_understood));
+        self
+    }
+
+    pub(in crate::llm) fn shown(&self) -> bool {
+        self.shown
+    }
+
+    /// Returns whether nothing at all was said.
+    pub(in crate::llm) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
+    }
+
+    /// Returns whether the server said that this is all: by a reason, or by the sums at the end from those that give no reason.
+    pub(in crate::llm) fn is_over(&self) -> bool {
+        self.finish.is_some() || self.summed_up
+    }
+
+    pub(in crate::llm) fn add_text(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let mut parts = Vec::new();
+        self.splitter.feed(piece, |part| parts.push(part));
+        self.add_parts(parts, on)
+    }
+
+    /// Takes text as a server cut it, maybe within a character.
+    pub(in crate::llm) fn add_cut_text(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let piece = self.text_joint.join(piece);
+        if piece.is_empty() { Ok(()) } else { self.add_text(&piece, on) }
+    }
+
+    /// Like [`Self::add_cut_text`], of thoughts.
+    pub(in crate::llm) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        let piece = self.thinking_joint.join(piece);
+        if piece.is_empty() { Ok(()) } else { self.add_thinking(&piece, on) }
+    }
+
+    fn add_parts(&mut self, parts: Vec<Part>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        for part in parts {
+            match part {
+                Part::Thinking(thinking) => self.add_thinking(&thinking, on)?,
+                Part::Text(text) => {
+                    bound("its text", self.text.len() + text.len())?;
+                    self.text.push_str(&text);
+                    self.show(text, on)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        if let Some(parser) = &mut self.parser {
+            let mut pieces = Vec::new();
+            parser.feed(&text, &mut |piece| pieces.push(piece));
+            return self.add_pieces(pieces, on);
+        }
+        let with_calls = match self.reading {
+            Reading::Json { with_calls } => with_calls,
+            Reading::Held => true,
+            Reading::Native { .. } | Reading::Text { .. } | Reading::Schema => {
+                self.show_text(text, on);
+                return Ok(());
+            }
+        };
+        let (shown, shown_text) = (&mut self.shown, &mut self.shown_text);
+        self.reader.feed(&text, |seen| match seen {
+            Seen::Text(text) => {
+                *shown = true;
+                *shown_text = true;
+                on(Update::Text(text));
+            }
+            Seen::Tool(name) if with_calls => on(Update::CallStarted { name }),
+            Seen::Tool(_) => {}
+        });
+        Ok(())
+    }
+
+    fn show_text(&mut self, text: String, on: &mut (dyn FnMut(Update) + Send)) {
+        self.shown = true;
+        self.shown_text = true;
+        on(Update::Text(text));
+    }
+
+    /// Shows what was found in the text. What the server itself reports as thoughts and calls is not in it.
+    fn add_pieces(&mut self, pieces: Vec<text::Piece>, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        for piece in pieces {
+            match &piece {
+                text::Piece::Content(text) => self.show_text(text.clone(), on),
+                text::Piece::Reasoning(thinking) => {
+                    bound("its thinking", self.thinking.len() + thinking.len())?;
+                    self.shown = true;
+                    on(Update::Thinking(thinking.clone()));
+                }
+                text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
+                    on(Update::CallStarted { name: call.name.clone() });
+                }
+                text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought => {}
+            }
+            if matches!(piece, text::Piece::Call(_)) {
+                self.before_calls.get_or_insert(self.parsed.content.len());
+            }
+            self.parsed.add(piece);
+        }
+        Ok(())
+    }
+
+    fn with_calls(&self) -> bool {
+        matches!(self.reading, Reading::Native { with_calls: true } | Reading::Text { with_calls: true })
+    }
+
+    pub(in crate::llm) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
+        bound("its thinking", self.thinking.len() + piece.len())?;
+        self.thinking.push_str(piece);
+        self.shown = true;
+        on(Update::Thinking(piece.to_owned()));
+        Ok(())
+    }
+
+    pub(in crate::llm) fn add_call(&mut self, piece: Piece, on: &mut (dyn FnMut(Update) + Send)) {
+        // Calls that were not asked for are no calls: after the last turn nobody could carry them out. However the tools were told, a call
+        // that the server reports is one.
+        let is_asked_for = match self.reading {
+            Reading::Native { with_calls } | Reading::Json { with_calls } | Reading::Text { with_calls } => with_calls,
+            Reading::Held => true,
+            Reading::Schema => false,
+        };
+        if is_asked_for && let Some(name) = self.calls.take(piece) {
+            on(Update::CallStarted { name });
+        }
+    }
+}
+
+/// Reads a whole text as the answer of a server that tells of no calls and understood none before.
+pub fn understood(text: &str, tools: &text::Tools) -> Result<Reply, Error> {
+    let mut assembler = Assembler::new(Reading::Native { with_calls: true }, tools);
+    assembler.add_text(text, &mut |_| {})?;
+    assembler.finish(|_| false, &mut |_| {})
+}
+
+fn bound(what: &'static str, n_bytes: usize) -> Result<(), Error> {
+    if n_bytes > MAX_TEXT { Err(Error::TooLarge { what, limit: MAX_TEXT as u64 }) } else { Ok(()) }
+}
