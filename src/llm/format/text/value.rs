@@ -28,6 +28,7 @@ pub(super) const AROUND: [&str; 15] = [
     "<|eot_id|>",
     "</s>",
 ];
+
 /// What begins a call: an end that stands behind it is that call's.
 const CALLS: [&str; 8] = [
     "<tool_call>",
