@@ -240,3 +240,88 @@ async fn a_character_that_two_chunks_share_is_written_as_one() {
     assert_eq!(desk.work("write it").await.status, RunStatus::Completed);
     assert_eq!(std::fs::read_to_string(desk.guest.path("a.txt")).expect("written"), "one \u{1f600} two");
 }
+
+#[tokio::test]
+async fn a_server_that_vanishes_between_two_turns_is_waited_for_and_nothing_is_lost() {
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo once >> log"})).says("First.").start().await;
+    let llm = llm::Options { retries: 6, ..llm::Options::default() };
+    let mut desk = Desk::new(model, Wishes { llm, ..Wishes::default() }).await;
+    assert_eq!(desk.work("write").await.response, "First.");
+    let address = desk.model.address();
+    let before = desk.model.heads();
+    // It goes with its port, and something else in its place listens there a moment later.
+    drop(std::mem::replace(&mut desk.model, ScriptedModel::new().start().await));
+    let server = tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        let listener = TcpListener::bind(address).await.expect("the port is free again");
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        let mut request = Vec::new();
+        while !request.ends_with(b"}") {
+            assert!(stream.read_buf(&mut request).await.expect("a request") > 0, "the whole request");
+        }
+        stream.write_all(format!("{HEAD}{}{}", said("Second."), end()).as_bytes()).await.expect("an answer");
+        drop(stream.shutdown().await);
+        request
+    });
+    let outcome = desk.work("and again").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Second."));
+    assert!(desk.kinds().iter().any(|kind| matches!(kind, Kind::Warning { message } if message.contains("trying again"))));
+    let request = server.await.expect("it ends");
+    let sent = before.last().expect("a request");
+    assert!(request.windows(sent.len()).any(|part| part == sent), "the conversation goes on where it was");
+    assert_eq!(std::fs::read_to_string(desk.guest.path("log")).expect("it ran"), "once\n");
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_is_the_answer_whatever_came_before_it() {
+    let error = json!({"code": 500, "message": "the model ran out of memory"});
+    for (shape, text) in [
+        ("an event", format!("event: error\ndata: {error}\n\n")),
+        ("an event around an object", format!("event: error\ndata: {}\n\n", json!({ "error": error }))),
+        ("an object", event(&json!({ "error": error }))),
+        ("words", event(&json!({"error": "the model ran out of memory"}))),
+    ] {
+        for before in ["", "Half an ans"] {
+            let words = if before.is_empty() { String::new() } else { said(before) };
+            let model = ScriptedModel::new().raw_sse(&(words + &text + &said("never") + &end())).start().await;
+            let options = Options { retries: 0, ..Options::default() };
+            let (reply, _) = ask(&client(model.address(), options, Duration::ZERO)).await;
+            let error = reply.expect_err("an error");
+            assert!(error.root().to_string().contains("ran out of memory"), "{shape}: {error}");
+            let partial = error.partial().map(|reply| reply.text.clone());
+            assert_eq!(partial.unwrap_or_default(), before, "{shape}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn some_chunks_that_are_none_are_passed_over_and_many_are_an_error() {
+    for (n, is_answer) in [(50, true), (51, false)] {
+        let stream = "data: {nonsense\n\n".repeat(n) + &said("Here.") + &end();
+        let model = ScriptedModel::new().raw_sse(&stream).start().await;
+        let (reply, _) = ask(&client(model.address(), Options::default(), Duration::ZERO)).await;
+        match reply {
+            Ok(reply) => assert!(is_answer && reply.text == "Here.", "{n}"),
+            Err(error) => assert!(!is_answer && matches!(error, Error::Protocol { .. }), "{n}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_without_an_index_are_told_apart_and_carried_out() {
+    let piece = |call: Value| event(&json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}));
+    let echo = |word: &str| format!("{{\"command\": \"echo {word}\"}}");
+    let stream = [
+        piece(json!({"id": "a", "function": {"name": "bash", "arguments": echo("first")}})),
+        piece(json!({"id": "b", "function": {"name": "bash", "arguments": "{\"command\": "}})),
+        piece(json!({"function": {"arguments": "\"echo second\"}"}})),
+        piece(json!({"index": null, "id": null, "function": {"name": "bash", "arguments": echo("third")}})),
+        end(),
+    ];
+    let desk = Desk::new(ScriptedModel::new().raw_sse(&stream.concat()).says("Done.").start().await, Wishes::default()).await;
+    let outcome = desk.work("echo").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 3));
+    for (result, word) in desk.results(1).iter().zip(["first", "second", "third"]) {
+        assert!(result.starts_with(word), "{result}");
+    }
+}
