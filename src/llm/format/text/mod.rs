@@ -31,6 +31,8 @@ mod openers;
 mod pairs;
 mod parser;
 #[cfg(test)]
+mod places;
+#[cfg(test)]
 mod properties;
 mod pythonic;
 mod tagged;

@@ -1,0 +1,126 @@
+//! Where a call stands decides whether it is one: in code, in a list, in a sentence or a thought it is an example as well.
+
+use super::corpus::FORMATS;
+use super::corpus::LS;
+use super::corpus::READ;
+use super::corpus::check;
+use super::corpus::read;
+use super::corpus::tools;
+use super::*;
+
+#[test]
+fn examples_are_no_calls() {
+    for format in FORMATS {
+        let unknown = format.one.replace("bash", "smash");
+        let (_, _, calls, incomplete) = read(&unknown, None);
+        assert_eq!((calls, incomplete), (vec![], None), "{}: {unknown}", format.name);
+        let (content, _, calls, _) = read(&format!("For example:\n````text\n{}\n````\nlists files.", format.one), None);
+        assert_eq!(calls, [""; 0], "{} in a fence", format.name);
+        assert!(content.starts_with("For example:") && content.ends_with("lists files."), "{content}");
+        if !format.one.contains(['\n', '`']) {
+            let text = format!("A call is written `{}` there.", format.one);
+            check(&format!("{} in code", format.name), &text, &text, "", &[], None);
+            // Without a word that says so: whoever quotes what a file says to run must not run it.
+            for text in [
+                format!("The file says: {} which I will not do.", format.one),
+                format!("Never write {}.", format.one),
+                format!("> {}\n\nstands in the file.", format.one),
+                format!("<!-- {} -->", format.one),
+                format!("| {} | lists |", format.one),
+                format!("It reads \"{}\", so I stop.", format.one),
+                format!("Output:\n\n    {}\n", format.one),
+                format!("Output:\n\n\t{}\n", format.one),
+                format!("1. Hermes: {}\n2. another", format.one),
+                format!("- {}", format.one),
+                format!("For example: {}", format.one),
+            ] {
+                assert_eq!(read(&text, None).2, [""; 0], "{} in a sentence: {text}", format.name);
+            }
+        }
+    }
+}
+
+/// In a list stands what could be done, and what is to be done: it is asked about, and never carried out in part.
+#[test]
+fn calls_in_lists_and_indented_code_are_content_as_a_whole() {
+    for format in FORMATS {
+        let indented = |indent: &str| format.one.replace('\n', &format!("\n{indent}"));
+        let mut texts = vec![
+            (format!("1. First I look:\n   {}\n2. Then I write.", indented("   ")), true),
+            (format!("- a\n\n  {}", indented("  ")), true),
+        ];
+        // Of more than one line, of which the first one is no call's yet.
+        if format.one.starts_with(['<', '[']) && format.name != "functionary 2" {
+            texts.push((format!("    {}", indented("    ")), true));
+            texts.push((format!("- a\n- {}", format.one), true));
+            texts.push((format!("For example: {}", format.one), false));
+            texts.push((format!("> {}", format.one), false));
+        }
+        for (text, _) in &texts {
+            assert_eq!(read(text, None).2, [""; 0], "{}: {text}", format.name);
+        }
+        if format.one.starts_with('<') {
+            for (text, is_asked) in texts {
+                let parsed = parse(&text, &tools(), None);
+                assert_eq!((parsed.mentions.len(), parsed.incomplete), (usize::from(is_asked), None), "{}: {text}", format.name);
+            }
+            let (_, _, calls, _) = read(&format!("- a\n- b\n\nI look.\n{}", format.one), None);
+            assert_eq!(calls, [LS], "{}: behind a list", format.name);
+        }
+    }
+}
+
+#[test]
+fn tildes_fence_as_backticks_do() {
+    let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
+    for mark in ["```", "~~~", "~~~~"] {
+        check("alone", &format!("{mark}json\n{call}\n{mark}"), "", "", &[LS], None);
+        let example = format!("For example:\n{mark}json\n{call}\n{mark}\nlists.");
+        check("an example", &example, &example, "", &[], None);
+        let tagged = format!("{mark}text\n<tool_call>{call}</tool_call>\n{mark}");
+        check("other code", &tagged, &tagged, "", &[], None);
+    }
+}
+
+#[test]
+fn a_call_on_the_line_where_a_thought_ends_is_one() {
+    for format in FORMATS.iter().filter(|format| format.one.starts_with(['<', '[']) && format.name != "xlam, a bare list") {
+        // Of more than one line, of which the first one is no call's yet, and in the open.
+        if format.name == "functionary 2" || format.name.starts_with("pythonic") {
+            continue;
+        }
+        for gap in ["", " ", "\n\n"] {
+            let text = format!("I list\nthe files.</think>{gap}{}", format.one);
+            check(format.name, &text, "", "I list\nthe files.", &[LS], None);
+        }
+        let text = format!("For example: a.</think>{}", format.one);
+        let (content, reasoning, calls, _) = read(&text, None);
+        assert_eq!((content.starts_with("For example: a.</think>"), reasoning.as_str(), calls), (true, "", vec![]), "{text}");
+    }
+}
+
+#[test]
+fn calls_in_thoughts_count_only_if_nothing_else_came_of_them() {
+    let call = FORMATS[0].one;
+    check("alone", &format!("<think>I call {call}"), "", "I call", &[LS], None);
+    check("closed", &format!("<think>I call {call}</think>\n"), "", "I call", &[LS], None);
+    let thought = format!("I could {call} or not.");
+    check("answered", &format!("<think>{thought}</think>No."), "No.", &thought, &[], None);
+    let two = format!("<think>{thought}</think>{}", "<tool>{\"tool\":\"read_file\",\"params\":{\"path\":\"a b.txt\",\"limit\":5}}</tool>");
+    check("called", &two, "", &thought, &[READ], None);
+}
+
+#[test]
+fn a_likely_call_gives_way_to_a_certain_one() {
+    let likely = "{\"name\": \"bash\", \"arguments\": {\"command\": \"rm x\"}}";
+    let text = format!("```json\n{likely}\n```\nBetter:\n{}", FORMATS[0].one);
+    check("certain last", &text, &format!("```json\n{likely}\n```\nBetter:"), "", &[LS], None);
+    let text = format!("{}\n{likely}\n", FORMATS[0].one);
+    check("certain first", &text, likely, "", &[LS], None);
+    let text = format!("For example:\n```json\n{likely}\n```\nThat would remove it.");
+    check("an example", &text, &text, "", &[], None);
+    let text = format!("The object {likely} says so.\n{likely} is what it is.");
+    check("in a sentence", &text, &text, "", &[], None);
+    let text = format!("```rust\nlet x = {{}};\n```\n```text\n{likely}\n```");
+    check("other code", &text, &text, "", &[], None);
+}
