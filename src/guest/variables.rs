@@ -74,7 +74,7 @@ pub fn not_passed_on(env: &[String]) -> Vec<&str> {
 
 /// Returns whether a folder of a list is an absolute path that does not lie in the project, however it is written.
 fn is_outside(folder: &[u8]) -> bool {
-    folder.starts_with(b"/") && !parts(folder).first().is_some_and(|&first| first == &PROJECT[1..])
+    folder.starts_with(b"/") && parts(folder).first().is_none_or(|&first| first != &PROJECT[1..])
 }
 
 /// Returns the parts of an absolute path, without `.`, `..` and doubled slashes.
