@@ -5,10 +5,10 @@ use crate::wire::message::Facts;
 
 /// Compares what was asked for with what the guest read in its cgroup files, and says what is missing.
 pub(super) fn missing(spec: &Spec, facts: &Facts) -> Vec<String> {
-    compare(spec.memory(), spec.n_processes(), facts)
+    compare(spec.memory(), spec.n_processes(), spec.millicores(), facts)
 }
 
-fn compare(memory: u64, n_processes: u32, facts: &Facts) -> Vec<String> {
+fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec<String> {
     let mut warnings = Vec::new();
     if facts.memory_bytes.is_none_or(|bytes| bytes > memory) {
         warnings.push("the memory limit is not in force in this engine: a command can use all memory of the machine".to_owned());
@@ -16,7 +16,8 @@ fn compare(memory: u64, n_processes: u32, facts: &Facts) -> Vec<String> {
     if facts.n_processes.is_none_or(|count| count > u64::from(n_processes)) {
         warnings.push("the limit on processes is not in force in this engine".to_owned());
     }
-    if facts.millicores.is_none() {
+    // The engine rounds to what the kernel can count.
+    if facts.millicores.is_none_or(|found| found > millicores + millicores / 20 + 1) {
         warnings.push("the processor limit is not in force in this engine".to_owned());
     }
     warnings
@@ -29,7 +30,7 @@ mod tests {
     #[track_caller]
     fn check(memory_bytes: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>, expected: &[&str]) {
         let facts = Facts { memory_bytes, n_processes, millicores, ..Facts::default() };
-        let said = compare(1 << 30, 512, &facts);
+        let said = compare(1 << 30, 512, 2000, &facts);
         assert_eq!(said.len(), expected.len(), "{said:?}");
         assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
     }
@@ -40,6 +41,7 @@ mod tests {
         check(Some(1 << 29), Some(500), Some(1), &[]);
         check(Some((1 << 30) + 1), Some(512), Some(2000), &["memory limit"]);
         check(None, Some(513), Some(2000), &["memory limit", "limit on processes"]);
+        check(Some(1 << 30), Some(512), Some(4000), &["processor limit"]);
         check(None, None, None, &["memory limit", "limit on processes", "processor limit"]);
     }
 }

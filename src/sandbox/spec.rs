@@ -242,6 +242,11 @@ impl Spec {
         self.container.memory
     }
 
+    /// Returns the processor time that it gets, in thousandths of one processor's.
+    pub(super) fn millicores(&self) -> u64 {
+        self.container.nano_cpus / 1_000_000
+    }
+
     pub fn n_processes(&self) -> u32 {
         self.container.n_processes
     }

@@ -97,7 +97,7 @@ fn r_02_a_memory_hog_is_named_with_what_it_had() {
 #[test]
 fn r_03_many_small_hogs_are_named_together() {
     let Some(env) = TestBox::new() else { return };
-    let hogs = "for n in $(seq 60); do python3 -c 'import time; x = bytearray(12 << 20); time.sleep(4)' & done; wait; exit 3";
+    let hogs = "for n in $(seq 40); do python3 -c 'import time; x = bytearray(12 << 20); time.sleep(4)' & done; wait; exit 3";
     let text = greedy(&env, &["--memory", "256m"], &[], hogs);
     has(&text, &["out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " processes"]);
 }
