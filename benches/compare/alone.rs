@@ -24,6 +24,10 @@ impl Asker for Alone {
         Box::pin(std::future::ready(Answer::Deny))
     }
 
+    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     fn is_somebody_there(&self) -> bool {
         false
     }

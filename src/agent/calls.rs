@@ -153,7 +153,7 @@ async fn carry_out(
             continue;
         }
         let rest = &calls[results.len()..];
-        let together = rest.iter().take_while(|call| pipeline.is_read_only(call)).count().max(1);
+        let together = rest.iter().take_while(|call| pipeline.runs_beside_others(call)).count().max(1);
         let cancel = step();
         if cancel.is_cancelled() {
             results.push(pipeline.leave_out(&calls[results.len()]));

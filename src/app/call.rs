@@ -41,7 +41,8 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let cancel = front.interrupt.run();
     let policy = rules::policy(place.mode, &place.config.policy, |message| (front.sink)(Kind::Warning { message }.into()))?;
     let catalogue = Catalogue::new(&place.config.tools);
-    let is_bash = catalogue.find(tool).is_some_and(|tool| tool.name == "bash");
+    let starts = catalogue.find(tool).map_or("", |tool| tool.name);
+    let is_left_running = starts == "start_background_process" || starts == "bash" && wants_background(arguments);
     let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
@@ -73,7 +74,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
         CallStatus::Cancelled => exit_code::INTERRUPTED,
     };
     let mut text = finished.text;
-    if is_bash && finished.status == CallStatus::Ok && wants_background(arguments) {
+    if is_left_running && finished.status == CallStatus::Ok {
         // Also in the box of `podbay up`: what a call starts belongs to whoever made it, and that is over.
         text.push_str("\n[a single call has no background: what it left running has ended with it; `podbay sh` stays as long as you do]");
     }

@@ -277,6 +277,7 @@ pub(super) async fn sit_down(
     let pipeline = pipeline.with_hooks(hooks, Some(recorder.session().clone()));
     pipeline.set_window(probed.context);
     pipeline.set_images(probed.images);
+    pipeline.recall_tasks(&past.tasks);
     let parallel = config.tools.parallel as usize;
     let agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
     let mut agent = agent.after(&past);

@@ -102,6 +102,10 @@ impl Asker for Nobody {
         Box::pin(std::future::ready(Answer::Deny))
     }
 
+    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
     fn is_somebody_there(&self) -> bool {
         false
     }
@@ -123,6 +127,15 @@ impl Asker for Person {
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
             ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await.unwrap_or(Answer::Deny)
+        })
+    }
+
+    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>> {
+        Box::pin(async move {
+            let _turn = self.turn.lock().await;
+            let withdrawn = CancellationToken::new();
+            let _guard = withdrawn.clone().drop_guard();
+            ui::question(question, options, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await
         })
     }
 

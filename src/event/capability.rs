@@ -10,6 +10,8 @@ pub enum Capability {
     RunInBox,
     ChangeSessionGit,
     SpawnAgent,
+    /// The project's own instructions for agents.
+    UpdateInstructions,
     Network {
         host: String,
     },
@@ -35,6 +37,7 @@ impl Capability {
             Self::RunInBox => "run a command in the sandbox".to_owned(),
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
+            Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
             Self::ProtectedName { name } => format!("touch the protected file {name}"),

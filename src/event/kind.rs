@@ -202,6 +202,10 @@ pub enum Kind {
         /// The model's own bytes.
         arguments: String,
     },
+    /// The call asks the person something; their answer is its result.
+    QuestionAsked {
+        call: String,
+    },
     /// Some of a command's output, as it comes.
     CallOutput {
         call: String,

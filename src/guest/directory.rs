@@ -11,6 +11,9 @@ use std::sync::PoisonError;
 use super::beneath::open_anywhere;
 use super::root::MOUNT;
 use super::root::Root;
+use super::root::fault;
+use super::root::join;
+use super::root::where_is;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 
@@ -75,6 +78,28 @@ impl Directories {
         if path.starts_with(b"/") && path.len() < MAX_PATH && !path.contains(&0) {
             BytesPath::from_bytes(path).as_path().clone_into(&mut self.lock());
         }
+    }
+
+    /// Makes a folder the one that commands run in from now on; returns its name.
+    pub(super) fn go(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
+        let opened = self.resolve(path)?.fd;
+        let real = where_is(&opened).map_err(|errno| fault(path, errno))?;
+        // It must be there also for whoever looks by that name.
+        open_anywhere(&real).map_err(|errno| fault(path, errno))?;
+        self.left_off(&real);
+        Ok(self.current())
+    }
+
+    /// Returns a path of the project as the box knows it.
+    pub(super) fn absolute(&self, path: &BytesPath) -> Result<Vec<u8>, Fault> {
+        let known = self.as_known(path);
+        let relative = self.root.relative(known.as_ref().unwrap_or(path))?;
+        Ok(join(self.root_path.as_os_str().as_bytes(), relative.as_bytes()))
+    }
+
+    /// Returns the folder that the workspace lies in.
+    pub(super) fn above(&self) -> Vec<u8> {
+        self.root_path.parent().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())
     }
 
     pub(super) fn current(&self) -> BytesPath {
@@ -165,6 +190,23 @@ mod tests {
         }
         assert!(matches!(directories.resolve(&"none".into()), Err(Fault::NotFound { .. })));
         assert!(matches!(directories.resolve(&"file".into()), Err(Fault::NotDirectory { .. })));
+    }
+
+    #[test]
+    fn a_folder_is_gone_to_by_any_name_it_has_and_nothing_outside_is() {
+        let folder = Folder::new("go");
+        std::os::unix::fs::symlink("src/deep", folder.0.join("short")).expect("link");
+        std::os::unix::fs::symlink("/etc", folder.0.join("out")).expect("link");
+        let directories = Directories::open(&folder.0).expect("opens");
+        let deep = BytesPath::from(folder.0.join("src/deep"));
+        for name in ["src/deep", "short", "/workspace/short", "src/../src/deep/."] {
+            assert_eq!(directories.go(&name.into()), Ok(deep.clone()), "{name}");
+        }
+        for name in ["..", "/etc", "out", "none", "src\0x"] {
+            assert!(directories.go(&name.into()).is_err(), "{name}");
+            assert_eq!(directories.current(), deep, "{name}");
+        }
+        assert_eq!(directories.go(&".".into()), Ok(BytesPath::from(folder.0.as_path())));
     }
 
     #[test]

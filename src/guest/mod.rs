@@ -26,6 +26,7 @@ mod filter;
 mod grown;
 mod host;
 mod init;
+mod jobs;
 mod listen;
 mod memory;
 mod mounts;

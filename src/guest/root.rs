@@ -272,7 +272,7 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
 }
 
 /// Returns the name of an open file or folder; of one that was removed meanwhile, the name it had.
-fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
+pub(super) fn where_is(opened: impl AsFd) -> Result<Vec<u8>, Errno> {
     let name = readlink(format!("/proc/self/fd/{}", opened.as_fd().as_raw_fd()).as_str())?.into_encoded_bytes();
     Ok(name.strip_suffix(b" (deleted)").map_or_else(|| name.clone(), <[u8]>::to_vec))
 }

@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -28,6 +30,8 @@ use super::grown::Shut;
 use super::grown::grown;
 use super::host::Line;
 use super::host::Word;
+use super::jobs::Job;
+use super::jobs::Jobs;
 use super::order::Report;
 use super::order::Stop;
 use super::pool::Pool;
@@ -36,9 +40,13 @@ use super::process::Spawner;
 use super::shell::Shell;
 use super::tools;
 use super::tools::Workspace;
+use crate::wire::Archive;
+use crate::wire::ArchiveAction;
 use crate::wire::Call;
+use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Limit;
+use crate::wire::Moved;
 use crate::wire::Output;
 
 /// How long background commands may take to be gone after KILL.
@@ -78,6 +86,8 @@ pub(super) struct Session {
     /// For the next command to tell.
     notices: Mutex<Vec<String>>,
     background_ended: Notify,
+    /// What is told of them, also after their end.
+    pub(super) jobs: Jobs,
     fatal: mpsc::Sender<String>,
 }
 
@@ -105,6 +115,7 @@ impl Session {
             background: Mutex::default(),
             notices: Mutex::default(),
             background_ended: Notify::new(),
+            jobs: Jobs::default(),
             fatal,
         })
     }
@@ -115,8 +126,12 @@ impl Session {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
             Call::Hook(hook) => tools::hook::run(&self, hook, &mut line).await,
+            Call::Git(git) => tools::git::run(&self, &git, &mut line).await,
+            Call::Env(env) => tools::env::run(&self.environment, &env).map_or_else(Output::Fault, Output::Environment),
+            Call::Cd(cd) => self.directories.go(&cd.path).map_or_else(Output::Fault, |path| Output::Moved(Moved { path })),
+            Call::Processes(call) => self.jobs.serve(&call).await.map_or_else(Output::Fault, Output::Background),
             call => {
-                if matches!(call, Call::WriteFile(_) | Call::EditFile(_))
+                if adds(&call)
                     && let Some(shut) = self.shut().await
                 {
                     let problem = format!("{shut}: nothing was changed; remove what is not needed first, with a command");
@@ -170,16 +185,20 @@ impl Session {
     }
 
     /// Keeps a background command's supervisor alive until its end, or the session's.
-    pub(super) fn keep(self: &Arc<Self>, control: Control) {
-        let control = Arc::new(control);
+    pub(super) fn keep(self: &Arc<Self>, control: Arc<Control>, job: Job) {
+        self.jobs.add(job);
         let session = Arc::downgrade(self);
         let watched = Arc::clone(&control);
         let start = self.disk.room();
         let mut is_stopped = false;
         let watch = tokio::spawn(async move {
-            loop {
+            let end = loop {
                 tokio::select! {
-                    report = watched.next() => if matches!(report, Some(Report::Ended { .. }) | None) { break },
+                    report = watched.next() => match report {
+                        Some(Report::Ended { status, .. }) => break how(status),
+                        None => break End::Signaled { signal: libc::SIGKILL },
+                        Some(_) => {}
+                    },
                     () = tokio::time::sleep(BACKGROUND_LOOK) => {
                         let Some(session) = session.upgrade() else { return };
                         if !is_stopped && let Some(limit) = session.filled_disk(start).await {
@@ -189,8 +208,9 @@ impl Session {
                         }
                     }
                 }
-            }
+            };
             if let Some(session) = session.upgrade() {
+                session.jobs.ended(&watched, end);
                 session.background().retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
                 session.background_ended.notify_waiters();
             }
@@ -280,6 +300,22 @@ impl Session {
 
     fn background(&self) -> std::sync::MutexGuard<'_, Vec<Background>> {
         self.background.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns whether a call adds to what is on the disk, so that it needs room there.
+fn adds(call: &Call) -> bool {
+    let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
+    matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::UpdateConfig(_))
+        || matches!(call, Call::Archive(archive) if makes(archive))
+}
+
+/// Returns how a command ended, from the status that the kernel gives.
+pub(super) fn how(status: i32) -> End {
+    let status = ExitStatus::from_raw(status);
+    match status.code() {
+        Some(code) => End::Exited { code },
+        None => End::Signaled { signal: status.signal().unwrap_or(libc::SIGKILL) },
     }
 }
 

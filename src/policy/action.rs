@@ -1,10 +1,13 @@
+use super::HostCall;
 use super::command::Reading;
 use crate::event::Capability;
 use crate::wire::ApplyPatch;
+use crate::wire::Archive;
+use crate::wire::ArchiveAction;
 use crate::wire::BytesPath;
 use crate::wire::Call;
-use crate::wire::Hook;
 use crate::wire::PatchAction;
+use crate::wire::Processes;
 use crate::wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
@@ -14,26 +17,31 @@ pub enum Action {
     Host(HostCall),
 }
 
-/// What does not run in the box.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HostCall {
-    /// Reads lines of a result that was too long to show.
-    ReadArtifact {
-        id: String,
-        /// First line, from 1.
-        offset: u64,
-        limit: u64,
-    },
-    /// Runs a command of the person's own settings on their machine.
-    Hook(Hook),
-}
-
 impl Action {
     /// Returns whether it changes nothing, so that several may run at once and a denial blocks nothing.
     pub fn is_read_only(&self) -> bool {
         match self {
-            Self::Box(Call::ReadFile(_) | Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Grep(_))
-            | Self::Host(HostCall::ReadArtifact { .. }) => true,
+            // The list of tasks is the model's own, and a question changes nothing either.
+            Self::Host(
+                HostCall::ReadArtifact { .. }
+                | HostCall::Think { .. }
+                | HostCall::Tasks(_)
+                | HostCall::AskUser { .. }
+                | HostCall::FindTools(_),
+            )
+            | Self::Box(
+                Call::ReadFile(_)
+                | Call::ListDirectory(_)
+                | Call::Tree(_)
+                | Call::Glob(_)
+                | Call::Grep(_)
+                | Call::Env(_)
+                | Call::Git(_)
+                // Where commands run is the session's own.
+                | Call::Cd(_)
+                | Call::Processes(Processes::List | Processes::Output { .. })
+                | Call::Archive(Archive { action: ArchiveAction::List, .. }),
+            ) => true,
             Self::Box(
                 Call::WriteFile(_)
                 | Call::EditFile(_)
@@ -44,12 +52,21 @@ impl Action {
                 | Call::CopyFile(_)
                 | Call::MoveFile(_)
                 | Call::Mkdir(_)
+                | Call::Archive(_)
+                | Call::UpdateConfig(_)
+                | Call::Processes(Processes::Stop { .. })
                 | Call::Bash(_)
                 | Call::Exec(_)
                 | Call::Hook(_),
             )
             | Self::Host(HostCall::Hook(_)) => false,
         }
+    }
+
+    /// Returns whether it may run at once with others of its kind: what is asked of a person comes one at a time, and what changes in the
+    /// session changes in order.
+    pub fn runs_beside_others(&self) -> bool {
+        self.is_read_only() && !matches!(self, Self::Host(HostCall::Tasks(_) | HostCall::AskUser { .. }) | Self::Box(Call::Cd(_)))
     }
 }
 
@@ -62,10 +79,20 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             needed.push(Capability::ChangeOutsideBox);
             needed
         }
+        // Nothing but the conversation is touched.
+        Action::Host(HostCall::Think { .. } | HostCall::Tasks(_) | HostCall::AskUser { .. } | HostCall::FindTools(_)) => Vec::new(),
         Action::Box(call) => match call {
             Call::ReadFile(read) => reading(read.path.as_ref()),
             Call::Grep(grep) => reading(Some(&grep.path)),
-            Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) => vec![Capability::ReadFiles],
+            Call::ListDirectory(_)
+            | Call::Tree(_)
+            | Call::Glob(_)
+            | Call::Cd(_)
+            | Call::Env(_)
+            | Call::Processes(Processes::List | Processes::Output { .. }) => vec![Capability::ReadFiles],
+            Call::Git(git) => reading(git.query.file().or(Some(&git.path))),
+            Call::Archive(archive) => archiving(archive),
+            Call::UpdateConfig(_) => vec![Capability::UpdateInstructions],
             Call::WriteFile(write) => writing([&write.path]),
             Call::EditFile(edit) => writing([&edit.path]),
             Call::MultiEdit(multi) => writing(multi.edits.iter().map(|edit| &edit.path)),
@@ -74,14 +101,9 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::DeleteFile(delete) => writing([&delete.path]),
             Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
             Call::Mkdir(made) => writing([&made.path]),
-            Call::CopyFile(copy) => {
-                let mut needed = reading(Some(&copy.source));
-                needed
-                    .extend(writing([&copy.destination]).into_iter().filter(|capability| !needed.contains(capability)).collect::<Vec<_>>());
-                needed
-            }
+            Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
             Call::Bash(_) | Call::Hook(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
-            Call::Exec(_) => vec![Capability::RunInBox],
+            Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
         },
     }
 }
@@ -107,6 +129,23 @@ pub(super) fn patch_paths(patch: &ApplyPatch) -> impl Iterator<Item = &BytesPath
         };
         [&file.path].into_iter().chain(to)
     })
+}
+
+fn archiving(archive: &Archive) -> Vec<Capability> {
+    match &archive.action {
+        ArchiveAction::List => reading(Some(&archive.archive)),
+        ArchiveAction::Extract { into } => both(reading(Some(&archive.archive)), writing([into])),
+        ArchiveAction::Create { source } => both(reading(Some(source)), writing([&archive.archive])),
+    }
+}
+
+fn both(mut needed: Vec<Capability>, others: Vec<Capability>) -> Vec<Capability> {
+    for other in others {
+        if !needed.contains(&other) {
+            needed.push(other);
+        }
+    }
+    needed
 }
 
 fn reading(path: Option<&BytesPath>) -> Vec<Capability> {

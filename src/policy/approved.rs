@@ -41,7 +41,18 @@ impl Approved<Action> {
                 Call::MoveFile(moved) => moved.protected = approved,
                 Call::Mkdir(made) => made.protected = approved,
                 Call::Grep(grep) => grep.protected = approved,
-                Call::ListDirectory(_) | Call::Tree(_) | Call::Glob(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => {}
+                Call::Git(git) => git.protected = approved,
+                Call::Archive(archive) => archive.protected = approved,
+                Call::ListDirectory(_)
+                | Call::Tree(_)
+                | Call::Glob(_)
+                | Call::Cd(_)
+                | Call::Env(_)
+                | Call::Processes(_)
+                | Call::UpdateConfig(_)
+                | Call::Bash(_)
+                | Call::Exec(_)
+                | Call::Hook(_) => {}
             }
         }
         Self(action)

@@ -179,7 +179,7 @@ impl Policy {
     /// Returns the rule that allows an action, or says that several do together.
     fn allowed(&self, action: &Action, reading: Option<&Reading>) -> Option<String> {
         let one = self.allow.iter().find(|rule| rule.matches(action, reading)).map(|rule| format!("the rule `{}`", rule.text()));
-        let rules: Vec<&Rule> = self.allow.iter().collect();
+        let rules: Vec<&Rule> = self.allow.iter().filter(|rule| rule.is_of(action)).collect();
         let together = || reading.filter(|reading| everything_is_allowed(&rules, reading)).map(|_| "a rule for each command".to_owned());
         one.or_else(together)
     }
@@ -197,7 +197,7 @@ impl Policy {
     fn decide(&self, capability: &Capability) -> Decision {
         match (capability, self.mode) {
             (Capability::ReadFiles, _)
-            | (Capability::SpawnAgent, Mode::Auto | Mode::Ask)
+            | (Capability::SpawnAgent | Capability::UpdateInstructions, Mode::Auto | Mode::Ask)
             | (Capability::WriteFiles | Capability::RunInBox | Capability::ChangeSessionGit, Mode::Auto) => Decision::Allow,
             (_, Mode::Ask) => Decision::Ask,
             (_, Mode::Auto | Mode::Deny) => Decision::Deny,

@@ -4,8 +4,11 @@ use globset::GlobMatcher;
 
 use super::Action;
 use super::action::patch_paths;
+use crate::wire::Archive;
+use crate::wire::ArchiveAction;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::GitQuery;
 
 /// A path with `..` in it may lead anywhere, so no rule that allows speaks of it.
 pub(super) fn matches_path(glob: &GlobMatcher, path: &BytesPath, in_doubt: bool) -> bool {
@@ -19,6 +22,12 @@ pub(super) fn holds_match(glob: &GlobMatcher, action: &Action) -> bool {
         Action::Box(Call::DeleteFile(delete)) if delete.recursive => &[&delete.path],
         Action::Box(Call::CopyFile(copy)) if copy.recursive => &[&copy.source, &copy.destination],
         Action::Box(Call::MoveFile(moved)) => &[&moved.source, &moved.destination],
+        Action::Box(Call::Archive(Archive {
+            action: ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path },
+            ..
+        })) => &[path],
+        // A difference shows what is in all files of a folder.
+        Action::Box(Call::Git(git)) if matches!(git.query, GitQuery::Diff { .. }) => &[git.query.file().unwrap_or(&git.path)],
         _ => return false,
     };
     let pattern = glob.glob().glob();
@@ -63,7 +72,10 @@ pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
         Call::ListDirectory(list) => vec![&list.path],
         Call::Glob(glob) => vec![&glob.path],
         Call::Grep(grep) => vec![&grep.path],
-        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
+        Call::Cd(cd) => vec![&cd.path],
+        Call::Git(git) => vec![git.query.file().unwrap_or(&git.path)],
+        Call::Archive(archive) => [&archive.archive].into_iter().chain(archive.action.path()).collect(),
+        Call::Env(_) | Call::Processes(_) | Call::UpdateConfig(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
     }
 }
 

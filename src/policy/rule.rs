@@ -15,14 +15,19 @@ use crate::code::shell::Command;
 use crate::code::shell::WordKind;
 use crate::event::Capability;
 use crate::policy::Action;
+use crate::policy::HostCall;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::GitQuery;
+use crate::wire::Processes;
 
 /// Most memory that a person's regular expression may take when it is made ready.
 const REGEX_MAX: usize = 1 << 20;
 
 /// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
 pub const HOOK: &str = "hook";
+/// The tool that starts commands in the background.
+const BACKGROUND: &str = "start_background_process";
 
 /// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
 ///
@@ -67,7 +72,7 @@ impl Rule {
         let pattern = match pattern {
             None => None,
             Some("") => return Err(bad("the pattern between the parentheses is empty".to_owned())),
-            Some(pattern) if takes_commands(tool) => Some(command_pattern(pattern).map_err(bad)?),
+            Some(pattern) if is_shell(tool) => Some(command_pattern(pattern).map_err(bad)?),
             Some(pattern) => {
                 let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| bad(error.kind().to_string()))?;
                 Some(Pattern::Path(glob.compile_matcher()))
@@ -80,9 +85,16 @@ impl Rule {
         &self.text
     }
 
+    /// Returns whether its tool is the one of this action. A command that stays in the background is one of `bash` too, whichever tool
+    /// starts it.
+    pub(super) fn is_of(&self, action: &Action) -> bool {
+        let in_background = matches!(action, Action::Box(Call::Bash(bash)) if bash.background);
+        self.tool == tool(action) || (in_background && self.tool == BACKGROUND)
+    }
+
     /// Returns whether it speaks of this action, for a rule that allows: in doubt it does not.
     pub(super) fn matches(&self, action: &Action, reading: Option<&Reading>) -> bool {
-        if self.tool != tool(action) {
+        if !self.is_of(action) {
             return false;
         }
         match (&self.pattern, reading) {
@@ -99,7 +111,7 @@ impl Rule {
     /// Returns whether it may speak of this action, for a rule that denies or asks: a path with `..` is also taken for what it leads to by
     /// its letters, and one command of many is enough, or a script that may do more than can be read.
     pub(super) fn may_match(&self, action: &Action, reading: Option<&Reading>) -> bool {
-        if self.tool != tool(action) {
+        if !self.is_of(action) {
             return false;
         }
         match (&self.pattern, reading) {
@@ -123,7 +135,7 @@ impl Rule {
 
     /// Returns whether a pattern allows one command: it must be written plainly, all of its words known, with nothing around it.
     fn allows(&self, command: &Command, needs: &BTreeSet<Capability>) -> bool {
-        if !takes_commands(&self.tool) {
+        if !is_shell(&self.tool) {
             return false;
         }
         let opens = |capability: &Capability| match capability {
@@ -187,7 +199,7 @@ impl Rule {
     /// Returns whether it speaks of an example, which stands for a path or a command.
     pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
         match &self.pattern {
-            None if !takes_commands(&self.tool) || !allows => true,
+            None if !is_shell(&self.tool) || !allows => true,
             Some(Pattern::Path(glob)) => matches_path(glob, &BytesPath::from_text(example), !allows),
             Some(_) | None => {
                 let reading = Reading::new(example, None);
@@ -222,10 +234,6 @@ pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool 
         && commands.all(|(command, needs)| is_harmless(command, needs) || rules.iter().copied().any(|rule| rule.allows(command, needs)))
 }
 
-fn takes_commands(tool: &str) -> bool {
-    tool == "bash" || tool == HOOK
-}
-
 fn command_pattern(pattern: &str) -> Result<Pattern, String> {
     if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|regex| !regex.is_empty()) {
         let built = RegexBuilder::new(regex).size_limit(REGEX_MAX).build();
@@ -257,9 +265,30 @@ fn written(command: &Command, without_folders: bool) -> String {
     text
 }
 
+/// Returns whether a tool's rules speak of commands, not of paths.
+fn is_shell(tool: &str) -> bool {
+    ["bash", BACKGROUND, HOOK].contains(&tool)
+}
+
 fn tool(action: &Action) -> &'static str {
     match action {
-        Action::Box(Call::ReadFile(_)) | Action::Host(super::HostCall::ReadArtifact { .. }) => "read_file",
+        Action::Box(Call::ReadFile(_)) | Action::Host(HostCall::ReadArtifact { .. }) => "read_file",
+        Action::Host(HostCall::Think { .. }) => "think",
+        Action::Host(HostCall::Tasks(_)) => "task_list",
+        Action::Host(HostCall::AskUser { .. }) => "ask_user",
+        Action::Host(HostCall::FindTools(_)) => "more_tools",
+        Action::Box(Call::Env(_)) => "env",
+        Action::Box(Call::Cd(_)) => "cd",
+        Action::Box(Call::Git(git)) => match git.query {
+            GitQuery::Status => "git_status",
+            GitQuery::Diff { .. } => "git_diff",
+            GitQuery::Log { .. } => "git_log",
+        },
+        Action::Box(Call::Processes(Processes::List)) => "list_processes",
+        Action::Box(Call::Processes(Processes::Output { .. })) => "get_process_output",
+        Action::Box(Call::Processes(Processes::Stop { .. })) => "stop_process",
+        Action::Box(Call::Archive(_)) => "archive",
+        Action::Box(Call::UpdateConfig(_)) => "update_config",
         Action::Box(Call::WriteFile(_)) => "write_file",
         Action::Box(Call::EditFile(_)) => "edit_file",
         Action::Box(Call::MultiEdit(_)) => "multi_edit",
@@ -274,7 +303,7 @@ fn tool(action: &Action) -> &'static str {
         Action::Box(Call::Glob(_)) => "glob",
         Action::Box(Call::Grep(_)) => "grep",
         Action::Box(Call::Bash(_) | Call::Exec(_)) => "bash",
-        Action::Box(Call::Hook(_)) | Action::Host(super::HostCall::Hook(_)) => HOOK,
+        Action::Box(Call::Hook(_)) | Action::Host(HostCall::Hook(_)) => HOOK,
     }
 }
 

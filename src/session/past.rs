@@ -40,6 +40,8 @@ pub struct Past {
     pub n_unshown: u32,
     /// How full the window was found to be.
     pub fullness: Fullness,
+    /// Arguments of the calls that made the model's list of tasks what it is, in order.
+    pub tasks: Vec<String>,
     /// Records of kinds that this version does not know.
     pub n_unknown: usize,
 }

@@ -17,6 +17,9 @@ use crate::llm::message::Message;
 /// Stands where a damaged log lacks what came between two answers.
 pub(super) const MISSING: &str = "(a message is missing here)";
 
+/// The tool whose calls make a list that the session keeps.
+const TASKS: &str = "task_list";
+
 /// A call of the last answer.
 struct Asked {
     call: ToolCall,
@@ -35,6 +38,8 @@ pub(super) struct Replay {
     past: Past,
     /// The calls of the last answer, until each has its result: in the conversation results stand in the order of the calls.
     calls: Vec<Asked>,
+    /// A call that may change the list of tasks, and its arguments, until it has ended.
+    listing: Option<(String, String)>,
 }
 
 impl Replay {
@@ -110,12 +115,20 @@ impl Replay {
                     self.past.fullness.counted = Some(*usage);
                 }
             }
-            Kind::CallStarted { call, .. } => {
+            Kind::CallStarted { call, name, arguments } => {
+                if name == TASKS {
+                    self.listing = Some((call.clone(), arguments.clone()));
+                }
                 if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call) {
                     asked.begun = true;
                 }
             }
             Kind::CallFinished { call, status, result, .. } => {
+                if let Some((_, arguments)) = self.listing.take_if(|(listing, _)| listing == call)
+                    && *status == CallStatus::Ok
+                {
+                    self.past.tasks.push(arguments);
+                }
                 if let Some(asked) = self.calls.iter_mut().find(|asked| asked.call.id == *call && asked.result.is_none()) {
                     asked.result = Some((*status, result.clone()));
                 }

@@ -262,6 +262,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::CallDecided { .. }
         | Kind::PermissionAsked { .. }
         | Kind::PermissionAnswered { .. }
+        | Kind::QuestionAsked { .. }
         | Kind::CallStarted { .. }
         | Kind::CallFinished { .. }
         | Kind::TextDelta { .. }

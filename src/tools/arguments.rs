@@ -361,7 +361,7 @@ fn filled(field: &str, value: String) -> Result<String, String> {
 }
 
 /// Takes the default where nothing is given and the bound where more is asked for, and says the latter.
-fn bounded(field: &str, given: Option<i64>, default: u32, most: u32, notes: &mut Vec<String>) -> Result<u32, String> {
+pub(super) fn bounded(field: &str, given: Option<i64>, default: u32, most: u32, notes: &mut Vec<String>) -> Result<u32, String> {
     match given {
         // Some models count from 0, or mean "all" by it.
         None | Some(0) => Ok(default.min(most)),

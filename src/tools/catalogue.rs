@@ -1,19 +1,25 @@
 use std::borrow::Cow;
+use std::fmt::Write;
 
 use serde_json::Value;
 
 use super::Options;
-use super::arguments;
+use super::each::more_tools;
+use super::each::more_tools::Wrapped;
 use super::repair;
 use super::table::Set;
-use super::table::Tool;
 use super::table::table;
+use super::tool::Tool;
 use crate::llm::control;
 use crate::policy::Action;
+use crate::policy::FindTools;
 
 /// The tools of one session, in an order that never changes.
 pub struct Catalogue {
+    /// Those that the model is told of.
     tools: Vec<Tool>,
+    /// Those that it reaches through `more_tools`.
+    others: Vec<Tool>,
     options: Options,
 }
 
@@ -22,12 +28,11 @@ pub struct Catalogue {
 pub(super) struct Misunderstood(pub(super) String);
 
 /// Arguments that fit the tool's schema.
-#[derive(Debug)]
-pub(super) struct Fields {
-    /// The tool's own name.
-    pub(super) name: &'static str,
-    pub(super) value: Value,
-    pub(super) notes: Vec<String>,
+struct Fields<'a> {
+    tool: &'a Tool,
+    value: Value,
+    /// Where it is not quite what was asked for, a line each.
+    notes: Vec<String>,
 }
 
 /// A call whose words make sense.
@@ -35,6 +40,8 @@ pub(super) struct Fields {
 pub(super) struct Understood {
     /// The tool's own name.
     pub(super) name: &'static str,
+    /// The arguments, where they came inside of another call.
+    pub(super) inner: Option<String>,
     pub(super) action: Action,
     /// Where it is not quite what was asked for, a line each; they belong to the result.
     pub(super) notes: Vec<String>,
@@ -42,39 +49,77 @@ pub(super) struct Understood {
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
-        let mut tools: Vec<Tool> = table(options).into_iter().filter(|tool| tool.smallest_set <= options.set).collect();
+        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = table(options).into_iter().partition(|tool| tool.smallest_set <= options.set);
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
-        Self { tools, options: options.clone() }
+        Self { tools, others, options: options.clone() }
     }
 
     /// Keeps only the named tools; used where a task needs few.
     #[must_use]
     pub fn only(mut self, names: &[&str]) -> Self {
         self.tools.retain(|tool| names.contains(&tool.name));
+        self.others.clear();
         self
     }
 
+    /// Returns the tools that the model is told of.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// Returns the tool's own name, if there is such a tool by that name or by an alias.
+    /// Returns the tool of that name or alias, also one that the model is not told of.
     pub fn find(&self, name: &str) -> Option<&Tool> {
-        self.tools.iter().find(|tool| tool.name == name || tool.aliases.contains(&name))
+        // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be taken away by another's alias.
+        let all = || self.tools.iter().chain(&self.others);
+        all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.aliases.contains(&name)))
     }
 
-    /// Turns the model's words into an action.
+    /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema. A call that is wrapped in one
+    /// of `more_tools` is the call that is meant.
     pub(super) fn parse(&self, name: &str, arguments: &str) -> Result<Understood, Misunderstood> {
-        let Fields { name, value, mut notes } = self.fields(name, arguments)?;
-        let action = arguments::action(name, value, &self.options, &mut notes)
-            .map_err(|problem| Misunderstood(format!("wrong arguments for {name}: {problem}")))?;
-        Ok(Understood { name, action, notes })
+        match self.read(name, arguments)? {
+            Reading::Own(understood) => Ok(understood),
+            Reading::Wrapped(wrapped, notes) => {
+                if self.find(&wrapped.name).is_some_and(|tool| tool.name == more_tools::NAME) {
+                    return Err(Misunderstood("more_tools cannot call itself; name the tool that is meant".to_owned()));
+                }
+                let Reading::Own(mut understood) = self.read(&wrapped.name, &wrapped.arguments)? else {
+                    return Err(Misunderstood("a call can be wrapped only once".to_owned()));
+                };
+                understood.notes.splice(0..0, notes);
+                understood.inner = Some(wrapped.arguments);
+                Ok(understood)
+            }
+        }
+    }
+
+    /// Returns the arguments of the call that is meant, as its tool takes them.
+    pub(super) fn input(&self, name: &str, arguments: &str) -> Option<Value> {
+        let Fields { tool, value, .. } = self.fields(name, arguments).ok()?;
+        let wrapped = value.as_object().filter(|_| tool.name == more_tools::NAME).and_then(|fields| more_tools::wrapped(fields).ok()?);
+        match wrapped {
+            Some(wrapped) => Some(self.fields(&wrapped.name, &wrapped.arguments).ok()?.value),
+            None => Some(value),
+        }
+    }
+
+    fn read(&self, name: &str, arguments: &str) -> Result<Reading, Misunderstood> {
+        let Fields { tool, value, mut notes } = self.fields(name, arguments)?;
+        let wrong = |problem: String| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name));
+        if tool.name == more_tools::NAME
+            && let Some(fields) = value.as_object()
+            && let Some(wrapped) = more_tools::wrapped(fields).map_err(wrong)?
+        {
+            return Ok(Reading::Wrapped(wrapped, notes));
+        }
+        let action = tool.action(value, &self.options, &mut notes).map_err(wrong)?;
+        Ok(Reading::Own(Understood { name: tool.name, inner: None, action, notes }))
     }
 
     /// Finds the tool, reads the JSON, repairs it and checks it against the schema.
-    pub(super) fn fields(&self, name: &str, arguments: &str) -> Result<Fields, Misunderstood> {
+    fn fields(&self, name: &str, arguments: &str) -> Result<Fields<'_>, Misunderstood> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
         let mut notes = Vec::new();
         if name != tool.name {
@@ -98,7 +143,50 @@ impl Catalogue {
                 tool.example()
             ))
         })?;
-        Ok(Fields { name: tool.name, value, notes })
+        Ok(Fields { tool, value, notes })
+    }
+
+    /// Says which tools there are besides those that the model is told of, or all of the ones that are named.
+    pub(super) fn describe(&self, wanted: &FindTools) -> Result<String, String> {
+        if wanted.names.is_empty() {
+            return Ok(self.list(wanted));
+        }
+        let mut text = String::new();
+        for name in &wanted.names {
+            let Some(tool) = self.find(name) else {
+                let shown: String = name.chars().take(60).collect();
+                return Err(format!(
+                    "there is no tool `{shown}`. {}",
+                    self.list(&FindTools { max_results: u32::MAX, ..FindTools::default() })
+                ));
+            };
+            let _ = writeln!(text, "{}: {}\n{}\nSuch as {}", tool.name, tool.description, tool.parameters["properties"], tool.example());
+        }
+        let _ = write!(text, "Use one with {} and its name and arguments.", more_tools::NAME);
+        Ok(text)
+    }
+
+    /// One line for each tool that the model is not told of; with words to look for, of all tools that have one of them.
+    fn list(&self, wanted: &FindTools) -> String {
+        let words: Vec<String> = wanted.query.iter().flat_map(|query| query.split_whitespace()).map(str::to_lowercase).collect();
+        let has = |tool: &&Tool| {
+            let names = tool.aliases.join(" ");
+            let text = format!("{} {names} {}", tool.name, tool.description).to_lowercase();
+            words.iter().any(|word| text.contains(word.as_str()))
+        };
+        let told = self.tools.iter().filter(|_| !words.is_empty());
+        let found: Vec<&Tool> = self.others.iter().chain(told).filter(|tool| words.is_empty() || has(tool)).collect();
+        if found.is_empty() {
+            return if words.is_empty() { "there are no other tools".to_owned() } else { "no tool is about that".to_owned() };
+        }
+        let mut text = String::new();
+        for tool in found.iter().take(wanted.max_results as usize) {
+            let parameters = tool.parameters["properties"].as_object();
+            let names: Vec<&str> = parameters.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
+            let _ = writeln!(text, "{}({}): {}", tool.name, names.join(", "), tool.description);
+        }
+        let _ = write!(text, "Use one with {} and its name and arguments.", more_tools::NAME);
+        text
     }
 
     fn unknown(&self, name: &str) -> Misunderstood {
@@ -106,6 +194,13 @@ impl Catalogue {
         let shown: String = name.chars().take(60).collect();
         Misunderstood(format!("there is no tool `{shown}`. The tools are: {}", names.join(", ")))
     }
+}
+
+/// What the words of a call mean at first sight.
+enum Reading {
+    Own(Understood),
+    /// Another call inside, and what was said of the words around it.
+    Wrapped(Wrapped, Vec<String>),
 }
 
 /// Undoes what was done to control tokens on their way to the model: text that it copies from a result must be found in the file.
@@ -281,13 +376,13 @@ mod tests {
         assert_eq!((understood.name, understood.notes.len()), ("move_file", 3));
         assert!(full.parse("create_directory", r#"{"path": "a/b"}"#).is_ok_and(|understood| understood.name == "mkdir"));
         let standard = Catalogue::new(&Options::default());
-        assert!(standard.find("delete_file").is_none(), "rarely used tools cost every request");
+        assert!(standard.tools().iter().all(|tool| tool.name != "delete_file"), "rarely used tools cost every request");
     }
 
     #[test]
     fn the_small_set_leaves_glob_out() {
         let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
         let names: Vec<&str> = small.tools().iter().map(|tool| tool.name).collect();
-        assert_eq!(names, ["read_file", "edit_file", "write_file", "list_directory", "grep", "bash"]);
+        assert_eq!(names, ["read_file", "edit_file", "write_file", "list_directory", "grep", "bash", "more_tools"]);
     }
 }

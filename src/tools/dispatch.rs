@@ -5,6 +5,8 @@ use tokio_util::sync::CancellationToken;
 use super::Later;
 use super::Options;
 use super::Services;
+use super::host::Came;
+use super::host::Host;
 use crate::policy::Action;
 use crate::policy::Approved;
 use crate::policy::HostCall;
@@ -12,11 +14,9 @@ use crate::sandbox;
 use crate::sandbox::Sandbox;
 use crate::sandbox::link::Link;
 use crate::wire::Call;
-use crate::wire::Encoding;
 use crate::wire::Fault;
-use crate::wire::FileText;
 use crate::wire::Output;
-use crate::wire::Read;
+use crate::wire::Processes;
 use crate::wire::message::Stream;
 
 /// Receives a command's output while it runs.
@@ -57,6 +57,14 @@ impl Workspace for Link {
     }
 }
 
+/// What is told while a call is under way.
+pub(super) enum Told<'a> {
+    /// A command printed this.
+    Printed(&'a [u8]),
+    /// A person is being asked.
+    Asked,
+}
+
 /// What a command printed, as far as it was kept.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
@@ -69,14 +77,13 @@ pub(super) struct Printed {
 pub(super) async fn dispatch(
     action: Approved<Action>,
     workspace: &dyn Workspace,
-    services: &dyn Services,
+    host: Host<'_>,
     options: &Options,
-    mut show: impl FnMut(Stream, &[u8]) + Send,
+    mut tell: impl FnMut(Told<'_>) + Send,
     cancel: &CancellationToken,
-) -> Result<(Output, Printed), sandbox::Error> {
+) -> Result<(Came, Printed), sandbox::Error> {
     match action.into_inner() {
-        Action::Host(HostCall::ReadArtifact { id, offset, limit }) => Ok((read_artifact(services, &id, offset, limit), Printed::default())),
-        Action::Host(HostCall::Hook(hook)) => Ok((services.run_hook(hook, Box::new(show), cancel).await, Printed::default())),
+        Action::Host(call) => Ok((host.serve(call, tell, cancel).await, Printed::default())),
         Action::Box(call) => {
             let deadline = deadline(&call, options);
             let most = usize::try_from(options.bash_stream.bytes().saturating_add(options.bash_tail.bytes())).unwrap_or(usize::MAX);
@@ -86,11 +93,30 @@ pub(super) async fn dispatch(
                 // The guest keeps this bound too, but the guest is not believed.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-                show(stream, bytes);
+                tell(Told::Printed(bytes));
             };
             let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
-            Ok((output, printed))
+            Ok((Came::Output(output), printed))
         }
+    }
+}
+
+/// Carries out a command of the person's settings that may run; both its streams go to `tell`.
+pub(super) async fn dispatch_hook(
+    action: Approved<Action>,
+    workspace: &dyn Workspace,
+    services: &dyn Services,
+    options: &Options,
+    mut tell: impl FnMut(Stream, &[u8]) + Send,
+    cancel: &CancellationToken,
+) -> Result<Output, sandbox::Error> {
+    match action.into_inner() {
+        Action::Box(call @ Call::Hook(_)) => {
+            let deadline = deadline(&call, options);
+            workspace.call(call, Box::new(tell), cancel, deadline).await
+        }
+        Action::Host(HostCall::Hook(hook)) => Ok(services.run_hook(hook, Box::new(|stream, bytes| tell(stream, bytes)), cancel).await),
+        Action::Box(_) | Action::Host(_) => Ok(Output::Fault(Fault::NotStarted { problem: "it is no hook".to_owned() })),
     }
 }
 
@@ -98,33 +124,12 @@ fn deadline(call: &Call, options: &Options) -> Duration {
     match call {
         Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + Duration::from_secs(10),
         Call::Hook(hook) => Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + Duration::from_secs(10),
+        Call::Git(git) => Duration::from_millis(git.timeout_ms.saturating_mul(2).saturating_add(git.grace_ms)) + Duration::from_secs(10),
+        Call::Processes(Processes::Stop { grace_ms, .. }) => Duration::from_millis(*grace_ms) + options.file_timeout.duration(),
         Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),
         Call::Exec(exec) => {
             exec.timeout_ms.map_or(Duration::from_secs(365 * 24 * 3600), |ms| Duration::from_millis(ms) + Duration::from_secs(10))
         }
         _ => options.file_timeout.duration(),
-    }
-}
-
-fn read_artifact(services: &dyn Services, id: &str, offset: u64, limit: u64) -> Output {
-    let path = format!("artifact:{id}");
-    match services.read_artifact(id, offset, limit) {
-        Ok((text, next)) => {
-            let n_lines = text.lines().count() as u64;
-            let file = FileText {
-                path: path.as_str().into(),
-                bytes: text.len() as u64,
-                first_line: offset,
-                n_lines,
-                total_lines: None,
-                more: next.is_some(),
-                cut_lines: 0,
-                encoding: Encoding::Utf8,
-                fault: None,
-                text,
-            };
-            Output::Read(Read { files: vec![file], remaining: 0 })
-        }
-        Err(problem) => Output::Fault(Fault::Io { doing: path, problem }),
     }
 }

@@ -8,7 +8,9 @@ mod arguments;
 mod canonical;
 mod catalogue;
 mod dispatch;
+mod each;
 mod hook;
+mod host;
 mod lack;
 mod limit;
 mod options;
@@ -16,9 +18,12 @@ mod patch;
 mod pipeline;
 mod render;
 mod render_changed;
+mod render_session;
 mod repair;
 mod schema;
 mod table;
+mod tasks;
+mod tool;
 mod touched;
 
 use std::future::Future;
@@ -44,7 +49,7 @@ pub use pipeline::PipelineError;
 pub use pipeline::Unseen;
 pub use render::Window;
 pub use table::Set;
-pub use table::Tool;
+pub use tool::Tool;
 pub use touched::Touched;
 pub use touched::note;
 
@@ -78,6 +83,9 @@ pub trait Services: Send + Sync {
 /// Asks a person about one call. Nobody there, an ended input or a withdrawn question is [`Answer::Deny`].
 pub trait Asker: Send + Sync {
     fn ask<'a>(&'a self, call: &'a ToolCall, capabilities: &'a [Capability]) -> Later<'a, Answer>;
+
+    /// Asks a person something that is no permission; `None`: nobody answered. Another answer than the options can always be given.
+    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>>;
 
     /// Returns whether anybody can answer at all.
     fn is_somebody_there(&self) -> bool;

@@ -14,13 +14,18 @@ use super::Options;
 use super::Services;
 use super::Window;
 use super::catalogue::Understood;
+use super::dispatch::Told;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
+use super::each::task_list;
 use super::hook::Held;
 use super::hook::HookOptions;
 use super::hook::Hooks;
+use super::host::Came;
+use super::host::Host;
 use super::render::fit;
 use super::render::render;
+use super::tasks::Tasks;
 use super::touched::Touched;
 use super::touched::touched;
 use crate::event::Answer;
@@ -32,6 +37,7 @@ use crate::event::Sink;
 use crate::event::ToolCall;
 use crate::policy::Action;
 use crate::policy::Approved;
+use crate::policy::HostCall;
 use crate::policy::Policy;
 use crate::policy::Question;
 use crate::policy::Verdict;
@@ -42,7 +48,6 @@ use crate::wire::Fault;
 use crate::wire::Image;
 use crate::wire::Output;
 use crate::wire::ReadFile;
-use crate::wire::message::Stream;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -57,6 +62,7 @@ pub struct Pipeline {
     pub(super) sink: Sink,
     pub(super) options: Options,
     pub(super) hooks: Hooks,
+    tasks: Mutex<Tasks>,
     window: AtomicU64,
     /// The model can be shown images.
     images: AtomicBool,
@@ -118,6 +124,7 @@ impl Pipeline {
             sink,
             options,
             hooks: Hooks::new(HookOptions::default(), None),
+            tasks: Mutex::default(),
             window: AtomicU64::new(ASSUMED_WINDOW),
             images: AtomicBool::new(false),
         }
@@ -140,18 +147,32 @@ impl Pipeline {
         self.images.store(wanted, Ordering::Relaxed);
     }
 
-    /// Returns whether a call would change nothing; one that cannot be understood changes nothing.
-    pub fn is_read_only(&self, call: &ToolCall) -> bool {
-        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.is_read_only())
+    /// Makes the list of tasks what calls of an earlier run made it; each is the arguments of one.
+    pub fn recall_tasks(&self, calls: &[String]) {
+        let mut tasks = self.tasks.lock().expect("nothing panics while it holds this lock");
+        for arguments in calls {
+            if let Ok(Understood { action: Action::Host(HostCall::Tasks(change)), .. }) = self.catalogue.parse(task_list::NAME, arguments) {
+                // What could not be done then cannot be done now.
+                let _ = tasks.take(change);
+            }
+        }
+    }
+
+    /// Returns whether a call may run at once with others of its kind; one that cannot be understood does nothing.
+    pub fn runs_beside_others(&self, call: &ToolCall) -> bool {
+        self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.runs_beside_others())
     }
 
     /// Takes one call all the way.
     pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
-        let Understood { name, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
+        let Understood { name, inner, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
         };
+        // Whoever is asked, and the log, must see the call that is meant, not the one around it.
+        let meant = inner.map(|arguments| ToolCall { id: call.id.clone(), name: name.to_owned(), arguments });
+        let call = meant.as_ref().unwrap_or(call);
         let mut may_show = false;
         if let Action::Box(Call::ReadFile(read)) = &mut action {
             may_show = self.images.load(Ordering::Relaxed);
@@ -173,12 +194,15 @@ impl Pipeline {
         let begun = Instant::now();
         // What is about to happen is on disk before it happens.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
-        let show = |_: Stream, bytes: &[u8]| {
-            let text = String::from_utf8_lossy(bytes).into_owned();
-            (self.sink)(Kind::CallOutput { call: call.id.clone(), text }.into());
+        let tell = |told: Told<'_>| {
+            let kind = match told {
+                Told::Printed(bytes) => Kind::CallOutput { call: call.id.clone(), text: String::from_utf8_lossy(bytes).into_owned() },
+                Told::Asked => Kind::QuestionAsked { call: call.id.clone() },
+            };
+            (self.sink)(kind.into());
         };
-        let outcome = dispatch(action, &*self.workspace, &*self.services, &self.options, show, cancel).await;
-        let (output, printed) = match outcome {
+        let outcome = dispatch(action, &*self.workspace, self.host(), &self.options, tell, cancel).await;
+        let (came, printed) = match outcome {
             Ok(found) => found,
             Err(error) => {
                 self.finish(call, name, CallStatus::Failed, error.to_string(), read_only, None, begun);
@@ -186,7 +210,10 @@ impl Pipeline {
             }
         };
         let most = self.most(name);
-        let mut rendered = render(&output, &printed, &self.options, most);
+        let (mut rendered, output) = match came {
+            Came::Said(rendered) => (rendered, None),
+            Came::Output(output) => (render(&output, &printed, &self.options, most), Some(output)),
+        };
         for note in notes {
             rendered.note(&note);
         }
@@ -202,10 +229,10 @@ impl Pipeline {
             (false, false) => CallStatus::Failed,
         };
         self.after_call(call, name, status, &text);
-        let changed = touched(&output);
+        let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {
             // A guest that answers with one unasked is not believed.
-            Output::Image(shown) if may_show => Some(shown),
+            Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
         Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
@@ -252,8 +279,9 @@ impl Pipeline {
                 self.ask(&call, question, cancel).await.0.map_err(Unseen::Denied)?
             }
         };
-        let output = match dispatch(action, &*self.workspace, &*self.services, &self.options, |_, _| {}, cancel).await {
-            Ok((output, _)) => output,
+        let output = match dispatch(action, &*self.workspace, self.host(), &self.options, |_| {}, cancel).await {
+            Ok((Came::Output(output), _)) => output,
+            Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),
             Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
         };
         Err(match output {
@@ -324,7 +352,8 @@ impl Pipeline {
     async fn ask(&self, call: &ToolCall, question: Question, cancel: &CancellationToken) -> (Result<Approved<Action>, String>, bool) {
         if !self.asker.is_somebody_there() {
             let needs: Vec<String> = question.capabilities.iter().map(crate::event::Capability::describe).collect();
-            return (Err(format!("it needs a person's permission to {}, and nobody is there to give it", needs.join(" and to "))), false);
+            let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
+            return (Err(format!("it needs a person's permission{what}, and nobody is there to give it")), false);
         }
         (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: question.capabilities.clone() }.into());
         // A question whose call is given up is withdrawn, never answered late.
@@ -337,6 +366,10 @@ impl Pipeline {
             self.policy.lock().expect("nothing panics while it holds this lock").grant(&question.capabilities);
         }
         (question.answered(answer).ok_or_else(|| "the person said no".to_owned()), answer == Answer::Quit)
+    }
+
+    fn host(&self) -> Host<'_> {
+        Host { services: &*self.services, asker: &*self.asker, tasks: &self.tasks, catalogue: &self.catalogue }
     }
 
     fn most(&self, name: &str) -> usize {

@@ -5,6 +5,8 @@ use super::dispatch::Printed;
 use super::limit::limit_words;
 use super::render_changed::render_changed;
 use super::render_changed::render_tree;
+use super::render_session::render_background;
+use super::render_session::render_environment;
 use crate::wire::CommandEnded;
 use crate::wire::DirectoryListing;
 use crate::wire::Edited;
@@ -54,6 +56,12 @@ pub(super) struct Rendered {
 }
 
 impl Rendered {
+    /// What the host has to say itself.
+    pub(super) fn said(said: Result<String, String>) -> Self {
+        let ok = said.is_ok();
+        Self { body: said.unwrap_or_else(|problem| problem), footer: String::new(), ok, keep: false }
+    }
+
     /// Adds a line that must be read in any case.
     pub(super) fn note(&mut self, text: &str) {
         if !self.footer.is_empty() {
@@ -88,6 +96,11 @@ pub(super) fn render(output: &Output, printed: &Printed, options: &Options, most
         Output::Files(files) => render_files(files),
         Output::Matches(matches) => render_matches(matches),
         Output::Command(command) => render_command(command, printed, options),
+        Output::Environment(environment) => text(render_environment(environment)),
+        Output::Moved(moved) => {
+            text(format!("commands run in {} from now on; other tools go on naming paths from the project's folder", moved.path))
+        }
+        Output::Background(background) => render_background(background),
         Output::Fault(fault) => Rendered { ok: false, ..text(fault.to_string()) },
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::Map;
 use serde_json::Value;
 
-use super::table::Tool;
+use super::tool::Tool;
 use crate::llm::ToolSpec;
 use crate::llm::text;
 

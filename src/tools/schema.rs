@@ -1,16 +1,18 @@
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
-/// A compiled schema of one tool's arguments, with errors that a small model can act on.
+/// The schema of one tool's arguments, with errors that a small model can act on.
 pub(super) struct Schema {
-    validator: jsonschema::Validator,
+    source: Value,
+    /// Made ready when it is needed first: most tools are never called in a session, and it takes time that each start would pay.
+    validator: OnceLock<jsonschema::Validator>,
     /// Name, type and the words that there are, of each argument.
     types: Vec<(String, String, Vec<String>)>,
 }
 
 impl Schema {
     pub(super) fn new(schema: &Value) -> Self {
-        // Of all drafts that mean the same by the few words we use, this one is quickest to make ready: a millisecond less at each start.
-        let validator = jsonschema::draft7::new(schema).expect("the catalogue's schemas are checked by its tests");
         let properties = schema["properties"].as_object();
         let types = properties
             .into_iter()
@@ -20,7 +22,7 @@ impl Schema {
                 Some((name.clone(), property["type"].as_str()?.to_owned(), words))
             })
             .collect();
-        Self { validator, types }
+        Self { source: schema.clone(), validator: OnceLock::new(), types }
     }
 
     /// Mends what small models get wrong and what can only be meant one way: `"5"` for 5, `"true"` for true, `null` for nothing. What is
@@ -42,6 +44,7 @@ impl Schema {
                     _ => None,
                 },
                 ("boolean", Value::Number(number)) => number.as_i64().filter(|n| (0..=1).contains(n)).map(|n| Value::Bool(n == 1)),
+                ("object", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_object),
                 // An array that was written as text, or is its only item.
                 ("array", Value::String(text)) => serde_json::from_str(text).ok().filter(Value::is_array),
                 ("array", item @ Value::Object(_)) => Some(Value::Array(vec![item.clone()])),
@@ -61,7 +64,9 @@ impl Schema {
 
     /// Checks the arguments; each problem names its field.
     pub(super) fn check(&self, value: &Value) -> Result<(), Vec<String>> {
-        let problems: Vec<String> = self.validator.iter_errors(value).take(5).map(|error| describe(&error)).collect();
+        // Of all drafts that mean the same by the few words we use, this one is quickest to make ready.
+        let make = || jsonschema::draft7::new(&self.source).expect("the catalogue's schemas are checked by its tests");
+        let problems: Vec<String> = self.validator.get_or_init(make).iter_errors(value).take(5).map(|error| describe(&error)).collect();
         if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 }

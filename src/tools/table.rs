@@ -1,4 +1,4 @@
-//! The tools, as a table: what the model is told of each, and what models of other systems call it.
+//! The tools of files and commands, as a table: what the model is told of each, and what models of other systems call it.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -6,7 +6,9 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::Options;
-use super::schema::Schema;
+use super::each;
+use super::tool::Tool;
+use super::tool::object;
 
 /// How many tools the model is told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -18,78 +20,6 @@ pub enum Set {
     Full,
 }
 
-/// One tool as the model sees it.
-pub struct Tool {
-    pub name: &'static str,
-    /// Names that models trained on other systems use for it.
-    pub(super) aliases: &'static [&'static str],
-    pub description: &'static str,
-    /// The JSON schema of its arguments.
-    pub parameters: Value,
-    pub(super) schema: Schema,
-    /// Other names of its arguments, and the right ones.
-    pub(super) renamed: &'static [(&'static str, &'static str)],
-    pub(super) smallest_set: Set,
-}
-
-impl Tool {
-    /// Returns the names that it is known by elsewhere.
-    pub fn aliases(&self) -> &'static [&'static str] {
-        self.aliases
-    }
-
-    /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
-    pub(super) fn make_small(&mut self) {
-        let (kept, required): (&[&str], &[&str]) = match self.name {
-            "read_file" => (&["path", "offset", "limit"], &["path"]),
-            "edit_file" => (&["path", "old_string", "new_string", "replace_all"], &["path", "old_string", "new_string"]),
-            "write_file" => (&["path", "content"], &["path", "content"]),
-            "list_directory" => (&["path", "recursive"], &[]),
-            "grep" => (&["pattern", "path", "glob"], &["pattern"]),
-            "bash" => (&["command", "timeout_seconds"], &["command"]),
-            _ => return,
-        };
-        if let Some(properties) = self.parameters["properties"].as_object_mut() {
-            properties.retain(|name, _| kept.contains(&name.as_str()));
-        }
-        self.parameters["required"] = json!(required);
-        self.schema = Schema::new(&self.parameters);
-    }
-
-    /// Returns whether an argument is called so, here or elsewhere.
-    pub(super) fn takes(&self, name: &str) -> bool {
-        self.parameters["properties"].get(name).is_some() || self.renamed.iter().any(|(wrong, _)| *wrong == name)
-    }
-
-    /// Returns the other names of an argument.
-    pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
-        self.renamed.iter().filter(move |(_, name)| *name == right).map(|(wrong, _)| *wrong)
-    }
-
-    /// Returns arguments that would be right, to learn from.
-    pub(super) fn example(&self) -> &'static str {
-        match self.name {
-            "read_file" => r#"{"path": "README.md"}"#,
-            "write_file" => r#"{"path": "notes.txt", "content": "text"}"#,
-            "edit_file" => r#"{"path": "a.txt", "old_string": "old", "new_string": "new"}"#,
-            "glob" => r#"{"pattern": "**/*.rs"}"#,
-            "grep" => r#"{"pattern": "fn main"}"#,
-            "bash" => r#"{"command": "ls -l"}"#,
-            "copy_file" | "move_file" => r#"{"source": "a.txt", "destination": "b.txt"}"#,
-            "multi_edit" => r#"{"edits": [{"path": "a.txt", "old_string": "old", "new_string": "new"}]}"#,
-            "apply_patch" => r#"{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}"#,
-            "edit_lines" => r#"{"path": "a.txt", "operation": "replace", "start_line": 3, "new_content": "new"}"#,
-            "delete_file" => r#"{"path": "old.txt"}"#,
-            "mkdir" => r#"{"path": "src/new"}"#,
-            _ => r#"{"path": "."}"#,
-        }
-    }
-}
-
-fn object(properties: &Value, required: &[&str]) -> Value {
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
-}
-
 fn tool(
     name: &'static str,
     aliases: &'static [&'static str],
@@ -98,8 +28,26 @@ fn tool(
     renamed: &'static [(&'static str, &'static str)],
     smallest_set: Set,
 ) -> Tool {
-    let schema = Schema::new(&parameters);
-    Tool { name, aliases, description, parameters, schema, renamed, smallest_set }
+    Tool::new(name, description, parameters).known_as(aliases).renamed(renamed).in_sets_from(smallest_set).such_as(example(name))
+}
+
+/// Returns arguments of a tool that would be right.
+fn example(name: &str) -> &'static str {
+    match name {
+        "read_file" => r#"{"path": "README.md"}"#,
+        "write_file" => r#"{"path": "notes.txt", "content": "text"}"#,
+        "edit_file" => r#"{"path": "a.txt", "old_string": "old", "new_string": "new"}"#,
+        "glob" => r#"{"pattern": "**/*.rs"}"#,
+        "grep" => r#"{"pattern": "fn main"}"#,
+        "bash" => r#"{"command": "ls -l"}"#,
+        "copy_file" | "move_file" => r#"{"source": "a.txt", "destination": "b.txt"}"#,
+        "multi_edit" => r#"{"edits": [{"path": "a.txt", "old_string": "old", "new_string": "new"}]}"#,
+        "apply_patch" => r#"{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}"#,
+        "edit_lines" => r#"{"path": "a.txt", "operation": "replace", "start_line": 3, "new_content": "new"}"#,
+        "delete_file" => r#"{"path": "old.txt"}"#,
+        "mkdir" => r#"{"path": "src/new"}"#,
+        _ => r#"{"path": "."}"#,
+    }
 }
 
 /// Other names of the one path of a tool.
@@ -128,8 +76,15 @@ const TWO_PATHS: [(&str, &str); 12] = [
     ("new_path", "destination"),
 ];
 
-/// Every tool there is. Descriptions are short: each costs room in every request.
+/// Every tool there is, in the order in which a model is told of them.
 pub(super) fn table(options: &Options) -> Vec<Tool> {
+    let mut all = files_and_commands(options);
+    all.extend(each::all());
+    all
+}
+
+/// Descriptions are short: each costs room in every request.
+fn files_and_commands(options: &Options) -> Vec<Tool> {
     vec![
         tool(
             "read_file",

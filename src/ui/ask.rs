@@ -17,7 +17,7 @@ use super::Typed;
 use super::text;
 
 /// Keys that were on their way before the question was read are no answer to it.
-const GUARD: Duration = Duration::from_millis(300);
+pub(super) const GUARD: Duration = Duration::from_millis(300);
 /// What is larger than this is shown in part, and can only be allowed once.
 const WHOLE_MAX: usize = 100_000;
 const LINES_MAX: usize = 200;
@@ -26,7 +26,7 @@ const TAIL: usize = 20;
 const CHARS_MAX: usize = 4000;
 const FIELDS_MAX: usize = 40;
 /// A held key must not scroll the question away.
-const TRIES: usize = 20;
+pub(super) const TRIES: usize = 20;
 
 /// A call that a person is asked about.
 #[derive(Clone, Debug)]

@@ -17,6 +17,7 @@ mod output;
 mod paint;
 mod plain;
 mod progress;
+mod question;
 pub mod text;
 
 pub use ask::Question;
@@ -31,3 +32,4 @@ pub use paint::Paint;
 pub use plain::Look;
 pub use plain::Plain;
 pub use progress::Progress;
+pub use question::question;

@@ -75,7 +75,10 @@ impl<O: Write, E: Write> Plain<O, E> {
             self.end_thinking()?;
         }
         // A spinner must go before the bars are taken away (they cannot be changed meanwhile), and before a question is asked.
-        if matches!(event.kind, Kind::CallFinished { .. } | Kind::PermissionAsked { .. } | Kind::RunFinished { .. }) {
+        if matches!(
+            event.kind,
+            Kind::CallFinished { .. } | Kind::PermissionAsked { .. } | Kind::QuestionAsked { .. } | Kind::RunFinished { .. }
+        ) {
             self.progress.working(None);
         }
         let progress = self.progress.clone();
@@ -189,6 +192,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }
             | Kind::PermissionAnswered { .. }
+            | Kind::QuestionAsked { .. }
             | Kind::CallDecided { .. }
             | Kind::CallOutput { .. }
             | Kind::HookEnded { .. }

@@ -2,7 +2,10 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::ApplyPatch;
+use super::Archive;
 use super::BytesPath;
+use super::Git;
+use super::Processes;
 
 /// One thing to do in the box.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +25,12 @@ pub enum Call {
     ListDirectory(ListDirectory),
     Glob(Glob),
     Grep(Grep),
+    Archive(Archive),
+    UpdateConfig(UpdateConfig),
+    Git(Git),
+    Env(Env),
+    Cd(Cd),
+    Processes(Processes),
     Bash(Bash),
     /// A command of the person's own (`podbay sh`), with its input and, where asked for, a terminal.
     Exec(Exec),
@@ -261,4 +270,28 @@ pub struct Terminal {
     pub columns: u16,
     /// The person's `TERM`.
     pub kind: String,
+}
+
+/// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of the same name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UpdateConfig {
+    /// The heading, without its `#`.
+    pub section: String,
+    /// What stands below it; empty takes the section away.
+    pub content: String,
+}
+
+/// Shows what a command finds in its environment. Values that look like secrets stay in the box.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Env {
+    /// One variable; `None`: all of them.
+    pub name: Option<String>,
+    /// Only those whose names begin so.
+    pub prefix: Option<String>,
+}
+
+/// Sets where later commands run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cd {
+    pub path: BytesPath,
 }

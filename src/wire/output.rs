@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Background;
 use super::BytesPath;
 use super::Fault;
 use super::GrepOutput;
@@ -20,7 +21,29 @@ pub enum Output {
     Files(FoundFiles),
     Matches(Matches),
     Command(CommandEnded),
+    Environment(Environment),
+    Moved(Moved),
+    Background(Background),
     Fault(Fault),
+}
+
+/// What a command finds in its environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Environment {
+    pub variables: Vec<Variable>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Variable {
+    pub name: String,
+    /// `None`: it looks like a secret.
+    pub value: Option<String>,
+}
+
+/// Where later commands run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moved {
+    pub path: BytesPath,
 }
 
 /// One page, or one page of each of several files.

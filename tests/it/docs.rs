@@ -11,6 +11,9 @@ use std::process::Command;
 
 use podbay::config;
 use podbay::config::Config;
+use podbay::tools;
+use podbay::tools::Catalogue;
+use podbay::tools::Set;
 use podbay::wire::frame;
 use podbay::wire::message::ToGuest;
 use podbay::wire::message::ToHost;
@@ -23,6 +26,32 @@ fn the_page_of_settings_is_what_the_program_knows() {
         config::markdown::<Config>()
     );
     check_page("docs/configuration.md", &page);
+}
+
+#[test]
+fn the_page_of_tools_is_the_catalogue() {
+    let mut page = format!("# Tools\n\n<!-- Made by `PODBAY_BLESS=1 cargo test`; do not edit. -->\n\n{}", include_str!("docs/tools.md"));
+    let names = |set| {
+        let catalogue = Catalogue::new(&tools::Options { set, ..tools::Options::default() });
+        catalogue.tools().iter().map(|tool| tool.name).collect::<BTreeSet<_>>()
+    };
+    let (small, standard) = (names(Set::Small), names(Set::Standard));
+    page.push_str("\n| tool | set | what a model reads of it | arguments | also known as |\n| --- | --- | --- | --- | --- |\n");
+    for tool in Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() }).tools() {
+        let set = match tool.name {
+            name if small.contains(name) => "small",
+            name if standard.contains(name) => "standard",
+            _ => "full",
+        };
+        let required = tool.parameters["required"].as_array().expect("a list");
+        let argument = |name: &String| format!("`{name}`{}", if required.iter().any(|one| one == name) { "*" } else { "" });
+        let arguments: Vec<String> = tool.parameters["properties"].as_object().expect("properties").keys().map(argument).collect();
+        let aliases: Vec<String> = tool.aliases().iter().map(|alias| format!("`{alias}`")).collect();
+        let description = tool.description.replace('*', "\\*");
+        let _ = writeln!(page, "| `{}` | {set} | {description} | {} | {} |", tool.name, arguments.join(" "), aliases.join(" "));
+    }
+    page.push_str("\n`*`: must be given.\n");
+    check_page("docs/tools.md", &page);
 }
 
 #[test]

@@ -32,5 +32,6 @@ mod resume;
 mod session;
 mod streams;
 mod support;
+mod tool_box;
 mod ui;
 mod wall;

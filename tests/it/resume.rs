@@ -153,6 +153,21 @@ async fn a_task_whose_model_spoke_last_is_told_to_go_on() {
 
 /// C-10: a log restores no approval.
 #[tokio::test]
+async fn the_list_of_tasks_is_there_again() {
+    let model = ScriptedModel::new()
+        .calls("task_list", json!({"task": "look"}))
+        .calls("more_tools", json!({"tool": "TodoWrite", "arguments": {"action": "complete", "id": 1}}))
+        .calls("task_list", json!({"action": "remove", "id": 7}))
+        .says("Done.");
+    let desk = Desk::new(model.start().await, Wishes::default()).await;
+    desk.work("plan").await;
+    let wishes = Wishes { past: resumed(&desk.events()), ..Wishes::default() };
+    let again = Desk::new(ScriptedModel::new().calls("task_list", json!({})).says("Done.").start().await, wishes).await;
+    again.work("go on").await;
+    assert_eq!(again.told(1), "1. [x] look\n(1 of 1 done)");
+}
+
+#[tokio::test]
 async fn what_was_allowed_for_a_session_is_asked_again_when_it_is_resumed() {
     let write = |n: u32| ScriptedModel::new().calls("bash", json!({"command": format!("echo {n} >> ran")})).says("Done.");
     let ask = |answers| Wishes { mode: Mode::Ask, answers, ..Wishes::default() };

@@ -376,6 +376,34 @@ async fn keys_typed_ahead_and_empty_lines_never_approve() {
 }
 
 #[tokio::test]
+async fn what_was_typed_ahead_answers_no_question_of_the_models() {
+    let mut person = Person::new();
+    person.types("1\n\n");
+    let mut hands = person.hands.try_clone().expect("clones");
+    let screen = person.screen.clone();
+    let typist = std::thread::spawn(move || {
+        while !screen.text().contains("Your answer?") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        for (after, keys) in [(50, "2\n"), (700, "\n"), (700, "7\n"), (700, "2\n")] {
+            std::thread::sleep(Duration::from_millis(after));
+            hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        }
+    });
+    let options = ["red".to_owned(), "blue".to_owned()];
+    let mut screen = person.screen.clone();
+    let answer = ui::question("Which one?", &options, &person.keyboard, &mut screen, Paint::NONE, &person.cancel).await;
+    typist.join().expect("types");
+    assert_eq!(answer.as_deref(), Some("blue"));
+    let shown = person.screen.text();
+    assert!(shown.contains("  | Which one?\n  1. red\n  2. blue\n") && shown.contains("no answer 7"), "{shown}");
+    assert_eq!(shown.matches("Please type an answer").count(), 1, "{shown}");
+    let mut nobody = Vec::new();
+    let piped = ui::question("Which one?", &options, &piped("1\n"), &mut nobody, Paint::NONE, &person.cancel).await;
+    assert_eq!(piped, None, "without a terminal nobody is there");
+}
+
+#[tokio::test]
 async fn a_huge_call_can_only_be_allowed_once() {
     let mut person = Person::new();
     let answer = person.answers(&question(&"x\n".repeat(100_000)), &[(600, "a\n"), (1300, "y\n")]).await;

@@ -52,7 +52,9 @@ impl Files {
             Call::WriteFile(call) => write(&mut files, call).map(Output::Written),
             Call::EditFile(call) => edit(&mut files, call).map(Output::Edited),
             Call::ListDirectory(call) => list(&files, call).map(Output::Listing),
-            Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Err(Fault::NotStarted { problem: NO_COMMANDS.to_owned() }),
+            Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Git(_) | Call::Env(_) | Call::Cd(_) | Call::Processes(_) => {
+                Err(Fault::NotStarted { problem: NO_COMMANDS.to_owned() })
+            }
             Call::MultiEdit(_)
             | Call::ApplyPatch(_)
             | Call::EditLines(_)
@@ -60,7 +62,9 @@ impl Files {
             | Call::CopyFile(_)
             | Call::MoveFile(_)
             | Call::Mkdir(_)
-            | Call::Tree(_) => {
+            | Call::Tree(_)
+            | Call::Archive(_)
+            | Call::UpdateConfig(_) => {
                 let problem = "a demonstration reads, writes and edits files and no more".to_owned();
                 Err(Fault::Io { doing: "arrange the files".to_owned(), problem })
             }

@@ -20,9 +20,11 @@ use crate::guest::command::Plan;
 use crate::guest::directory::Directory;
 use crate::guest::host::Line;
 use crate::guest::host::Word;
+use crate::guest::jobs::Job;
 use crate::guest::order::Order;
 use crate::guest::order::Report;
 use crate::guest::session::Session;
+use crate::guest::session::how;
 use crate::guest::shell::Shell;
 use crate::guest::stdio::Pipe;
 use crate::wire::Bash;
@@ -105,6 +107,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let Ready { shell, directory, environment } = prepare(session, bash)?;
     let (path, file) = make_log(&session.scratch, line)?;
     let order = Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, ..Order::default() };
+    let log = file.try_clone().map_err(|error| cannot_prepare(&error))?;
     let stdout = OwnedFd::from(file);
     let stdio = Stdio {
         stdin: null()?,
@@ -118,7 +121,9 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let shown = BytesPath::from(path.as_path());
     let (end, n_survivors, what) = match early_end(&started.control, line).await {
         None => {
-            session.keep(started.control);
+            let control = Arc::new(started.control);
+            let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
+            session.keep(control, job);
             (
                 End::Running { pid: started.pid },
                 0,
@@ -157,15 +162,6 @@ fn early_note(path: &BytesPath, n_survivors: u32) -> String {
         format!(
             "it ended at once, and the processes it had left running were ended with it: leave out the `&`, background does that; its output is in {path}"
         )
-    }
-}
-
-fn how(status: i32) -> End {
-    use std::os::unix::process::ExitStatusExt;
-    let status = std::process::ExitStatus::from_raw(status);
-    match status.code() {
-        Some(code) => End::Exited { code },
-        None => End::Signaled { signal: status.signal().unwrap_or(libc::SIGKILL) },
     }
 }
 
@@ -211,7 +207,14 @@ fn make_log(scratch: &Path, line: &Line) -> Result<(PathBuf, File), Fault> {
     loop {
         let name = if number == 0 { format!("podbay-background-{id}.log") } else { format!("podbay-background-{id}-{number}.log") };
         let path = scratch.join(name);
-        match File::options().append(true).create_new(true).mode(0o600).custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW).open(&path) {
+        match File::options()
+            .read(true)
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .custom_flags(libc::O_CLOEXEC | libc::O_NOFOLLOW)
+            .open(&path)
+        {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
             Err(error) => {
@@ -274,7 +277,7 @@ pub(super) fn pipe() -> Result<(OwnedFd, OwnedFd), Fault> {
     nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(|errno| cannot_prepare(&errno.into()))
 }
 
-fn null() -> Result<OwnedFd, Fault> {
+pub(super) fn null() -> Result<OwnedFd, Fault> {
     File::open("/dev/null").map(OwnedFd::from).map_err(|error| cannot_prepare(&error))
 }
 

@@ -142,8 +142,8 @@ pub(super) fn refuse_destination(source_is_folder: bool, destination: &Spot, ove
     Ok(true)
 }
 
-/// A copy that has not its name yet; it is gone when it is dropped before it has.
-struct Copy<'a> {
+/// A copy, or another file or folder, that has not its name yet; it is gone when it is dropped before it has.
+pub(super) struct Copy<'a> {
     destination: &'a Spot,
     name: String,
     is_folder: bool,
@@ -151,7 +151,7 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn beside(destination: &'a Spot, is_folder: bool) -> Self {
+    pub(super) fn beside(destination: &'a Spot, is_folder: bool) -> Self {
         let name = format!(".podbay-{:016x}.tmp", RandomState::new().hash_one(&destination.name));
         Self { destination, name, is_folder, done: std::cell::Cell::new(false) }
     }
@@ -166,12 +166,21 @@ impl<'a> Copy<'a> {
             contents::copy(opened.as_fd(), target.as_fd(), real, &mut left, stop)?;
             return contents::keep_mode(&opened, &target).map_err(failed);
         }
-        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        let target = openat(folder, self.name.as_str(), flags, Mode::from_bits_truncate(0o600)).map_err(failed)?;
-        contents::copy_file(source, &File::from(opened), &File::from(target), &mut left, stop)
+        contents::copy_file(source, &File::from(opened), &self.make_for(0o600)?, &mut left, stop)
     }
 
-    fn rename(&self, replaces: bool) -> Result<(), Fault> {
+    /// Makes the file, to be filled by whoever asks for it.
+    pub(super) fn make(&self) -> Result<File, Fault> {
+        self.make_for(0o666)
+    }
+
+    fn make_for(&self, mode: u32) -> Result<File, Fault> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let made = openat(&self.destination.folder, self.name.as_str(), flags, Mode::from_bits_truncate(mode));
+        made.map(File::from).map_err(|errno| fault(&self.destination.path, errno))
+    }
+
+    pub(super) fn rename(&self, replaces: bool) -> Result<(), Fault> {
         let Spot { path, folder, name, .. } = self.destination;
         let plain = || renameat(folder, self.name.as_str(), folder, name.as_slice());
         let renamed = if replaces {

@@ -7,6 +7,7 @@
 //! Start with `read_file`, the simplest.
 
 mod apply_patch;
+mod archive;
 pub(super) mod bash;
 mod bounded;
 mod contents;
@@ -18,7 +19,9 @@ mod edit_indent;
 mod edit_lines;
 mod edit_match;
 mod edit_report;
+pub(super) mod env;
 pub(super) mod exec;
+pub(super) mod git;
 mod glob;
 mod grep;
 mod grep_collect;
@@ -38,6 +41,7 @@ pub(super) mod similar_names;
 mod spot;
 mod stop;
 mod transaction;
+mod update_config;
 mod walk;
 mod write_file;
 
@@ -105,7 +109,9 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
-        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => {
+        Call::Archive(call) => archive::run(workspace, call, stop),
+        Call::UpdateConfig(call) => update_config::run(workspace, call).map(Output::Edited),
+        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Git(_) | Call::Env(_) | Call::Cd(_) | Call::Processes(_) => {
             Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() })
         }
     };

@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::wire::ArchiveAction;
 use crate::wire::Call;
+use crate::wire::GitQuery;
+use crate::wire::Processes;
 use crate::wire::frame;
 use crate::wire::message::MAX_CALLS;
 
@@ -114,6 +117,22 @@ pub(super) fn describe(call: &Call) -> String {
         Call::ListDirectory(list) => format!("list {}", path(&list.path)),
         Call::Glob(glob) => format!("find {}", harmless(&glob.pattern, 100)),
         Call::Grep(grep) => format!("search for {}", harmless(&grep.pattern, 100)),
+        Call::Archive(archive) => match archive.action {
+            ArchiveAction::List => format!("list {}", path(&archive.archive)),
+            ArchiveAction::Create { .. } => format!("pack {}", path(&archive.archive)),
+            ArchiveAction::Extract { .. } => format!("unpack {}", path(&archive.archive)),
+        },
+        Call::UpdateConfig(_) => "change the project's instructions".to_owned(),
+        Call::Git(git) => match git.query {
+            GitQuery::Status => "run git status".to_owned(),
+            GitQuery::Diff { .. } => "run git diff".to_owned(),
+            GitQuery::Log { .. } => "run git log".to_owned(),
+        },
+        Call::Env(_) => "look at the environment".to_owned(),
+        Call::Cd(cd) => format!("go to {}", path(&cd.path)),
+        Call::Processes(Processes::List) => "list what runs in the background".to_owned(),
+        Call::Processes(Processes::Output { .. }) => "read what a background command printed".to_owned(),
+        Call::Processes(Processes::Stop { .. }) => "stop a background command".to_owned(),
         Call::Bash(bash) => format!("run `{}`", harmless(bash.command.lines().next().unwrap_or_default(), 100)),
         Call::Hook(hook) => format!("run the hook `{}`", harmless(hook.command.lines().next().unwrap_or_default(), 100)),
         Call::Exec(exec) => format!("run {}", exec.argv.first().map_or_else(|| "the shell".to_owned(), path)),

@@ -160,7 +160,18 @@ fn weight(call: &Call) -> usize {
         Call::Grep(grep) => grep.pattern.len(),
         Call::Glob(glob) => glob.pattern.len(),
         Call::ReadFile(read) => read.cursor.as_ref().map_or(0, String::len),
-        Call::DeleteFile(_) | Call::CopyFile(_) | Call::MoveFile(_) | Call::Mkdir(_) | Call::Tree(_) | Call::ListDirectory(_) => 0,
+        Call::UpdateConfig(update) => update.content.len(),
+        Call::DeleteFile(_)
+        | Call::CopyFile(_)
+        | Call::MoveFile(_)
+        | Call::Mkdir(_)
+        | Call::Tree(_)
+        | Call::ListDirectory(_)
+        | Call::Archive(_)
+        | Call::Git(_)
+        | Call::Env(_)
+        | Call::Cd(_)
+        | Call::Processes(_) => 0,
     }
 }
 

@@ -30,7 +30,7 @@ use crate::tools::Pipeline;
 use crate::tools::PipelineError;
 use crate::tools::Services;
 use crate::tools::Workspace;
-use crate::tools::dispatch::dispatch;
+use crate::tools::dispatch::dispatch_hook;
 use crate::wire;
 use crate::wire::Call;
 use crate::wire::message::Stream;
@@ -154,8 +154,7 @@ impl Pipeline {
         if self.hooks.of(moment).is_empty() {
             return None;
         }
-        let understood = self.catalogue.fields(&call.name, &call.arguments).ok().map(|fields| fields.value);
-        Some(understood.unwrap_or_else(|| Value::String(call.arguments.clone())))
+        Some(self.catalogue.input(&call.name, &call.arguments).unwrap_or_else(|| Value::String(call.arguments.clone())))
     }
 
     async fn tell(&self, told: &Told<'_>, cancel: &CancellationToken) -> Result<String, Held> {
@@ -229,7 +228,7 @@ impl Hands {
             kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
         };
         tracing::debug!(moment = ready.moment.as_str(), call = ?ready.call, run = ready.run, "a hook runs");
-        let (output, _) = dispatch(ready.action, &*self.workspace, &*self.services, &self.options, keep, cancel).await?;
+        let output = dispatch_hook(ready.action, &*self.workspace, &*self.services, &self.options, keep, cancel).await?;
         Ok(Ran { end: Ended::of(&output), stdout, stderr })
     }
 

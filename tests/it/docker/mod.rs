@@ -41,6 +41,7 @@ mod stopping;
 mod syscalls;
 mod task;
 mod test_box;
+mod tool_box;
 mod traced;
 mod writable;
 

@@ -133,6 +133,7 @@ impl Desk {
         let pipeline = pipeline.with_hooks(wishes.hooks, None);
         pipeline.set_window(probed.context);
         pipeline.set_images(probed.images);
+        pipeline.recall_tasks(&wishes.past.tasks);
         let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());
         let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
         let agent = tokio::sync::Mutex::new(agent.after(&wishes.past));
@@ -238,6 +239,12 @@ impl Asker for Person {
                 None => std::future::pending().await,
             }
         })
+    }
+
+    /// Takes the first answer, or says what was asked.
+    fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>> {
+        let answer = options.first().cloned().unwrap_or_else(|| format!("what is `{question}`?"));
+        Box::pin(std::future::ready(Some(answer)))
     }
 
     fn is_somebody_there(&self) -> bool {

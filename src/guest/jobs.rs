@@ -1,0 +1,194 @@
+//! What is known of the commands that were left running in the background, also after their end.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::order::Stop;
+use super::process::Control;
+use super::unix::kill;
+use crate::wire::Background;
+use crate::wire::End;
+use crate::wire::Fault;
+use crate::wire::Process;
+use crate::wire::Processes;
+
+/// Commands that are remembered; of those that have ended the oldest is forgotten.
+const MOST: usize = 64;
+/// Bytes of a command that are shown.
+const MAX_COMMAND: usize = 200;
+/// Bytes of what one printed that are read, from its end.
+const MAX_TAIL: u64 = 256 * 1024;
+/// How long one may take to be gone after KILL.
+const GONE: Duration = Duration::from_secs(2);
+
+/// One command in the background.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) id: i32,
+    pub(super) supervisor: i32,
+    pub(super) command: String,
+    /// What it prints, held open: another file may come to have its name.
+    pub(super) log: File,
+    pub(super) began: Instant,
+    pub(super) control: Arc<Control>,
+    ended: Option<(Instant, End)>,
+}
+
+impl Job {
+    pub(super) fn new(id: i32, supervisor: i32, command: &str, log: File, began: Instant, control: Arc<Control>) -> Self {
+        let end = command.floor_char_boundary(MAX_COMMAND);
+        let command = if end < command.len() { format!("{}…", &command[..end]) } else { command.to_owned() };
+        Self { id, supervisor, command, log, began, control, ended: None }
+    }
+
+    fn shown(&self) -> Process {
+        let until = self.ended.map_or_else(Instant::now, |(at, _)| at);
+        Process {
+            id: self.id,
+            command: self.command.clone(),
+            end: self.ended.map_or(End::Running { pid: self.id }, |(_, end)| end),
+            duration_ms: until.saturating_duration_since(self.began).as_millis() as u64,
+            output_bytes: self.log.metadata().map_or(0, |metadata| metadata.len()),
+        }
+    }
+
+    /// Returns the last lines of what it printed.
+    fn tail(&self, n_lines: u32) -> String {
+        let length = self.log.metadata().map_or(0, |metadata| metadata.len());
+        let from = length.saturating_sub(MAX_TAIL);
+        let mut bytes = vec![0; (length - from) as usize];
+        let mut at = 0;
+        while let Ok(n) = self.log.read_at(&mut bytes[at..], from + at as u64)
+            && n > 0
+        {
+            at += n;
+        }
+        bytes.truncate(at);
+        last_lines(&String::from_utf8_lossy(&bytes), n_lines as usize).to_owned()
+    }
+}
+
+fn last_lines(text: &str, n: usize) -> &str {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    let start = body.rmatch_indices('\n').nth(n.saturating_sub(1)).map_or(0, |(at, _)| at + 1);
+    &text[start..]
+}
+
+/// All of them, in the order in which they were started.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    jobs: Mutex<Vec<Job>>,
+    changed: Notify,
+}
+
+impl Jobs {
+    pub(super) fn add(&self, job: Job) {
+        let mut jobs = self.lock();
+        if jobs.len() >= MOST
+            && let Some(oldest) = jobs.iter().position(|job| job.ended.is_some())
+        {
+            jobs.remove(oldest);
+        }
+        jobs.push(job);
+    }
+
+    pub(super) fn ended(&self, control: &Arc<Control>, end: End) {
+        if let Some(job) = self.lock().iter_mut().find(|job| Arc::ptr_eq(&job.control, control)) {
+            job.ended = Some((Instant::now(), end));
+        }
+        self.changed.notify_waiters();
+    }
+
+    pub(super) async fn serve(&self, call: &Processes) -> Result<Background, Fault> {
+        match call {
+            Processes::List => Ok(Background { processes: self.lock().iter().map(Job::shown).collect(), printed: None }),
+            Processes::Output { id, tail_lines } => {
+                self.one(*id, |job| Background { processes: vec![job.shown()], printed: Some(job.tail(*tail_lines)) })
+            }
+            Processes::Stop { id, grace_ms } => self.stop(*id, Duration::from_millis(*grace_ms)).await,
+        }
+    }
+
+    /// Asks one to end, and ends it when it does not.
+    async fn stop(&self, id: Option<i32>, grace: Duration) -> Result<Background, Fault> {
+        let (id, supervisor, control, is_over) =
+            self.one(id, |job| (job.id, job.supervisor, Arc::clone(&job.control), job.ended.is_some()))?;
+        if !is_over {
+            control.order(Stop::Term);
+            if !self.ends_within(&control, grace).await {
+                control.order(Stop::Kill);
+                // A command can stop its supervisor, which is of the same user; that must not save it.
+                kill(supervisor, libc::SIGCONT);
+                if !self.ends_within(&control, GONE).await {
+                    return Err(Fault::Io {
+                        doing: format!("stop process {id}"),
+                        problem: "it is still there after it was killed".to_owned(),
+                    });
+                }
+            }
+        }
+        self.one(Some(id), |job| Background { processes: vec![job.shown()], printed: None })
+    }
+
+    async fn ends_within(&self, control: &Arc<Control>, time: Duration) -> bool {
+        let is_over = || self.lock().iter().all(|job| !Arc::ptr_eq(&job.control, control) || job.ended.is_some());
+        let over = async {
+            loop {
+                let changed = self.changed.notified();
+                tokio::pin!(changed);
+                // Whatever happens from here on is seen.
+                changed.as_mut().enable();
+                if is_over() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        tokio::time::timeout(time, over).await.is_ok()
+    }
+
+    /// Does something with the one that is meant.
+    fn one<T>(&self, id: Option<i32>, with: impl FnOnce(&Job) -> T) -> Result<T, Fault> {
+        let jobs = self.lock();
+        let found = match id {
+            None => jobs.last(),
+            // A number that was given again means the newer one.
+            Some(id) => jobs.iter().rev().find(|job| job.id == id),
+        };
+        found.map(with).ok_or_else(|| {
+            let known: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+            let problem = match (id, known.as_slice()) {
+                (_, []) => "nothing was started in the background in this session".to_owned(),
+                (Some(id), known) => format!("there is no background process {id}; there are {}", known.join(", ")),
+                (None, _) => "there is none".to_owned(),
+            };
+            Fault::Invalid { field: "process_id".to_owned(), problem }
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Job>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_whole() {
+        for (text, n, expected) in
+            [("a\nb\nc\n", 2, "b\nc\n"), ("a\nb\nc", 2, "b\nc"), ("a\n", 5, "a\n"), ("", 3, ""), ("a\n\n\n", 2, "\n\n"), ("a\nb", 1, "b")]
+        {
+            assert_eq!(last_lines(text, n), expected, "{text:?} {n}");
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `archive`: packs files, takes them out, says what is in an archive.
+//!
+//! An archive is foreign text. Every name in it is looked at before the first file is made, and anything odd refuses the whole of it; what
+//! comes out of it is counted, whatever it says of its size; and it all goes to a folder without a name first, so that nothing is there or
+//! everything. Nothing that is there is replaced.
+
+mod names;
+mod pack;
+mod read;
+mod unpack;
+
+use std::sync::atomic::AtomicBool;
+
+use super::Workspace;
+use super::contents::MAX_COPY;
+use super::invalid;
+use super::spot::refused;
+use super::stop::Stop;
+use crate::wire::Archive;
+use crate::wire::ArchiveAction;
+use crate::wire::BytesPath;
+use crate::wire::DirectoryEntry;
+use crate::wire::DirectoryListing;
+use crate::wire::EntryKind;
+use crate::wire::Fault;
+use crate::wire::Output;
+
+/// Files and folders that an archive may hold.
+const MAX_ENTRIES: u64 = 10_000;
+/// Bytes of all files in it together, and of the archive.
+const MAX_BYTES: u64 = MAX_COPY;
+
+/// How an archive is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Zip,
+    Tar,
+    TarGz,
+}
+
+impl Kind {
+    fn of(path: &BytesPath) -> Result<Self, Fault> {
+        let name = path.to_text().to_ascii_lowercase();
+        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+        if ends(&[".zip", ".jar", ".whl"]) {
+            Ok(Self::Zip)
+        } else if ends(&[".tar"]) {
+            Ok(Self::Tar)
+        } else if ends(&[".tar.gz", ".tgz"]) {
+            Ok(Self::TarGz)
+        } else {
+            Err(invalid("archive_path", "ends in none of .zip, .tar, .tar.gz and .tgz; for other kinds use bash"))
+        }
+    }
+}
+
+pub(super) fn run(workspace: &Workspace, call: &Archive, stop: &AtomicBool) -> Result<Output, Fault> {
+    let stop = &Stop::new(stop, None);
+    let kind = Kind::of(&call.archive)?;
+    match &call.action {
+        ArchiveAction::List => list(workspace, call, kind, stop).map(Output::Listing),
+        ArchiveAction::Create { source } => pack::run(workspace, call, kind, source, stop).map(Output::Changed),
+        ArchiveAction::Extract { into } => unpack::run(workspace, call, kind, into, stop).map(Output::Changed),
+    }
+}
+
+fn list(workspace: &Workspace, call: &Archive, kind: Kind, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
+    let file = read::open(workspace, call)?;
+    let mut entries = Vec::new();
+    let mut n = 0_u64;
+    read::each(&call.archive, file, kind, stop, &mut |entry, _| {
+        n += 1;
+        if entries.len() < call.max_entries as usize {
+            let (kind, target) = match entry.what {
+                read::What::File { .. } => (EntryKind::File, None),
+                read::What::Folder => (EntryKind::Directory, None),
+                read::What::Link { target } => (EntryKind::Link, Some(BytesPath::from_bytes(target))),
+            };
+            let bytes = (kind == EntryKind::File).then_some(entry.bytes);
+            // As it is written, so that an odd name is seen before anything is taken out.
+            entries.push(DirectoryEntry { path: BytesPath::from_bytes(entry.name), kind, bytes, target });
+        }
+        Ok(())
+    })?;
+    let omitted = n - entries.len() as u64;
+    Ok(DirectoryListing { path: call.archive.clone(), entries, omitted: Some(omitted), truncated: omitted > 0 })
+}
+
+fn too_many(path: &BytesPath) -> Fault {
+    refused(path, format!("holds more than {MAX_ENTRIES} files and folders; use bash for archives of this size"))
+}
+
+fn too_large(path: &BytesPath) -> Fault {
+    refused(path, format!("holds more than {} MiB when unpacked; use bash for archives of this size", MAX_BYTES >> 20))
+}

@@ -1,0 +1,242 @@
+//! Git, asked in a way that no setting of the repository can turn into a program.
+//!
+//! A repository's own configuration can name programs for nearly everything: hooks, pagers, what shows a difference, what cleans a file
+//! before it is compared, what watches the files. Whoever can write such a configuration could have them run by a tool that only reads. So
+//! all of these are switched off, those with names of their own one by one, after the names have been asked for. What cannot be switched
+//! off is refused. All of it runs in the box all the same.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+
+use super::bash::cannot_prepare;
+use super::bash::null;
+use super::bash::pipe;
+use crate::guest::child::Stdio;
+use crate::guest::command;
+use crate::guest::command::Input;
+use crate::guest::command::Plan;
+use crate::guest::host::Line;
+use crate::guest::order::Order;
+use crate::guest::session::Session;
+use crate::guest::stdio::Pipe;
+use crate::wire::BytesPath;
+use crate::wire::CommandEnded;
+use crate::wire::Fault;
+use crate::wire::Git;
+use crate::wire::GitQuery;
+use crate::wire::Output;
+use crate::wire::message::Stream;
+use crate::wire::protected_name;
+
+/// How long a question may take whose answer only prepares the real one.
+const QUESTION: Duration = Duration::from_secs(20);
+/// Bytes of the answer to one.
+const MAX_ANSWER: u64 = 4 * 1024 * 1024;
+/// Protected names that are left out of a difference one by one.
+const MAX_LEFT_OUT: usize = 500;
+
+/// Settings under which git starts nothing: each is named where git knows it by one name.
+const SETTINGS: [&str; 12] = [
+    "safe.directory=*",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "core.pager=cat",
+    "color.ui=false",
+    "diff.external=",
+    "diff.autoRefreshIndex=false",
+    "diff.ignoreSubmodules=dirty",
+    "status.submoduleSummary=false",
+    "log.showSignature=false",
+    "protocol.allow=never",
+    "gc.auto=0",
+];
+
+/// What the environment says besides: no settings of a user or a machine, no helper, nothing fetched.
+const ENVIRONMENT: [&str; 8] = [
+    "GIT_CONFIG_GLOBAL=/dev/null",
+    "GIT_CONFIG_NOSYSTEM=1",
+    "GIT_ATTR_NOSYSTEM=1",
+    "GIT_TERMINAL_PROMPT=0",
+    "GIT_NO_LAZY_FETCH=1",
+    "GIT_ALLOW_PROTOCOL=",
+    "GIT_OPTIONAL_LOCKS=0",
+    "GIT_PAGER=cat",
+];
+
+pub(in crate::guest) async fn run(session: &Session, git: &Git, line: &mut Line) -> Output {
+    match ask(session, git, line).await {
+        Ok(ended) => Output::Command(ended),
+        Err(fault) => Output::Fault(fault),
+    }
+}
+
+async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnded, Fault> {
+    let place = session.directories.resolve(&git.path)?.fd;
+    let mut asking = Asking { session, place, settings: Vec::new() };
+    asking.settings = asking.filters_off().await?;
+    let file = git.query.file().map(|file| session.directories.absolute(file)).transpose()?;
+    let mut words = words(&git.query);
+    let mut note = None;
+    if let GitQuery::Diff { .. } = git.query
+        && !git.protected
+    {
+        let left_out = asking.protected(&words, file.as_deref()).await?;
+        if !left_out.is_empty() {
+            note = Some(format!("not shown, because their names say that they hold secrets: {} file(s)", left_out.len()));
+        }
+        words.push(b"--".to_vec());
+        words.push(file.map_or_else(|| b":(top)".to_vec(), |file| literal(&file)));
+        words.extend(left_out.iter().map(|name| [b":(top,exclude,literal)", name.as_slice()].concat()));
+    } else {
+        words.push(b"--".to_vec());
+        words.extend(file.map(|file| literal(&file)));
+    }
+    let (source, stdout) = pipe()?;
+    let stdio = asking.stdio(stdout.try_clone().map_err(|error| cannot_prepare(&error))?, stdout)?;
+    let plan = Plan {
+        order: asking.order(words),
+        stdio,
+        sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
+        input: Input::Nowhere,
+        timeout: Some(Duration::from_millis(git.timeout_ms)),
+        grace: Duration::from_millis(git.grace_ms),
+        stream_bytes: git.stream_bytes,
+        tail_bytes: git.tail_bytes,
+    };
+    let mut ended = command::run(session, line, plan).await.map_err(no_git)?;
+    ended.note = [note, ended.note].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    Ok(ended)
+}
+
+/// Returns what git is asked, without paths.
+fn words(query: &GitQuery) -> Vec<Vec<u8>> {
+    let words = match query {
+        GitQuery::Status => {
+            ["status", "--short", "--branch", "--untracked-files=normal", "--ignore-submodules=dirty"].map(str::to_owned).to_vec()
+        }
+        GitQuery::Diff { staged, base, .. } => {
+            let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty"];
+            let mut words = fixed.map(str::to_owned).to_vec();
+            words.extend(staged.then(|| "--cached".to_owned()));
+            words.extend(base.as_ref().map(|base| format!("{base}...HEAD")));
+            words
+        }
+        GitQuery::Log { count, oneline, author, .. } => {
+            let format = if *oneline {
+                "--format=tformat:%h%d %s"
+            } else {
+                "--format=tformat:commit %H%d%nAuthor: %an <%ae>%nDate:   %ad%n%n%w(0,4,4)%B"
+            };
+            let mut words = ["log", "--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--decorate=short", format]
+                .map(str::to_owned)
+                .to_vec();
+            words.push(format!("--max-count={count}"));
+            words.extend(author.as_ref().map(|author| format!("--author={author}")));
+            words
+        }
+    };
+    words.into_iter().map(String::into_bytes).collect()
+}
+
+/// Names one path and nothing else, whatever letters it has.
+fn literal(path: &[u8]) -> Vec<u8> {
+    [b":(literal)", path].concat()
+}
+
+/// A repository, and how git is asked about it.
+struct Asking<'a> {
+    session: &'a Session,
+    place: OwnedFd,
+    /// Settings of this repository that are switched off.
+    settings: Vec<Vec<u8>>,
+}
+
+impl Asking<'_> {
+    fn order(&self, words: Vec<Vec<u8>>) -> Order {
+        let mut argv: Vec<Vec<u8>> = ["git", "--no-pager", "--no-optional-locks"].map(|word| word.as_bytes().to_vec()).to_vec();
+        for setting in SETTINGS.iter().map(|setting| setting.as_bytes()).chain(self.settings.iter().map(Vec::as_slice)) {
+            argv.extend([b"-c".to_vec(), setting.to_vec()]);
+        }
+        argv.extend(words);
+        let mut environment = self.session.environment.clone();
+        environment.retain(|pair| !pair.starts_with(b"GIT_") && !pair.starts_with(b"LC_") && !pair.starts_with(b"LANG"));
+        environment.extend(ENVIRONMENT.map(|pair| pair.as_bytes().to_vec()));
+        environment.extend([b"TERM=dumb".to_vec(), b"LC_ALL=C.UTF-8".to_vec()]);
+        // A repository above the project is none of ours.
+        environment.push([b"GIT_CEILING_DIRECTORIES=", self.session.directories.above().as_slice()].concat());
+        Order { argv, environment, ..Order::default() }
+    }
+
+    fn stdio(&self, stdout: OwnedFd, stderr: OwnedFd) -> Result<Stdio, Fault> {
+        let directory = self.place.try_clone().map_err(|error| cannot_prepare(&error))?;
+        Ok(Stdio { stdin: null()?, stdout, stderr, directory, report: None })
+    }
+
+    /// Asks git something whose answer is for us.
+    async fn question(&self, words: Vec<Vec<u8>>) -> Result<Vec<u8>, Fault> {
+        let (source, stdout) = pipe()?;
+        let nowhere = File::options().write(true).open("/dev/null").map_err(|error| cannot_prepare(&error))?;
+        let stdio = self.stdio(stdout, OwnedFd::from(nowhere))?;
+        // Dropped at the end, which ends whatever is left of it.
+        let _started = command::start(self.session, &self.order(words), stdio).await.map_err(no_git)?;
+        let source = Pipe::new(source).map_err(|error| cannot_prepare(&error))?;
+        let mut answer = Vec::new();
+        let mut bounded = source.take(MAX_ANSWER + 1);
+        let read = tokio::time::timeout(QUESTION, bounded.read_to_end(&mut answer)).await;
+        match read {
+            Ok(Ok(_)) if answer.len() as u64 <= MAX_ANSWER => Ok(answer),
+            Ok(Ok(_)) => Err(failed("it has too much to say of its settings or files; use bash")),
+            Ok(Err(error)) => Err(failed(&error.to_string())),
+            Err(_elapsed) => Err(failed("it does not answer in time")),
+        }
+    }
+
+    /// Returns settings that switch off the programs which this repository has files go through.
+    async fn filters_off(&self) -> Result<Vec<Vec<u8>>, Fault> {
+        let words = ["config", "--list", "--includes", "--null", "--name-only"].map(|word| word.as_bytes().to_vec()).to_vec();
+        let mut off = Vec::new();
+        for key in self.question(words).await?.split(|byte| *byte == 0).filter(|key| key.starts_with(b"filter.")) {
+            let Some(end) = key.iter().rposition(|byte| *byte == b'.') else { continue };
+            let value: &[u8] = match &key[end + 1..] {
+                b"clean" | b"smudge" | b"process" => b"",
+                b"required" => b"false",
+                _ => continue,
+            };
+            if key.contains(&b'=') || key.contains(&b'\n') {
+                return Err(failed("a filter of this repository has a name that cannot be switched off; use bash"));
+            }
+            off.push([key, b"=", value].concat());
+        }
+        off.sort();
+        off.dedup();
+        Ok(off)
+    }
+
+    /// Returns the names in a difference that say that they hold secrets.
+    async fn protected(&self, words: &[Vec<u8>], file: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Fault> {
+        let mut words = words.to_vec();
+        words.extend(["--name-only", "--no-renames", "--no-relative", "-z", "--"].map(|word| word.as_bytes().to_vec()));
+        words.extend(file.map(literal));
+        let answer = self.question(words).await?;
+        let is_secret = |name: &&[u8]| protected_name(&BytesPath::from_bytes(*name)).is_some_and(|protected| protected.is_secret);
+        let names: Vec<Vec<u8>> = answer.split(|byte| *byte == 0).filter(is_secret).map(<[u8]>::to_vec).collect();
+        if names.len() > MAX_LEFT_OUT {
+            return Err(failed("more files in it than can be left out are protected by their names; name a file or a folder"));
+        }
+        Ok(names)
+    }
+}
+
+fn failed(problem: &str) -> Fault {
+    Fault::Io { doing: "ask git".to_owned(), problem: problem.to_owned() }
+}
+
+fn no_git(fault: Fault) -> Fault {
+    match fault {
+        Fault::NotFound { .. } => Fault::NotStarted { problem: "this image has no git; use an image that has it".to_owned() },
+        other => other,
+    }
+}

@@ -1,0 +1,65 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::filled;
+use super::parse;
+use crate::policy::Action;
+use crate::policy::HostCall;
+use crate::tools::Set;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+
+/// Answers to choose from that a person can take in at once.
+const MOST_OPTIONS: usize = 10;
+/// Characters of the question; a longer one is no question any more.
+const LONGEST: usize = 4000;
+
+#[derive(Deserialize)]
+struct Arguments {
+    question: String,
+    #[serde(default)]
+    options: Vec<Value>,
+}
+
+/// A question to the person that is no permission. Whoever is not there gives no answer, and nobody waits for one.
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "ask_user",
+        "Ask the person you work for, when you cannot go on without knowing.",
+        object(
+            &json!({
+                "question": { "type": "string" },
+                "options": { "type": "array", "items": { "type": "string" }, "description": "Answers to choose from" },
+            }),
+            &["question"],
+        ),
+    )
+    .known_as(&["AskUser", "AskUserQuestion", "ask_question", "ask"])
+    .renamed(&[("prompt", "question"), ("text", "question"), ("message", "question"), ("choices", "options"), ("answers", "options")])
+    // Some systems have a label and a description for each.
+    .also_takes(&json!({ "options": { "type": "array" } }))
+    .in_sets_from(Set::Standard)
+    .such_as(r#"{"question": "Which of the two?", "options": ["the first", "the second"]}"#)
+    .made_by(|arguments, _, _| {
+        let Arguments { question, options } = parse(arguments)?;
+        let question = filled("question", question)?;
+        if question.chars().count() > LONGEST {
+            return Err(format!("`question` is longer than {LONGEST} characters; ask for one thing, in a few words"));
+        }
+        if options.len() > MOST_OPTIONS {
+            return Err(format!("`options` has {} answers, and a person is asked with at most {MOST_OPTIONS}", options.len()));
+        }
+        let options = options.iter().map(option).collect::<Result<_, _>>()?;
+        Ok(Action::Host(HostCall::AskUser { question, options }))
+    })
+}
+
+fn option(given: &Value) -> Result<String, String> {
+    let text = given.as_str().or_else(|| given["label"].as_str()).ok_or("`options` must be texts")?;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if text.chars().count() > 200 {
+        return Err("one of `options` is longer than 200 characters; say the rest in the question".to_owned());
+    }
+    filled("options", text)
+}

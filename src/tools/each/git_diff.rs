@@ -1,0 +1,59 @@
+use serde::Deserialize;
+use serde_json::json;
+
+use super::git_status::git;
+use super::git_status::word;
+use super::parse;
+use crate::tools::Set;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::BytesPath;
+use crate::wire::GitQuery;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: Option<String>,
+    #[serde(default)]
+    staged: bool,
+    file: Option<String>,
+    base: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "git_diff",
+        "Show what has changed since the last commit.",
+        object(
+            &json!({
+                "file": { "type": "string", "description": "Only this file or folder" },
+                "staged": { "type": "boolean", "description": "What is staged" },
+                "base": { "type": "string", "description": "Branch or commit to compare with" },
+                "path": { "type": "string", "description": "Repository (default: the project)" },
+            }),
+            &[],
+        ),
+    )
+    .known_as(&["GitDiff"])
+    .renamed(&[
+        ("file_path", "file"),
+        ("filename", "file"),
+        ("cached", "staged"),
+        ("ref", "base"),
+        ("commit", "base"),
+        ("branch", "base"),
+        ("repo", "path"),
+        ("repository", "path"),
+        ("directory", "path"),
+    ])
+    .in_sets_from(Set::Standard)
+    .such_as(r#"{"file": "src/main.rs"}"#)
+    .made_by(|arguments, options, _| {
+        let Arguments { path, staged, file, base } = parse(arguments)?;
+        let base = word("base", base)?;
+        if staged && base.is_some() {
+            return Err("`staged` compares with the last commit, `base` with another one; give one of them".to_owned());
+        }
+        let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
+        Ok(git(GitQuery::Diff { staged, file, base }, path.as_deref(), options))
+    })
+}

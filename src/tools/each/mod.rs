@@ -1,0 +1,73 @@
+//! One file per tool: what the model is told of it, what it may be called otherwise, and which action its arguments mean.
+//!
+//! A new tool is a file here, its name in [`all`], and a test. What is carried out in the box has its other side in `guest/tools`.
+
+mod archive;
+mod ask_user;
+mod cd;
+mod env;
+mod get_process_output;
+mod git_diff;
+mod git_log;
+mod git_status;
+mod list_processes;
+pub(super) mod more_tools;
+mod start_background_process;
+mod stop_process;
+pub(super) mod task_list;
+mod think;
+mod update_config;
+
+use serde_json::Value;
+
+pub(super) use task_list::MOST as MOST_TASKS;
+
+use super::tool::Tool;
+
+/// Every tool of this folder, in the order in which a model is told of them.
+pub(super) fn all() -> Vec<Tool> {
+    vec![
+        git_status::tool(),
+        git_diff::tool(),
+        ask_user::tool(),
+        task_list::tool(),
+        more_tools::tool(),
+        git_log::tool(),
+        think::tool(),
+        start_background_process::tool(),
+        get_process_output::tool(),
+        list_processes::tool(),
+        stop_process::tool(),
+        cd::tool(),
+        env::tool(),
+        archive::tool(),
+        update_config::tool(),
+    ]
+}
+
+/// Reads arguments that fit the schema.
+fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {
+    serde_json::from_value(arguments).map_err(|error| error.to_string())
+}
+
+/// Returns a text that says something.
+fn filled(field: &str, text: String) -> Result<String, String> {
+    if text.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_is_a_tool_of_its_name_and_none_is_missing() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tools/each");
+        let names = std::fs::read_dir(folder).expect("the sources").map(|entry| entry.expect("an entry").file_name());
+        let mut files: Vec<String> = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
+        files.retain(|name| name != "mod");
+        files.sort();
+        let mut tools: Vec<&str> = all().iter().map(|tool| tool.name).collect();
+        tools.sort_unstable();
+        assert_eq!(files, tools);
+    }
+}

@@ -1,0 +1,84 @@
+use serde::Deserialize;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+use super::parse;
+use crate::policy::Action;
+use crate::policy::FindTools;
+use crate::policy::HostCall;
+use crate::tools::Set;
+use crate::tools::arguments::bounded;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+
+/// The tool through which all others are reached.
+pub(in crate::tools) const NAME: &str = "more_tools";
+
+#[derive(Deserialize)]
+struct Arguments {
+    tool: Option<String>,
+    #[serde(default)]
+    tools: Vec<String>,
+    query: Option<String>,
+    max_results: Option<i64>,
+}
+
+/// A call of another tool that was wrapped in one of this.
+#[derive(Debug)]
+pub(in crate::tools) struct Wrapped {
+    pub(in crate::tools) name: String,
+    /// JSON text.
+    pub(in crate::tools) arguments: String,
+}
+
+/// Finds and calls the tools that the model is not told of, so that they cost no room in every request and the beginning of the prompt
+/// stays as it is.
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        NAME,
+        "Find and use other tools. Without arguments it lists them.",
+        object(
+            &json!({
+                "tool": { "type": "string", "description": "Tool to use; without arguments: how to use it" },
+                "arguments": { "type": "object" },
+                "query": { "type": "string", "description": "Words to find tools by" },
+            }),
+            &[],
+        ),
+    )
+    .known_as(&["tool_search", "ToolSearch", "use_tool", "call_tool"])
+    .renamed(&[("name", "tool"), ("tool_name", "tool"), ("args", "arguments"), ("parameters", "arguments"), ("input", "arguments")])
+    .also_takes(&json!({
+        "tools": { "type": "array", "items": { "type": "string" } },
+        "max_results": { "type": "integer" },
+        "list_deferred": { "type": "boolean" },
+    }))
+    .in_sets_from(Set::Small)
+    .such_as(r#"{"tool": "mkdir", "arguments": {"path": "src/new"}}"#)
+    .made_by(|arguments, _, notes| {
+        let Arguments { tool, mut tools, query, max_results } = parse(arguments)?;
+        tools.extend(tool);
+        if tools.len() > 50 {
+            return Err("`tools` names more than 50 tools".to_owned());
+        }
+        let max_results = bounded("max_results", max_results, 50, 50, notes)?;
+        Ok(Action::Host(HostCall::FindTools(FindTools {
+            names: tools,
+            query: query.filter(|query| !query.trim().is_empty()),
+            max_results,
+        })))
+    })
+}
+
+/// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments are there, be they none.
+pub(in crate::tools) fn wrapped(arguments: &Map<String, Value>) -> Result<Option<Wrapped>, String> {
+    let Some(inner) = arguments.get("arguments") else { return Ok(None) };
+    let Some(name) = arguments.get("tool").and_then(Value::as_str) else {
+        return Err("`tool` is missing: the name of the tool that `arguments` are for".to_owned());
+    };
+    if arguments.contains_key("query") || arguments.contains_key("tools") {
+        return Err("`arguments` are for one `tool`; look for others in a call of its own".to_owned());
+    }
+    Ok(Some(Wrapped { name: name.to_owned(), arguments: inner.to_string() }))
+}

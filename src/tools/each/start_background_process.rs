@@ -1,0 +1,29 @@
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::arguments;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+
+/// A command that is left running: `bash` with `background`, so that it is read and judged as one.
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "start_background_process",
+        "Start a command, such as a server, and leave it running. It ends with the session.",
+        object(
+            &json!({ "command": { "type": "string" }, "working_directory": { "type": "string", "description": "Folder to run in" } }),
+            &["command"],
+        ),
+    )
+    .known_as(&["StartBackgroundProcess", "run_in_background", "start_process"])
+    .renamed(&[("cmd", "command"), ("cwd", "working_directory"), ("workdir", "working_directory"), ("directory", "working_directory")])
+    .such_as(r#"{"command": "python3 -m http.server 8000"}"#)
+    .made_by(start)
+}
+
+fn start(mut given: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    given["background"] = true.into();
+    arguments::action("bash", given, options, notes)
+}

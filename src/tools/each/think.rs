@@ -1,0 +1,30 @@
+use serde::Deserialize;
+use serde_json::json;
+
+use super::filled;
+use super::parse;
+use crate::policy::Action;
+use crate::policy::HostCall;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+
+#[derive(Deserialize)]
+struct Arguments {
+    thought: String,
+}
+
+/// A place to write a thought down: for models that do not think before they speak.
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "think",
+        "Write down a thought before you go on. Nothing is done.",
+        object(&json!({ "thought": { "type": "string" } }), &["thought"]),
+    )
+    .known_as(&["Think", "reflect"])
+    .renamed(&[("thoughts", "thought"), ("text", "thought"), ("content", "thought"), ("reasoning", "thought")])
+    .such_as(r#"{"thought": "The test fails because the file is missing."}"#)
+    .made_by(|arguments, _, _| {
+        let Arguments { thought } = parse(arguments)?;
+        Ok(Action::Host(HostCall::Think { thought: filled("thought", thought)? }))
+    })
+}

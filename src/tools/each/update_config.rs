@@ -1,0 +1,53 @@
+use serde::Deserialize;
+use serde_json::json;
+
+use super::parse;
+use crate::policy::Action;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::UpdateConfig;
+
+/// Bytes of one section; what is read of all of them together is not much more.
+const LARGEST: usize = 20_000;
+
+#[derive(Deserialize)]
+struct Arguments {
+    section: String,
+    content: String,
+}
+
+/// Keeps what the person wants known in every session in `PODBAY.md`, a section at a time.
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "update_config",
+        "Write a section of PODBAY.md, the instructions that agents read at the start of every session.",
+        object(
+            &json!({
+                "section": { "type": "string", "description": "Its heading" },
+                "content": { "type": "string", "description": "The whole text below it; empty removes the section" },
+            }),
+            &["section", "content"],
+        ),
+    )
+    .known_as(&["UpdateConfig", "update_instructions"])
+    .renamed(&[("heading", "section"), ("title", "section"), ("name", "section"), ("text", "content"), ("value", "content")])
+    .such_as(r#"{"section": "Tests", "content": "Run them with make test."}"#)
+    .made_by(|arguments, _, _| {
+        let Arguments { section, content } = parse(arguments)?;
+        let section = section.trim().trim_start_matches('#').trim().to_owned();
+        if section.is_empty() {
+            return Err("`section` is empty: the heading of the section".to_owned());
+        }
+        if section.chars().any(char::is_control) || section.chars().count() > 100 {
+            return Err("`section` is one line of at most 100 characters".to_owned());
+        }
+        if content.len() > LARGEST {
+            return Err(format!(
+                "`content` has {} bytes, and a section at most {LARGEST}; put long texts in a file and name it",
+                content.len()
+            ));
+        }
+        Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content })))
+    })
+}

@@ -1,0 +1,90 @@
+//! Tools that the host serves itself.
+
+use std::sync::Mutex;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Asker;
+use super::Catalogue;
+use super::Services;
+use super::dispatch::Told;
+use super::render::Rendered;
+use super::tasks::Tasks;
+use crate::policy::HostCall;
+use crate::wire::Encoding;
+use crate::wire::Fault;
+use crate::wire::FileText;
+use crate::wire::Output;
+use crate::wire::Read;
+use crate::wire::message::Stream;
+
+/// What the model reads where nobody answers.
+const NOBODY: &str =
+    "Nobody is there to answer. Decide yourself what is most likely wanted, go on, and say in your answer what you assumed.";
+
+/// All that serves calls on the host.
+pub(super) struct Host<'a> {
+    pub(super) services: &'a dyn Services,
+    pub(super) asker: &'a dyn Asker,
+    pub(super) tasks: &'a Mutex<Tasks>,
+    pub(super) catalogue: &'a Catalogue,
+}
+
+/// What came of a call: as the guest tells it, or in words.
+pub(super) enum Came {
+    Output(Output),
+    Said(Rendered),
+}
+
+impl Host<'_> {
+    /// Serves one call; `tell` hears what it prints, and that a person is about to be asked.
+    pub(super) async fn serve(&self, call: HostCall, mut tell: impl FnMut(Told<'_>) + Send, cancel: &CancellationToken) -> Came {
+        Came::Said(match call {
+            HostCall::ReadArtifact { id, offset, limit } => return Came::Output(self.read_artifact(&id, offset, limit)),
+            HostCall::Think { .. } => Rendered::said(Ok("noted".to_owned())),
+            HostCall::Tasks(change) => Rendered::said(self.tasks.lock().expect("nothing panics while it holds this lock").take(change)),
+            HostCall::FindTools(wanted) => Rendered::said(self.catalogue.describe(&wanted)),
+            HostCall::AskUser { question, options } => self.ask(&question, &options, || tell(Told::Asked), cancel).await,
+            HostCall::Hook(hook) => {
+                let on_chunk = Box::new(|_: Stream, bytes: &[u8]| tell(Told::Printed(bytes)));
+                return Came::Output(self.services.run_hook(hook, on_chunk, cancel).await);
+            }
+        })
+    }
+
+    /// Asks, where somebody is there; never waits for nobody.
+    async fn ask(&self, question: &str, options: &[String], say_asked: impl FnOnce() + Send, cancel: &CancellationToken) -> Rendered {
+        if !self.asker.is_somebody_there() {
+            return Rendered::said(Ok(NOBODY.to_owned()));
+        }
+        say_asked();
+        let answer = tokio::select! {
+            () = cancel.cancelled() => return Rendered::said(Err("cancelled before it was answered".to_owned())),
+            answer = self.asker.question(question, options) => answer,
+        };
+        Rendered::said(Ok(answer.map_or_else(|| NOBODY.to_owned(), |answer| format!("The person answers: {answer}"))))
+    }
+
+    fn read_artifact(&self, id: &str, offset: u64, limit: u64) -> Output {
+        let path = format!("artifact:{id}");
+        match self.services.read_artifact(id, offset, limit) {
+            Ok((text, next)) => {
+                let n_lines = text.lines().count() as u64;
+                let file = FileText {
+                    path: path.as_str().into(),
+                    bytes: text.len() as u64,
+                    first_line: offset,
+                    n_lines,
+                    total_lines: None,
+                    more: next.is_some(),
+                    cut_lines: 0,
+                    encoding: Encoding::Utf8,
+                    fault: None,
+                    text,
+                };
+                Output::Read(Read { files: vec![file], remaining: 0 })
+            }
+            Err(problem) => Output::Fault(Fault::Io { doing: path, problem }),
+        }
+    }
+}

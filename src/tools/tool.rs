@@ -1,0 +1,122 @@
+use serde_json::Value;
+use serde_json::json;
+
+use super::Options;
+use super::Set;
+use super::arguments;
+use super::schema::Schema;
+use crate::policy::Action;
+
+/// Makes an action from arguments that fit the schema. Says what is wrong with their values, and notes what was taken otherwise.
+pub(super) type Make = fn(Value, &Options, &mut Vec<String>) -> Result<Action, String>;
+
+/// One tool as the model sees it.
+pub struct Tool {
+    pub name: &'static str,
+    /// Names that models trained on other systems use for it.
+    pub(super) aliases: &'static [&'static str],
+    pub description: &'static str,
+    /// The JSON schema of its arguments.
+    pub parameters: Value,
+    pub(super) schema: Schema,
+    /// Other names of its arguments, and the right ones.
+    pub(super) renamed: &'static [(&'static str, &'static str)],
+    pub(super) smallest_set: Set,
+    example: &'static str,
+    /// `None`: [`arguments`] knows it by its name.
+    make: Option<Make>,
+}
+
+impl Tool {
+    /// Returns a tool of the full set, with the schema of its arguments.
+    pub(super) fn new(name: &'static str, description: &'static str, parameters: Value) -> Self {
+        let schema = Schema::new(&parameters);
+        let example = r#"{"path": "."}"#;
+        Self { name, aliases: &[], description, parameters, schema, renamed: &[], smallest_set: Set::Full, example, make: None }
+    }
+
+    /// Names that models trained on other systems use for it.
+    pub(super) fn known_as(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    /// Other names of its arguments, each with the right one.
+    pub(super) fn renamed(self, renamed: &'static [(&'static str, &'static str)]) -> Self {
+        Self { renamed, ..self }
+    }
+
+    /// The smallest set that it is told in.
+    pub(super) fn in_sets_from(self, smallest_set: Set) -> Self {
+        Self { smallest_set, ..self }
+    }
+
+    /// Arguments that would be right, to learn from.
+    pub(super) fn such_as(self, example: &'static str) -> Self {
+        Self { example, ..self }
+    }
+
+    /// Arguments that are understood and not told: what they do can be said by those that are.
+    pub(super) fn also_takes(mut self, properties: &Value) -> Self {
+        let mut all = self.parameters.clone();
+        for (name, property) in properties.as_object().into_iter().flatten() {
+            all["properties"][name] = property.clone();
+        }
+        self.schema = Schema::new(&all);
+        self
+    }
+
+    pub(super) fn made_by(self, make: Make) -> Self {
+        Self { make: Some(make), ..self }
+    }
+
+    /// Makes the action of arguments that fit the schema.
+    pub(super) fn action(&self, arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+        match self.make {
+            Some(make) => make(arguments, options, notes),
+            None => arguments::action(self.name, arguments, options, notes),
+        }
+    }
+
+    /// Returns the names that it is known by elsewhere.
+    pub fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
+    pub(super) fn make_small(&mut self) {
+        let (kept, required): (&[&str], &[&str]) = match self.name {
+            "read_file" => (&["path", "offset", "limit"], &["path"]),
+            "edit_file" => (&["path", "old_string", "new_string", "replace_all"], &["path", "old_string", "new_string"]),
+            "write_file" => (&["path", "content"], &["path", "content"]),
+            "list_directory" => (&["path", "recursive"], &[]),
+            "grep" => (&["pattern", "path", "glob"], &["pattern"]),
+            "bash" => (&["command", "timeout_seconds"], &["command"]),
+            _ => return,
+        };
+        if let Some(properties) = self.parameters["properties"].as_object_mut() {
+            properties.retain(|name, _| kept.contains(&name.as_str()));
+        }
+        self.parameters["required"] = json!(required);
+        self.schema = Schema::new(&self.parameters);
+    }
+
+    /// Returns whether an argument is called so, here or elsewhere.
+    pub(super) fn takes(&self, name: &str) -> bool {
+        self.parameters["properties"].get(name).is_some() || self.renamed.iter().any(|(wrong, _)| *wrong == name)
+    }
+
+    /// Returns the other names of an argument.
+    pub(super) fn other_names(&self, right: &str) -> impl Iterator<Item = &'static str> {
+        self.renamed.iter().filter(move |(_, name)| *name == right).map(|(wrong, _)| *wrong)
+    }
+
+    /// Returns arguments that would be right, to learn from.
+    pub(super) fn example(&self) -> &'static str {
+        self.example
+    }
+}
+
+/// Returns the schema of an object that has these properties and no others.
+pub(super) fn object(properties: &Value, required: &[&str]) -> Value {
+    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+}

@@ -1,0 +1,239 @@
+//! Archives made, listed and unpacked, and those that were made to do harm.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+
+use tar::EntryType;
+use zip::write::SimpleFileOptions;
+
+use super::*;
+
+/// Writes a zip of entries, names as they are given.
+fn zip(hand: &Hand, name: &str, entries: &[(&str, &[u8])]) {
+    let mut zip = zip::ZipWriter::new(File::create(hand.guest.path(name)).expect("made"));
+    for (name, content) in entries {
+        zip.start_file(*name, SimpleFileOptions::default()).expect("begun");
+        zip.write_all(content).expect("written");
+    }
+    zip.finish().expect("ended");
+}
+
+/// Writes a tar with one entry whose header says what no well-meaning program would.
+fn tar(hand: &Hand, name: &str, entry: &str, kind: tar::EntryType, target: &str, content: &[u8]) {
+    let mut builder = tar::Builder::new(File::create(hand.guest.path(name)).expect("made"));
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    // The checked setters refuse these names.
+    let old = header.as_old_mut();
+    old.name[..entry.len()].copy_from_slice(entry.as_bytes());
+    old.linkname[..target.len()].copy_from_slice(target.as_bytes());
+    header.set_cksum();
+    builder.append(&header, content).expect("written");
+    builder.finish().expect("ended");
+}
+
+fn extract(name: &str) -> Value {
+    json!({"action": "extract", "archive_path": name, "output_path": "out"})
+}
+
+#[tokio::test]
+async fn what_is_packed_comes_out_as_it_was() {
+    for name in ["made/a.zip", "made/a.tar", "made/a.tar.gz", "made/a.tgz"] {
+        let hand = Hand::new().await;
+        hand.put("src/main.rs", "fn main() {}\n");
+        hand.put("src/deep/run.sh", "#!/bin/sh\n");
+        hand.put("src/empty", "");
+        hand.put("src/big", "x".repeat(300_000));
+        std::fs::create_dir(hand.guest.path("src/folder")).expect("made");
+        std::fs::set_permissions(hand.guest.path("src/deep/run.sh"), std::fs::Permissions::from_mode(0o755)).expect("changed");
+        symlink("../main.rs", hand.guest.path("src/deep/link")).expect("linked");
+        let text = hand.ok("archive", json!({"action": "create", "archive_path": name, "source_path": "src"})).await;
+        assert_eq!(text, format!("created {name}; 8 files and folders are in it"));
+        let listed = hand.ok("archive", json!({"action": "list", "archive_path": name})).await;
+        assert!(listed.contains("src/main.rs (13 bytes)") && listed.contains("src/deep/link -> ../main.rs"), "{listed}");
+        let text = hand.ok("archive", extract(name)).await;
+        assert_eq!(text, "created out/src/ with the 7 entries in it");
+        let parts = |from: &str| {
+            let bits = |(path, mode, bytes): (String, u32, Vec<u8>)| (path, mode & 0o100_100, bytes);
+            tree(&hand.guest.path(from)).into_iter().map(bits).collect::<Vec<_>>()
+        };
+        assert_eq!(parts("out/src"), parts("src"), "{name}");
+        // Once more would replace something: it is refused, and what is there stays.
+        let before = tree(hand.guest.workspace.path());
+        for action in [extract(name), json!({"action": "create", "archive_path": name, "source_path": "src"})] {
+            let text = hand.fails("archive", action, CallStatus::Failed).await;
+            assert!(text.contains("is there already"), "{text}");
+        }
+        assert_eq!(tree(hand.guest.workspace.path()), before);
+    }
+}
+
+#[tokio::test]
+async fn secrets_and_repositories_are_left_out_of_an_archive_and_itself_too() {
+    let hand = Hand::new().await;
+    for name in ["a.txt", ".env", ".git/config", ".ssh/id_rsa"] {
+        hand.put(name, "x");
+    }
+    let text = hand.ok("archive", json!({"action": "create", "archive_path": "all.tar.gz", "source_path": "."})).await;
+    assert!(text.contains("1 files and folders") && text.contains("names are protected: 3"), "{text}");
+    assert_eq!(hand.ok("archive", json!({"action": "list", "archive_path": "all.tar.gz"})).await, "a.txt (1 byte)\n");
+    hand.fails("archive", json!({"action": "create", "archive_path": "b.zip", "source_path": ".env"}), CallStatus::Denied).await;
+    hand.fails("archive", json!({"action": "create", "archive_path": ".git/b.zip", "source_path": "a.txt"}), CallStatus::Denied).await;
+    symlink(".env", hand.guest.path("notes")).expect("linked");
+    let text =
+        hand.fails("archive", json!({"action": "create", "archive_path": "b.zip", "source_path": "notes"}), CallStatus::Failed).await;
+    assert!(text.contains("protected by its name") && !hand.has("b.zip"), "{text}");
+}
+
+/// Nothing of an archive is there after it was refused: neither in the project nor beside it.
+#[tokio::test]
+async fn archives_that_lead_out_are_refused_as_a_whole() {
+    let hand = Hand::new().await;
+    let beside = hand.guest.workspace.path().parent().expect("has one").join("PWNED");
+    let good: (&str, &[u8]) = ("good.txt", b"fine");
+    for (n, bad) in
+        ["../PWNED", "a/../../PWNED", "/tmp/PWNED", "..\\PWNED", "C:\\PWNED", ".git/hooks/post-checkout", "deep/.env", "x/.GIT/config"]
+            .into_iter()
+            .enumerate()
+    {
+        let name = format!("bad{n}.zip");
+        zip(&hand, &name, &[good, (bad, b"x")]);
+        let text = hand.fails("archive", extract(&name), CallStatus::Failed).await;
+        assert!(text.contains("nothing was unpacked") || text.contains("protected by its name"), "{bad}: {text}");
+        assert!(!hand.has("out") && !beside.exists(), "{bad}");
+    }
+    for (n, (entry, kind, target)) in [
+        ("../PWNED", EntryType::Regular, ""),
+        ("/tmp/PWNED", EntryType::Regular, ""),
+        ("link", EntryType::Symlink, "/etc/passwd"),
+        ("link", EntryType::Symlink, "../.."),
+        ("deep/link", EntryType::Symlink, "a/../../../x"),
+        ("link", EntryType::Link, "/etc/passwd"),
+        ("device", EntryType::Char, ""),
+        ("pipe", EntryType::Fifo, ""),
+        ("..", EntryType::Directory, ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("bad{n}.tar");
+        tar(&hand, &name, entry, kind, target, b"");
+        let text = hand.fails("archive", extract(&name), CallStatus::Failed).await;
+        assert!(text.contains("nothing was unpacked") || text.contains("no file; use bash"), "{entry} {kind:?}: {text}");
+        assert!(!hand.has("out"), "{entry} {kind:?}");
+    }
+    // A link, and then a file through it: the file lands beside the link, so that both cannot be.
+    let mut builder = tar::Builder::new(File::create(hand.guest.path("through.tar")).expect("made"));
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(EntryType::Symlink);
+    header.set_size(0);
+    builder.append_link(&mut header, "d/l", "..").expect("written");
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, "d/l/x", &b"x"[..]).expect("written");
+    builder.finish().expect("ended");
+    let text = hand.fails("archive", extract("through.tar"), CallStatus::Failed).await;
+    assert!(!hand.has("out") && !hand.has("x"), "{text}");
+}
+
+#[tokio::test]
+async fn archives_that_would_fill_the_disk_are_refused_whatever_they_say_of_their_size() {
+    let hand = Hand::new().await;
+    // 300 MiB of zeros are 300 KiB packed.
+    let mut bomb = tar::Builder::new(flate2::write::GzEncoder::new(
+        File::create(hand.guest.path("bomb.tar.gz")).expect("made"),
+        flate2::Compression::fast(),
+    ));
+    for n in 0..6 {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(50 << 20);
+        header.set_mode(0o644);
+        bomb.append_data(&mut header, format!("zeros{n}"), std::io::Read::take(std::io::repeat(0), 50 << 20)).expect("written");
+    }
+    bomb.into_inner().expect("ended").finish().expect("ended");
+    let text = hand.fails("archive", extract("bomb.tar.gz"), CallStatus::Failed).await;
+    assert!(text.contains("more than 256 MiB") && !hand.has("out"), "{text}");
+    // A zip that says of 300 MiB that they are 10 bytes.
+    zip(&hand, "liar.zip", &[("zeros", &vec![0; 1 << 20])]);
+    let mut bytes = std::fs::read(hand.guest.path("liar.zip")).expect("is there");
+    let real = (1_u32 << 20).to_le_bytes();
+    for at in 0..bytes.len() - 4 {
+        if bytes[at..at + 4] == real {
+            bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
+        }
+    }
+    hand.put("liar.zip", bytes);
+    let finished = hand.call("archive", extract("liar.zip")).await;
+    let is_cut = finished.status == CallStatus::Failed || hand.text("out/zeros").len() <= 1 << 20;
+    assert!(is_cut, "{}", finished.text);
+    let mut many = zip::ZipWriter::new(File::create(hand.guest.path("many.zip")).expect("made"));
+    for n in 0..10_001 {
+        many.add_directory(format!("d{n}"), SimpleFileOptions::default()).expect("written");
+    }
+    many.finish().expect("ended");
+    for action in ["list", "extract"] {
+        let text = hand.fails("archive", json!({"action": action, "archive_path": "many.zip"}), CallStatus::Failed).await;
+        assert!(text.contains("more than 10000 files"), "{text}");
+    }
+    // Twice the same name is no archive of ours.
+    let mut twice = tar::Builder::new(File::create(hand.guest.path("twice.tar")).expect("made"));
+    for content in [&b"1"[..], b"2"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(1);
+        header.set_mode(0o644);
+        twice.append_data(&mut header, "same", content).expect("written");
+    }
+    twice.finish().expect("ended");
+    assert!(hand.fails("archive", json!({"action": "extract", "archive_path": "twice.tar"}), CallStatus::Failed).await.contains("twice"));
+    assert!(!hand.has("same"));
+}
+
+#[tokio::test]
+async fn what_is_no_archive_or_no_call_is_named() {
+    let hand = Hand::new().await;
+    hand.put("text.zip", "this is text");
+    hand.put("text.tar", "this is text");
+    hand.put("text.tgz", "this is text");
+    hand.put("a.rar", "x");
+    hand.put("file", "x");
+    std::fs::create_dir(hand.guest.path("folder.zip")).expect("made");
+    nix::unistd::mkfifo(&hand.guest.path("pipe.zip"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    for (name, words) in [
+        ("text.zip", "cannot be read as a zip"),
+        ("text.tar", "no archive of the kind"),
+        ("text.tgz", "no archive of the kind"),
+        ("a.rar", "ends in none of .zip"),
+        ("none.zip", "no such file"),
+        ("folder.zip", "is a directory"),
+        ("pipe.zip", "named pipe"),
+        ("../out.zip", "outside"),
+        ("/etc/out.zip", "outside"),
+    ] {
+        for action in ["list", "extract"] {
+            let text = hand.fails("archive", json!({"action": action, "archive_path": name}), CallStatus::Failed).await;
+            assert!(text.contains(words), "{action} {name}: {text}");
+        }
+    }
+    zip(&hand, "a.zip", &[("x", b"x")]);
+    for into in ["file", "..", "/etc", "file/x"] {
+        hand.fails("archive", json!({"action": "extract", "archive_path": "a.zip", "output_path": into}), CallStatus::Failed).await;
+    }
+    for (arguments, words) in [
+        (none(), "missing"),
+        (json!({"action": "list"}), "`archive_path` is missing"),
+        (json!({"action": "squash", "archive_path": "a.zip"}), "`action`"),
+        (json!({"action": "create", "archive_path": "b.zip"}), "`source_path` is missing"),
+        (json!({"action": "create", "archive_path": "b.zip", "source_path": "file", "output_path": "x"}), "`output_path` is for extract"),
+        (json!({"action": "extract", "archive_path": "a.zip", "source_path": "x"}), "`source_path` is for create"),
+        (json!({"action": "list", "archive_path": "a.zip", "output_path": "x"}), "list takes only"),
+        (json!({"action": "list", "archive_path": ""}), "`archive_path` is empty"),
+    ] {
+        let text = hand.fails("archive", arguments.clone(), CallStatus::Invalid).await;
+        assert!(text.contains(words), "{arguments}: {text}");
+    }
+}

@@ -1,0 +1,164 @@
+//! The git tools that read, and what a repository may try to have them run.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+
+/// A project with a commit, a change and a file that git does not know.
+async fn repository() -> Hand {
+    let hand = Hand::new().await;
+    hand.run("git", &["init", "-q", "-b", "main"]);
+    hand.put("a.txt", "one\ntwo\n");
+    hand.put("b name.txt", "b\n");
+    hand.run("git", &["add", "."]);
+    hand.run("git", &["commit", "-q", "-m", "Begin it"]);
+    hand.put("a.txt", "one\nthree\n");
+    hand.put("new.txt", "n\n");
+    hand
+}
+
+#[tokio::test]
+async fn status_difference_and_log_are_shown() {
+    let hand = repository().await;
+    assert_eq!(hand.ok("git_status", none()).await, "## main\n M a.txt\n?? new.txt\n");
+    let diff = hand.ok("git_diff", none()).await;
+    assert!(diff.contains("-two\n+three\n") && !diff.contains('\u{1b}'), "{diff}");
+    assert!(hand.ok("git_diff", json!({"staged": true})).await.contains("(no output)"));
+    hand.run("git", &["add", "a.txt"]);
+    assert!(hand.ok("git_diff", json!({"cached": true, "file": "a.txt"})).await.contains("+three"));
+    assert!(hand.ok("git_diff", json!({"file": "b name.txt", "staged": true})).await.contains("(no output)"));
+    hand.run("git", &["commit", "-q", "-m", "Go on"]);
+    let log = hand.ok("git_log", none()).await;
+    assert!(log.lines().count() == 2 && log.lines().next().is_some_and(|line| line.ends_with("(HEAD -> main) Go on")), "{log}");
+    let log = hand.ok("git_log", json!({"n": 1, "oneline": false, "author": "ann"})).await;
+    assert!(log.starts_with("commit ") && log.contains("Author: ann") && log.contains("    Go on") && !log.contains("Begin"), "{log}");
+    assert!(hand.ok("git_log", json!({"file": "b name.txt"})).await.ends_with("Begin it\n"));
+    hand.run("git", &["checkout", "-q", "-b", "side"]);
+    hand.put("side.txt", "s\n");
+    hand.run("git", &["add", "."]);
+    hand.run("git", &["commit", "-q", "-m", "Aside"]);
+    let diff = hand.ok("git_diff", json!({"base": "main"})).await;
+    assert!(diff.contains("side.txt") && !diff.contains("three"), "{diff}");
+}
+
+#[tokio::test]
+async fn words_for_git_are_never_options_and_paths_never_patterns() {
+    let hand = repository().await;
+    let file = hand.guest.path("PWNED");
+    let output = format!("--output={}", file.display());
+    for (tool, arguments) in [
+        ("git_diff", json!({ "base": output })),
+        ("git_diff", json!({ "base": "-p" })),
+        ("git_log", json!({ "author": output })),
+        ("git_diff", json!({"base": "a\nb"})),
+        ("git_diff", json!({"base": "main", "staged": true})),
+        ("git_log", json!({"count": -1})),
+        ("git_status", json!({"path": 5, "options": "--x"})),
+    ] {
+        hand.fails(tool, arguments, CallStatus::Invalid).await;
+    }
+    for path in [":(glob)**", "*.txt", ":/", ":!a.txt", &output, "--cached"] {
+        let finished = hand.call("git_diff", json!({ "file": path })).await;
+        assert!(!finished.text.contains("three"), "{path}: {}", finished.text);
+    }
+    for path in ["..", "/etc", "none", "a.txt"] {
+        hand.fails("git_status", json!({ "path": path }), CallStatus::Failed).await;
+    }
+    let text = hand.fails("git_diff", json!({"file": "/etc/passwd"}), CallStatus::Failed).await;
+    assert!(text.contains("outside"), "{text}");
+    assert!(!file.exists());
+    // Without a repository it says so, and does not look above the project or compare two paths of the machine.
+    let bare = Hand::new().await;
+    for tool in ["git_status", "git_diff", "git_log"] {
+        let text = bare.fails(tool, none(), CallStatus::Failed).await;
+        assert!(text.to_lowercase().contains("not a git repository"), "{tool}: {text}");
+    }
+}
+
+/// Each trap is sprung by plain git first: else this would show nothing.
+#[tokio::test]
+async fn nothing_that_a_repository_names_is_run() {
+    let hand = repository().await;
+    let trap = hand.guest.path("trap.sh");
+    let pwned = hand.guest.path("PWNED");
+    hand.put("trap.sh", format!("#!/bin/sh\necho \"$0 $*\" >> {}\ncat\n", pwned.display()));
+    std::fs::set_permissions(&trap, std::fs::Permissions::from_mode(0o755)).expect("changed");
+    let trap = trap.display().to_string();
+    hand.put(".gitattributes", "*.txt filter=trap diff=trap\n*.md filter=other\n");
+    hand.put("c.md", "c\n");
+    for (key, sprung_by) in [
+        ("core.fsmonitor", "status"),
+        ("filter.trap.clean", "diff"),
+        ("filter.trap.process", "status"),
+        ("diff.trap.textconv", "diff"),
+        ("diff.trap.command", "diff"),
+        ("diff.external", "diff"),
+        ("gpg.program", "log"),
+    ] {
+        hand.run("git", &["config", key, &trap]);
+        let index = std::fs::read(hand.guest.path(".git/index")).expect("an index");
+        // A file is compared anew only where it looks as if it had changed.
+        hand.put("a.txt", format!("one\n{key}\n"));
+        for (tool, arguments) in [
+            ("git_status", none()),
+            ("git_diff", none()),
+            ("git_diff", json!({"staged": true})),
+            ("git_diff", json!({"base": "HEAD"})),
+            ("git_log", json!({"oneline": false})),
+        ] {
+            let finished = hand.call(tool, arguments).await;
+            assert!(!pwned.exists(), "{key} was run by {tool}: {}", finished.text);
+            assert_eq!(finished.status, CallStatus::Ok, "{key} {tool}: {}", finished.text);
+        }
+        assert_eq!(std::fs::read(hand.guest.path(".git/index")).expect("an index"), index, "reading writes nothing");
+        if key != "gpg.program" {
+            let mut plain = std::process::Command::new("git");
+            plain.arg(sprung_by).current_dir(hand.guest.workspace.path()).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_PAGER", "cat");
+            let _ = plain.stdin(std::process::Stdio::null()).output().expect("git");
+            assert!(pwned.exists(), "{key} is no trap for plain git, so nothing was shown");
+            std::fs::remove_file(&pwned).expect("removed");
+        }
+        hand.run("git", &["config", "--unset", key]);
+    }
+    // One that cannot be switched off is refused.
+    hand.run("git", &["config", "filter.a=b.clean", &trap]);
+    assert!(hand.fails("git_status", none(), CallStatus::Failed).await.contains("cannot be switched off"));
+}
+
+#[tokio::test]
+async fn a_difference_leaves_out_what_is_protected_by_its_name_until_it_is_asked_for() {
+    let hand =
+        Hand::with(Set::Full, Mode::Auto, policy::Options { allow: vec!["git_diff(.env)".to_owned()], ..policy::Options::default() }, None)
+            .await;
+    hand.run("git", &["init", "-q", "-b", "main"]);
+    hand.put(".env", "KEY=old\n");
+    hand.put("sub/.env.local", "KEY=old\n");
+    hand.put(".env.example", "KEY=\n");
+    hand.run("git", &["add", "-f", "."]);
+    hand.run("git", &["commit", "-q", "-m", "Begin it"]);
+    hand.put(".env", "KEY=hidden\n");
+    hand.put("sub/.env.local", "KEY=hidden\n");
+    hand.put(".env.example", "KEY=shown\n");
+    for arguments in [none(), json!({"base": "HEAD"}), json!({"path": "sub"})] {
+        let text = hand.ok("git_diff", arguments).await;
+        assert!(!text.contains("hidden") && !text.contains("KEY=old"), "{text}");
+    }
+    let text = hand.ok("git_diff", none()).await;
+    assert!(text.contains("+KEY=shown") && text.contains("they hold secrets: 2 file(s)"), "{text}");
+    assert!(!hand.ok("git_diff", json!({"file": "sub"})).await.contains("hidden"));
+    assert!(hand.ok("git_diff", json!({"file": ".env"})).await.contains("+KEY=hidden"));
+    hand.fails("git_diff", json!({"file": "sub/.env.local"}), CallStatus::Denied).await;
+    // A rule about a folder speaks of whatever would show it.
+    let hand = Hand::with(
+        Set::Full,
+        Mode::Auto,
+        policy::Options { deny: vec!["git_diff(sub/**)".to_owned()], ..policy::Options::default() },
+        None,
+    )
+    .await;
+    hand.run("git", &["init", "-q"]);
+    for arguments in [none(), json!({"file": "sub"}), json!({"file": "sub/x"}), json!({"path": "sub"})] {
+        hand.fails("git_diff", arguments, CallStatus::Denied).await;
+    }
+    hand.ok("git_diff", json!({"file": "other"})).await;
+}

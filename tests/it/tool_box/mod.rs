@@ -1,0 +1,217 @@
+//! The whole tool box through the pipeline, over a real guest: each tool as a model calls it.
+
+pub(crate) mod all;
+mod archiving;
+mod background;
+mod git;
+mod own;
+
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use podbay::event::Answer;
+use podbay::event::CallStatus;
+use podbay::event::Capability;
+use podbay::event::Event;
+use podbay::event::Kind;
+use podbay::event::ToolCall;
+use podbay::policy;
+use podbay::policy::Mode;
+use podbay::policy::Policy;
+use podbay::sandbox;
+use podbay::tools;
+use podbay::tools::Asker;
+use podbay::tools::Catalogue;
+use podbay::tools::Finished;
+use podbay::tools::Later;
+use podbay::tools::OnChunk;
+use podbay::tools::Pipeline;
+use podbay::tools::Services;
+use podbay::tools::Set;
+use podbay::tools::Workspace;
+use podbay::wire::Call;
+use podbay::wire::Output;
+use serde_json::Value;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::guest::TestGuest;
+
+/// A pipeline over a guest, where nobody is there to ask unless an answer is given.
+struct Hand {
+    guest: TestGuest,
+    pipeline: Pipeline,
+    reached: Arc<Mutex<Vec<String>>>,
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+impl Hand {
+    async fn new() -> Self {
+        Self::with(Set::Full, Mode::Auto, policy::Options::default(), None).await
+    }
+
+    async fn with(set: Set, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
+        let guest = TestGuest::start().await;
+        let (reached, events) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<Event>>>::default());
+        let options = tools::Options { set, ..tools::Options::default() };
+        let kept = Arc::clone(&events);
+        let pipeline = Pipeline::new(
+            Catalogue::new(&options),
+            Policy::new(mode, &rules).expect("good rules"),
+            Arc::new(Watched { inner: guest.link.clone(), reached: Arc::clone(&reached) }),
+            Arc::new(Nothing),
+            Arc::new(Person(answer.map(str::to_owned))),
+            Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event)),
+            options,
+        );
+        pipeline.set_window(Some(100_000));
+        Self { guest, pipeline, reached, events }
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Finished {
+        self.call_with(tool, arguments, &CancellationToken::new()).await
+    }
+
+    async fn call_with(&self, tool: &str, arguments: Value, cancel: &CancellationToken) -> Finished {
+        let call = ToolCall { id: "a".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() };
+        self.pipeline.run(&call, cancel).await.expect("the box is there")
+    }
+
+    /// Makes a call that must succeed; returns what the model reads.
+    #[track_caller]
+    fn ok(&self, tool: &'static str, arguments: Value) -> impl Future<Output = String> + '_ {
+        let place = std::panic::Location::caller();
+        async move {
+            let finished = self.call(tool, arguments).await;
+            assert_eq!(finished.status, CallStatus::Ok, "{place}: {}", finished.text);
+            finished.text
+        }
+    }
+
+    /// Makes a call that must not succeed; returns what the model reads.
+    #[track_caller]
+    fn fails(&self, tool: &'static str, arguments: Value, status: CallStatus) -> impl Future<Output = String> + '_ {
+        let place = std::panic::Location::caller();
+        async move {
+            let finished = self.call(tool, arguments).await;
+            assert_eq!(finished.status, status, "{place}: {}", finished.text);
+            finished.text
+        }
+    }
+
+    fn put(&self, name: &str, text: impl AsRef<[u8]>) {
+        let path = self.guest.path(name);
+        std::fs::create_dir_all(path.parent().expect("has one")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+
+    fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.guest.path(name)).expect("is there")
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.guest.path(name).symlink_metadata().is_ok()
+    }
+
+    /// Runs a program in the project, for what a test needs there.
+    fn run(&self, program: &str, arguments: &[&str]) {
+        let mut command = std::process::Command::new(program);
+        command.args(arguments).current_dir(self.guest.workspace.path()).env_clear();
+        let own = [("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent"), ("GIT_CONFIG_GLOBAL", "/dev/null"), ("GIT_CONFIG_NOSYSTEM", "1")];
+        let author =
+            ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "ann@example.org"));
+        let output = command.envs(own).envs(author).output().expect("the program is there");
+        assert!(output.status.success(), "{program} {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn reached(&self) -> Vec<String> {
+        self.reached.lock().expect("no test panics while it holds this").clone()
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.events.lock().expect("no test panics while it holds this").iter().map(|event| event.kind.clone()).collect()
+    }
+}
+
+/// Notes what passes.
+struct Watched {
+    inner: podbay::sandbox::link::Link,
+    reached: Arc<Mutex<Vec<String>>>,
+}
+
+impl Workspace for Watched {
+    fn call<'a>(
+        &'a self,
+        call: Call,
+        on_chunk: OnChunk<'a>,
+        cancel: &'a CancellationToken,
+        deadline: Duration,
+    ) -> Later<'a, Result<Output, sandbox::Error>> {
+        let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
+        self.reached.lock().expect("no test panics while it holds this").push(name);
+        Workspace::call(&self.inner, call, on_chunk, cancel, deadline)
+    }
+}
+
+struct Nothing;
+
+impl Services for Nothing {
+    fn store_artifact(&self, _call: &str, _bytes: &[u8]) -> Option<String> {
+        None
+    }
+
+    fn read_artifact(&self, id: &str, _offset: u64, _limit: u64) -> Result<(String, Option<u64>), String> {
+        Err(format!("{id} is not kept"))
+    }
+}
+
+/// Somebody with one answer to every question, or nobody; permission they never give. `wait` never comes to an end.
+struct Person(Option<String>);
+
+impl Asker for Person {
+    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
+        Box::pin(std::future::ready(Answer::Deny))
+    }
+
+    fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
+        Box::pin(async move {
+            match self.0.as_deref() {
+                Some("wait") => std::future::pending().await,
+                answer => answer.map(str::to_owned),
+            }
+        })
+    }
+
+    fn is_somebody_there(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// A tree as text: names, modes and contents of all there is.
+fn tree(folder: &std::path::Path) -> Vec<(String, u32, Vec<u8>)> {
+    use std::os::unix::fs::MetadataExt;
+    let mut all = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(here) = folders.pop() {
+        for entry in std::fs::read_dir(&here).expect("a folder").flatten() {
+            let path = entry.path();
+            let stat = path.symlink_metadata().expect("is there");
+            let bytes = match () {
+                () if stat.is_symlink() => path.read_link().expect("a link").into_os_string().into_encoded_bytes(),
+                () if stat.is_dir() => {
+                    folders.push(path.clone());
+                    Vec::new()
+                }
+                () => std::fs::read(&path).expect("a file"),
+            };
+            all.push((path.strip_prefix(folder).expect("beneath").display().to_string(), stat.mode(), bytes));
+        }
+    }
+    all.sort();
+    all
+}
+
+fn none() -> Value {
+    json!({})
+}
