@@ -1,9 +1,23 @@
 //! Every tool in a real box, through `podbay run`.
 
 use std::process::Command;
+use std::time::Duration;
 
+use podbay::engine;
+use podbay::engine::Provision;
+use podbay::inference;
+use podbay::inference::ModelServer;
+use podbay::inference::Paths;
+use podbay::llm::http;
+use serde_json::Value;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
+use super::connect;
+use super::inference::TURN;
+use super::inference::models;
+use super::inference::smoke;
+use super::progress;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::test_env::TestEnv;
@@ -68,4 +82,49 @@ fn a_run_that_denies_every_tool_reaches_the_box_with_none() {
     assert!(!log.contains("\"type\":\"call_started\"") && log.matches("\"status\":\"denied\"").count() == n);
     assert!(!env.path("a.txt").exists() && !env.path("PODBAY.md").exists());
     env.assert_no_container();
+}
+
+/// What every session pays before its first word, as a real server counts it: by native calls and by a schema.
+#[tokio::test]
+async fn the_first_request_of_each_set_is_as_small_as_was_promised() {
+    let Some(env) = TestBox::new() else { return };
+    let Some(engine) = connect().await else { return };
+    let mut requests = Vec::new();
+    for (set, most) in [("small", 900), ("standard", 2500)] {
+        for script in [ScriptedModel::new(), ScriptedModel::new().without_tools()] {
+            let model = script.says("Done.").start_blocking();
+            run(&mut env.task(&model, &["--tools", set, "nothing"]));
+            let mut request = model.requests().remove(0);
+            let messages = request["messages"].as_array_mut().expect("messages");
+            messages.retain(|message| message["role"] == "system");
+            messages.push(json!({"role": "user", "content": ""}));
+            requests.push((set, most, request));
+        }
+    }
+    let _turn = TURN.lock().await;
+    let (cancel, progress) = (CancellationToken::new(), progress());
+    let paths = Paths::new(models());
+    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let options = inference::Options::default();
+    let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
+    let model = smoke(&options, &paths).await;
+    let server = ModelServer::new(&engine, &options, &paths);
+    let serving = server.ensure(&image, &model, &progress, &cancel).await.expect("a server");
+    let client = http::client(&serving.endpoint.settings(Duration::from_secs(5), None)).expect("a client");
+    let ask = async |path: &str, body: Value| {
+        let request = client.post(serving.endpoint.at_root(path)).bearer_auth(serving.key.expose()).json(&body);
+        request.send().await.expect("an answer").json::<Value>().await.expect("JSON")
+    };
+    let mut counted = Vec::new();
+    for (set, most, request) in requests {
+        let filled = ask("/apply-template", json!({"messages": request["messages"]})).await;
+        let mut text = filled["prompt"].as_str().expect("filled").to_owned();
+        // The template of the small model leaves tools out; they are counted as their JSON.
+        text.extend(request.get("tools").map(Value::to_string));
+        let n = ask("/tokenize", json!({ "content": text })).await["tokens"].as_array().expect("tokens").len();
+        counted.push((set, request.get("tools").is_some(), n, most));
+    }
+    server.stop(&cancel).await.expect("stopped");
+    assert!(counted.iter().all(|(_, _, n, most)| n <= most), "{counted:?}");
+    assert!(counted.iter().all(|(_, _, n, _)| *n > 100), "nothing was counted: {counted:?}");
 }

@@ -206,6 +206,11 @@ fn edits_of_many_files_do_what_the_table_says() {
 }
 
 #[test]
+fn what_goes_wrong_with_real_files_does_what_the_table_says() {
+    check(include_str!("../fixtures/patches/troubles.txt"), 25);
+}
+
+#[test]
 fn a_file_that_changes_meanwhile_keeps_all_the_others_as_they_are() {
     let project = Project::new(&[("a", "one\n"), ("b", "one\n"), ("c", "one\n")]);
     fs::set_permissions(project.path.join("b"), fs::Permissions::from_mode(0o444)).expect("set");
