@@ -27,19 +27,23 @@ private_paths() {
 
 # Checks that a program is static, stripped, has an id, and says nothing of this machine.
 check() {
-    local program=$1 path
+    local program=$1 path headers needed sections notes
     [ -f "$program" ] || fail "$program: there is no such file"
-    readelf --program-headers --wide "$program" >/dev/null 2>&1 || fail "$program: not a program"
-    if readelf --program-headers --wide "$program" | grep -q ' INTERP '; then
+    # Read whole before it is searched: a reader that stops early ends the writer, and a check that failed would pass.
+    headers=$(readelf --program-headers --wide "$program" 2>/dev/null) || fail "$program: not a program"
+    needed=$(readelf --dynamic --wide "$program")
+    sections=$(readelf --sections --wide "$program")
+    notes=$(readelf --notes --wide "$program" 2>/dev/null)
+    if grep -q ' INTERP ' <<<"$headers"; then
         fail "$program: not static: it names a loader"
     fi
-    if readelf --dynamic --wide "$program" | grep -q '(NEEDED)'; then
+    if grep -q '(NEEDED)' <<<"$needed"; then
         fail "$program: not static: it needs libraries"
     fi
-    if readelf --sections --wide "$program" | grep -Eq ' \.(symtab|debug_[a-z]+) '; then
+    if grep -Eq ' \.(symtab|debug_[a-z]+) ' <<<"$sections"; then
         fail "$program: not stripped"
     fi
-    readelf --notes --wide "$program" 2>/dev/null | grep -q 'Build ID: [0-9a-f]\{40\}' || fail "$program: no build id"
+    grep -q 'Build ID: [0-9a-f]\{40\}' <<<"$notes" || fail "$program: no build id"
     while read -r path; do
         if grep --text --quiet --fixed-strings "$path" "$program"; then
             fail "$program: holds the path $path of this machine"
