@@ -306,8 +306,9 @@ impl Session {
 /// Returns whether a call adds to what is on the disk, so that it needs room there.
 fn adds(call: &Call) -> bool {
     let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
-    matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::UpdateConfig(_))
-        || matches!(call, Call::Archive(archive) if makes(archive))
+    let is_edit = matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::MultiEdit(_) | Call::ApplyPatch(_) | Call::EditLines(_));
+    let is_new = matches!(call, Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_));
+    is_edit || is_new || matches!(call, Call::Archive(archive) if makes(archive))
 }
 
 /// Returns how a command ended, from the status that the kernel gives.

@@ -138,6 +138,7 @@ impl Cleaner {
         show(&mut self.screen.out, char::from(ESC));
         // What stood before it has no neighbour to be joined with any more.
         self.screen.last = ' ';
+        self.screen.after_cr = false;
         // The rest may hold another escape, but never as much as would make this go deep.
         for byte in &held[1..] {
             self.byte(*byte);
@@ -147,6 +148,7 @@ impl Cleaner {
             self.parser = Parser::new();
             self.screen.out.push_str(&escape(&String::from_utf8_lossy(&rest)));
             self.screen.last = ' ';
+            self.screen.after_cr = false;
         }
     }
 }
@@ -234,6 +236,7 @@ mod tests {
         assert_eq!(clean(family), family);
         assert_eq!(escape(family), "👨\\u{200d}👩\\u{200d}👧 می\\u{200c}خواهم");
         assert_eq!(clean("a\u{200d}b"), "a\\u{200d}b");
+        assert_eq!(clean("a\r\x1b\nb"), "a\n\\x1b\nb", "and that is no line end in two parts");
         assert_eq!(clean("🫎\x1b]0;\x1b\u{200d}"), "🫎\\x1b\\u{200d}", "what is shown between them parts them");
     }
 

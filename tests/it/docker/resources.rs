@@ -252,6 +252,7 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
     model = model.calls("bash", json!({ "command": sizeless }));
     let model = model
         .calls("write_file", json!({"path": "written", "content": "x"}))
+        .calls("copy_file", json!({"source": "made/0", "destination": "written"}))
         .calls("bash", json!({"command": "sleep 30", "background": true}))
         .calls("bash", json!({"command": "ulimit -f unlimited; echo x > /tmp/x; cat made/0 | wc -c; rm made/0 made/1 && echo freed"}))
         .calls("bash", json!({"command": "echo x > after; cat after"}))
@@ -268,7 +269,7 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
         .map(|message| message["content"].to_string())
         .collect();
     let limit = "the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`";
-    assert_eq!(told.len(), 15, "{told:#?}");
+    assert_eq!(told.len(), 16, "{told:#?}");
     assert_eq!(told[0], "\"ended 0\\n\"", "{told:#?}");
     // A look may come just in time to end it.
     has(&told[1], &["ended 1", limit]);
@@ -287,9 +288,10 @@ fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
     }
     has(&told[10], &["File too large", "tried\\n0\\n0\\n"]);
     has(&told[11], &["write the file", limit, "`made` with 40.0 MiB", "nothing was changed"]);
-    has(&told[12], &["cannot be started", limit, "before there is room"]);
-    has(&told[13], &["20971520", "freed", "there is room again"]);
-    assert_eq!(told[14], "\"x\\n\"");
+    has(&told[12], &["write the file", limit, "nothing was changed"]);
+    has(&told[13], &["cannot be started", limit, "before there is room"]);
+    has(&told[14], &["20971520", "freed", "there is room again"]);
+    assert_eq!(told[15], "\"x\\n\"");
     assert!(!env.path("written").exists());
     let left: u64 =
         std::fs::read_dir(env.path("made")).expect("a folder").flatten().map(|entry| entry.metadata().expect("a file").len()).sum();
