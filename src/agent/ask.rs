@@ -8,6 +8,7 @@ use super::Agent;
 use super::Failure;
 use super::Interrupt;
 use super::budget::last_word;
+use super::early::Starter;
 use super::task::Task;
 use crate::event::Kind;
 use crate::event::LimitKind;
@@ -53,12 +54,18 @@ impl Agent {
     ) -> Result<Reply, llm::Error> {
         let begun = Instant::now();
         let sink = Arc::clone(&self.sink);
+        let cancel = interrupt.step();
+        let mut early = Starter::new(&self.pipeline, &self.places, &cancel);
         let mut show = |update: Update| {
+            match &update {
+                Update::CallReady(ready) => early.take(ready),
+                Update::Retrying { .. } | Update::Loading { .. } => early.anew(),
+                _ => {}
+            }
             if let Some(kind) = shown(update) {
                 sink(kind.into());
             }
         };
-        let cancel = interrupt.step();
         self.emit(Kind::ModelAsked);
         self.conversation.asked();
         let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
@@ -80,6 +87,7 @@ impl Agent {
             // They will not be carried out, and a conversation in which a call has no result is refused.
             reply.calls.clear();
         }
+        task.early = early.end(&reply.calls).await;
         let usage = match reply.usage.total() {
             0 => self.client.options().price.priced(estimate(self.conversation.prompt(), &reply)),
             _ => reply.usage,
@@ -125,7 +133,7 @@ fn shown(update: Update) -> Option<Kind> {
     match update {
         Update::Text(text) => Some(Kind::TextDelta { text }),
         Update::Thinking(text) => Some(Kind::ThinkingDelta { text }),
-        Update::CallStarted { .. } => None,
+        Update::CallStarted { .. } | Update::CallReady(_) => None,
         // What is read in a moment needs no bar.
         Update::Prefill { total, .. } if total < 1024 => None,
         Update::Prefill { done, total } => Some(Kind::Progress(Progress {

@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::TryStreamExt;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use super::early::take_back;
 use super::nudge::may_write;
 use super::run::Next;
 use super::stuck::Done;
@@ -20,6 +22,7 @@ use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
 use crate::llm::Message;
+use crate::tools::Early;
 use crate::tools::Finished;
 use crate::tools::Pipeline;
 use crate::tools::PipelineError;
@@ -112,7 +115,7 @@ impl Agent {
     }
 
     /// Carries out the calls, and cancels what is under way when the time of the task is up: a command must not outlive it.
-    async fn carry_out_in_time(&self, task: &Task, calls: &[ToolCall], interrupt: &Interrupt) -> Result<Vec<Finished>, PipelineError> {
+    async fn carry_out_in_time(&self, task: &mut Task, calls: &[ToolCall], interrupt: &Interrupt) -> Result<Vec<Finished>, PipelineError> {
         let is_late = AtomicBool::new(false);
         let step = || {
             let step = interrupt.step();
@@ -121,7 +124,8 @@ impl Agent {
             }
             step
         };
-        let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, self.parallel, step));
+        let reading = Reading { early: std::mem::take(&mut task.early), parallel: self.parallel, places: &self.places };
+        let mut work = std::pin::pin!(carry_out(&self.pipeline, calls, reading, step));
         let left = match self.options.timeout.get() {
             0 => return work.await,
             seconds => Duration::from_secs(seconds).saturating_sub(task.begun.elapsed()),
@@ -137,13 +141,29 @@ impl Agent {
     }
 }
 
+/// How calls that change nothing run together.
+struct Reading<'a> {
+    /// Those that run already.
+    early: Vec<Early>,
+    parallel: usize,
+    places: &'a Semaphore,
+}
+
+impl Reading<'_> {
+    /// Takes a call that runs already out of those.
+    fn begun(&mut self, call: &ToolCall) -> Option<Early> {
+        let at = self.early.iter().position(|early| early.call() == call)?;
+        Some(self.early.remove(at))
+    }
+}
+
 /// Carries out the calls of one answer: neighbours that change nothing at once, all others alone and in order.
 ///
 /// The results come in the order of the calls. Once one was cancelled, the person left or `step` comes cancelled, the rest is not begun.
 async fn carry_out(
     pipeline: &Pipeline,
     calls: &[ToolCall],
-    parallel: usize,
+    mut reading: Reading<'_>,
     step: impl Fn() -> CancellationToken,
 ) -> Result<Vec<Finished>, PipelineError> {
     let mut results: Vec<Finished> = Vec::with_capacity(calls.len());
@@ -160,10 +180,30 @@ async fn carry_out(
             continue;
         }
         // Collected first: as a lazy stream they would keep the whole run from moving between threads.
-        let group: Vec<_> = rest[..together].iter().map(|call| pipeline.run(call, &cancel)).collect();
-        results.extend(futures::stream::iter(group).buffered(parallel.max(1)).try_collect::<Vec<_>>().await?);
+        let places = reading.places;
+        let group: Vec<_> =
+            rest[..together].iter().map(|call| carry_out_one(pipeline, call, reading.begun(call), places, &cancel)).collect();
+        results.extend(futures::stream::iter(group).buffered(reading.parallel).try_collect::<Vec<_>>().await?);
     }
+    take_back(reading.early).await;
     Ok(results)
+}
+
+/// Waits for a call that runs already, or carries it out once there is a place.
+async fn carry_out_one(
+    pipeline: &Pipeline,
+    call: &ToolCall,
+    begun: Option<Early>,
+    places: &Semaphore,
+    cancel: &CancellationToken,
+) -> Result<Finished, PipelineError> {
+    if let Some(early) = begun
+        && let Some(result) = early.result(cancel).await
+    {
+        return result;
+    }
+    let _place = places.acquire().await;
+    pipeline.run(call, cancel).await
 }
 
 fn short(arguments: &str) -> String {

@@ -8,6 +8,7 @@ mod ask;
 mod budget;
 mod calls;
 mod conversation;
+mod early;
 mod gauge;
 mod interrupt;
 mod moments;

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use tokio::sync::Semaphore;
+
 use super::Conversation;
 use super::Failure;
 use super::Interrupt;
@@ -10,6 +12,7 @@ use super::adapt::Learnt;
 use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
+use super::early::take_back;
 use super::gauge::Gauge;
 use super::moments::Before;
 use super::nudge::UNSURE;
@@ -39,6 +42,8 @@ pub struct Agent {
     pub(super) conversation: Conversation,
     pub(super) pipeline: Arc<Pipeline>,
     pub(super) parallel: usize,
+    /// One for each read-only call that may run at once, whenever it begins.
+    pub(super) places: Arc<Semaphore>,
     pub(super) options: Options,
     pub(super) sink: Sink,
     pub(super) gauge: Gauge,
@@ -72,7 +77,8 @@ impl Agent {
             client,
             conversation: conversation.into(),
             pipeline,
-            parallel,
+            parallel: parallel.max(1),
+            places: Arc::new(Semaphore::new(parallel.max(1))),
             options,
             sink,
             gauge: Gauge::default(),
@@ -161,6 +167,8 @@ impl Agent {
                 }
                 _ => self.turn(&mut task, interrupt).await,
             };
+            // What began early and is not carried out after all.
+            take_back(std::mem::take(&mut task.early)).await;
             match next {
                 Next::GoOn => {}
                 Next::Done(status) => return task.outcome(status, None, None),

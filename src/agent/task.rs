@@ -9,6 +9,7 @@ use super::stuck::Stuck;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
+use crate::tools::Early;
 use crate::tools::Touched;
 use crate::wire::BytesPath;
 
@@ -38,6 +39,8 @@ pub(super) struct Task {
     pub(super) nudged: Option<String>,
     /// The calls with words behind them that it was asked about last.
     pub(super) asked: Vec<ToolCall>,
+    /// The calls of the last answer that began while it came.
+    pub(super) early: Vec<Early>,
 }
 
 impl Task {
@@ -68,6 +71,7 @@ impl Task {
             is_cut: false,
             nudged: None,
             asked: Vec::new(),
+            early: Vec::new(),
         }
     }
 

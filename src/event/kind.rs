@@ -195,7 +195,8 @@ pub enum Kind {
         decision: Decision,
         reason: String,
     },
-    /// Written before anything of the call runs.
+    /// Written before anything of the call runs; of one that only reads and began while its answer still came, right behind that answer, with
+    /// the time at which it began.
     CallStarted {
         call: String,
         name: String,

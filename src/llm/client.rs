@@ -98,7 +98,7 @@ impl Client {
 
     /// Asks for the next message of a conversation and tells of it as it comes.
     ///
-    /// Failures that may pass are tried again as long as nothing was shown. An interrupt is no failure: it returns what there is, as
+    /// Failures that may pass are tried again as long as nothing was shown and no call begun. An interrupt is no failure: it returns what there is, as
     /// [`super::Finish::Interrupted`]. `deadline` bounds everything, retries and loading included.
     pub async fn stream(
         &self,

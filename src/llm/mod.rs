@@ -47,6 +47,7 @@ pub use sampling::Sampled;
 pub use sampling::Sampling;
 pub use sampling::TaskKind;
 pub use stream::Finish;
+pub use stream::Ready;
 pub use stream::Reply;
 pub use stream::Request;
 pub use stream::Timings;

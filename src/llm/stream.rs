@@ -1,5 +1,8 @@
 //! What comes of a request: updates while it runs, a reply at its end.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -17,12 +20,46 @@ pub enum Update {
     Thinking(String),
     /// The model began to write a call.
     CallStarted { name: String },
+    /// A call that the server reports is complete while the answer still comes; each once, in the order of the reply's calls.
+    CallReady(Ready),
     /// The server reads the prompt: tokens, those in its cache included.
     Prefill { done: u64, total: u64 },
     /// The server still loads its model.
     Loading { waited: Duration },
-    /// The request failed before anything was shown, and is tried again.
+    /// The request failed before anything was shown or begun, and is tried again.
     Retrying { attempt: u32, wait: Duration, reason: String },
+}
+
+/// A call whose arguments are complete.
+///
+/// The reply will hold it with these very bytes if the answer comes to its end and the server adds nothing to it: whoever begins it early looks
+/// whether it does.
+#[derive(Clone, Debug)]
+pub struct Ready {
+    call: ToolCall,
+    begun: Arc<AtomicBool>,
+}
+
+impl Ready {
+    /// `begun` is set once this call, or another of the same answer, is begun.
+    pub(super) fn new(call: ToolCall, begun: &Arc<AtomicBool>) -> Self {
+        Self { call, begun: Arc::clone(begun) }
+    }
+
+    pub fn call(&self) -> &ToolCall {
+        &self.call
+    }
+
+    /// Says that it is carried out from now on: this answer is not asked for again.
+    pub fn begin(&self) {
+        self.begun.store(true, Ordering::Relaxed);
+    }
+}
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.call == other.call
+    }
 }
 
 /// What is asked for besides the conversation.

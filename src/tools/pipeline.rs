@@ -18,6 +18,7 @@ use super::dispatch::Told;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
 use super::each::task_list;
+use super::early;
 use super::hook::Held;
 use super::hook::HookOptions;
 use super::hook::Hooks;
@@ -121,7 +122,7 @@ impl Pipeline {
             workspace,
             services,
             asker,
-            sink,
+            sink: early::holding(sink),
             options,
             hooks: Hooks::new(HookOptions::default(), None),
             tasks: Mutex::default(),
@@ -209,6 +210,8 @@ impl Pipeline {
                 return Err(PipelineError::Sandbox(error));
             }
         };
+        // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
+        let begun = begun + early::meant().await;
         let most = self.most(name);
         let (mut rendered, output) = match came {
             Came::Said(rendered) => (rendered, None),

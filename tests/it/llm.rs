@@ -93,6 +93,8 @@ async fn a_conversation_with_calls_goes_both_ways_and_only_grows() {
     assert_eq!(first.calls, vec![ToolCall { id: "call_0_0".into(), name: "bash".into(), arguments: "{\"command\":\"ls\"}".into() }]);
     let n = client_body_tokens(&model);
     assert_eq!(first.usage, Usage { prompt: n, cached: 0, completion: 8, cost_usd: None });
+    let (updates, ready): (Vec<_>, Vec<_>) = updates.into_iter().partition(|update| !matches!(update, Update::CallReady(_)));
+    assert!(matches!(&ready[..], [Update::CallReady(ready)] if *ready.call() == first.calls[0]), "{ready:?}");
     let expected = vec![
         Update::Prefill { done: n, total: n },
         Update::Thinking("hm".into()),

@@ -16,6 +16,7 @@ mod dist;
 mod docker;
 mod docs;
 mod doctor;
+mod early;
 mod file_tools;
 mod help;
 mod hooks;

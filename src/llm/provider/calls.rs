@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use crate::event::ToolCall;
 use crate::llm::provider::half::Halved;
 use crate::llm::provider::half::Joint;
+use crate::llm::provider::object::Object;
 
 /// Most calls in one answer.
 pub(in crate::llm) const MAX_CALLS: usize = 64;
@@ -36,6 +37,8 @@ impl Piece {
 pub(in crate::llm) struct Calls {
     list: Vec<Call>,
     by_index: HashMap<u64, usize>,
+    /// So many from the first on were told of as complete.
+    n_ready: usize,
     n_bytes: usize,
     n_dropped: usize,
     too_long: bool,
@@ -48,7 +51,10 @@ struct Call {
     id: String,
     name: String,
     arguments: String,
+    object: Object,
     joint: Joint,
+    /// The id by which it was told of as complete.
+    told: Option<String>,
 }
 
 impl Calls {
@@ -102,8 +108,22 @@ impl Calls {
         let taken = arguments.floor_char_boundary(room);
         self.too_long |= taken < arguments.len();
         call.arguments.push_str(&arguments[..taken]);
+        call.object.feed(&arguments[..taken]);
         self.n_bytes += taken;
         begins.then(|| call.name.clone())
+    }
+
+    /// Returns the next call that is complete, once; none before all that come before it.
+    ///
+    /// It will have this id and name whatever comes still, unless another call of the conversation has the id.
+    pub(in crate::llm) fn next_ready(&mut self) -> Option<ToolCall> {
+        let (before, rest) = self.list.split_at_mut(self.n_ready);
+        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.object.is_whole())?;
+        let is_free = is_good_id(&call.id) && before.iter().all(|other| other.told.as_ref() != Some(&call.id));
+        let id = if is_free { call.id.clone() } else { random_id() };
+        call.told = Some(id.clone());
+        self.n_ready += 1;
+        Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.clone() })
     }
 
     /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
@@ -111,7 +131,7 @@ impl Calls {
         let mut seen: HashSet<String> = HashSet::new();
         let mut calls = Vec::with_capacity(self.list.len());
         for mut call in self.list {
-            let mut id = call.id;
+            let mut id = call.told.unwrap_or(call.id);
             while !is_good_id(&id) || is_taken(&id) || seen.contains(&id) {
                 id = random_id();
             }
@@ -225,6 +245,31 @@ mod tests {
         // Behind arguments it is no name any more.
         check(vec![named("read_file", "{"), named("file", "}")], &expected);
         check(vec![named(&"n".repeat(200), ""), named(&"m".repeat(200), "")], &[("x", &("n".repeat(200) + &"m".repeat(56)), "")]);
+    }
+
+    #[test]
+    fn a_call_is_ready_once_its_object_and_all_before_it_are_whole() {
+        let mut calls = Calls::default();
+        let mut ready = Vec::new();
+        for (index, id, name, arguments) in [
+            (0, "", "grep", ""),
+            (1, "x", "read", "{\"path\": \"a\"}"),
+            (0, "", "", "{\"pattern\": \"}"),
+            (0, "late", "", "\"}"),
+            (2, "x", "read", "{}"),
+            (1, "", "", " "),
+            (3, "y", "list", ""),
+            (4, "z", "read", "{}"),
+        ] {
+            calls.take(piece(Some(index), id, name, arguments));
+            ready.extend(std::iter::from_fn(|| calls.next_ready()));
+        }
+        let told: Vec<(&str, &str)> = ready.iter().map(|call| (call.name.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(told, [("grep", "{\"pattern\": \"}\"}"), ("read", "{\"path\": \"a\"}"), ("read", "{}")]);
+        assert!(ready[0].id == "late" && ready[1].id == "x" && ready[2].id.len() == 9, "{ready:?}");
+        let (calls, _) = calls.finish(|_| false);
+        assert!(calls[0] == ready[0] && calls[2] == ready[2], "they are the same in the end: {calls:?}");
+        assert_eq!((calls[1].id.as_str(), calls[1].arguments.as_str()), ("x", "{\"path\": \"a\"} "), "unless something was added");
     }
 
     #[test]

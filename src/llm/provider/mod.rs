@@ -4,5 +4,6 @@ pub(super) mod assemble;
 pub(super) mod calls;
 pub(super) mod failure;
 pub(super) mod half;
+mod object;
 pub(super) mod openai;
 pub(super) mod think;

@@ -45,7 +45,7 @@ impl Hooks {
         Self { options, session, behind: Mutex::default(), turn: Arc::new(Semaphore::new(1)), end: CancellationToken::new() }
     }
 
-    fn of(&self, moment: Moment) -> &[Hook] {
+    pub(super) fn of(&self, moment: Moment) -> &[Hook] {
         match moment {
             Moment::SessionStart => &self.options.session_start,
             Moment::UserPrompt => &self.options.user_prompt,

@@ -3,6 +3,10 @@
 mod elsewhere;
 mod end;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+
 use crate::event::Usage;
 use crate::llm::error::Error;
 use crate::llm::format::answer::Reader;
@@ -15,6 +19,7 @@ use crate::llm::provider::half::Joint;
 use crate::llm::provider::think::Part;
 use crate::llm::provider::think::Splitter;
 use crate::llm::stream::Finish;
+use crate::llm::stream::Ready;
 use crate::llm::stream::Reply;
 use crate::llm::stream::Timings;
 use crate::llm::stream::Update;
@@ -62,9 +67,10 @@ pub(in crate::llm) struct Assembler {
     pub(in crate::llm) finish: Option<Finish>,
     /// What the server measured came after the last word.
     pub(in crate::llm) summed_up: bool,
-    /// Words of the answer, or of a thought, reached the caller. That a call began is nothing that could not begin anew: none is carried
-    /// out before the answer is whole.
+    /// Words of the answer, or of a thought, reached the caller. That the model began a call is nothing that could not begin anew.
     shown: bool,
+    /// The caller carries out a call of it already.
+    begun: Arc<AtomicBool>,
     shown_text: bool,
 }
 
@@ -94,6 +100,7 @@ impl Assembler {
             finish: None,
             summed_up: false,
             shown: false,
+            begun: Arc::default(),
             shown_text: false,
         }
     }
@@ -106,8 +113,9 @@ impl Assembler {
         self
     }
 
+    /// Returns whether something came of it that cannot come again.
     pub(in crate::llm) fn shown(&self) -> bool {
-        self.shown
+        self.shown || self.begun.load(Ordering::Relaxed)
     }
 
     /// Returns whether nothing at all was said.
@@ -228,8 +236,14 @@ impl Assembler {
             Reading::Held => true,
             Reading::Schema => false,
         };
-        if is_asked_for && let Some(name) = self.calls.take(piece) {
+        if !is_asked_for {
+            return;
+        }
+        if let Some(name) = self.calls.take(piece) {
             on(Update::CallStarted { name });
+        }
+        while let Some(call) = self.calls.next_ready() {
+            on(Update::CallReady(Ready::new(call, &self.begun)));
         }
     }
 }

@@ -158,10 +158,13 @@ fn take_delta(delta: Delta<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) 
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::sync::Arc;
+
     use super::*;
     use crate::event::ToolCall;
     use crate::llm::format::text::Tools;
     use crate::llm::provider::assemble::Reading;
+    use crate::llm::stream::Ready;
     use crate::llm::stream::Reply;
 
     pub(in super::super) fn read(reading: Reading, chunks: &[Value]) -> (Result<Reply, Error>, Vec<Update>) {
@@ -219,13 +222,16 @@ pub(super) mod tests {
             ..Reply::default()
         };
         assert_eq!(reply.expect("a reply"), expected);
+        let ready = |id: &str, name: &str, arguments: &str| Update::CallReady(Ready::new(call(id, name, arguments), &Arc::default()));
         let expected = vec![
             Update::Prefill { done: 7, total: 10 },
             Update::Thinking("hm".into()),
             Update::Text("Let me ".into()),
             Update::Text("see.".into()),
             Update::CallStarted { name: "bash".into() },
+            ready("c1", "bash", "{\"a\":1}"),
             Update::CallStarted { name: "grep".into() },
+            ready("c2", "grep", "{\"b\":2}"),
         ];
         assert_eq!(updates, expected);
     }

@@ -20,6 +20,7 @@ use std::time::Duration;
 pub(crate) use running::Running;
 use serde_json::Value;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 /// What the server will do, turn by turn.
 #[derive(Clone, Debug)]
@@ -52,6 +53,11 @@ enum Turn {
     Raw {
         bytes: Vec<u8>,
         hold: Duration,
+    },
+    Halves {
+        first: String,
+        go_on: CancellationToken,
+        second: String,
     },
     Stall(Duration),
     Drip {
@@ -193,6 +199,12 @@ impl ScriptedModel {
     /// Sends exactly these events, as one stream.
     pub(crate) fn raw_sse(self, events: &str) -> Self {
         self.raw_http(format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{events}"))
+    }
+
+    /// Sends the first of these events, waits until the test says `go_on`, sends the others and hangs up.
+    pub(crate) fn raw_sse_in_halves(self, first: &str, go_on: &CancellationToken, second: &str) -> Self {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+        self.turn(Turn::Halves { first: format!("{head}{first}"), go_on: go_on.clone(), second: second.to_owned() })
     }
 
     /// Sends headers, then nothing for so long, then the end of the stream.

@@ -159,6 +159,12 @@ async fn complete(stream: &mut TcpStream, shared: &Shared, body: &[u8]) -> io::R
             tokio::time::sleep(hold).await;
             Ok(false)
         }
+        Turn::Halves { first, go_on, second } => {
+            out.stream.write_all(first.as_bytes()).await?;
+            go_on.cancelled().await;
+            out.stream.write_all(second.as_bytes()).await?;
+            Ok(false)
+        }
         Turn::Stall(duration) => {
             out.begin().await?;
             tokio::time::sleep(duration).await;

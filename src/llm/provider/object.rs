@@ -1,0 +1,79 @@
+/// Watches a JSON object come, piece by piece, and knows when its last brace has. Whether what stands between them is JSON it does not ask.
+#[derive(Debug, Default)]
+pub(super) struct Object {
+    depth: u32,
+    in_string: bool,
+    escaped: bool,
+    has_begun: bool,
+    /// Something stands before or behind it.
+    is_other: bool,
+}
+
+impl Object {
+    pub(super) fn feed(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            self.take(byte);
+        }
+    }
+
+    /// Returns whether the object has come, and nothing else.
+    pub(super) fn is_whole(&self) -> bool {
+        self.has_begun && self.depth == 0 && !self.is_other
+    }
+
+    fn take(&mut self, byte: u8) {
+        if self.in_string {
+            let is_end = byte == b'"' && !self.escaped;
+            self.escaped = byte == b'\\' && !self.escaped;
+            self.in_string = !is_end;
+        } else if self.depth == 0 {
+            let begins = byte == b'{' && !self.has_begun;
+            self.is_other |= !begins && !byte.is_ascii_whitespace();
+            self.has_begun |= begins;
+            self.depth = u32::from(begins);
+        } else {
+            match byte {
+                b'"' => self.in_string = true,
+                b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+                b'}' | b']' => self.depth -= 1,
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, is_whole: bool) {
+        let mut object = Object::default();
+        object.feed(text);
+        assert_eq!(object.is_whole(), is_whole, "{text}");
+        let mut bytewise = Object::default();
+        text.bytes().for_each(|byte| bytewise.take(byte));
+        assert_eq!(bytewise.is_whole(), is_whole, "byte by byte: {text}");
+    }
+
+    #[test]
+    fn an_object_is_whole_with_its_last_brace() {
+        check("", false);
+        check("{}", true);
+        check(" {\"a\": [1, {\"b\": \"}\"}]}\n", true);
+        check("{\"a\": {\"b\": 1}", false);
+        check(r#"{"a": "\"}"#, false);
+        check(r#"{"a": "\\"}"#, true);
+        check(r#"{"a": "\\\"}"}"#, true);
+        check("{\"a\": \"\u{e9}}", false);
+    }
+
+    #[test]
+    fn what_is_more_or_other_than_an_object_is_none() {
+        check("[]", false);
+        check("null", false);
+        check("{} {}", false);
+        check("{}}", false);
+        check("x{}", false);
+    }
+}
