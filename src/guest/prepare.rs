@@ -42,20 +42,21 @@ pub(super) fn install(folder: &Path) -> io::Result<()> {
     copy().map_err(failed)
 }
 
-/// Lets everybody who can reach a folder make things in it, and nobody remove another's. A folder of somebody else's stays as it is: it is one
-/// of the person's own in place of a volume, and they say who may use it.
+/// Lets everybody who can reach a volume make things in it, and nobody remove another's.
 pub(super) fn open(folder: &Path) -> io::Result<()> {
-    let is_ours = || fs::metadata(folder).is_ok_and(|facts| facts.uid() == nix::unistd::geteuid().as_raw());
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("open {}: {error}", folder.display()));
-    match fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_ours() => return Ok(()),
-        outcome => outcome.map_err(failed)?,
-    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o1777)).map_err(failed)?;
     if fs::read_dir(folder).map_err(failed)?.next().is_none() {
         // The engine gives a volume that is empty the mode of the folder it is mounted on, each time, and so would close it again.
         fs::OpenOptions::new().write(true).create_new(true).mode(0o444).open(folder.join(OPENED)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Opens a folder like [`open`], unless what is mounted there is a folder of the person's own in place of a volume: they say who may use it,
+/// also where it is root's. Compose takes for a path what begins like one, and nothing else.
+pub(super) fn open_volume(source: &str, folder: &Path) -> io::Result<()> {
+    if source.starts_with(['/', '.', '~']) { Ok(()) } else { open(folder) }
 }
 
 /// Refuses a path that belongs to somebody else than the user whom the services run as: none of them could use it, and each would say so in
@@ -119,6 +120,22 @@ mod tests {
             assert!(error.contains(&words), "{words}: {error}");
         }
         fs::remove_file(file).expect("removed");
+    }
+
+    #[test]
+    fn a_folder_of_the_persons_own_in_place_of_a_volume_stays_as_it_is() {
+        let folder = std::env::temp_dir().join(format!("podbay-volume-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).expect("a folder");
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("ours");
+        let mode = || fs::metadata(&folder).expect("there").mode() & 0o7777;
+        for own in ["/srv/models", "./models", "../models", "~/models", "."] {
+            open_volume(own, &folder).expect("left alone");
+            assert_eq!((mode(), fs::read_dir(&folder).expect("readable").count()), (0o755, 0), "{own}");
+        }
+        open_volume("models", &folder).expect("opened");
+        assert_eq!(mode(), 0o1777);
+        fs::remove_dir_all(folder).expect("removed");
     }
 
     #[test]

@@ -70,6 +70,7 @@ enum Role {
 enum Step {
     Install { folder: PathBuf },
     Open { folder: PathBuf },
+    OpenVolume { source: String, folder: PathBuf },
     Key { file: PathBuf },
     Check { uid: u32, path: PathBuf },
 }
@@ -105,7 +106,8 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
-                         prepare [--check UID:PATH]… [--install DIR] [--open DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
+                         prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
+                         [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
     let options: Vec<OsString> = arguments.collect();
     match (role.to_str(), options.as_slice()) {
@@ -126,6 +128,11 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
             let step = |pair: &[OsString]| match pair {
                 [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
                 [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
+                [name, mount] if name == "--open-volume" => {
+                    // What is mounted may have a colon in its name; where it is mounted is compose.yaml's to say.
+                    let (source, folder) = mount.to_str()?.rsplit_once(':')?;
+                    Some(Step::OpenVolume { source: source.to_owned(), folder: PathBuf::from(folder) })
+                }
                 [name, owner] if name == "--check" => {
                     let (uid, path) = owner.to_str()?.split_once(':')?;
                     Some(Step::Check { uid: uid.parse().ok()?, path: PathBuf::from(path) })
@@ -158,6 +165,7 @@ fn run(role: Role) -> io::Result<()> {
         Role::Prepare(steps) => steps.iter().try_for_each(|step| match step {
             Step::Install { folder } => prepare::install(folder),
             Step::Open { folder } => prepare::open(folder),
+            Step::OpenVolume { source, folder } => prepare::open_volume(source, folder),
             Step::Key { file } => prepare::key(file),
             Step::Check { uid, path } => prepare::check(path, *uid),
         }),

@@ -149,9 +149,12 @@ fn hint_io(source: &io::Error) -> Option<String> {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some("the disk is full: free some space, or set PODBAY_HOME".to_owned())
         }
-        io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            Some("the state folder must be writable: set PODBAY_HOME to a folder that is".to_owned())
-        }
+        io::ErrorKind::ReadOnlyFilesystem => Some("the state folder must be writable: set PODBAY_HOME to a folder that is".to_owned()),
+        io::ErrorKind::PermissionDenied => Some(format!(
+            "the state folder must be writable for uid {}: give it that folder, or set PODBAY_HOME to one that is; in compose give the \
+             folder of PODBAY_MODELS, or `podbay/` in it, to PODBAY_UID",
+            nix::unistd::geteuid()
+        )),
         _ => None,
     }
 }

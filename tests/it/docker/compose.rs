@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -25,6 +26,7 @@ use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::scripted_model::Running;
 use crate::support::test_env::Started;
+use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
@@ -457,6 +459,31 @@ fn a_fresh_volume_can_be_written_by_whoever_loads_models_into_it() {
     let (user, volume) = (format!("{uid}:{gid}"), format!("{}_models:/models", compose.name));
     let look = ["run", "--rm", "--network", "none", "--user", &user, "-v", &volume, "--entrypoint", "sh", "podbay/workspace", "-c"];
     assert_eq!(docker(&[&look[..], &["stat -c %a /models && mkdir /models/podbay && echo made"]].concat()), "1777\nmade\n");
+}
+
+#[test]
+fn a_folder_of_ones_own_in_place_of_the_volume_keeps_its_mode_and_one_that_cannot_be_written_is_said() {
+    let Some(compose) = Compose::new() else { return };
+    if !is_root("a folder of root's in place of the volume of models") {
+        return;
+    }
+    let (uid, gid) = owner();
+    // Root's, as a folder for all users of a machine is; and a third one's.
+    for folder_of in [0, uid + 1] {
+        std::os::unix::fs::chown(&compose.models, Some(folder_of), Some(folder_of)).expect("root");
+        std::fs::set_permissions(&compose.models, Permissions::from_mode(0o755)).expect("root");
+        let done = run(&mut compose.compose(&["run", "--rm", "-T", "models", "models", "list"]));
+        let words = ["make the folder `/models/podbay`", "Permission denied", "PODBAY_MODELS, or `podbay/` in it, to PODBAY_UID"];
+        done.expect(1).says(&words);
+        let facts = std::fs::metadata(&compose.models).expect("there");
+        assert_eq!((facts.permissions().mode() & 0o7777, facts.uid()), (0o755, folder_of));
+        assert_eq!(std::fs::read_dir(&compose.models).expect("readable").count(), 0, "nothing was put there");
+    }
+    // What is said to help does.
+    let own = compose.models.join("podbay");
+    std::fs::create_dir(&own).expect("made");
+    std::os::unix::fs::chown(&own, Some(uid), Some(gid)).expect("root");
+    run(&mut compose.compose(&["run", "--rm", "-T", "models", "models", "list"])).expect(0);
 }
 
 #[test]
