@@ -78,7 +78,7 @@ impl From<ListedModel> for ModelLine {
     fn from(listed: ListedModel) -> Self {
         let (entry, presence) = (listed.entry, listed.presence);
         let expected = entry.sha256.clone();
-        let damage = listed.damage.map(|problem| format!("{problem}; {}", inference::remedy_of_damage(&entry.id)));
+        let damage = listed.damage.map(|problem| format!("{problem}; {}", inference::remedy_of_damage(&listed.name)));
         let file = |file: ListedFile| ModelFile {
             path: file.path,
             source: file.origin,
@@ -86,7 +86,7 @@ impl From<ListedModel> for ModelLine {
             sha256: file.record.map(|record| record.sha256).or_else(|| expected.clone()),
         };
         Self {
-            name: entry.id,
+            name: listed.name,
             title: entry.title,
             state: match presence {
                 Presence::Here => "here",
@@ -182,7 +182,7 @@ pub async fn remove_model(config: &Config, state: &State, name: &str, cancel: &C
         let real = |path: &PathBuf| std::fs::canonicalize(path).unwrap_or_else(|_| path.clone());
         if listed.files.iter().any(|file| served.contains(&real(&file.path))) {
             let by = "the running model server serves it";
-            return Err(Error::Inference(inference::Error::InUse { name: listed.entry.id, by }));
+            return Err(Error::Inference(inference::Error::InUse { name: listed.name, by }));
         }
     }
     store.remove(name).await.map_err(Error::Inference)

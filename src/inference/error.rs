@@ -17,6 +17,12 @@ pub enum Error {
         /// What is wrong with the person's own list, where it may have been meant to be in there.
         mistakes: Vec<String>,
     },
+    #[error("{} models here have the name `{name}`", forms.len())]
+    Ambiguous {
+        name: String,
+        /// What each of them alone is called.
+        forms: Vec<String>,
+    },
     #[error("`{text}` is no model: {problem}")]
     Reference { text: String, problem: String },
     #[error("the model `{}` cannot be used: {problem}", path.display())]
@@ -40,6 +46,12 @@ pub enum Error {
         /// What was wrong with the file that was here.
         damage: String,
         source: Box<Error>,
+    },
+    #[error("a folder that cannot be removed lies at `{}`, where the record of a model belongs", path.display())]
+    NoRecord {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
     },
     #[error("the model {name} is in use: {by}")]
     InUse { name: String, by: &'static str },
@@ -110,6 +122,10 @@ impl Error {
                 let known = known.join(", ");
                 return Some(format!("name one of {known}, a GGUF file's path or https:// address, or hf:OWNER/REPOSITORY/FILE.gguf"));
             }
+            Self::Ambiguous { forms, .. } => return Some(format!("name the one that is meant: {}", forms.join(", "))),
+            Self::NoRecord { path, .. } => {
+                return Some(format!("nothing was changed; move that folder away: mv '{0}' '{0}.old'", path.display()));
+            }
             Self::Reference { .. } => "a file of the hub is named hf:OWNER/REPOSITORY/FILE.gguf, any other by its https:// address",
             Self::Download { remedy: Some(remedy), .. } => remedy,
             Self::Offline { .. } => "unset `offline` for this, or name a model that is here: `podbay models list` shows them",
@@ -165,6 +181,7 @@ impl Error {
         matches!(
             self,
             Self::UnknownModel { .. }
+                | Self::Ambiguous { .. }
                 | Self::Reference { .. }
                 | Self::Model { .. }
                 | Self::Setting { .. }

@@ -69,17 +69,34 @@ impl Record {
             let (name, expected) = (self.model.clone(), self.sha256.clone());
             return Err(Error::Changed { path: path.to_owned(), name, expected, found });
         }
-        let (_, changed) = facts(path)?;
-        if changed != self.changed {
-            file::write_json(&path_of(path), &Self { changed, ..self.clone() })?;
+        let (size, changed) = facts(path)?;
+        if (size, changed) != (self.size, self.changed) {
+            file::write_json(&path_of(path), &Self { size, changed, ..self.clone() })?;
         }
         Ok(())
     }
 }
 
-/// Says why what is kept of a file is of no use; `None` where nothing is kept, or it is fine.
+/// Says why a file and what is kept of it do not go together; `None` where nothing is kept, or it is fine.
 pub(super) fn damage(path: &Path) -> Option<String> {
-    read(path).err()
+    let record = match read(path) {
+        Ok(record) => record?,
+        Err(problem) => return Some(problem),
+    };
+    let found = fs::metadata(path).ok()?.len();
+    let (record_path, expected) = (path_of(path), record.size);
+    (found != expected).then(|| {
+        format!("its record `{}` tells of {expected} bytes, and the file has {found}: one of the two is damaged", record_path.display())
+    })
+}
+
+/// Makes sure that a record can be written beside a file, and removed: an empty folder in its place is removed, any other refused.
+pub(super) fn make_way(path: &Path) -> Result<(), Error> {
+    let place = path_of(path);
+    if !fs::symlink_metadata(&place).is_ok_and(|facts| facts.is_dir()) {
+        return Ok(());
+    }
+    fs::remove_dir(&place).map_err(|source| Error::NoRecord { path: place, source })
 }
 
 fn read(path: &Path) -> Result<Option<Record>, String> {
@@ -87,6 +104,9 @@ fn read(path: &Path) -> Result<Option<Record>, String> {
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::IsADirectory => {
+            return Err(format!("a folder lies at `{}`, in the place of its record", path.display()));
+        }
         Err(error) => return Err(format!("its record `{}` cannot be read: {error}", path.display())),
     };
     let record = serde_json::from_slice(&bytes).ok().filter(|record: &Record| record.version == VERSION);
@@ -108,6 +128,13 @@ pub(super) fn damaged(folder: &Path) -> Vec<PathBuf> {
     // The notes of a download that is under way have a name like a record's.
     let is_part = |path: &Path| path.extension().is_some_and(|end| end == "part");
     files(folder).into_iter().filter(|path| !is_part(path) && damage(path).is_some()).collect()
+}
+
+/// Returns every file below a folder of which only a part is here, by the name that it will have.
+pub(super) fn unfinished(folder: &Path) -> Vec<PathBuf> {
+    let is_model = |path: &PathBuf| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gguf"));
+    let whole = |path: PathBuf| path.extension().is_some_and(|end| end == "part").then(|| path.with_extension(""));
+    files(folder).into_iter().filter_map(whole).filter(is_model).collect()
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -159,6 +186,9 @@ mod tests {
         fs::write(&path, "jello").expect("written");
         let error = record.check(&path, &progress, &cancel).await.expect_err("changed");
         assert!(matches!(error, Error::Changed { .. }) && error.hint().is_some_and(|hint| hint.contains("models pull m")), "{error}");
+        assert!(damage(&path).is_none());
+        fs::write(&path, "hello, you").expect("written");
+        assert!(damage(&path).is_some_and(|problem| problem.contains("tells of 5 bytes, and the file has 10")));
         assert_eq!(all(folder.path()).len(), 1);
         assert!(forget(&path).expect("removed") && all(folder.path()).is_empty());
     }

@@ -48,6 +48,8 @@ pub struct Store {
 /// One model in a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListedModel {
+    /// What it alone is called: its id, and where others here have that too, its place.
+    pub name: String,
     pub entry: Entry,
     pub files: Vec<ListedFile>,
     pub presence: Presence,
@@ -140,33 +142,38 @@ impl Store {
             open(path.clone()).await?;
             reference::of_path(&path)
         };
+        let pieces = self.pieces(&entry);
+        // Before anything is loaded that could not be written down.
+        pieces.iter().try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
         let mut replaced = Vec::new();
-        for piece in self.pieces(&entry) {
+        for piece in pieces {
             replaced.extend(self.ensure(&entry, &piece, true, progress, cancel).await?);
         }
         open(self.paths.models().join(self.first(&entry))).await?;
-        Ok(ListedModel { replaced, ..self.look(&entry) })
+        Ok(ListedModel { replaced, ..self.named(&entry) })
     }
 
     /// Lists every model that has a name, and those that were loaded by their address.
     pub fn list(&self) -> Vec<ListedModel> {
         let mut listed: Vec<ListedModel> = self.catalogue.entries.iter().map(|entry| self.look(entry)).collect();
-        for entry in self.strangers() {
-            listed.push(self.look(&entry));
+        for (name, entry) in self.named_strangers() {
+            listed.push(ListedModel { name, ..self.look(&entry) });
         }
         listed
     }
 
     /// Returns what is known of one model.
     pub fn info(&self, name: &str) -> Result<ListedModel, Error> {
-        self.find(name)?.map(|entry| self.look(&entry)).ok_or_else(|| self.unknown(name))
+        self.find_here(name)?.map(|entry| self.named(&entry)).ok_or_else(|| self.unknown(name))
     }
 
     /// Removes a model's files and whatever was loaded of them; returns whether there was anything.
     pub async fn remove(&self, name: &str) -> Result<bool, Error> {
-        let entry = self.find(name)?.ok_or_else(|| self.unknown(name))?;
-        let mut removed = false;
-        for piece in self.pieces(&entry) {
+        let entry = self.find_here(name)?.ok_or_else(|| self.unknown(name))?;
+        let (mut removed, pieces) = (false, self.pieces(&entry));
+        // Before any of them is gone: without its record a file would be nobody's.
+        pieces.iter().try_for_each(|piece| record::make_way(&self.paths.models().join(&piece.to)))?;
+        for piece in pieces {
             let to = self.paths.models().join(&piece.to);
             let busy = CancellationToken::new();
             let (folder, name) = (self.paths.locks(), lock_of(&piece));
@@ -239,14 +246,14 @@ impl Store {
     }
 
     /// Returns the model of a name, an address or a path that was loaded before; `None` for what may be a path.
-    fn find(&self, name: &str) -> Result<Option<Entry>, Error> {
+    pub(super) fn find(&self, name: &str) -> Result<Option<Entry>, Error> {
         if let Some(entry) = self.catalogue.find(name) {
             return Ok(Some(entry.clone()));
         }
         if let Some(entry) = reference::parse(name, &self.hub)? {
             return Ok(Some(entry));
         }
-        Ok(self.strangers().into_iter().find(|entry| entry.id.eq_ignore_ascii_case(name)))
+        self.find_stranger(name)
     }
 
     fn path(&self, name: &str) -> Result<PathBuf, Error> {
@@ -256,7 +263,7 @@ impl Store {
     }
 
     fn unknown(&self, name: &str) -> Error {
-        let known = self.list().into_iter().map(|listed| listed.entry.id).collect();
+        let known = self.list().into_iter().map(|listed| listed.name).collect();
         let mistakes = self.catalogue.mistakes.iter().map(ToString::to_string).collect();
         Error::UnknownModel { name: name.to_owned(), known, mistakes }
     }
@@ -264,7 +271,7 @@ impl Store {
     /// Returns a model whose files are here, and loads what is missing.
     async fn have(&self, entry: &Entry, progress: &ProgressSink, cancel: &CancellationToken) -> Result<Model, Error> {
         if let Some(problem) = self.look(entry).damage {
-            return Err(Error::Damaged { name: entry.id.clone(), problem });
+            return Err(Error::Damaged { name: self.named(entry).name, problem });
         }
         for piece in self.pieces(entry) {
             self.ensure(entry, &piece, false, progress, cancel).await?;
@@ -310,6 +317,13 @@ impl Store {
             (None, error) | (_, error @ Error::Cancelled { .. }) => error,
             (Some(damage), error) => Error::NotReplaced { damage: damage.to_string(), source: Box::new(error) },
         };
+        if matches!(&piece.from, From::File(path) if *path == to) {
+            let problem = "only a part of it is here, and nobody knows where the rest is".to_owned();
+            let hint = Some(
+                "pull it by the address that it came from, or remove that part: `podbay models list` has its name for `podbay models rm`",
+            );
+            return Err(instead(Error::Model { path: to, problem, hint }));
+        }
         if self.offline && !matches!(piece.from, From::File(_)) {
             return Err(instead(Error::Offline { name: entry.id.clone() }));
         }
@@ -353,7 +367,7 @@ impl Store {
         Record::keep(to, entry, &sha256, false).map(drop)
     }
 
-    fn look(&self, entry: &Entry) -> ListedModel {
+    pub(super) fn look(&self, entry: &Entry) -> ListedModel {
         let (mut files, mut entry) = (Vec::new(), entry.clone());
         let (mut n_here, mut bytes, mut damage) = (0, 0, None);
         for piece in self.pieces(&entry) {
@@ -383,7 +397,7 @@ impl Store {
             entry.size = sizes.map_or(0, |sizes| sizes.iter().sum());
         }
         let memory = if entry.size == 0 { 0 } else { choice::memory(&entry) };
-        ListedModel { entry, files, presence, damage, memory, replaced: Vec::new() }
+        ListedModel { name: entry.id.clone(), entry, files, presence, damage, memory, replaced: Vec::new() }
     }
 
     /// Returns the largest model that is here and fits the machine.

@@ -7,8 +7,12 @@ use std::path::PathBuf;
 use reqwest::Url;
 
 use super::Entry;
+use super::Error;
+use super::ListedModel;
 use super::Record;
+use super::Source;
 use super::Store;
+use super::catalogue::main_branch;
 use super::open::parts;
 use super::piece::From;
 use super::piece::Piece;
@@ -32,7 +36,75 @@ impl Store {
         let told: HashSet<PathBuf> = told.map(|piece| models.join(piece.to)).collect();
         let damaged = record::damaged(&models).into_iter().filter(|path| !told.contains(path) && parts(path).first() == Some(path));
         found.extend(damaged.map(|path| self.without_record(&models, &path)));
+        // What a pull left that was ended in the middle: it takes room, so it can be seen and removed.
+        for path in record::unfinished(&models) {
+            let Some(first) = parts(&path).into_iter().next() else { continue };
+            let told = |entry: &Entry| self.pieces(entry).iter().any(|piece| models.join(&piece.to) == path);
+            if !self.catalogue.entries.iter().chain(&found).any(told) {
+                found.push(self.without_record(&models, &first));
+            }
+        }
         found
+    }
+
+    /// Returns the models that are here and in no list, each with what it alone is called: its id, unless a list or another has that too.
+    pub(super) fn named_strangers(&self) -> Vec<(String, Entry)> {
+        let strangers = self.strangers();
+        let is_shared = |entry: &Entry| {
+            let n_same = strangers.iter().filter(|other| other.id.eq_ignore_ascii_case(&entry.id)).count();
+            n_same > 1 || self.catalogue.find(&entry.id).is_some()
+        };
+        let name = |entry: &Entry| if is_shared(entry) { self.form(entry) } else { entry.id.clone() };
+        strangers.iter().map(|entry| (name(entry), entry.clone())).collect()
+    }
+
+    /// Returns what is known of a model, under the name that it alone has.
+    pub(super) fn named(&self, entry: &Entry) -> ListedModel {
+        let looked = self.look(entry);
+        let stranger = self.named_strangers().into_iter().find(|(_, other)| other.source == entry.source && other.id == entry.id);
+        match stranger {
+            Some((name, _)) => ListedModel { name, ..looked },
+            None => looked,
+        }
+    }
+
+    /// Returns the model of a name, or of the place where its file lies, that is here and in no list. A name that several have is none's.
+    pub(super) fn find_stranger(&self, name: &str) -> Result<Option<Entry>, Error> {
+        let strangers = self.named_strangers();
+        let place = reference::expand(name);
+        if let Some((_, entry)) = strangers.iter().find(|(_, entry)| self.paths.models().join(self.first(entry)) == place) {
+            return Ok(Some(entry.clone()));
+        }
+        let mut same = strangers.into_iter().filter(|(_, entry)| entry.id.eq_ignore_ascii_case(name));
+        let (first, others) = (same.next(), same);
+        let others: Vec<String> = others.map(|(form, _)| form).collect();
+        match first {
+            Some((form, _)) if !others.is_empty() => {
+                Err(Error::Ambiguous { name: name.to_owned(), forms: std::iter::once(form).chain(others).collect() })
+            }
+            first => Ok(first.map(|(_, entry)| entry)),
+        }
+    }
+
+    /// Returns the model of a name, or the copy of the file that a path names. What is served by a path is that file itself, never the copy.
+    pub(super) fn find_here(&self, name: &str) -> Result<Option<Entry>, Error> {
+        if let Some(entry) = self.find(name)? {
+            return Ok(Some(entry));
+        }
+        let Ok(path) = std::path::absolute(reference::expand(name)) else { return Ok(None) };
+        let is_copy = |entry: &Entry| matches!(&entry.source, Source::Path { files } if files.contains(&path));
+        Ok(self.strangers().into_iter().find(is_copy))
+    }
+
+    /// Returns what no other model is called: the hub's file as it is named there, else the place where it lies here.
+    fn form(&self, entry: &Entry) -> String {
+        match &entry.source {
+            Source::Hub { repository, revision, files } => {
+                let revision = if *revision == main_branch() { String::new() } else { format!("@{revision}") };
+                format!("hf:{repository}{revision}/{}", files.first().map_or("", String::as_str))
+            }
+            _ => self.paths.models().join(self.first(entry)).display().to_string(),
+        }
     }
 
     /// Returns the files of a model.

@@ -2,6 +2,7 @@
 
 pub(crate) mod hub;
 mod models;
+mod names;
 mod parts;
 mod records;
 

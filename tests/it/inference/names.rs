@@ -29,7 +29,12 @@ fn a_name_that_two_models_have_is_refused_and_each_has_one_of_its_own() {
     assert!(both.iter().all(|&name| listed.contains(&name.to_owned())) && !listed.contains(&"m".to_owned()), "{listed:?}");
     let paths = [case.path("hub/cut--r/m.gguf"), case.path("hub/norange--r@v2/m.gguf")];
     for arguments in [["info", "m"], ["pull", "M"], ["rm", "m"]] {
-        run(&mut case.models(&arguments)).expect(2).says(&["2 models here have the name `", "hint: name the one that is meant", both[0], both[1]]);
+        run(&mut case.models(&arguments)).expect(2).says(&[
+            "2 models here have the name `",
+            "hint: name the one that is meant",
+            both[0],
+            both[1],
+        ]);
     }
     assert!(paths.iter().all(|path| path.exists()), "nothing is removed");
     let info = run(&mut case.models(&["info", both[1], "--json"])).expect(0).json();

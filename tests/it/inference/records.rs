@@ -87,3 +87,61 @@ fn a_model_of_unknown_origin_is_believed_once_more_or_removed() {
         run(&mut case.models(&["info", name])).expect(2).says(&[&format!("there is no model `{name}`")]);
     }
 }
+
+/// Changes one field of a record.
+fn tamper(path: &Path, key: &str, value: serde_json::Value) {
+    let record = path.with_added_extension("json");
+    let mut fields: serde_json::Value = serde_json::from_slice(&fs::read(&record).expect("a record")).expect("JSON");
+    fields[key] = value;
+    fs::write(record, fields.to_string()).expect("written");
+}
+
+#[test]
+fn a_record_with_another_size_than_its_file_is_damaged_and_put_right() {
+    let case = Case::new(100_000);
+    let path = case.path("hub/me--mine/mine.gguf");
+    run(&mut case.models(&["pull", "hf:me/mine/mine.gguf"])).expect(0);
+    tamper(&path, "size", 5.into());
+    let words = ["warning: the model mine", "tells of 5 bytes, and the file has 100000", "`podbay models pull mine` puts it right"];
+    let listed = run(&mut case.models(&["list"])).expect(0).says(&words);
+    assert!(listed.text().lines().any(|line| line.starts_with("mine") && line.ends_with("damaged")), "{}", listed.text());
+    let n_asked = case.hub.asked().len();
+    let done = run(&mut case.models(&["pull", "mine"])).expect(0);
+    assert!(!done.stderr.contains("nobody told"), "{}", done.stderr);
+    assert_eq!(case.hub.asked().len(), n_asked, "the file is the right one");
+    is_here(&case, "mine");
+
+    // Where it is the file that is short, it is loaded again.
+    fs::write(&path, &case.file[..50_000]).expect("written");
+    run(&mut case.models(&["info", "mine"])).expect(0);
+    run(&mut case.models(&["pull", "mine"])).expect(0).says(&["was damaged, and was loaded again"]);
+    case.arrived(&path);
+    is_here(&case, "mine");
+}
+
+#[test]
+fn a_folder_in_the_place_of_a_record_is_removed_or_told_of_before_anything_is_lost() {
+    let case = Case::new(100_000);
+    let path = case.path(FILE);
+    let record = path.with_added_extension("json");
+    let blocked = || {
+        run(&mut case.models(&["pull", NAME])).expect(0);
+        fs::remove_file(&record).expect("a record");
+        fs::create_dir(&record).expect("made");
+    };
+    blocked();
+    run(&mut case.models(&["list"])).expect(0).says(&["a folder lies at", FILE, "in the place of its record"]);
+    run(&mut case.models(&["pull", NAME])).expect(0);
+    is_here(&case, NAME);
+    blocked();
+    run(&mut case.models(&["rm", NAME])).expect(0);
+    assert!(!path.exists() && !record.exists());
+
+    blocked();
+    fs::write(record.join("mine"), "").expect("written");
+    for command in ["pull", "rm"] {
+        let words = ["a folder that cannot be removed", FILE, "hint: nothing was changed; move that folder away: mv '"];
+        run(&mut case.models(&[command, NAME])).expect(6).says(&words);
+        assert!(path.exists() && record.join("mine").exists());
+    }
+}
