@@ -45,6 +45,22 @@ pub(super) fn page(path: &str) -> Option<&'static Page> {
     PAGES.iter().find(|page| page.command == path)
 }
 
+/// Returns the command that the words of a line name, however deep, and how that is written; its flags are passed over.
+pub(super) fn named<'a>(command: &'a Command, words: &[OsString]) -> (String, &'a Command) {
+    let (mut path, mut found) = (String::from("podbay"), command);
+    for word in words.iter().filter(|word| !word.to_string_lossy().starts_with('-')) {
+        let Some(below) = found.find_subcommand(word) else { break };
+        path = format!("{path} {}", below.get_name());
+        found = below;
+    }
+    (path, found)
+}
+
+/// Returns whether a command, or one below it, takes a flag.
+pub(super) fn takes(command: &Command, flag: char) -> bool {
+    command.get_arguments().any(|argument| argument.get_short() == Some(flag)) || command.get_subcommands().any(|below| takes(below, flag))
+}
+
 /// Puts the pages into a command and those below it.
 fn explain(mut command: Command, path: &str) -> Command {
     if let Some(page) = page(path) {

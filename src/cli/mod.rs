@@ -130,11 +130,15 @@ async fn other(words: Vec<OsString>, line: &[OsString]) -> Result<u8, app::Error
         };
     }
     let word = ui::text::line(&first.to_string_lossy());
-    if help::command().find_subcommand(&first).is_some() {
-        return Err(app::Error::usage(
-            format!("the flags in front of `{word}` belong behind it"),
-            format!("write it like this: podbay {word} -C DIR …; `podbay {word} --help` lists them"),
-        ));
+    let all = help::command();
+    if all.find_subcommand(&first).is_some() {
+        let (command, found) = help::named(&all, &words);
+        let hint = if help::takes(found, 'C') {
+            format!("write it like this: {command} -C DIR …; `{command} --help` lists them")
+        } else {
+            format!("`{command}` takes no -C; `{command} --help` lists the flags that it takes")
+        };
+        return Err(app::Error::usage(format!("the flags in front of `{word}` belong behind it"), hint));
     }
     Err(app::Error::usage(
         format!("`{word}` is neither a command nor a folder"),
@@ -164,7 +168,8 @@ fn misused(error: &clap::Error) -> u8 {
             _ => exit_code::DONE,
         };
     }
-    report(&app::Error::usage(first_words(error), "see `podbay --help`"));
+    let (all, words) = (help::command(), std::env::args_os().skip(1).collect::<Vec<_>>());
+    report(&app::Error::usage(first_words(error), format!("see `{} --help`", help::named(&all, &words).0)));
     let _ = error.print();
     if std::env::args_os().nth(1).is_some_and(|word| word == "sh") { exit_code::SHELL_FAILED } else { exit_code::USAGE }
 }

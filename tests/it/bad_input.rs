@@ -247,6 +247,11 @@ fn all_failures_of_sh_itself_have_one_code() {
 fn flags_in_front_of_a_command_are_told_where_they_belong() {
     let env = TestEnv::new();
     run(env.podbay(&["-C"]).arg(env.project()).args(["run", "x"])).expect(2).says(&["belong behind it", "podbay run -C DIR"]);
+    run(env.podbay(&["-C"]).arg(env.project()).args(["init"])).expect(2).says(&["podbay init -C DIR"]);
+    for command in [&["models", "list"][..], &["sessions", "list"], &["completions"], &["images", "build"], &["gc"]] {
+        let words = format!("`podbay {}` takes no -C", command.join(" "));
+        run(env.podbay(&["-C"]).arg(env.project()).args(command)).expect(2).says(&["belong behind it", &words, "--help` lists the flags"]);
+    }
 }
 
 #[test]

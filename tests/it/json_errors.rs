@@ -32,7 +32,11 @@ fn a_wrong_flag_is_an_object_for_every_command_with_json() {
             let line = [words, extra].concat();
             let object = is_told(run(&mut env.podbay(&line)), &line, 2);
             assert!(object["error"]["message"].as_str().is_some_and(|text| text.contains("--wrong-flag")), "{object}");
-            assert_eq!(object["error"]["kind"], "usage");
+            let help = words.iter().take_while(|word| !word.contains(['9', 'z'])).copied().collect::<Vec<_>>().join(" ");
+            assert_eq!(
+                (&object["error"]["kind"], &object["error"]["hints"][0]),
+                (&"usage".into(), &format!("see `podbay {help} --help`").into())
+            );
         }
     }
 }
