@@ -18,6 +18,7 @@ use super::remedy::REFUSED;
 use super::remedy::UNENCRYPTED;
 use crate::event::Secret;
 use crate::inference::Error;
+use crate::inference::options::HUB;
 
 /// Most redirects from an address to where its file lies.
 const MOST_REDIRECTS: u32 = 5;
@@ -115,10 +116,7 @@ impl Asker<'_> {
             401 | 403 if by_hub && has_token => Some(
                 "check the spelling of repository and file, and that the token may read it; some models want their terms accepted first",
             ),
-            401 | 403 if by_hub => Some(
-                "check the spelling of repository and file; a model behind a login wants a token in HF_TOKEN, or in the variable that \
-                 `inference.hub_token_env` names",
-            ),
+            401 | 403 if by_hub => Some(self.hub.map_or(REFUSED, |hub| wants_token(&hub.base))),
             404 | 410 => Some("check the spelling of repository, revision and file"),
             _ => Some(REFUSED),
         };
@@ -127,6 +125,16 @@ impl Asker<'_> {
             text(response, "x-error-code").filter(|word| by_hub && word.len() <= 40 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
         let problem = format!("the server answered {status}{}", word.map_or_else(String::new, |word| format!(" ({word})")));
         Ended::Fatal(Error::Download { url: shown(self.url), problem, remedy })
+    }
+}
+
+/// Returns the remedy where a hub wants to know who asks. `HF_TOKEN` is meant for one hub alone, and sent to no other.
+fn wants_token(hub: &Url) -> &'static str {
+    if hub.as_str().trim_end_matches('/') == HUB {
+        "check the spelling of repository and file; a model behind a login wants a token in HF_TOKEN, or in the variable that \
+         `inference.hub_token_env` names"
+    } else {
+        "check the spelling of repository and file; a model behind a login wants a token, in the variable that `inference.hub_token_env` names"
     }
 }
 
@@ -153,4 +161,18 @@ pub(in crate::inference) fn chain(error: &reqwest::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_usual_hub_is_said_to_take_the_usual_token() {
+        for (hub, is_usual) in [(HUB, true), ("https://hub.example/", false), ("https://huggingface.co.example", false)] {
+            let remedy = wants_token(&Url::parse(hub).expect("an address"));
+            assert_eq!(remedy.contains("HF_TOKEN"), is_usual, "{hub}");
+            assert!(remedy.contains("`inference.hub_token_env`"), "{hub}");
+        }
+    }
 }
