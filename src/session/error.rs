@@ -107,6 +107,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoHome => Some("set PODBAY_HOME to a folder of your own".to_owned()),
+            // Whatever PODBAY_HOME names by mistake, such as /etc/passwd: it is not to be moved.
+            Self::Unsafe { what, .. } if what == "no folder" => Some("set PODBAY_HOME to a folder of your own".to_owned()),
             Self::Unsafe { path, what } => {
                 let mut hint =
                     format!("Podbay keeps what it knows in a real folder that you own; move `{}` away, or set PODBAY_HOME", path.display());

@@ -35,11 +35,12 @@ pub(super) fn look(path: &Path) -> Vec<Check> {
             )];
         }
     };
-    let folder = owner(path, &facts, me).unwrap_or_else(|| {
+    let elsewhere = || "set PODBAY_HOME to a folder of your own; what lies there is left alone".to_owned();
+    let folder = owner(path, &facts, me, elsewhere).unwrap_or_else(|| {
         State::FOLDERS
             .iter()
             .map(|name| path.join(name))
-            .find_map(|part| fs::symlink_metadata(&part).ok().and_then(|facts| owner(&part, &facts, me)))
+            .find_map(|part| fs::symlink_metadata(&part).ok().and_then(|facts| owner(&part, &facts, me, || away(&part))))
             .unwrap_or_else(|| Check::ok(GROUP, "folder", shown.to_string()))
     });
     let mut checks = vec![folder];
@@ -57,15 +58,19 @@ pub(super) fn look(path: &Path) -> Vec<Check> {
     checks
 }
 
-/// Returns what is wrong with a folder's owner, kind or mode; a run refuses the same.
-fn owner(path: &Path, facts: &fs::Metadata, me: u32) -> Option<Check> {
+/// Returns the remedy for what is in the place of one of our own folders; what somebody named by PODBAY_HOME may be any file of the machine's.
+fn away(path: &Path) -> String {
+    format!("move it away, or set PODBAY_HOME to a folder of your own: mv '{0}' '{0}.old'", path.display())
+}
+
+/// Returns what is wrong with a folder's owner, kind or mode; a run refuses the same. `instead` is the remedy for what is no folder.
+fn owner(path: &Path, facts: &fs::Metadata, me: u32, instead: impl Fn() -> String) -> Option<Check> {
     let shown = path.display();
-    let away = format!("move it away, or set PODBAY_HOME to a folder of your own: mv '{shown}' '{shown}.old'");
     if facts.is_symlink() {
-        return Some(Check::fail(GROUP, "folder", format!("{shown} is a link, and what is behind it may change hands"), away));
+        return Some(Check::fail(GROUP, "folder", format!("{shown} is a link, and what is behind it may change hands"), instead()));
     }
     if !facts.is_dir() {
-        return Some(Check::fail(GROUP, "folder", format!("{shown} is no folder"), away));
+        return Some(Check::fail(GROUP, "folder", format!("{shown} is no folder"), instead()));
     }
     if facts.uid() != me {
         let detail = format!("{shown} belongs to uid {}, and you are uid {me}", facts.uid());
@@ -159,13 +164,17 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         fs::write(at("file"), "").expect("written");
-        check(&at("file"), Status::Fail, "is no folder");
+        check(&at("file"), Status::Fail, "is no folder set PODBAY_HOME to a folder of your own; what lies there is left alone");
         symlink(folder.path(), at("link")).expect("linked");
         check(&at("link"), Status::Fail, "is a link");
+        fs::create_dir(at("state")).expect("made");
+        fs::set_permissions(at("state"), fs::Permissions::from_mode(0o700)).expect("ours");
+        fs::write(at("state/models"), "").expect("written");
+        check(&at("state"), Status::Fail, "is no folder move it away");
         check(Path::new("/proc/version/podbay"), Status::Fail, "cannot be looked at");
         check(&at("file").join("podbay"), Status::Fail, "cannot be looked at");
         let facts = fs::symlink_metadata(folder.path()).expect("facts");
-        let other = owner(folder.path(), &facts, facts.uid() + 1).expect("another's");
+        let other = owner(folder.path(), &facts, facts.uid() + 1, || away(folder.path())).expect("another's");
         assert!(other.status == Status::Fail && other.remedy.is_some_and(|remedy| remedy.contains("chown")));
         let full = unwritable("writing", folder.path(), "write", &io::Error::from(ErrorKind::StorageFull));
         assert!(full.status == Status::Fail && full.remedy.is_some_and(|remedy| remedy.starts_with("make room")));
