@@ -78,7 +78,7 @@ pub async fn load_bundle(
     let folder = paths.models();
     let store = Store::new(&config.inference, &paths, true).map_err(app::Error::Inference)?;
     check_known(&manifest, &store, &path)?;
-    let places: Vec<PathBuf> = manifest.models.iter().map(|model| store.place(&model.name, &model.file)).collect();
+    let places: Vec<PathBuf> = manifest.models.iter().map(|model| store.place(&model.name, &model.file, &model.sha256)).collect();
     let mut notes = app::model_mistakes(config);
     if manifest.podbay != env!("CARGO_PKG_VERSION") {
         let text = format!(
@@ -101,14 +101,15 @@ pub async fn load_bundle(
     let verified = tokio::task::spawn_blocking(work).await.expect("reading a file does not panic")?;
     let mut bundled = Bundled { size: fs::metadata(&path).map_err(failed("look at", &path))?.len(), notes, ..Bundled::default() };
     bundled.images = verified.manifest.images.iter().map(|image| (image.name.clone(), id(image))).collect();
-    bundled.models = verified.manifest.models.iter().map(|model| model.name.clone()).zip(places).collect();
+    let names = verified.manifest.models.iter().map(|model| store.name_brought(&model.name, &model.file, &model.sha256));
+    bundled.models = names.zip(places).collect();
     let Some(engine) = engine else { return Ok(bundled) };
     if !wanted.is_empty() {
         load_images(&engine, &path, &verified, progress, cancel).await?;
         confirm(&engine, &wanted, cancel).await?;
     }
     for (model, temporary) in verified.models {
-        let to = store.place(&model.name, &model.file);
+        let to = store.place(&model.name, &model.file, &model.sha256);
         let folder = to.parent().expect("the folder of models, or one below it");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed("make the folder", folder))?;
         temporary.persist(&to).map_err(|error| failed("write", &to)(error.error))?;

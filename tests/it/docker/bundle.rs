@@ -331,6 +331,15 @@ async fn a_bundle_cannot_name_what_its_manifest_does_not() {
     parts.entries[1].0 = format!("models/{known}");
     parts.write(&ready.bundle());
     ready.refused(1, &[known, "another"]).await;
+    // Under another file name it is taken, for what it is: it cannot pass for the model that has this name.
+    fs::write(ready.bundle(), &whole).expect("written");
+    let mut parts = Parts::of(&ready.bundle());
+    parts.manifest["models"][0]["name"] = json!("smollm2-135m");
+    parts.write(&ready.bundle());
+    let text = ready.load(&[]).expect(0).text();
+    assert!(text.contains("model tiny.gguf ") && !text.contains("smollm2-135m"), "{text}");
+    let info = run(&mut ready.env.podbay(&["models", "info", "smollm2-135m", "--json"])).expect(0).json();
+    assert_eq!(info["state"], "absent");
 }
 
 #[tokio::test]
