@@ -104,6 +104,9 @@ fn serve_as(arguments: Vec<OsString>) -> Result<(), String> {
     })
 }
 
+/// What `prepare` can be told to do.
+const STEPS: [&str; 5] = ["--install", "--open", "--open-volume", "--check", "--key"];
+
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
                          prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
@@ -125,6 +128,15 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
             Ok(Role::Listen { socket: PathBuf::from(socket), workspace: PathBuf::from(folder) })
         }
         (Some("prepare"), steps @ [_, ..]) => {
+            // A compose.yaml of a newer Podbay than this one, whose image nobody has made anew since.
+            if let Some(unknown) = steps.iter().step_by(2).find(|step| !STEPS.iter().any(|known| *step == known)) {
+                return Err(format!(
+                    "this build ({}) knows no step `{}`: the image is older than compose.yaml, or not of the same Podbay\nhint: make the \
+                     images anew with `podbay images build` or `docker compose build`, and start again",
+                    env!("CARGO_PKG_VERSION"),
+                    unknown.to_string_lossy().escape_debug()
+                ));
+            }
             let step = |pair: &[OsString]| match pair {
                 [name, folder] if name == "--install" => Some(Step::Install { folder: PathBuf::from(folder) }),
                 [name, folder] if name == "--open" => Some(Step::Open { folder: PathBuf::from(folder) }),
@@ -258,4 +270,24 @@ fn take_environment() -> Vec<Vec<u8>> {
     // SAFETY: this process has one thread yet.
     unsafe { libc::clearenv() };
     environment.into_iter().map(|(name, value)| [name, b"=".to_vec(), value].concat()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_of_a_newer_compose_file_is_said_to_be_one() {
+        let told = |words: &[&str]| parse(words.iter().map(OsString::from)).err().unwrap_or_default();
+        for step in STEPS {
+            let value = if step == "--check" { "1000:/x" } else { "models:/x" };
+            assert_eq!(told(&["prepare", step, value]), "", "{step}");
+            assert!(told(&["prepare", step]).starts_with("usage:"), "{step} without what it is about");
+        }
+        let error = told(&["prepare", "--open", "/x", "--seal", "/y"]);
+        assert!(
+            error.contains("no step `--seal`") && error.contains("older than compose.yaml") && error.contains("podbay images build"),
+            "{error}"
+        );
+    }
 }
