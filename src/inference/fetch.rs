@@ -26,6 +26,7 @@ use super::download::digest;
 use super::download::is_safe;
 use super::download::remove_part;
 use super::file;
+use super::gguf;
 use super::mirror;
 use super::options::HUB;
 use super::paths::make_private;
@@ -131,7 +132,14 @@ impl Fetcher<'_> {
             remove_part(to)?;
             return Err(Error::WrongHash { from: from.display().to_string(), expected: expected.to_owned(), found: sha256 });
         }
-        let file = fs::File::open(&part).map_err(|source| Error::File { doing: "read", path: part.clone(), source })?;
+        let file = || fs::File::open(&part).map_err(|source| Error::File { doing: "read", path: part.clone(), source });
+        // Under its name it would be listed as a model that is here.
+        if let Err(problem) = gguf::read(file()?) {
+            remove_part(to)?;
+            let hint = Some("name another file, or bring this one again: it holds no model that could be served");
+            return Err(Error::Model { path: from, problem: problem.to_string(), hint });
+        }
+        let file = file()?;
         file::finish(&file, &part, to)?;
         Ok(Loaded { size, sha256, checked: expected.is_some() })
     }

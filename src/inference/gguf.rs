@@ -52,6 +52,9 @@ impl std::fmt::Display for Problem {
     }
 }
 
+/// How a model's file begins.
+pub(super) const MAGIC: &[u8; 4] = b"GGUF";
+
 /// Reads the head of a file and checks that all it tells of is there.
 pub(super) fn read(file: File) -> Result<Head, Problem> {
     let length = file.metadata().map_err(Problem::Unreadable)?.len();
@@ -62,7 +65,7 @@ pub(super) fn read(file: File) -> Result<Head, Problem> {
 pub(super) fn read_part(file: File, length: u64) -> Result<Head, Problem> {
     let mut reader = Reader { inner: BufReader::with_capacity(64 * 1024, file), at: 0, length };
     match reader.bytes() {
-        Ok(magic) if magic == *b"GGUF" => {}
+        Ok(magic) if magic == *MAGIC => {}
         Err(error @ Problem::Unreadable(_)) => return Err(error),
         _ => return Err(Problem::NotGguf),
     }

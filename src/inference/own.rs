@@ -15,6 +15,10 @@ use super::Entry;
 use super::Source;
 use super::download;
 use super::download::is_safe;
+use super::gguf;
+use super::open::is_stray_part;
+use super::open::parts;
+use super::piece;
 use super::reference::is_file_name;
 use super::reference::is_repository;
 use super::reference::is_word;
@@ -37,6 +41,8 @@ pub struct Mistake {
     pub line: usize,
     pub problem: String,
     pub remedy: String,
+    /// Whether it costs every model of the list, rather than one.
+    pub costs_all: bool,
 }
 
 impl std::fmt::Display for Mistake {
@@ -59,7 +65,7 @@ pub(super) fn read(path: &Path, named: bool, others: &[Entry]) -> (Vec<Entry>, V
         Err(error) => {
             let (problem, remedy) =
                 (format!("it cannot be read: {error}"), "check `inference.catalogue` and who may read the file".to_owned());
-            (Vec::new(), vec![Mistake { path: path.to_owned(), line: 0, problem, remedy }])
+            (Vec::new(), vec![Mistake { path: path.to_owned(), line: 0, problem, remedy, costs_all: true }])
         }
     }
 }
@@ -83,13 +89,14 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
     let (mut entries, mut mistakes): (Vec<Entry>, Vec<Mistake>) = Default::default();
     let at = |offset: usize| text.as_bytes().iter().take(offset).filter(|&&byte| byte == b'\n').count() + 1;
     let mut wrong = |line: usize, problem: String, remedy: &str| {
-        mistakes.push(Mistake { path: path.to_owned(), line, problem, remedy: remedy.to_owned() });
+        mistakes.push(Mistake { path: path.to_owned(), line, problem, remedy: remedy.to_owned(), costs_all: false });
     };
     let table = match DeTable::parse(text) {
         Ok(table) => table,
         Err(error) => {
             let line = at(error.span().map_or(0, |span| span.start));
             wrong(line, error.message().replace('\n', ", "), "the file is TOML; until it can be read none of its models is known");
+            mistakes.iter_mut().for_each(|mistake| mistake.costs_all = true);
             return (entries, mistakes);
         }
     };
@@ -216,6 +223,7 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
             if let Some(file) = files.iter().find(|file| !file.is_absolute()) {
                 return Err((format!("`{}` could be anywhere", file.display()), "write the whole path, from / on"));
             }
+            files.iter().try_for_each(|file| check_file(file))?;
             files.len()
         }
         Source::Wheel { url, sha256, member, .. } => {
@@ -231,11 +239,49 @@ pub(super) fn check(entry: &Entry) -> Result<(), (String, &'static str)> {
             1
         }
     };
+    if !are_one_model(&entry.source) {
+        return Err((
+            "its files are not all parts of one model".to_owned(),
+            "name one file, or all parts in their order: NAME-00001-of-00002.gguf, NAME-00002-of-00002.gguf",
+        ));
+    }
     match n_files {
         0 => Err(("it has no files".to_owned(), "name at least one")),
         2.. if entry.sha256.is_some() => Err(("one sha256 cannot be that of several files".to_owned(), "leave it out: the hub knows them")),
         _ => Ok(()),
     }
+}
+
+/// Refuses a path that leads to something else than a model. One that leads to nothing may get its file later.
+fn check_file(path: &Path) -> Result<(), (String, &'static str)> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Ok(facts) if facts.is_dir() => Err((format!("`{shown}` is a folder"), "name the .gguf file in it")),
+        Ok(facts) if !facts.is_file() => Err((format!("`{shown}` is not a regular file"), "name a .gguf file")),
+        Ok(_) if begins_otherwise(path) => {
+            Err((format!("`{shown}` is not a GGUF file"), "llama.cpp needs a model in its own format; hubs offer most models as GGUF too"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether a file begins with other bytes than a model does. One that cannot be read is said when it is wanted.
+fn begins_otherwise(path: &Path) -> bool {
+    use io::Read;
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(gguf::MAGIC.len() as u64).read_to_end(&mut head));
+    read.is_ok() && head != gguf::MAGIC
+}
+
+/// Returns whether the files of a source are one, or all parts of one: a server gets the first and finds the others by its name.
+fn are_one_model(source: &Source) -> bool {
+    let names: Vec<PathBuf> = match source {
+        Source::Hub { files, .. } => files.iter().map(PathBuf::from).collect(),
+        Source::Path { files } => files.iter().filter_map(|file| file.file_name().map(PathBuf::from)).collect(),
+        Source::Url { files } => files.iter().map(|file| PathBuf::from(piece::last(file))).collect(),
+        Source::Wheel { .. } => return true,
+    };
+    names.first().is_none_or(|first| !is_stray_part(first) && parts(first) == names)
 }
 
 #[cfg(test)]
@@ -303,6 +349,23 @@ mod tests {
         check(&hub("a/b", "../../c.gguf"), 0, &[(1, "no file of a repository")]);
         check(&hub("a", "c.gguf"), 0, &[(1, "owner/name")]);
         check(&hub("a/b", "c.bin"), 0, &[(1, ".gguf")]);
+        for files in [
+            "c.gguf\", \"d.gguf",
+            "c-00001-of-00002.gguf",
+            "c-00002-of-00002.gguf\", \"c-00001-of-00002.gguf",
+            "c-00001-of-00002.gguf\", \"d-00002-of-00002.gguf",
+            "c-00003-of-00002.gguf",
+        ] {
+            check(&hub("a/b", files), 0, &[(1, "not all parts of one model")]);
+        }
+        check(&hub("a/b", "x/c-00001-of-00002.gguf\", \"x/c-00002-of-00002.gguf"), 1, &[]);
+        let two = "https://a.example/m-00001-of-00002.gguf?k=7\", \"https://a.example/m-00002-of-00002.gguf?k=7";
+        check(&GOOD.replace("https://a.example/m.gguf", two), 1, &[]);
+        check(
+            &GOOD.replace("https://a.example/m.gguf", "https://a.example/m.gguf\", \"https://a.example/n.gguf"),
+            0,
+            &[(1, "not all parts")],
+        );
         check(&GOOD.replace("\"https://a.example/m.gguf\"", ""), 0, &[(1, "no files")]);
         check(&format!("{GOOD}sha256 = \"00\"\n"), 0, &[(1, "no hash")]);
         check(&format!("{GOOD}parameters = -1.0\n"), 0, &[(1, "parameters")]);

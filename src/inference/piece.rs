@@ -78,7 +78,7 @@ fn folder_of(url: &str) -> &str {
 }
 
 /// Returns the last part of a path. What is left of it can lead nowhere.
-fn last(path: &str) -> String {
+pub(super) fn last(path: &str) -> String {
     let name = without_query(path).rsplit('/').next().unwrap_or_default();
     let clean: String = name.chars().map(|c| if c.is_ascii_alphanumeric() || "._-+".contains(c) { c } else { '_' }).collect();
     if clean.starts_with('.') || clean.is_empty() { format!("model{clean}") } else { clean }

@@ -8,7 +8,6 @@ use super::check::Group;
 use super::check::chain;
 use crate::app::Error;
 use crate::app::bench::open_project_at;
-use crate::app::model_mistakes;
 use crate::app::rules;
 use crate::app::settings::ProjectSettings;
 use crate::config;
@@ -17,6 +16,8 @@ use crate::config::Loaded;
 use crate::config::Sources;
 use crate::config::Standing;
 use crate::event::Secret;
+use crate::inference::Catalogue;
+use crate::inference::Mistake;
 use crate::policy::Mode;
 use crate::sandbox::Project;
 
@@ -83,8 +84,11 @@ pub(super) fn models(config: &Config) -> Vec<Check> {
     if config.llm.endpoint.is_some() {
         return Vec::new();
     }
-    let remedy = "correct that entry; the others hold";
-    model_mistakes(config).into_iter().take(MOST).map(|mistake| Check::warn(GROUP, "list of models", mistake, remedy)).collect()
+    let judge = |mistake: Mistake| {
+        let remedy = if mistake.costs_all { "correct that file" } else { "correct that entry; the others hold" };
+        Check::warn(GROUP, "list of models", mistake.to_string(), remedy)
+    };
+    Catalogue::load(&config.inference).mistakes.into_iter().take(MOST).map(judge).collect()
 }
 
 /// Judges the project folder: one that was named must do, the current one may be none.

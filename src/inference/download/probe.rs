@@ -15,9 +15,7 @@ use super::segment::PAGE;
 use super::segment::is_page;
 use super::segment::parse_range;
 use super::segment::wrong_size;
-
-/// How a GGUF file begins.
-const MAGIC: &[u8] = b"GGUF";
+use crate::inference::gguf::MAGIC;
 
 /// What a source says of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -200,7 +200,9 @@ fn what_is_no_model_is_refused_with_a_remedy() {
     ] {
         run(&mut case.models(&["pull", name])).expect(code).says(&[words, "hint:"]);
     }
-    for (status, hint) in [("401 Unauthorized", "HF_TOKEN"), ("404 Not Found", "spelling")] {
+    for (status, hint) in
+        [("401 Unauthorized", "wants a token, in the variable that `inference.hub_token_env` names"), ("404 Not Found", "spelling")]
+    {
         case.hub.manners().status = Some(status);
         run(&mut case.models(&["pull", NAME])).expect(6).says(&[status, hint]);
     }
@@ -259,6 +261,33 @@ fn a_model_that_is_copied_from_this_machine_is_not_called_untried() {
     assert!(listed.lines().any(|line| line.starts_with("own ") && line.ends_with("not copied yet")), "{listed}");
     run(&mut case.models(&["pull", "own"])).expect(0);
     assert_eq!(row("own", "state"), "here");
+
+    // What is no model is said at once where that can be seen, else at the pull; it is never here.
+    let (text, folder, cut) = (case.env.beside("text.gguf"), case.env.beside("folder.gguf"), case.env.beside("cut.gguf"));
+    fs::write(&text, "no model").expect("written");
+    fs::create_dir(&folder).expect("made");
+    fs::write(&cut, &case.file[..60]).expect("written");
+    fs::write(&list, entry("text", &text) + &entry("folder", &folder) + &entry("cut", &cut)).expect("written");
+    let words = ["text.gguf` is not a GGUF file", "folder.gguf` is a folder (name the .gguf file in it)"];
+    let listed = run(&mut case.models(&["list"])).expect(0).says(&words).text();
+    assert!(!listed.lines().any(|line| line.starts_with("text ") || line.starts_with("folder ")), "{listed}");
+    run(&mut case.models(&["pull", "text"])).expect(2).says(&["there is no model `text`", words[0]]);
+    run(&mut case.models(&["pull", "cut"])).expect(2).says(&["cut.gguf` cannot be used: ", "hint: name another file"]);
+    assert_eq!(row("cut", "state"), "not copied yet");
+    assert_eq!(
+        fs::read_dir(case.path("local"))
+            .expect("made")
+            .filter(|entry| { entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("cut")) })
+            .count(),
+        0
+    );
+
+    // A list that cannot be read costs all of it, and nothing else is said.
+    fs::write(&list, "[[model").expect("written");
+    let mut doctor = case.env.podbay(&["doctor", "--json"]);
+    let found = diagnosis(doctor.env("DOCKER_HOST", "unix:///nonexistent/docker.sock"), 1);
+    line(&found, "settings", "list of models", "warn", &["none of its models is known", "correct that file"]);
+    assert!(!found.to_string().contains("the others hold"), "{found}");
 }
 
 #[test]
