@@ -6,6 +6,7 @@
 //! Both what is downloaded and what the server says count as hostile: a file is used only if it has the hash we know, and the
 //! server has no network, no capability and nothing of the host but its model, its key and the folder of its socket.
 
+mod brought;
 mod catalogue;
 mod choice;
 mod command;

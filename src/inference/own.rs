@@ -96,7 +96,9 @@ fn parse(path: &Path, text: &str, others: &[Entry]) -> (Vec<Entry>, Vec<Mistake>
         Err(error) => {
             let line = at(error.span().map_or(0, |span| span.start));
             wrong(line, error.message().replace('\n', ", "), "the file is TOML; until it can be read none of its models is known");
-            mistakes.iter_mut().for_each(|mistake| mistake.costs_all = true);
+            for mistake in &mut mistakes {
+                mistake.costs_all = true;
+            }
             return (entries, mistakes);
         }
     };

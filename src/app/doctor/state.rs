@@ -58,7 +58,7 @@ pub(super) fn look(path: &Path) -> Vec<Check> {
     checks
 }
 
-/// Returns the remedy for what is in the place of one of our own folders; what somebody named by PODBAY_HOME may be any file of the machine's.
+/// Returns the remedy for what is in the place of one of our own folders; what somebody named by `PODBAY_HOME` may be any file of the machine's.
 fn away(path: &Path) -> String {
     format!("move it away, or set PODBAY_HOME to a folder of your own: mv '{0}' '{0}.old'", path.display())
 }
