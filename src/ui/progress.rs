@@ -68,9 +68,9 @@ impl Progress {
                     return;
                 }
                 let bar = bars.entry(step.task.clone()).or_insert_with(|| {
-                    let bar = multi.add(ProgressBar::no_length());
-                    bar.set_style(style(step));
-                    bar.set_prefix(text::line(&step.task));
+                    // Whole before it is seen: as soon as it belongs to the others it is drawn.
+                    let bar = step.total.map_or_else(ProgressBar::no_length, ProgressBar::new).with_style(style(step));
+                    let bar = multi.add(bar.with_prefix(text::line(&step.task)).with_position(step.done));
                     bar.enable_steady_tick(TICK);
                     bar
                 });
