@@ -13,6 +13,8 @@ use super::markers;
 use super::pythonic;
 use super::tagged;
 use super::tools::Tools;
+use super::turns;
+use super::turns::Speaker;
 
 /// Reads what begins at the first character of a line.
 pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
@@ -127,7 +129,9 @@ fn end_of_line(c: &mut Cursor) -> Read<()> {
         Some(b'<') => {
             c.next()?;
             matches!(c.peek_or_end()?, None | Some(b'|' | b'/' | 0xEF | b'e'))
+                || c.take_any(&["turn|>", "start_of_turn>", "tool_response>"])?
         }
+        Some(b'[') => turns::find(c)? == Some(Speaker::Other),
         Some(_) => false,
     };
     c.go(at);

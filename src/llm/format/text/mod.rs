@@ -35,8 +35,11 @@ mod places;
 #[cfg(test)]
 mod properties;
 mod pythonic;
+#[cfg(test)]
+mod run_on;
 mod tagged;
 mod tools;
+mod turns;
 mod value;
 mod xml;
 

@@ -7,6 +7,8 @@ use super::family::Found;
 use super::markers;
 use super::tagged;
 use super::tools::Tools;
+use super::turns;
+use super::turns::Speaker;
 use super::xml;
 
 /// What a token at the beginning of something says of it.
@@ -31,18 +33,21 @@ pub(super) enum Opener {
     ThoughtEnd,
     /// A token of the template that says nothing.
     Noise,
+    /// The turn of somebody else: the answer is over.
+    Other,
 }
 
 impl Opener {
     /// Returns whether calls follow, or may.
     pub(super) fn begins_call(self) -> bool {
-        !matches!(self, Noise | ThoughtEnd | Thought(_))
+        !matches!(self, Noise | Other | ThoughtEnd | Thought(_))
     }
 }
 
 use Opener::Calls;
 use Opener::Channel;
 use Opener::Noise;
+use Opener::Other;
 use Opener::Thought;
 use Opener::ThoughtEnd;
 
@@ -114,7 +119,6 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|tool_call_section_begin|>", Noise),
     ("<|tool_call_section_end|>", Noise),
     ("<|im_end|>", Noise),
-    ("<|im_start|>assistant", Noise),
     ("<|eot_id|>", Noise),
     ("<|eom_id|>", Noise),
     ("<|eot|>", Noise),
@@ -128,11 +132,6 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|message|>", Noise),
     ("<|stop|>", Noise),
     ("<|content|>", Noise),
-    ("<|from|>assistant", Noise),
-    ("<|observation|>", Noise),
-    ("<|user|>", Noise),
-    ("<|tool_response>", Noise),
-    ("<start_function_response>", Noise),
     ("<end_of_turn>", Noise),
     ("<turn|>", Noise),
     ("<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>", Noise),
@@ -156,9 +155,16 @@ pub(super) fn may_begin(byte: u8) -> bool {
 
 /// Returns the token here, which is passed; `None` where there is none.
 pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
-    let mut cut = false;
+    // Before the tokens: the beginning of a turn may be one of them, with somebody's name behind it.
+    let mut cut = match turns::find(c) {
+        Ok(Some(Speaker::Other)) => return Ok(Some(Other)),
+        Ok(Some(Speaker::Model)) => return Ok(Some(Noise)),
+        Ok(None) => false,
+        Err(_) => true,
+    };
     for (token, opener) in TOKENS {
         match c.take(token) {
+            Ok(true) if cut => return Err(Stop::More),
             Ok(true) => return Ok(Some(*opener)),
             Ok(false) => {}
             Err(_) => cut = true,
@@ -201,7 +207,7 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         }
         Opener::Mistral => markers::mistral(c, tools, found)?,
         Opener::Recipient => markers::recipient(c, tools, found)?,
-        Channel | Thought(_) | ThoughtEnd | Noise => return Err(Stop::No),
+        Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
     }
     Ok(())
 }

@@ -105,6 +105,15 @@ const BITS: &[&str] = &[
     "\"properties\": {}",
     "null",
     "1",
+    "<|im_end|>",
+    "<|im_start|>",
+    "assistant",
+    "user",
+    "<|start|>",
+    "<|endoftext|>",
+    "\nHuman: ",
+    "[INST]",
+    "<tool_response>",
 ];
 
 fn text() -> impl Strategy<Value = String> {

@@ -83,8 +83,13 @@ impl Assembler {
         self.splitter.finish(|part| parts.push(part));
         self.add_parts(parts, on)?;
         let mut pieces = Vec::new();
+        let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
         let incomplete = self.parser.take().and_then(|parser| parser.finish(&mut |piece| pieces.push(piece)));
         self.add_pieces(pieces, on)?;
+        if is_over {
+            // What the model made others say is not to be repeated as its own words.
+            self.parsed.content.trim_end().clone_into(&mut self.text);
+        }
         if self.with_calls() && self.calls.is_empty() {
             unknown::add(&mut self.parsed, self.before_calls, &self.tools);
         }
@@ -137,7 +142,8 @@ impl Assembler {
                 reply.fault = prompted::unknown_tool(&reply.text);
             }
             // What cannot be repeated as it is, or should not be, is written anew.
-            let is_whole = incomplete.is_none() && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
+            let is_whole =
+                incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|_| is_whole);
         } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some())) {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);

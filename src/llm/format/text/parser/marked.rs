@@ -30,6 +30,7 @@ impl Parser {
                 self.out.noise(&text[begin..c.at()]);
                 self.go(c.at())
             }
+            Ok(Some(Opener::Other)) => self.over(text),
             Ok(Some(Opener::Thought(closers))) if self.may_think => {
                 self.state = State::Thought(closers);
                 self.has_thought = true;
@@ -192,6 +193,8 @@ fn ends_thought(c: &mut Cursor, quotes: bool) -> Read<bool> {
         }
         match openers::find(c)? {
             Some(Opener::Noise) => {}
+            // The answer ends there.
+            Some(Opener::Other) => return Ok(true),
             other => return Ok(other.is_some_and(Opener::begins_call)),
         }
     }

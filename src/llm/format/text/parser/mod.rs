@@ -62,6 +62,8 @@ pub struct Parser {
     is_flat: bool,
     /// A call in the open without an end was met: no more of them are looked for.
     is_closed: bool,
+    /// Somebody else's turn has begun: nothing behind it is part of the answer.
+    is_over: bool,
     incomplete: Option<Incomplete>,
     /// All bytes looked at, however often.
     work: u64,
@@ -97,6 +99,7 @@ impl Parser {
             is_bounded: false,
             is_flat: false,
             is_closed: false,
+            is_over: false,
             incomplete: None,
             work: 0,
         }
@@ -111,11 +114,19 @@ impl Parser {
 
     /// Takes the next piece of the answer and tells what became sure.
     pub fn feed(&mut self, piece: &str, on: &mut dyn FnMut(Piece)) {
+        if self.is_over {
+            return;
+        }
         self.text.push_str(piece);
         if self.spent <= FREE + PAY * (self.text.len() - self.at) {
             self.run(false);
         }
         self.out.take().into_iter().for_each(on);
+    }
+
+    /// Returns whether somebody else's turn has begun, so that nothing more of the text counts.
+    pub fn is_over(&self) -> bool {
+        self.is_over
     }
 
     /// Says that nothing more comes; returns what is missing.
@@ -197,6 +208,13 @@ impl Parser {
         Step::On
     }
 
+    /// Ends the answer here, whatever follows.
+    fn over(&mut self, text: &str) -> Step {
+        self.is_over = true;
+        self.at = text.len();
+        Step::Wait
+    }
+
     fn pay(&mut self, c: &Cursor) {
         let looked = c.seen().saturating_sub(self.at) + 1;
         self.spent += looked;
@@ -269,6 +287,7 @@ impl Parser {
                 self.thought_ended();
                 Step::On
             }
+            (_, Ok(Some(Opener::Other))) => self.over(text),
             // The hint said that a thought has begun, and the text says it again.
             (_, Ok(Some(Opener::Thought(same)))) if same == closers => self.go(c.at()),
             (_, Ok(None | Some(Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {

@@ -1,0 +1,129 @@
+//! Whose turn it is: what begins a turn of somebody else ends the answer, for a model that writes on makes up what others say.
+
+use super::cursor::Cursor;
+use super::cursor::Read;
+use super::cursor::Stop;
+
+/// Who begins to speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The model itself, again.
+    Model,
+    /// The user, the system, a tool.
+    Other,
+}
+
+/// Begins a turn, and the speaker's name follows, with what ends the head.
+const HEADS: [(&str, &str); 7] = [
+    ("<|im_start|>", ""),
+    ("<|start_header_id|>", "<|end_header_id|>"),
+    ("<|header_start|>", "<|header_end|>"),
+    ("<|start_of_role|>", "<|end_of_role|>"),
+    ("<start_of_turn>", ""),
+    ("<|turn>", ""),
+    ("<|from|>", ""),
+];
+/// Begins a turn of gpt-oss; where the model itself speaks, its header says more.
+const CHANNEL: &str = "<|start|>";
+const MODELS: [&str; 2] = ["assistant", "model"];
+const OTHERS: [&str; 10] =
+    ["user", "system", "tool", "developer", "ipython", "environment", "observation", "human", "function", "functions"];
+
+/// Begins a turn by itself.
+const TOKENS: [(&str, Speaker); 23] = [
+    ("<|assistant|>", Speaker::Model),
+    ("<\u{ff5c}Assistant\u{ff5c}>", Speaker::Model),
+    ("<|im_assistant|>assistant<|im_middle|>", Speaker::Model),
+    ("<|user|>", Speaker::Other),
+    ("<|system|>", Speaker::Other),
+    ("<|observation|>", Speaker::Other),
+    ("<\u{ff5c}User\u{ff5c}>", Speaker::Other),
+    ("<\u{ff5c}tool\u{2581}outputs\u{2581}begin\u{ff5c}>", Speaker::Other),
+    ("<\u{ff5c}tool\u{2581}output\u{2581}begin\u{ff5c}>", Speaker::Other),
+    ("<|im_user|>", Speaker::Other),
+    ("<|im_system|>", Speaker::Other),
+    ("<|USER_TOKEN|>", Speaker::Other),
+    ("<|SYSTEM_TOKEN|>", Speaker::Other),
+    ("<|START_TOOL_RESULT|>", Speaker::Other),
+    ("<|tool_response>", Speaker::Other),
+    ("<|tool_response|>", Speaker::Other),
+    ("<tool_response>", Speaker::Other),
+    ("<tool_result>", Speaker::Other),
+    ("<function_results>", Speaker::Other),
+    ("<start_function_response>", Speaker::Other),
+    ("[INST]", Speaker::Other),
+    ("[SYSTEM_PROMPT]", Speaker::Other),
+    ("[TOOL_RESULTS]", Speaker::Other),
+];
+
+/// Ends a text; what models of bare text write behind it begins another one.
+const ENDS: [&str; 9] = [
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|end|>",
+    "<end_of_turn>",
+    "<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>",
+    "</s>",
+    "[e~[",
+];
+/// How others speak there.
+const NAMES: [&str; 11] =
+    ["Human:", "User:", "System:", "### Human", "### User", "### Instruction", "USER:", "HUMAN:", "]~b]user", "]~b]tool", "]~b]system"];
+
+/// Returns who begins to speak here, if a turn begins; its head is passed.
+pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
+    let begin = c.at();
+    let mut cut = false;
+    for (token, speaker) in TOKENS {
+        match c.take(token) {
+            Ok(true) => return Ok(Some(speaker)),
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    for (token, end) in HEADS.into_iter().chain([(CHANNEL, "")]) {
+        match c.take(token) {
+            Ok(true) => {
+                let speaker = named(c)?;
+                if speaker == Some(Speaker::Model) && token != CHANNEL {
+                    c.take(end)?;
+                    return Ok(speaker);
+                }
+                c.go(begin);
+                return Ok(speaker.filter(|speaker| *speaker == Speaker::Other));
+            }
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    for end in ENDS {
+        match c.take(end) {
+            Ok(true) => {
+                c.spaces();
+                let is_other = match c.peek_or_end()? {
+                    Some(_) => c.take_any(&NAMES)?,
+                    None => false,
+                };
+                c.go(begin);
+                return Ok(is_other.then_some(Speaker::Other));
+            }
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    if cut { Err(Stop::More) } else { Ok(None) }
+}
+
+/// Reads a speaker's name.
+fn named(c: &mut Cursor) -> Read<Option<Speaker>> {
+    let at = c.at();
+    let word = c.run(|byte| byte.is_ascii_alphanumeric() || byte == b'_')?;
+    let word = word.split('_').next().unwrap_or_default();
+    if let Some(model) = MODELS.into_iter().find(|model| word.starts_with(model)) {
+        c.go(at + model.len());
+        return Ok(Some(Speaker::Model));
+    }
+    Ok(OTHERS.contains(&word).then_some(Speaker::Other))
+}
