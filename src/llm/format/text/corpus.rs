@@ -11,7 +11,7 @@ pub(super) struct Format {
     /// `bash` with the command `ls -l`.
     pub(super) one: &'static str,
     /// The same, and `read_file` with the path `a b.txt` and the limit 5.
-    two: &'static str,
+    pub(super) two: &'static str,
     /// `bash` with a command that is hard to quote: `grep "it's" *.rs`, written as such models write.
     odd: &'static str,
     /// A call of `bash` that ends too soon.

@@ -175,9 +175,14 @@ impl<'t> Cursor<'t> {
         if cut { Err(Stop::More) } else { Ok(false) }
     }
 
+    /// Returns whether the text, which does not grow, ends within a token.
+    pub(super) fn is_cut_within(&self, token: &str) -> bool {
+        self.last && token.starts_with(&self.text[self.at..])
+    }
+
     /// Steps over `token`, without which this is no call.
     pub(super) fn expect(&mut self, token: &str) -> Read<()> {
-        let is_cut = self.last && token.starts_with(&self.text[self.at..]);
+        let is_cut = self.is_cut_within(token);
         if self.take(token)? { Ok(()) } else { Err(if is_cut { Stop::More } else { Stop::No }) }
     }
 

@@ -20,6 +20,8 @@ pub(super) struct Found {
     pub(super) end: usize,
     /// The tool of a call that has begun.
     pub(super) begun: Option<String>,
+    /// Its arguments stand between tags, so that nobody knows where it ends but by its own end.
+    pub(super) is_tagged: bool,
 }
 
 impl Found {
@@ -29,6 +31,7 @@ impl Found {
         if self.calls.len() > before {
             self.end = end;
             self.begun = None;
+            self.is_tagged = false;
         }
     }
 }

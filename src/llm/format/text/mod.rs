@@ -16,6 +16,8 @@ mod collector;
 #[cfg(test)]
 mod corpus;
 mod cursor;
+#[cfg(test)]
+mod cut;
 mod exact;
 mod example;
 mod family;
@@ -25,6 +27,7 @@ mod json;
 mod line;
 mod literal;
 mod markers;
+mod nested;
 #[cfg(test)]
 mod oddities;
 mod openers;

@@ -129,7 +129,6 @@ fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
         "grep \"<function=bash><parameter=command>\" a.txt",
         "echo '<tool_call>' '<seed:tool_call>'",
         "echo '<tool_call>\n<function=bash>\n<parameter=command>'",
-        "cat <<X\n```xml\n<function=bash>\n<parameter=command>\n```\nX",
         "cat <<X\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\nX",
         "cat <<X\n```\n<tool_call>\n<function=bash>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>\n```\nX",
     ] {
@@ -145,6 +144,12 @@ fn an_element_that_is_only_mentioned_does_not_take_the_end_of_its_value() {
             check(value, &format!("{two}\n{text}"), "", "", &[&read, &bash], None);
         }
     }
+    // One that has begun on lines of its own may have taken the end of the call, unless what is around that ends as well.
+    let begun = "cat <<X\n```xml\n<function=bash>\n<parameter=command>\n```\nX";
+    let text = format!("<function=bash>\n<parameter=command>\n{begun}\n</parameter>\n</function>");
+    check("nobody knows", &text, "", "", &[], Some("bash"));
+    let bash = format!("bash {}", serde_json::json!({"command": begun}));
+    check("ended", &format!("<tool_call>\n{text}\n</tool_call>"), "", "", &[&bash], None);
     // Where only the argument's own end was forgotten, elements are still followed.
     let inner = "a <function=bash><parameter=command>ls</parameter></function> b";
     let text = format!("<tool_call>\n<function=bash>\n<parameter=command>\n{inner}\n</function>\n</tool_call>");

@@ -68,6 +68,7 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<\u{ff5c}DSML\u{ff5c}invoke name=", Opener::Invoke),
     ("<invoke name=", Opener::Invoke),
     ("<function=", Opener::Function),
+    ("<function name=", Opener::Invoke),
     // Nemotron 1 and 2.
     ("<TOOLCALL>", Calls(&["</TOOLCALL>"])),
     // Llama 3.
@@ -196,10 +197,12 @@ pub(super) fn is_cut_off(rest: &str) -> bool {
 pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, found: &mut Found) -> Read<()> {
     match opener {
         Calls(closers) => return tagged::read(c, closers, tools, found),
-        Opener::Function => xml::function(c, tools, found)?,
+        Opener::Function => {
+            xml::function(c, &[], tools, found)?;
+        }
         Opener::Invoke => {
             c.go(begin);
-            xml::invoke(c, tools, found)?;
+            xml::invoke(c, &[], tools, found)?;
         }
         Opener::Marker => {
             c.go(begin);

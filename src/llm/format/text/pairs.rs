@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::Call;
 use super::cursor::Cursor;
 use super::cursor::Read;
+use super::cursor::Stop;
 use super::exact;
 use super::family::Found;
 use super::tools::Tools;
@@ -24,6 +25,7 @@ pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools,
             break;
         }
         c.expect("<arg_key>")?;
+        found.is_tagged = true;
         let key = c.until("</arg_key>")?.trim().to_owned();
         c.spaces();
         c.expect("<arg_value>")?;
@@ -51,9 +53,13 @@ fn arg_value<'t>(c: &mut Cursor<'t>, closers: &[&str]) -> Read<&'t str> {
             Ok(piece) => piece,
             Err(_) if c.is_last() && ends.len() == 1 => {
                 let (end, behind) = ends[0];
-                let text = c.since(begin);
+                let text = &c.since(begin)[..end - begin];
+                if text.contains("<arg_key>") {
+                    // It ends a call within the value, which is cut off.
+                    return Err(Stop::More);
+                }
                 c.go(behind);
-                return Ok(&text[..end - begin]);
+                return Ok(text);
             }
             Err(stop) => return Err(stop),
         };

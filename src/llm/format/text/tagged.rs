@@ -38,7 +38,14 @@ pub(super) fn read(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut 
             Some(b'[') => list(c, tools, found)?,
             // Hunyuan marks each call of a list again.
             Some(b'<') if closers == ["</tool_calls>"] && c.take("<tool_call>")? => read(c, &["</tool_call>"], tools, found)?,
-            Some(b'<') => element(c, tools, found)?,
+            Some(b'<') => {
+                let is_tagged = element(c, closers, tools, found)?;
+                if is_tagged && let Err(stop) = is_followed(c, closers) {
+                    // Half a value may have held an end like this call's.
+                    (found.begun, found.is_tagged) = (found.calls.pop().map(|call| call.name), true);
+                    return Err(stop);
+                }
+            }
             Some(b'`') => {
                 // A fence within the tag.
                 c.expect("```")?;
@@ -68,20 +75,38 @@ fn list(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
     if first == b'{' || first == b']' { family::objects(c, Form::Marked, tools, found) } else { pythonic::list(c, tools, found) }
 }
 
-/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`.
-fn element(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Reads an element: `<function=…>`, `<invoke …>`, or `<name>…</name>`; returns whether tags hold its arguments.
+fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -> Read<bool> {
     let begin = c.at();
+    if ["<function=", "<invoke name="].iter().any(|token| c.is_cut_within(token)) {
+        return Err(Stop::More);
+    }
     if c.take("<function=")? {
-        return xml::function(c, tools, found);
+        return xml::function(c, closers, tools, found);
     }
     if xml::is_invoke(c)? {
-        return xml::invoke(c, tools, found);
+        return xml::invoke(c, closers, tools, found).map(|()| true);
     }
     c.go(begin);
     if c.take("<name>")? {
-        return xml::name_and_arguments(c, tools, found);
+        xml::name_and_arguments(c, tools, found)?
+    } else {
+        markers::read(c, tools, found)?
     }
-    markers::read(c, tools, found)
+    Ok(false)
+}
+
+/// Looks whether the end of what is around a call stands behind it, or another call.
+fn is_followed(c: &mut Cursor, closers: &[&str]) -> Read<()> {
+    let at = c.at();
+    c.spaces();
+    // Models mix up the order of the ends.
+    while c.take_any(&["</parameter>", "</function>"])? {
+        c.spaces();
+    }
+    let is_followed = c.peek_or_end()? == Some(b'<') && (c.take_any(closers)? || xml::is_next(c)?);
+    c.go(at);
+    if is_followed { Ok(()) } else { Err(Stop::More) }
 }
 
 /// Reads what begins with a name: GLM's pairs, Python, Gemma's `call:`, or a name before an object.

@@ -11,7 +11,7 @@ use super::cursor::Read;
 use super::cursor::Stop;
 
 /// What ends a call, or begins the next one, behind an argument: all that may follow one besides its call's own end.
-pub(super) const AROUND: [&str; 15] = [
+pub(super) const AROUND: [&str; 16] = [
     "</tool_call>",
     "</seed:tool_call>",
     "</minimax:tool_call>",
@@ -24,28 +24,31 @@ pub(super) const AROUND: [&str; 15] = [
     "<tool_call>",
     "<function=",
     "<invoke name=",
+    "<function name=",
     "<|im_end|>",
     "<|eot_id|>",
     "</s>",
 ];
 
 /// What begins a call: an end that stands behind it is that call's.
-const CALLS: [&str; 8] = [
+const CALLS: [&str; 9] = [
     "<tool_call>",
     "<seed:tool_call>",
     "<minimax:tool_call>",
     "<tool_calls>",
     "<function_calls>",
     "<function=",
+    "<function name=",
     "<invoke name=",
     "<\u{ff5c}DSML\u{ff5c}invoke name=",
 ];
 
 /// Elements that may stand in a value as a whole, with what ends them.
-const INNER: [(&str, &str); 5] = [
+const INNER: [(&str, &str); 6] = [
     ("<tool_call>", "</tool_call>"),
     ("<seed:tool_call>", "</seed:tool_call>"),
     ("<function=", "</function>"),
+    ("<function name=", "</function>"),
     ("<invoke name=", "</invoke>"),
     ("<\u{ff5c}DSML\u{ff5c}invoke name=", "</\u{ff5c}DSML\u{ff5c}invoke>"),
 ];

@@ -12,8 +12,8 @@ use super::cursor::Stop;
 use super::exact;
 use super::family;
 use super::family::Found;
+use super::nested;
 use super::tools::Tools;
-use super::value::AROUND;
 use super::value::Tags;
 use super::value::value;
 
@@ -22,8 +22,10 @@ const PREFIXES: [&str; 3] = ["", "\u{ff5c}DSML\u{ff5c}", "antml:"];
 /// Longest name of a tool or an argument, in bytes.
 const MAX_NAME: usize = 256;
 
-/// Reads `NAME>`, parameters or an object, and `</function>`; `<function=` was passed.
-pub(super) fn function(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Reads `NAME>`, parameters or an object, and `</function>`; `<function=` was passed. `around` ends what is around it, if anything is.
+/// Returns whether tags hold its arguments.
+pub(super) fn function(c: &mut Cursor, around: &[&str], tools: &Tools, found: &mut Found) -> Read<bool> {
+    let begin = c.at();
     let name = family::name(attribute(c)?, tools, found)?;
     c.spaces();
     if c.peek_or_end()? == Some(b'{') {
@@ -36,37 +38,50 @@ pub(super) fn function(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read
         } else {
             c.go(end);
         }
-        return Ok(());
+        return Ok(false);
     }
+    found.is_tagged = true;
+    let ends: Vec<&str> = ["</function>"].iter().chain(around).copied().collect();
     let mut fields = Map::new();
-    loop {
-        c.spaces();
-        if c.close("</function>")? {
-            break;
-        }
-        let at = c.at();
-        if c.take("</")? {
-            // The element around it ends, and this one with it.
-            c.go(at);
-            break;
-        }
-        if !fields.is_empty() && c.close_any(&AROUND)? {
-            c.go(at);
-            break;
-        }
-        c.expect("<parameter=")?;
+    while argument_follows(c, "</function>", "<parameter=", around, !fields.is_empty())? {
         let key = attribute(c)?.to_owned();
-        let tags = Tags {
-            opener: "<parameter=".to_owned(),
-            closer: "</parameter>".to_owned(),
-            ends: &["</function>", "</tool_call>", "</seed:tool_call>"],
-            end: "</function>".to_owned(),
-        };
-        let value = value(c, &tags, |c| is_next(attribute(c), &name, &key, &fields, tools))?;
+        let tags = Tags { opener: "<parameter=".to_owned(), closer: "</parameter>".to_owned(), ends: &ends, end: "</function>".to_owned() };
+        let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
     }
+    nested::check(c, begin, &nested::FUNCTION, around)?;
     found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
-    Ok(())
+    Ok(true)
+}
+
+/// Goes to the name of the next argument, or behind the call's own end; returns whether there is one more.
+///
+/// The end of what is around the call ends it too, and so does another call. Anything else behind an argument means that nobody knows
+/// where the call ends: half of a value may have held what looked like its end.
+fn argument_follows(c: &mut Cursor, end: &str, opener: &str, around: &[&str], has_some: bool) -> Read<bool> {
+    c.spaces();
+    if c.take(end)? {
+        return Ok(false);
+    }
+    let at = c.at();
+    if c.take_any(around)? || has_some && is_next(c)? {
+        c.go(at);
+        return Ok(false);
+    }
+    c.go(at);
+    if has_some || c.is_cut_within(end) || around.iter().any(|end| c.is_cut_within(end)) {
+        return if c.take(opener)? { Ok(true) } else { Err(Stop::More) };
+    }
+    c.expect(opener)?;
+    Ok(true)
+}
+
+/// Returns whether another call begins here.
+pub(super) fn is_next(c: &mut Cursor) -> Read<bool> {
+    let at = c.at();
+    let is_next = c.peek_or_end()? == Some(b'<') && (c.take_any(&["<function=", "<tool_call>", "<seed:tool_call>"])? || is_invoke(c)?);
+    c.go(at);
+    Ok(is_next)
 }
 
 /// Reads a name up to `>`, with or without quotes.
@@ -79,12 +94,12 @@ fn attribute<'t>(c: &mut Cursor<'t>) -> Read<&'t str> {
     Ok(text.trim().trim_matches(['"', '\'']))
 }
 
-/// Returns whether `<invoke name="` or one of its variants is here.
+/// Returns whether `<invoke name="` or one of its variants is here, where a `<` is.
 pub(super) fn is_invoke(c: &mut Cursor) -> Read<bool> {
     let begin = c.at();
     for prefix in PREFIXES {
         c.go(begin + 1);
-        if c.take(prefix)? && c.take("invoke name=")? {
+        if c.take(prefix)? && c.take_any(&["invoke name=", "function name="])? {
             c.go(begin);
             return Ok(true);
         }
@@ -93,43 +108,30 @@ pub(super) fn is_invoke(c: &mut Cursor) -> Read<bool> {
     Ok(false)
 }
 
-/// Reads `<invoke name="NAME">`, its parameters and `</invoke>`.
-pub(super) fn invoke(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<()> {
+/// Reads `<invoke name="NAME">`, its parameters and `</invoke>`. `around` ends what is around it, if anything is.
+pub(super) fn invoke(c: &mut Cursor, around: &[&str], tools: &Tools, found: &mut Found) -> Read<()> {
     c.expect("<")?;
     let prefix = prefix(c)?;
-    c.expect("invoke name=")?;
+    let element = if c.take("function name=")? { "function" } else { "invoke" };
+    if element == "invoke" {
+        c.expect("invoke name=")?;
+    }
+    let begin = c.at();
     let name = family::name(attribute(c)?, tools, found)?;
+    found.is_tagged = true;
+    let (opener, end) = (format!("<{prefix}parameter name="), format!("</{prefix}{element}>"));
+    let own = [end.as_str()];
     let mut fields = Map::new();
-    loop {
-        c.spaces();
-        let at = c.at();
-        if !fields.is_empty() && c.close_any(&AROUND)? {
-            c.go(at);
-            break;
-        }
-        c.expect("<")?;
-        if c.take("/")? {
-            let at = c.at();
-            if !(c.take(prefix)? && c.close("invoke>")?) {
-                c.go(at - 2);
-            }
-            break;
-        }
-        c.expect(prefix)?;
-        c.expect("parameter name=")?;
+    while argument_follows(c, &end, &opener, around, !fields.is_empty())? {
         let attributes = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
         c.expect(">")?;
         let key = attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-        let tags = Tags {
-            opener: format!("<{prefix}parameter name="),
-            closer: format!("</{prefix}parameter>"),
-            ends: &["</invoke>"],
-            end: format!("</{prefix}invoke>"),
-        };
-        let value = value(c, &tags, |c| is_next(attribute(c), &name, &key, &fields, tools))?;
+        let tags = Tags { opener: opener.clone(), closer: format!("</{prefix}parameter>"), ends: &own, end: end.clone() };
+        let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
         let value = if attributes.contains("string=\"true\"") { Value::String(value) } else { tools.typed(&name, &key, &value) };
         fields.insert(key, value);
     }
+    nested::check(c, begin, if element == "invoke" { &nested::INVOKE } else { &nested::FUNCTION }, around)?;
     found.push([Call { name, arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())
 }
@@ -144,7 +146,7 @@ fn prefix(c: &mut Cursor) -> Read<&'static str> {
 }
 
 /// Returns whether an element within a value, by what was read of its name, is the next argument rather than text.
-fn is_next(attribute: Read<&str>, tool: &str, key: &str, fields: &Map<String, Value>, tools: &Tools) -> Read<bool> {
+fn is_next_argument(attribute: Read<&str>, tool: &str, key: &str, fields: &Map<String, Value>, tools: &Tools) -> Read<bool> {
     let next = match attribute {
         Ok(attributes) => attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']),
         Err(Stop::More) => return Err(Stop::More),

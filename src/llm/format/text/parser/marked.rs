@@ -101,6 +101,8 @@ impl Parser {
         let result = openers::read(&mut c, opener, begin, &self.tools, &mut found);
         self.is_flat |= c.is_unbalanced();
         self.pay(&c);
+        // No quote is missing where tags hold the arguments, and what such a call may hold is not to be looked at for others.
+        let closed = closed.filter(|_| !found.is_tagged);
         match result {
             Err(Stop::More) if !last && closed.is_none() => Step::Wait,
             Err(Stop::More) if found.calls.is_empty() => match closed {

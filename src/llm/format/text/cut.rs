@@ -1,0 +1,72 @@
+//! What was cut off is never carried out, wherever it was cut: half a value may be a file's half.
+
+use super::corpus::FORMATS;
+use super::corpus::LS;
+use super::corpus::check;
+use super::corpus::tools;
+use super::*;
+
+/// Returns calls of `bash` with this command, in each of the forms whose arguments stand between tags.
+fn calls(value: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for line in ["", "\n"] {
+        let function = format!("<function=bash>{line}<parameter=command>{line}{value}{line}</parameter>{line}</function>");
+        let invoke =
+            |tag: &str| format!("<{tag} name=\"bash\">{line}<parameter name=\"command\">{line}{value}{line}</parameter>{line}</{tag}>");
+        let pairs = format!("bash{line}<arg_key>command</arg_key>{line}<arg_value>{value}</arg_value>");
+        for (begin, end) in [("<tool_call>", "</tool_call>"), ("<seed:tool_call>", "</seed:tool_call>"), ("", "")] {
+            all.push(format!("{begin}{line}{function}{line}{end}"));
+        }
+        for (begin, end) in [("<minimax:tool_call>", "</minimax:tool_call>"), ("", "")] {
+            all.push(format!("{begin}{line}{}{line}{end}", invoke("invoke")));
+            all.push(format!("{begin}{line}{}{line}{end}", invoke("function")));
+        }
+        all.push(format!("<tool_call>{pairs}{line}</tool_call>"));
+    }
+    all.iter().map(|text| text.trim().to_owned()).collect()
+}
+
+#[test]
+fn half_a_file_about_calls_is_not_written() {
+    let names = ["hermes, qwen", "qwen3-coder, nemotron 3", "seed-oss", "minimax m2", "glm 4.5 and later", "llama 3, functionary 3.1"];
+    let examples = FORMATS.iter().filter(|format| names.contains(&format.name)).flat_map(|format| [format.one, format.two]);
+    let named = "<function name=\"bash\">\n<parameter name=\"command\">\nls\n</parameter>\n</function>";
+    for example in examples.chain([named, "", "<parameter=x>1</parameter>", "half </parameter> more"]) {
+        let value = format!("# Use\n\n{example}\n\nand once more:\n{example}\nis all.");
+        for text in calls(&value) {
+            let whole = parse(&text, &tools(), None);
+            assert_eq!((whole.calls.len(), whole.incomplete), (1, None), "{text}");
+            assert!(whole.calls[0].arguments.contains("is all."), "{text}");
+            for (at, _) in text.char_indices() {
+                let parsed = parse(&text[..at], &tools(), None);
+                // Of the very last tag a part is enough where pairs say where the values end.
+                let is_whole = text.contains("<arg_key>") && text[at..].len() < "</tool_call>".len() && parsed.calls == whole.calls;
+                assert!(parsed.calls.is_empty() || is_whole, "{}\n---\n{:?}", &text[..at], parsed.calls);
+                if !is_whole && text.find("command").is_some_and(|begun| at > begun) {
+                    let name = parsed.incomplete.and_then(|incomplete| incomplete.name);
+                    assert_eq!(name.as_deref(), Some("bash"), "{}", &text[..at]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tagged_call_without_its_own_end_is_cut_off() {
+    let call = "<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>";
+    for text in [
+        format!("<tool_call>\n{call}"),
+        format!("<tool_call>\n{call}\n</tool_c"),
+        format!("<seed:tool_call>{call}</tool_call>"),
+        call.replace("</function>", "</func"),
+        call.replace("</function>", "</tool_call>"),
+        call.replace("</function>", ""),
+        format!("<tool_call>\n{call}\nand half a file more"),
+    ] {
+        check("cut", &text, "", "", &[], Some("bash"));
+    }
+    check("forgotten around it", call, "", "", &[LS], None);
+    check("begun outside", &format!("{call}\n</tool_call>"), "", "", &[LS], None);
+    check("ended around it", &format!("<tool_call>\n{}</tool_call>", call.replace("</function>", "")), "", "", &[LS], None);
+    check("another follows", &format!("<tool_call>\n{call}\n<tool_call>\n{call}\n</tool_call>"), "", "", &[LS, LS], None);
+}
