@@ -19,6 +19,25 @@ const WORDS: [&str; 14] = [
     "format is",
     "hypothetical",
 ];
+/// Words that say of a call that it is not to be made, or was made before.
+const DISOWNING: [&str; 16] = [
+    "never",
+    "don't",
+    "don\u{2019}t",
+    "do not",
+    "must not",
+    "should not",
+    "shouldn't",
+    "cannot",
+    "for reference",
+    "made earlier",
+    "earlier call",
+    "call earlier",
+    "ran earlier",
+    "used earlier",
+    "would",
+    "previous call",
+];
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 
@@ -34,6 +53,8 @@ pub(super) enum Quoted {
     Code,
     /// It stands in a list, where plans of what is meant stand too.
     List,
+    /// The words before it say that it is not meant, or was meant before.
+    Disowned,
 }
 
 /// The last words before what may be a call: the same ones, whatever pieces they came in.
@@ -84,6 +105,15 @@ impl Before {
         introduces(last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default())
     }
 
+    /// Returns whether the last sentence says that what follows is not meant: it forbids it, or recalls it.
+    pub(super) fn disowns(&self) -> bool {
+        let line = last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase();
+        let begin = [". ", "! ", "? "].iter().filter_map(|end| Some(line.rfind(end)? + end.len())).max().unwrap_or_default();
+        let sentence = &line[begin..];
+        let is_wish = sentence.contains("would like");
+        DISOWNING.iter().any(|word| has_word(sentence, word) && !(*word == "would" && is_wish))
+    }
+
     /// Returns whether the line under way is one that quotes.
     pub(super) fn quotes(&self) -> bool {
         self.quoted().is_some()
@@ -123,6 +153,11 @@ fn is_item(line: &str) -> bool {
 /// Returns the end of a text that counts.
 fn last(text: &str) -> &str {
     &text[text.ceil_char_boundary(text.len().saturating_sub(MAX))..]
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    let is_end = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+    text.match_indices(word).any(|(at, _)| is_end(text[..at].chars().next_back()) && is_end(text[at + word.len()..].chars().next()))
 }
 
 fn introduces(line: &str) -> bool {

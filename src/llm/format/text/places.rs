@@ -124,3 +124,26 @@ fn a_likely_call_gives_way_to_a_certain_one() {
     let text = format!("```rust\nlet x = {{}};\n```\n```text\n{likely}\n```");
     check("other code", &text, &text, "", &[], None);
 }
+
+/// A tag says that a call is meant; in the open, words before it may say that it is not.
+#[test]
+fn a_call_in_the_open_that_words_forbid_or_recall_is_asked_about() {
+    let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
+    for open in [call.to_owned(), format!("```json\n{call}\n```"), "[bash(command=\"ls -l\")]".to_owned()] {
+        for words in [
+            "Never run this:\n",
+            "All is done. Do not run:\n\n",
+            "I did it. For reference, the call I made earlier:\n",
+            "If I were asked to, I would run:\n",
+            "Don't try\n",
+        ] {
+            let parsed = parse(&format!("{words}{open}"), &tools(), None);
+            read(&format!("{words}{open}"), None);
+            assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 1), "{words}{open}");
+            assert!(parsed.content.ends_with(&open), "{}", parsed.content);
+        }
+        for words in ["I don't see it. Let me look:\n", "I would like to look:\n", "Never mind.\nI look:\n", "Nevertheless:\n"] {
+            check(words, &format!("{words}{open}"), words.trim_end(), "", &[LS], None);
+        }
+    }
+}

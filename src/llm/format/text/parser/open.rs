@@ -84,6 +84,7 @@ impl Parser {
             Ok(_) if found.calls.is_empty() || self.before.introduces_example() => None,
             Ok(_) if self.before.quoted() == Some(Quoted::List) => Some(self.quote(text, found, Quoted::List)),
             Ok(_) if self.before.quotes() => None,
+            Ok(_) if self.before.disowns() => Some(self.quote(text, found, Quoted::Disowned)),
             Ok(certainty) => {
                 let open = self.hint.is_some_and(|hint| hint.open);
                 Some(self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end))
