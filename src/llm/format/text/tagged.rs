@@ -89,9 +89,9 @@ fn element(c: &mut Cursor, closers: &[&str], tools: &Tools, found: &mut Found) -
     }
     c.go(begin);
     if c.take("<name>")? {
-        xml::name_and_arguments(c, tools, found)?
+        xml::name_and_arguments(c, tools, found)?;
     } else {
-        markers::read(c, tools, found)?
+        markers::read(c, tools, found)?;
     }
     Ok(false)
 }
