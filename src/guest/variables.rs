@@ -1,10 +1,10 @@
 //! Which variables of an image commands get.
 //!
 //! An image is chosen for its programs, and what it sets for them is part of it. But what it sets must not make a program that only
-//! reads run something else first, least of all something that lies in the project: that is not asked about.
+//! reads run something else first, least of all something that a command can have put there: that is not asked about.
 
 /// Variables by which a loader, a C library, a shell or an interpreter runs or loads something before a command does, or which are ours.
-const REFUSED: [&str; 28] = [
+const REFUSED: [&str; 33] = [
     "BASHOPTS",
     "BASH_ENV",
     "CDPATH",
@@ -15,13 +15,18 @@ const REFUSED: [&str; 28] = [
     "GIT_SSH",
     "GIT_SSH_COMMAND",
     "GLIBC_TUNABLES",
+    "GNUMAKEFLAGS",
     "HOSTALIASES",
     "HOSTNAME",
     "IFS",
     "LESSCLOSE",
     "LESSOPEN",
     "LOCPATH",
+    "MAKEFILES",
+    "MAKEFLAGS",
+    "MANPAGER",
     "OLDPWD",
+    "PAGER",
     "PERL5DB",
     "PERL5OPT",
     "PROMPT_COMMAND",
@@ -42,11 +47,17 @@ const OURS: [&str; 6] = ["HOSTNAME", "OLDPWD", "PWD", "SHLVL", "TERM", "HOME"];
 /// Lists of folders in which programs or libraries are looked for, beside all those whose names end with `PATH`.
 const LISTS: [&str; 3] = ["PERL5LIB", "PERLLIB", "RUBYLIB"];
 
+/// Where commands can write: what lies there is theirs, and may be made by one for the next one to run.
 const PROJECT: &[u8] = b"/workspace";
+const WRITABLE: [&[u8]; 4] = [PROJECT, b"/tmp", b"/dev/shm", b"/home/agent"];
+
+/// Names that say where data go, and load nothing.
+const PLACES: [&str; 4] = ["HOME", "TEMP", "TMP", "TMPDIR"];
 
 /// Returns the value that commands get of an image's variable; `None` where they do not get it.
 ///
-/// Of a list of folders what is relative or lies in the project is taken out. Any other value that names the project is not passed on.
+/// Of a list of folders what is relative or lies where commands can write is taken out. Any other value that names such a place is not passed
+/// on, unless all that it says is where data go.
 pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
     if REFUSED.contains(&name) || REFUSED_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) {
         return None;
@@ -55,7 +66,7 @@ pub(super) fn passed_on(name: &str, value: &[u8]) -> Option<Vec<u8>> {
         let kept: Vec<&[u8]> = value.split(|&byte| byte == b':').filter(|folder| is_outside(folder)).collect();
         return (!kept.is_empty()).then(|| kept.join(&b':'));
     }
-    (!names_project(value)).then(|| value.to_vec())
+    (PLACES.contains(&name) && !names(value, PROJECT) || !WRITABLE.iter().any(|place| names(value, place))).then(|| value.to_vec())
 }
 
 /// Names the variables of an image (`NAME=value`) that commands do not get as the image sets them; not those that the sandbox sets itself.
@@ -72,9 +83,9 @@ pub fn not_passed_on(env: &[String]) -> Vec<&str> {
     names
 }
 
-/// Returns whether a folder of a list is an absolute path that does not lie in the project, however it is written.
+/// Returns whether a folder of a list is an absolute path that does not lie where commands can write, however it is written.
 fn is_outside(folder: &[u8]) -> bool {
-    folder.starts_with(b"/") && parts(folder).first().is_none_or(|&first| first != &PROJECT[1..])
+    folder.starts_with(b"/") && !WRITABLE.iter().any(|place| parts(folder).starts_with(&parts(place)))
 }
 
 /// Returns the parts of an absolute path, without `.`, `..` and doubled slashes.
@@ -92,14 +103,14 @@ fn parts(path: &[u8]) -> Vec<&[u8]> {
     parts
 }
 
-/// Returns whether a path of the project stands anywhere in a value: alone, in a list, behind `--option=`.
-fn names_project(value: &[u8]) -> bool {
+/// Returns whether a path below a place stands anywhere in a value: alone, in a list, behind `--option=`.
+fn names(value: &[u8], place: &[u8]) -> bool {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-".contains(byte);
-    value.windows(PROJECT.len()).enumerate().any(|(at, window)| {
+    value.windows(place.len()).enumerate().any(|(at, window)| {
         let before = at.checked_sub(1).and_then(|at| value.get(at));
-        let after = value.get(at + PROJECT.len());
+        let after = value.get(at + place.len());
         // In the middle of another path it is another folder.
-        window == PROJECT && !before.is_some_and(is_of_name) && !after.is_some_and(is_of_name)
+        window == place && !before.is_some_and(is_of_name) && !after.is_some_and(is_of_name)
     })
 }
 
@@ -130,7 +141,19 @@ mod tests {
 
     #[test]
     fn what_loads_code_is_not_passed_on_wherever_it_leads() {
-        for name in ["LD_PRELOAD", "LD_AUDIT", "BASH_ENV", "ENV", "PERL5OPT", "RUBYOPT", "PYTHONSTARTUP", "GIT_CONFIG_COUNT", "LESSOPEN"] {
+        for name in [
+            "LD_PRELOAD",
+            "LD_AUDIT",
+            "BASH_ENV",
+            "ENV",
+            "PERL5OPT",
+            "RUBYOPT",
+            "PYTHONSTARTUP",
+            "GIT_CONFIG_COUNT",
+            "LESSOPEN",
+            "MAKEFLAGS",
+            "PAGER",
+        ] {
             check(&format!("{name}=/opt/evil"), None);
         }
     }
@@ -140,6 +163,16 @@ mod tests {
         check("NODE_OPTIONS=--require=/workspace/x.js", None);
         check("JAVA_TOOL_OPTIONS=-javaagent:/workspace/a.jar", None);
         check("CARGO_HOME=/workspace", None);
+        for value in ["JAVA_TOOL_OPTIONS=-javaagent:/tmp/x", "PYTHONHOME=/home/agent/evil", "NODE_OPTIONS=--require=//dev/shm/x.js"] {
+            check(value, None);
+        }
+        for value in ["PYTHONPATH=/tmp/evil", "PATH=/home/agent/bin", "TERMINFO=/tmp/terminfo", "TMPDIR=/workspace/tmp"] {
+            check(value, None);
+        }
+        check("PATH=/tmp/../usr/bin:/tmp/bin:/usr/bin:/dev/./shm/bin", Some("/tmp/../usr/bin:/usr/bin"));
+        for value in ["HOME=/home/agent", "TMPDIR=/tmp", "ANY=/var/tmp/x", "ANY=/tmpl", "ANY=/home/agents"] {
+            check(value, value.split_once('=').map(|(_, value)| value));
+        }
         check("ANY=a,/workspace/b", None);
         check("NODE_OPTIONS=--max-old-space-size=512", Some("--max-old-space-size=512"));
         check("ANY=/workspaces", Some("/workspaces"));
