@@ -19,6 +19,10 @@ const MOST_MEMORY: ByteSize = ByteSize::gib(64 << 10);
 /// More than any disk holds. What is far beyond it counts as no limit at all in the kernel.
 const MOST_DISK: ByteSize = ByteSize::gib(1 << 20);
 
+/// Less room than this for what a project gains in a session would stop every command that writes.
+const LEAST_DISK: u64 = 1 << 20;
+const LEAST_FILES: u64 = 100;
+
 /// Longer than anything here lasts. The clock cannot count to the end of time.
 const LONGEST: Seconds = Seconds::new(366 * 86_400);
 
@@ -62,6 +66,13 @@ impl Options {
         for (key, size, least, most) in sizes {
             judge(key, size >= least, &|| format!("{size} is less than the {least} that a sandbox needs"));
             judge(key, size <= most, &|| format!("{size} is more than the {most} that can be given"));
+        }
+        let growth = [
+            ("sandbox.disk", self.disk.bytes(), LEAST_DISK, format!("0 (no limit) or at least {}", ByteSize::new(LEAST_DISK))),
+            ("sandbox.disk_files", self.disk_files, LEAST_FILES, format!("0 (no limit) or at least {LEAST_FILES}")),
+        ];
+        for (key, value, least, good) in growth {
+            judge(key, value == 0 || value >= least, &|| format!("{value} is too little for any work: write {good}"));
         }
         let counts = [
             ("sandbox.pids", self.pids, 16, MOST_PROCESSES, "processes"),
@@ -111,6 +122,14 @@ mod tests {
             check(|options| (options.disk, options.disk_floor) = (good, good), &[]);
             check(|options| (options.disk, options.disk_floor) = (bad, bad), &["sandbox.disk", "sandbox.disk_floor"]);
         }
+        for bad in [1, LEAST_DISK - 1] {
+            check(|options| options.disk = ByteSize::new(bad), &["sandbox.disk"]);
+        }
+        for bad in [1, LEAST_FILES - 1] {
+            check(|options| options.disk_files = bad, &["sandbox.disk_files"]);
+        }
+        check(|options| (options.disk, options.disk_files) = (ByteSize::new(LEAST_DISK), LEAST_FILES), &[]);
+        check(|options| (options.disk, options.disk_files) = (ByteSize::new(0), 0), &[]);
         for bad in [0, LONGEST.get() + 1, u64::MAX] {
             check(|options| options.start_timeout = Seconds::new(bad), &["sandbox.start_timeout"]);
         }

@@ -25,9 +25,9 @@ pub struct Options {
     pub open_files: u32,
     /// Largest file a command may write.
     pub file_size: ByteSize,
-    /// By how much the project may grow in a session, on the host's disk; 0 is no limit.
+    /// By how much the project may grow in a session, on the host's disk: at least 1MiB; 0 is no limit.
     pub disk: ByteSize,
-    /// How many files it may gain; 0 is no limit.
+    /// How many files it may gain: at least 100; 0 is no limit.
     pub disk_files: u64,
     /// What stays free of the disk that the project lies on: a command that writes beyond it is ended. 0: nothing.
     pub disk_floor: ByteSize,
