@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -71,16 +72,31 @@ pub(super) fn processes() -> impl Iterator<Item = i32> {
     fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The two fields of `/proc/PID/stat` that matter here.
+/// The fields of `/proc/PID/stat` that matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) state: u8,
     pub(super) parent: i32,
+    /// The process group.
+    pub(super) group: i32,
+    /// More than one in a zombie: its first thread has ended, the others go on.
+    pub(super) n_threads: u32,
+}
+
+impl Stat {
+    pub(super) fn is_alive(self) -> bool {
+        !matches!(self.state, b'Z' | b'X') || self.n_threads > 1
+    }
 }
 
 pub(super) fn stat(pid: i32) -> Option<Stat> {
+    stat_in(Path::new(&format!("/proc/{pid}")))
+}
+
+/// Returns the same for the folder of a process or a thread in `/proc`.
+pub(super) fn stat_in(folder: &Path) -> Option<Stat> {
     let mut text = Vec::with_capacity(512);
-    fs::File::open(format!("/proc/{pid}/stat")).ok()?.read_to_end(&mut text).ok()?;
+    fs::File::open(folder.join("stat")).ok()?.read_to_end(&mut text).ok()?;
     parse_stat(&text)
 }
 
@@ -91,13 +107,15 @@ fn parse_stat(text: &[u8]) -> Option<Stat> {
     let mut fields = rest.split_ascii_whitespace();
     let state = *fields.next()?.as_bytes().first()?;
     let parent = fields.next()?.parse().ok()?;
-    Some(Stat { state, parent })
+    let group = fields.next()?.parse().ok()?;
+    let n_threads = fields.nth(14)?.parse().ok()?;
+    Some(Stat { state, parent, group, n_threads })
 }
 
 /// Wakes a supervisor and the process that forked it, and with them the supervisors beside it, where commands have stopped them: all are of
 /// the same user.
 pub(super) fn wake(supervisor: i32) {
-    let Some(Stat { state, parent }) = stat(supervisor) else { return };
+    let Some(Stat { state, parent, .. }) = stat(supervisor) else { return };
     if parent <= 1 || (state != b'T' && !is_stopped(parent)) {
         return;
     }
@@ -113,7 +131,7 @@ pub(super) fn is_stopped(pid: i32) -> bool {
 }
 
 fn is_alive(pid: i32) -> bool {
-    stat(pid).is_some_and(|stat| !matches!(stat.state, b'Z' | b'X'))
+    stat(pid).is_some_and(Stat::is_alive)
 }
 
 /// Asks everything below this process to end. A stopped process gets to act on it.
@@ -173,8 +191,9 @@ mod tests {
 
     #[test]
     fn a_process_name_cannot_forge_its_state_or_parent() {
-        let stat = parse_stat(b"42 (a) Z 1 (b) R 7 42 42 0 -1").expect("parses");
-        assert_eq!(stat, Stat { state: b'R', parent: 7 });
+        let stat = parse_stat(b"42 (a) Z 1 (b) R 7 40 42 0 -1 4194304 1 0 0 0 5 1 0 0 20 0 3 0 17 0 0").expect("parses");
+        assert_eq!(stat, Stat { state: b'R', parent: 7, group: 40, n_threads: 3 });
+        assert!(stat.is_alive() && Stat { state: b'Z', ..stat }.is_alive() && !Stat { state: b'Z', n_threads: 1, ..stat }.is_alive());
         assert_eq!(parse_stat(b"42 (a"), None);
     }
 

@@ -49,6 +49,9 @@ use crate::wire::Limit;
 use crate::wire::Moved;
 use crate::wire::Output;
 
+/// What programs share through memory; a folder of the box like its others.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// How long background commands may take to be gone after KILL.
 const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
 
@@ -170,7 +173,7 @@ impl Session {
     /// Says which of the box's own folders nothing more goes into.
     pub(super) fn full(&self) -> Option<String> {
         let home = self.environment.iter().find_map(|pair| pair.strip_prefix(b"HOME=")).map(|path| Path::new(OsStr::from_bytes(path)));
-        [Some(self.scratch.as_path()), home].into_iter().flatten().find_map(|path| {
+        [Some(self.scratch.as_path()), home, Some(Path::new(SHARED_MEMORY))].into_iter().flatten().find_map(|path| {
             let room = Room::of(path).filter(Room::is_full)?;
             let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
             Some(format!("{} is full: it holds {} MiB{files} at most; remove some there", path.display(), room.all_bytes >> 20))

@@ -27,6 +27,7 @@ use super::family::descendants;
 use super::family::end_all;
 use super::family::kill_trees;
 use super::family::own_children;
+use super::family::stat;
 use super::order::Order;
 use super::order::Report;
 use super::order::Stage;
@@ -134,7 +135,8 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
             watch.n_survivors = descendants().len();
         }
         if watch.killing {
-            if watch.status.is_none() {
+            // The number of its group is the command's as long as that was not taken, or anybody is left in it.
+            if watch.status.is_none() || own_children().into_iter().any(|pid| stat(pid).is_some_and(|stat| stat.group == main)) {
                 // The whole group at once: the kernel lets none of it fork meanwhile.
                 kill(-main, libc::SIGKILL);
             }

@@ -6,6 +6,7 @@ use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use super::family;
@@ -42,7 +43,15 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
             whole = false;
             break;
         }
-        whole &= look_at_descriptors(pid, workspace, &mut open) && look_at_maps(pid, workspace, &mut mapped);
+        // A thread can have descriptors of its own, and the first of them can have ended: then it has nothing that could be read.
+        for thread in threads(pid) {
+            if Instant::now() > end {
+                whole = false;
+                break;
+            }
+            whole &= look_at_descriptors(&thread, workspace, &mut open);
+        }
+        whole &= look_at_maps(pid, workspace, &mut mapped);
     }
     // Of what is only mapped the kernel tells us the length of the mapping, not what the file takes, which may be more.
     mapped.retain(|inode, _| !open.contains_key(inode));
@@ -51,14 +60,19 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
     Unlinked { bytes: open.values().chain(mapped.values()).fold(0, |sum, &bytes| sum.saturating_add(bytes)), files, whole }
 }
 
-/// Returns whether the process let itself be looked into, or is gone.
-fn look_at_descriptors(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
-    let entries = match fs::read_dir(format!("/proc/{pid}/fd")) {
+/// Returns the threads of a process: their folders in `/proc`, which look like that of a process.
+fn threads(pid: i32) -> Vec<PathBuf> {
+    fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+}
+
+/// Returns whether the thread let itself be looked into, or is gone.
+fn look_at_descriptors(thread: &Path, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
+    let entries = match fs::read_dir(thread.join("fd")) {
         Ok(entries) => entries,
-        Err(error) => return is_gone(pid, error.kind()),
+        Err(error) => return is_gone(thread, error.kind()),
     };
     for entry in entries {
-        let Ok(entry) = entry else { return is_gone(pid, ErrorKind::Other) };
+        let Ok(entry) = entry else { return is_gone(thread, ErrorKind::Other) };
         // The name says which file system it is on, whatever that calls itself; the facts are the open file's own.
         let is_ours = fs::read_link(entry.path()).is_ok_and(|name| is_deleted(name.as_os_str().as_bytes(), workspace));
         if is_ours
@@ -72,10 +86,19 @@ fn look_at_descriptors(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>
 }
 
 fn look_at_maps(pid: i32, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
-    let text = match fs::read(format!("/proc/{pid}/maps")) {
-        Ok(text) => text,
-        Err(error) => return is_gone(pid, error.kind()),
-    };
+    // Threads share their memory; one that has ended shows nothing of it.
+    let mut text = Vec::new();
+    for thread in threads(pid) {
+        match fs::read(thread.join("maps")) {
+            Ok(maps) if maps.is_empty() => {}
+            Ok(maps) => {
+                text = maps;
+                break;
+            }
+            Err(error) if is_gone(&thread, error.kind()) => {}
+            Err(_) => return false,
+        }
+    }
     let mut own: HashMap<u64, u64> = HashMap::new();
     for (inode, bytes) in text.split(|&byte| byte == b'\n').filter_map(|line| mapping(line, workspace)) {
         let sum = own.entry(inode).or_default();
@@ -105,9 +128,9 @@ fn is_deleted(name: &[u8], workspace: &Path) -> bool {
     below && name.ends_with(DELETED)
 }
 
-/// Returns whether what could not be read was that of a process that has ended meanwhile.
-fn is_gone(pid: i32, kind: ErrorKind) -> bool {
-    kind == ErrorKind::NotFound || family::stat(pid).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
+/// Returns whether what could not be read was that of a thread that has ended meanwhile.
+fn is_gone(thread: &Path, kind: ErrorKind) -> bool {
+    kind == ErrorKind::NotFound || family::stat_in(thread).is_none_or(|stat| matches!(stat.state, b'Z' | b'X'))
 }
 
 #[cfg(test)]
@@ -141,6 +164,29 @@ mod tests {
         assert!(seen.bytes >= 1 << 20 && seen.bytes < 2 << 20 && seen.files == 1 && seen.whole, "{seen:?}");
         assert_eq!((gone.bytes, gone.files), (0, 0));
         assert!(!late.whole, "who had no time may have missed something");
+    }
+
+    #[test]
+    #[expect(unsafe_code, reason = "a thread gets descriptors of its own")]
+    fn a_file_that_only_one_thread_has_open_is_seen() {
+        let folder = std::env::temp_dir().join(format!("podbay-thread-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let seen = std::thread::scope(|scope| {
+            let own = scope.spawn(|| {
+                // SAFETY: this thread uses no descriptor of the others'.
+                assert_eq!(unsafe { libc::unshare(libc::CLONE_FILES) }, 0);
+                let file = fs::File::create(folder.join("hidden")).expect("made");
+                fs::remove_file(folder.join("hidden")).expect("removed");
+                let seen = look();
+                drop(file);
+                seen
+            });
+            own.join().expect("looks")
+        });
+        let gone = look();
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!((seen.files, seen.whole, gone.files), (1, true, 0));
     }
 
     #[test]

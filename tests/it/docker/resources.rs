@@ -216,6 +216,19 @@ fn r_08_a_file_that_has_lost_its_name_counts_while_it_is_open_or_mapped() {
     let touch = "for n in range(200):\n    m[n << 20:(n + 1) << 20] = bytes(range(1, 129)) * 8192; time.sleep(0.01)\ntime.sleep(60)";
     let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{open}{map}{touch}\""));
     has(&text, &[grown]);
+    // Of a process whose first thread has ended nothing is seen but by way of another thread.
+    let script = "import ctypes, os, threading, time
+def fill():
+    time.sleep(0.3)
+    f = open('hidden', 'wb')
+    os.unlink('hidden')
+    for n in range(200):
+        f.write(bytes(1 << 20)); f.flush(); time.sleep(0.01)
+    time.sleep(60)
+threading.Thread(target=fill).start()
+ctypes.CDLL(None).syscall(60, 0)";
+    let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{script}\""));
+    has(&text, &[grown]);
     // One that stays small, or is closed again, is nobody's trouble.
     let text =
         greedy(&env, &[], &settings, &format!("python3 -c \"{open}f.write(bytes(40 << 20)); f.flush(); time.sleep(1)\"; echo through"));
@@ -392,6 +405,8 @@ fn r_15_which_of_its_own_folders_is_full_is_told() {
     has(&text, &["No space left on device", "/home/agent is full: it holds 48 MiB in 16384 files at most"]);
     let text = greedy(&env, &flags, &[], "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'");
     has(&text, &["/tmp is full"]);
+    let text = greedy(&env, &flags, &[], "head -c 1G /dev/zero > /dev/shm/large");
+    has(&text, &["/dev/shm is full"]);
     // Of what failed for another reason nothing of the kind is said.
     let text = greedy(&env, &flags, &[], "false");
     assert!(!text.contains("full"), "{text}");
