@@ -21,20 +21,23 @@ use super::family::kill_trees;
 use super::family::own_children;
 use super::family::processes;
 use super::family::stat;
+use super::rescue;
+use super::rescue::Rescue;
 use super::unix::Reaped;
-use super::unix::kill;
 use super::unix::reap;
 
 /// How often it looks around.
-const TICK: Duration = Duration::from_secs(2);
+const TICK: Duration = Duration::from_secs(1);
 
 /// Runs until a TERM from outside, or until there was no controller for the time of the lease.
 pub(super) fn run(lease: Duration) -> io::Result<()> {
     let signals = signals()?;
     let mut alone_since = Instant::now();
+    let mut rescue = Rescue::default();
+    let mut is_soon = false;
     loop {
         let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut fds, PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX));
+        let _ = poll(&mut fds, PollTimeout::try_from(Rescue::pause(is_soon, TICK)).unwrap_or(PollTimeout::MAX));
         if told_to_end(&signals) {
             return Ok(());
         }
@@ -43,10 +46,8 @@ pub(super) fn run(lease: Duration) -> io::Result<()> {
             kill_trees(own_children);
         }
         let controllers = controllers();
-        for pid in controllers.iter().copied().filter(|&pid| stat(pid).is_some_and(|stat| stat.state == b'T')) {
-            // Commands are of the same user and can stop a controller's guest; that must not be for long.
-            kill(pid, libc::SIGCONT);
-        }
+        // Commands are of the same user and can stop a controller's guest; that must not be for long.
+        is_soon = rescue.look(&controllers);
         if !controllers.is_empty() {
             alone_since = Instant::now();
         }
@@ -62,6 +63,7 @@ pub(super) fn signals() -> io::Result<SignalFd> {
     set.add(Signal::SIGCHLD);
     set.add(Signal::SIGTERM);
     set.add(Signal::SIGINT);
+    set.add(Signal::SIGURG);
     Ok(SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?)
 }
 
@@ -69,6 +71,7 @@ pub(super) fn signals() -> io::Result<SignalFd> {
 pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     let mut told = false;
     while let Ok(Some(signal)) = signals.read_signal() {
+        rescue::heard(&signal);
         let ends = [libc::SIGTERM, libc::SIGINT].contains(&(signal.ssi_signo as i32));
         // A sender that this box has no number for is outside of it. Commands can send the signal too, but not from there.
         told |= ends && signal.ssi_pid == 0;

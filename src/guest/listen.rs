@@ -29,20 +29,18 @@ use nix::sys::signalfd::SignalFd;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
 
-use super::family::children;
 use super::family::kill_trees;
 use super::family::own_children;
-use super::family::stat;
 use super::init::signals;
 use super::init::told_to_end;
 use super::mounts::git_problem;
+use super::rescue::Rescue;
 use super::role::run_serve;
 use super::serve;
 use super::unix::Fork;
 use super::unix::Reaped;
 use super::unix::exit_now;
 use super::unix::fork_single_threaded;
-use super::unix::kill;
 use super::unix::reap;
 use crate::wire::frame;
 use crate::wire::message::ToHost;
@@ -67,9 +65,11 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
     let mut door = Door::open(socket)?;
     let signals = signals()?;
     let mut serving = HashSet::new();
+    let mut rescue = Rescue::default();
+    let mut is_soon = false;
     let place = Place { workspace, environment };
     loop {
-        wait(&signals, &door.listener);
+        wait(&signals, &door.listener, Rescue::pause(is_soon, TICK));
         if told_to_end(&signals) {
             door.close();
             return Ok(());
@@ -85,7 +85,7 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
         if !orphans().is_empty() {
             kill_trees(orphans);
         }
-        wake(&serving);
+        is_soon = rescue.look(&serving.iter().copied().collect::<Vec<_>>());
         door.keep();
         while let Some(connection) = door.accept() {
             if serving.len() >= MAX_SERVING {
@@ -105,17 +105,9 @@ pub(super) fn run(socket: PathBuf, workspace: PathBuf, environment: Vec<Vec<u8>>
     }
 }
 
-fn wait(signals: &SignalFd, listener: &UnixListener) {
+fn wait(signals: &SignalFd, listener: &UnixListener, pause: Duration) {
     let mut fds = [PollFd::new(signals.as_fd(), PollFlags::POLLIN), PollFd::new(listener.as_fd(), PollFlags::POLLIN)];
-    let _ = poll(&mut fds, PollTimeout::try_from(TICK).unwrap_or(PollTimeout::MAX));
-}
-
-/// Wakes serving processes, and the spawners below them, that a command has stopped.
-fn wake(serving: &HashSet<i32>) {
-    let below = serving.iter().flat_map(|&pid| children(pid));
-    for pid in serving.iter().copied().chain(below).filter(|&pid| stat(pid).is_some_and(|stat| stat.state == b'T')) {
-        kill(pid, libc::SIGCONT);
-    }
+    let _ = poll(&mut fds, PollTimeout::try_from(pause).unwrap_or(PollTimeout::MAX));
 }
 
 /// What every serving process is given.

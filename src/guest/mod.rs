@@ -35,6 +35,7 @@ mod pool;
 mod prepare;
 mod process;
 mod pty;
+mod rescue;
 mod ring;
 mod role;
 pub mod root;

@@ -200,7 +200,7 @@ impl Sandbox {
             ) => Ok(Output::Fault(Fault::Io { doing: "not carried out".to_owned(), problem: error.to_string() })),
             Err(error) => {
                 // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
-                let given_up = matches!(error, link::Error::Unresponsive { .. });
+                let given_up = matches!(error, link::Error::Unresponsive { .. } | link::Error::Overdue { .. });
                 Ok(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await)
             }
         }

@@ -120,10 +120,13 @@ pub(super) async fn dispatch_hook(
     }
 }
 
+/// What a guest has beyond a command's time, to kill all of it and to say so.
+const COMMAND: Duration = Duration::from_secs(5);
+
 fn deadline(call: &Call, options: &Options) -> Duration {
     match call {
-        Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + Duration::from_secs(10),
-        Call::Hook(hook) => Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + Duration::from_secs(10),
+        Call::Bash(bash) => Duration::from_millis(bash.timeout_ms.saturating_add(bash.grace_ms)) + COMMAND,
+        Call::Hook(hook) => Duration::from_millis(hook.timeout_ms.saturating_add(hook.grace_ms)) + COMMAND,
         Call::Git(git) => Duration::from_millis(git.timeout_ms.saturating_mul(2).saturating_add(git.grace_ms)) + Duration::from_secs(10),
         Call::Processes(Processes::Stop { grace_ms, .. }) => Duration::from_millis(*grace_ms) + options.file_timeout.duration(),
         Call::Grep(grep) => Duration::from_millis(grep.timeout_ms) + Duration::from_secs(10),

@@ -39,10 +39,12 @@ use crate::guest::order::Order;
 use crate::guest::order::Report;
 use crate::guest::order::Stop;
 use crate::guest::pty;
+use crate::guest::rescue;
 use crate::guest::ring::Ring;
 use crate::guest::session::Session;
 use crate::guest::stdio::Pipe;
 use crate::wire::CommandEnded;
+use crate::wire::Culprit;
 use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Limit;
@@ -82,6 +84,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let shut = session.shut().await;
     order.no_writing = shut.is_some();
     let count = Count::begin(session);
+    let n_rescues = rescue::n_ended();
     let watch = Watch::begin(session, if shut.is_some() { Part::Shut } else { Part::Some });
     let mut started = start(session, &order, stdio).await?;
     let note = started.note.take();
@@ -132,9 +135,14 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
             )
         }
     };
+    let is_killed = status.signal() == Some(libc::SIGKILL) || status.code() == Some(128 + libc::SIGKILL);
+    let rescued = (limit.is_none() && is_killed && rescue::n_ended() > n_rescues).then(|| {
+        let limit = timeout.map_or_else(String::new, |timeout| format!(" before its limit of {} s", timeout.as_secs_f64().ceil()));
+        format!("killed{limit}: a command here stopped the sandbox's own processes again and again")
+    });
     let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
     let full = if status.success() { None } else { session.full() };
-    let note = [session.told(), note, crossed, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    let note = [session.told(), rescued, note, crossed, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,
@@ -362,6 +370,10 @@ impl Run<'_> {
         match self.stopping {
             Stopping::No { .. } => {
                 self.watch.time_is_up(self.started.supervisor);
+                if self.count.refused_forks() {
+                    // Of a bomb each that ends makes room for another one, and asking hundreds takes longer than there is.
+                    self.grace = Duration::ZERO;
+                }
                 self.stop(Why::Timeout);
             }
             // Whoever stops its supervisor still gets no time to end by itself.
@@ -373,23 +385,31 @@ impl Run<'_> {
                 self.kill_ourselves();
                 self.stopping = Stopping::Killed { gone_at, again_at: Instant::now() + AGAIN };
             }
-            Stopping::Killed { .. } => return Err(self.session.end_box(self.not_emptied())),
+            Stopping::Killed { .. } => {
+                let reason = self.not_emptied();
+                return Err(self.session.end_box(reason));
+            }
         }
         Ok(())
     }
 
     /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.
-    fn not_emptied(&self) -> String {
-        let mut reason = "processes of a command were still there 2 s after they were killed".to_owned();
+    fn not_emptied(&mut self) -> String {
+        // The limits come first: a person's line is cut at its end.
+        let mut reason = String::new();
         if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
-            let _ = write!(reason, "; the command ran longer than its limit of {} s", timeout.as_secs_f64().ceil());
+            let _ = write!(reason, "the command ran longer than its limit of {} s; ", timeout.as_secs_f64().ceil());
         }
         if self.count.refused_forks()
-            && let Some(limit) = self.session.cgroup.n_processes()
+            && let Some(count) = self.session.cgroup.n_processes()
         {
-            let _ = write!(reason, "; it ran into the limit of {limit} processes in the sandbox");
+            let _ = write!(reason, "it ran into the limit of {count} processes in the sandbox");
+            if let Some(Culprit { name, count, .. }) = self.watch.culprit(Some(Limit::Processes { count })) {
+                let _ = write!(reason, ", most of them `{}` ({count} seen)", name.escape_debug());
+            }
+            reason.push_str("; ");
         }
-        reason
+        reason + "processes of it were still there 2 s after they were killed"
     }
 }
 

@@ -35,8 +35,10 @@ pub enum Error {
     CallEnded { doing: String },
     #[error("{doing}: did not end within {after:?} and was stopped")]
     TimedOut { doing: String, after: Duration },
-    #[error("{doing}: the sandbox did not answer within {after:?} after the call was cancelled")]
+    #[error("the sandbox did not answer within {after:?} after the call was cancelled: {doing}")]
     Unresponsive { doing: String, after: Duration },
+    #[error("the call ran longer than its limit of {} s, and the sandbox did not end it: {doing}", limit.as_secs_f64().ceil())]
+    Overdue { doing: String, limit: Duration },
     #[error("{doing}: {MAX_CALLS} calls are under way already")]
     TooManyCalls { doing: String },
     #[error("{doing}: the call is longer than one frame may be ({bytes} bytes)")]

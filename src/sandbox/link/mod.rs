@@ -42,6 +42,9 @@ use crate::wire::message::ToHost;
 /// How long a call may take to end after it was cancelled, beside its own grace.
 const CANCELLED: Duration = Duration::from_secs(5);
 
+/// How long it may take where its time was over before: the sandbox had its time to end it by then.
+const OVERDUE: Duration = Duration::from_secs(2);
+
 /// Names that a hello may tell.
 const MAX_NAMES: usize = 256;
 
@@ -106,6 +109,7 @@ impl Link {
 
         let doing = error::describe(&call);
         let bound = grace(&call) + CANCELLED;
+        let limit = timeout(&call);
         let mut open = self.open(call)?;
         let mut ends_at = Instant::now() + deadline;
         let mut is_late = false;
@@ -133,10 +137,16 @@ impl Link {
                     ends_at = ends_at.min(Instant::now() + CANCELLED);
                     open.cancel();
                 }
+                Next::Time if is_late => {
+                    return Err(match limit {
+                        Some(limit) => Error::Overdue { doing, limit },
+                        None => Error::Unresponsive { doing, after: OVERDUE },
+                    });
+                }
                 Next::Time if is_cancelled => return Err(Error::Unresponsive { doing, after: bound }),
                 Next::Time => {
                     (is_late, is_cancelled) = (true, true);
-                    ends_at = Instant::now() + bound;
+                    ends_at = Instant::now() + OVERDUE;
                     open.cancel();
                 }
             }
@@ -206,4 +216,15 @@ fn grace(call: &Call) -> Duration {
         Call::Hook(hook) => hook.grace_ms,
         _ => 0,
     })
+}
+
+/// Returns the time that a command itself may take.
+fn timeout(call: &Call) -> Option<Duration> {
+    match call {
+        Call::Bash(bash) => Some(bash.timeout_ms),
+        Call::Hook(hook) => Some(hook.timeout_ms),
+        Call::Exec(exec) => exec.timeout_ms,
+        _ => None,
+    }
+    .map(Duration::from_millis)
 }

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 use std::time::Duration;
+use std::time::Instant;
 
 use nix::sys::signal::Signal;
 use serde_json::json;
@@ -300,6 +301,34 @@ fn a_command_that_stops_all_it_can_reach_ends_when_it_is_over() {
         assert_eq!(shell.wait_within(Duration::from_secs(20)).expect(0).text(), "alive\n", "shared: {is_shared}");
         run(&mut env.here(&["sh", "--", "true"])).expect(0);
     }
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// A guest that was joined can be stopped; PID 1 wakes it, and in the end kills who goes on.
+#[test]
+fn r_12_a_command_that_stops_everything_again_and_again_ends_in_a_shared_box_too() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let container = env.container();
+    let stops = "python3 -c '
+import os
+os.fork()
+own = os.getpid()
+while True:
+ for pid in [int(pid) for pid in os.listdir(\"/proc\") if pid.isdigit()]:
+  try: pid != own and os.kill(pid, 19)
+  except OSError: pass
+'";
+    let begun = Instant::now();
+    let text = run(&mut env.here(&["call", "bash", &json!({ "command": stops, "timeout_seconds": 5 }).to_string()])).expect(1).text();
+    let took = begun.elapsed();
+    assert!(text.contains("limit of 5 s"), "{text}");
+    // Five, two, and what a start and a busy machine take.
+    assert!(took < Duration::from_secs(11), "{took:?}: {text}");
+    run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(0);
+    assert_eq!(env.containers(), [container.as_str()]);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
