@@ -18,6 +18,7 @@ use nix::sys::statvfs::statvfs;
 use super::grown::Grown;
 use crate::wire::Limit;
 use crate::wire::message::DiskLimits;
+use crate::wire::message::kept_free;
 
 /// What a command may take, at most, of what others have used up: it must be able to clean up after them.
 const SLACK_BYTES: u64 = 16 << 20;
@@ -142,8 +143,7 @@ fn judge(limits: DiskLimits, before: Room, part: Part, now: Room) -> Option<Limi
     if limits.bytes > 0 && grown > limits.bytes && has_taken(limits.bytes, grown - limits.bytes) {
         return Some(Limit::Disk { bytes: limits.bytes });
     }
-    // A disk that was nearly full before the session must still do for small work.
-    let floor = limits.floor.min(before.bytes / 2);
+    let floor = kept_free(limits.floor, before.bytes);
     if floor > 0 && now.bytes < floor && has_taken(floor, floor - now.bytes) {
         return Some(Limit::FreeSpace { bytes: floor });
     }

@@ -1,11 +1,30 @@
 //! Whether the limits that were asked for are in force: an engine takes them all, and not every one can keep them.
 
 use super::Spec;
+use crate::event::ByteSize;
+use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
+use crate::wire::message::kept_free;
 
 /// Compares what was asked for with what the guest read in its cgroup files, and says what is missing.
 pub(super) fn missing(spec: &Spec, facts: &Facts) -> Vec<String> {
-    compare(spec.memory(), spec.n_processes(), spec.millicores(), facts)
+    let mut warnings = compare(spec.memory(), spec.n_processes(), spec.millicores(), facts);
+    warnings.extend(floor(spec.disk, facts));
+    warnings
+}
+
+/// Says what can be kept free of the project's disk where that is less than what was asked for.
+pub(super) fn floor(asked: DiskLimits, facts: &Facts) -> Option<String> {
+    let free = facts.disk?.bytes;
+    let kept = kept_free(asked.floor, free);
+    (kept < asked.floor).then(|| {
+        format!(
+            "`sandbox.disk_floor` is {}, and {} of the project's disk is free: only {} can be kept for the host, so that small work still can be done",
+            ByteSize::new(asked.floor).rounded(),
+            ByteSize::new(free).rounded(),
+            ByteSize::new(kept).rounded()
+        )
+    })
 }
 
 fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec<String> {
@@ -26,6 +45,7 @@ fn compare(memory: u64, n_processes: u32, millicores: u64, facts: &Facts) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::message::DiskBegan;
 
     #[track_caller]
     fn check(memory_bytes: Option<u64>, n_processes: Option<u64>, millicores: Option<u64>, expected: &[&str]) {
@@ -33,6 +53,17 @@ mod tests {
         let said = compare(1 << 30, 512, 2000, &facts);
         assert_eq!(said.len(), expected.len(), "{said:?}");
         assert!(said.iter().zip(expected).all(|(said, words)| said.contains(words)), "{said:?}");
+    }
+
+    #[test]
+    fn a_floor_that_cannot_be_kept_is_said_with_what_can() {
+        let said = |asked: u64, free: u64| {
+            let disk = Some(DiskBegan { at: 1, bytes: free, files: None });
+            floor(DiskLimits { floor: asked, ..DiskLimits::default() }, &Facts { disk, ..Facts::default() })
+        };
+        assert_eq!((said(1 << 30, 2 << 30), said(0, 0)), (None, None));
+        let words = said(1 << 30, 1 << 30).expect("a warning");
+        assert!(words.contains("`sandbox.disk_floor` is 1") && words.contains("only 512"), "{words}");
     }
 
     #[test]

@@ -157,7 +157,10 @@ impl Sandbox {
         let running = inner.make(cancel).await?;
         let warnings = match &inner.way {
             Way::Engine(made) => [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts)].concat(),
-            Way::Attached(_) => attach::warnings(&running.facts),
+            Way::Attached(_) => {
+                let floor = enforced::floor(options.disk_limits(), &running.facts);
+                attach::warnings(&running.facts).into_iter().chain(floor).collect()
+            }
         };
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
         let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned };

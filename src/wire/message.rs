@@ -109,6 +109,11 @@ pub struct DiskLimits {
     pub began: Option<DiskBegan>,
 }
 
+/// Returns how much of a floor is kept where so much was free at the start: a disk that was nearly full must still do for small work.
+pub fn kept_free(floor: u64, free: u64) -> u64 {
+    floor.min(free / 2)
+}
+
 /// What was free on the project's disk when a session began. The guest tells it, and a box that takes the place of another is told it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskBegan {
