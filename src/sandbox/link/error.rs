@@ -37,7 +37,7 @@ pub enum Error {
     TimedOut { doing: String, after: Duration },
     #[error("the sandbox did not answer within {after:?} after the call was cancelled: {doing}")]
     Unresponsive { doing: String, after: Duration },
-    #[error("the call ran longer than its limit of {} s, and the sandbox did not end it: {doing}", limit.as_secs_f64().ceil())]
+    #[error("the call ran longer than its limit of {} s, and the sandbox did not answer: {doing}", limit.as_secs_f64().ceil())]
     Overdue { doing: String, limit: Duration },
     #[error("{doing}: {MAX_CALLS} calls are under way already")]
     TooManyCalls { doing: String },

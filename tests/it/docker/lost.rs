@@ -141,7 +141,7 @@ fn a_box_that_answers_no_more_is_given_up() {
     started.wait().expect(0);
     let requests = model.requests();
     let told = requests[1]["messages"].to_string();
-    assert!(told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
+    assert!(told.contains("limit of 1 s") && told.contains("did not answer") && told.contains("A new one takes its place"), "{told}");
     assert!(requests[2]["messages"].to_string().contains("42"));
     env.assert_no_container();
 }
