@@ -32,7 +32,7 @@ const TURNS: [&str; 22] = [
 ];
 
 #[test]
-fn nothing_behind_anothers_turn_is_a_call_or_said() {
+fn nothing_behind_the_turn_of_another_is_a_call_or_said() {
     for turn in TURNS {
         for format in FORMATS {
             let what = format!("{} behind {turn}", format.name);
