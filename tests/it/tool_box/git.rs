@@ -89,7 +89,7 @@ async fn nothing_that_a_repository_names_is_run() {
     for (key, sprung_by) in [
         ("core.fsmonitor", "status"),
         ("filter.trap.clean", "diff"),
-        ("filter.trap.process", "status"),
+        ("filter.trap.process", "diff"),
         ("diff.trap.textconv", "diff"),
         ("diff.trap.command", "diff"),
         ("diff.external", "diff"),
