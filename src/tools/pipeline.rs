@@ -193,7 +193,7 @@ impl Pipeline {
         }
         // The person's time to think is not the call's.
         let begun = Instant::now();
-        // What is about to happen is on disk before it happens.
+        // What is about to happen is on disk before it happens; only a read that begins early is written down behind its answer.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
         let tell = |told: Told<'_>| {
             let kind = match told {
