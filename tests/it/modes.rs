@@ -70,6 +70,20 @@ async fn a_call_of_a_tool_that_does_not_exist_has_its_result_beside_others() {
 }
 
 #[tokio::test]
+async fn a_call_that_nobody_can_read_is_asked_for_again() {
+    let broken = "I look.\n<tool_call>{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo seen\"}}}}</tool_call>";
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"echo seen\"}}</tool_call>";
+        let desk = Desk::new(ScriptedModel::new().says(broken).says(call).says("Done.").start().await, set_to(choice)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Done.", 1), "{choice:?}");
+        let asked = desk.model.requests()[1]["messages"].as_array().and_then(|all| all.last()).expect("a message").to_string();
+        assert!(asked.contains("Your call of bash could not be read and was not carried out."), "{asked}");
+        desk.model.assert_append_only();
+    }
+}
+
+#[tokio::test]
 async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
     let thought = "I should look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
     let desk = desk(ScriptedModel::new().thinks(thought).says("").says("Done.")).await;

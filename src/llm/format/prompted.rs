@@ -8,6 +8,8 @@ use serde_json::Value;
 use super::Wire;
 use super::constrained;
 use super::native;
+use super::text::Incomplete;
+use super::text::Part;
 use crate::event::ToolCall;
 use crate::llm::control::neutralise;
 use crate::llm::message::ToolSpec;
@@ -55,6 +57,24 @@ pub(in crate::llm) fn cut_off(name: Option<&str>) -> String {
     format!(
         "Your call{of} was cut off before its end and was not carried out. Make it again, shorter: several small calls instead of one long one."
     )
+}
+
+/// Returns what to tell a model whose call could not be read.
+fn unreadable(name: Option<&str>) -> String {
+    let of = name.map_or_else(String::new, |name| format!(" of {name}"));
+    format!(
+        "Your call{of} could not be read and was not carried out. Write it again as plain JSON: single braces, names and texts in double \
+         quotes, no comments, nothing beside the object."
+    )
+}
+
+/// Returns what to tell a model of a call that is not there as a whole, or not as one.
+pub(in crate::llm) fn not_carried_out(incomplete: &Incomplete) -> Option<String> {
+    match incomplete.part {
+        Part::Call => Some(cut_off(incomplete.name.as_deref())),
+        Part::Unreadable => Some(unreadable(incomplete.name.as_deref())),
+        Part::Reasoning => None,
+    }
 }
 
 #[cfg(test)]

@@ -22,14 +22,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
     match c.peek()? {
         b'{' => {
             family::objects(c, Form::Open, tools, found)?;
-            // Llama separates several of them by semicolons.
+            // Llama separates several of them by semicolons, others by nothing at all.
             while !found.calls.is_empty() {
                 let end = c.at();
                 c.spaces();
-                if !(c.take(";")? || c.take(",")? || c.since(end).contains('\n')) {
-                    c.go(end);
-                    break;
-                }
+                c.take_any(&[";", ","])?;
                 c.spaces();
                 if c.peek_or_end()? != Some(b'{') {
                     c.go(end);

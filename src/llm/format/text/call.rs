@@ -33,7 +33,7 @@ impl Call {
 }
 
 const NAMES: [&str; 6] = ["name", "tool", "tool_name", "function_name", "function", "recipient_name"];
-const ARGUMENTS: [&str; 7] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs"];
+pub(super) const ARGUMENTS: [&str; 7] = ["arguments", "parameters", "params", "args", "input", "tool_input", "kwargs"];
 /// Objects that hold the call.
 const WRAPPERS: [&str; 3] = ["function", "tool_call", "function_call"];
 /// Fields that are neither.

@@ -43,6 +43,7 @@ mod run_on;
 mod tagged;
 mod tools;
 mod turns;
+mod unread;
 mod value;
 mod xml;
 

@@ -16,6 +16,8 @@ use super::xml;
 pub(super) enum Opener {
     /// Calls up to one of these tokens.
     Calls(&'static [&'static str]),
+    /// `<tool_call` with attributes, which nobody was taught.
+    Attributed,
     /// `<function=`.
     Function,
     /// `<invoke name=`, with a prefix or without.
@@ -54,6 +56,7 @@ use Opener::ThoughtEnd;
 const TOKENS: &[(&str, Opener)] = &[
     // Hermes, Qwen, GLM, Granite, Nemotron 3.
     ("<tool_call>", Calls(&["</tool_call>"])),
+    ("<tool_call ", Opener::Attributed),
     ("<|tool_call|>", Calls(&["<|/tool_call|>", "<|tool_call|>", "</tool_call>"])),
     ("[TOOL_CALL]", Calls(&["[/TOOL_CALL]"])),
     ("<function_call>", Calls(&["</function_call>"])),
@@ -210,7 +213,7 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         }
         Opener::Mistral => markers::mistral(c, tools, found)?,
         Opener::Recipient => markers::recipient(c, tools, found)?,
-        Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
+        Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
     }
     Ok(())
 }

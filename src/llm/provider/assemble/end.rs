@@ -145,7 +145,7 @@ impl Assembler {
             let is_whole =
                 incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
             reply.raw = Some(self.text).filter(|_| is_whole);
-        } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(|cut| cut.name.is_some())) {
+        } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(is_sure)) {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
@@ -185,7 +185,7 @@ impl Assembler {
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
         reply.thinking.push_str(&parsed.reasoning);
-        let is_cut = incomplete.filter(|incomplete| incomplete.part == text::Part::Call);
+        let fault = incomplete.and_then(prompted::not_carried_out);
         if !self.with_calls() {
             return;
         }
@@ -193,10 +193,13 @@ impl Assembler {
             self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
         }
         (reply.calls, reply.fault) = std::mem::take(&mut self.calls).finish(is_taken);
-        if let (None, Some(cut)) = (&reply.fault, is_cut) {
-            reply.fault = Some(prompted::cut_off(cut.name.as_deref()));
-        }
+        reply.fault = reply.fault.take().or(fault);
     }
+}
+
+/// Returns whether there was a call that was not carried out, and not only the beginning of something.
+fn is_sure(incomplete: &text::Incomplete) -> bool {
+    incomplete.name.is_some() || incomplete.part == text::Part::Unreadable
 }
 
 /// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only

@@ -13,6 +13,10 @@ use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence::Certainty;
 use crate::llm::format::text::openers;
 use crate::llm::format::text::openers::Opener;
+use crate::llm::format::text::unread::Unread;
+
+/// How many blocks that could not be read are kept in mind.
+const MAX_UNREAD: usize = 8;
 
 impl Parser {
     pub(super) fn opener(&mut self, text: &str, last: bool) -> Step {
@@ -144,7 +148,10 @@ impl Parser {
                     self.without_its_end(&text[begin..end], found.begun);
                     self.plain(text, end)
                 }
-                _ => self.plain(text, c.seen()),
+                _ => {
+                    self.could_not_read(&text[begin..], behind - begin, opener);
+                    self.plain(text, c.seen())
+                }
             },
             _ => self.certain(text, found, last),
         }
@@ -172,6 +179,14 @@ impl Parser {
             }
         }
         self.accept(text, found.calls, Certainty::Certain, found.end)
+    }
+
+    /// Notes a block that could not be read, unless it stands where examples do.
+    pub(super) fn could_not_read(&mut self, text: &str, behind: usize, opener: Opener) {
+        let is_example = self.state != State::Text || self.before.quoted().is_some() || self.before.introduces_example();
+        if self.unread.len() < MAX_UNREAD && !is_example {
+            self.unread.push(Unread::new(text, behind, opener));
+        }
     }
 
     /// Notes a call without its end, unless it stands where examples do.

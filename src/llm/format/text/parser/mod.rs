@@ -16,13 +16,14 @@ use super::line::Line;
 use super::openers;
 use super::openers::Opener;
 use super::tools::Tools;
+use super::unread::Unread;
 
 /// How much may be looked at again for each byte that came: what one attempt in vain cost must be earned before the next.
 const PAY: usize = 16;
 /// How much may be looked at again in any case, in bytes.
 const FREE: usize = 4096;
 
-/// What a text ended in the middle of.
+/// What a text ended in the middle of, or holds without anybody being able to read it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incomplete {
     pub part: Part,
@@ -35,6 +36,8 @@ pub struct Incomplete {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Call,
+    /// A whole call, marked as one, that is written in no way that could be read. It is content too.
+    Unreadable,
     /// Not an error by itself: the answer that should follow is missing.
     Reasoning,
 }
@@ -65,6 +68,8 @@ pub struct Parser {
     /// Somebody else's turn has begun: nothing behind it is part of the answer.
     is_over: bool,
     incomplete: Option<Incomplete>,
+    /// The first blocks that could not be read.
+    unread: Vec<Unread>,
     /// All bytes looked at, however often.
     work: u64,
 }
@@ -101,6 +106,7 @@ impl Parser {
             is_closed: false,
             is_over: false,
             incomplete: None,
+            unread: Vec::new(),
             work: 0,
         }
     }
@@ -118,6 +124,9 @@ impl Parser {
             return;
         }
         self.text.push_str(piece);
+        for unread in &mut self.unread {
+            unread.add(piece);
+        }
         if self.spent <= FREE + PAY * (self.text.len() - self.at) {
             self.run(false);
         }
@@ -139,6 +148,9 @@ impl Parser {
     pub(super) fn end(&mut self) {
         self.run(true);
         self.out.finish();
+        if self.incomplete.is_none() {
+            self.incomplete = std::mem::take(&mut self.unread).into_iter().find_map(|unread| unread.settle(&self.tools));
+        }
         if self.incomplete.is_none() && matches!(self.state, State::Thought(_)) && !self.out.has_calls() {
             self.incomplete = Some(Incomplete { part: Part::Reasoning, name: None, text: String::new() });
         }
@@ -211,6 +223,9 @@ impl Parser {
     /// Ends the answer here, whatever follows.
     fn over(&mut self, text: &str) -> Step {
         self.is_over = true;
+        for unread in &mut self.unread {
+            unread.take_back(text.len() - self.at);
+        }
         self.at = text.len();
         Step::Wait
     }
@@ -239,6 +254,9 @@ impl Parser {
 
     /// Takes the calls in the text up to `end`.
     fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) -> Step {
+        for unread in &mut self.unread {
+            unread.note(&calls);
+        }
         if certainty == Certainty::Certain && self.state == State::Text {
             self.out.certain(calls);
         } else {

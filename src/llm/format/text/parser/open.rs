@@ -13,6 +13,7 @@ use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence;
 use crate::llm::format::text::fence::Certainty;
 use crate::llm::format::text::openers;
+use crate::llm::format::text::openers::Opener;
 
 impl Parser {
     /// Reads a fence, or code within a line.
@@ -27,8 +28,12 @@ impl Parser {
         let result = if may_be { fence::read(&mut c, marks, &self.tools, &mut found) } else { Err(Stop::No) };
         self.is_flat |= c.is_unbalanced();
         self.pay(&c);
+        let seen = c.seen();
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
+        }
+        if may_be {
+            self.could_not_read_open(text, seen);
         }
         self.line.code(mark, marks.len());
         self.say(&text[begin..behind]);
@@ -73,7 +78,20 @@ impl Parser {
         let seen = c.seen();
         match self.likely(text, result, found, last) {
             Some(step) => step,
-            None => self.plain(text, seen),
+            None => {
+                self.could_not_read_open(text, seen);
+                self.plain(text, seen)
+            }
+        }
+    }
+
+    /// Notes what begins as the object of a call, bare or in a fence, where no call was read.
+    fn could_not_read_open(&mut self, text: &str, seen: usize) {
+        let begin = self.at;
+        let seen = &text[begin..text.floor_char_boundary(seen)];
+        let fence = if seen.starts_with(['`', '~']) { seen.find('\n').unwrap_or(seen.len()) } else { 0 };
+        if seen[fence..].trim_start().starts_with('{') && !self.is_closed && !self.before.disowns() {
+            self.could_not_read(&text[begin..], fence, Opener::Noise);
         }
     }
 

@@ -1,0 +1,192 @@
+//! Calls that nobody can read: half-quoted, with comments, in a form of the model's own.
+//!
+//! They stay content, as what cannot be read may be talk. But an answer that ends with nothing done must not pass for one that is done, so
+//! what looks like a call of one of the tools is reported, and the model can be asked for it again.
+
+use super::Call;
+use super::call;
+use super::cursor::Cursor;
+use super::cursor::Stop;
+use super::json;
+use super::openers::Opener;
+use super::parser::Incomplete;
+use super::parser::Part;
+use super::tools::Tools;
+
+/// How much of it is looked at, in bytes.
+const MAX: usize = 2048;
+/// What the object of a call holds, by any of its keys.
+const KEYS: [&str; 4] = ["name", "tool", "function", "tool_name"];
+
+/// The beginning of such a block.
+#[derive(Debug)]
+pub(super) struct Unread {
+    head: String,
+    /// How long all of the text is that came since, in bytes.
+    len: usize,
+    /// Where what is between the tags begins.
+    behind: usize,
+    closers: &'static [&'static str],
+    /// What was read as calls since.
+    since: Vec<String>,
+}
+
+impl Unread {
+    /// Begins with what there is from the opener on, which ends at `behind`.
+    pub(super) fn new(text: &str, behind: usize, opener: Opener) -> Self {
+        let closers = match opener {
+            Opener::Calls(closers) => closers,
+            Opener::Attributed => &["</tool_call>"],
+            Opener::Function => &["</function>"],
+            Opener::Invoke => &["</invoke>", "</function>"],
+            Opener::Marker => &["<|tool_call_end|>"],
+            Opener::Mistral => &["[/TOOL_CALLS]"],
+            _ => &[],
+        };
+        let mut unread = Self { head: String::new(), len: 0, behind, closers, since: Vec::new() };
+        unread.add(text);
+        unread
+    }
+
+    /// Returns whether a token said that a call follows.
+    fn is_marked(&self) -> bool {
+        !self.closers.is_empty()
+    }
+
+    /// Takes more of the text.
+    pub(super) fn add(&mut self, text: &str) {
+        let room = if self.len == self.head.len() { MAX.saturating_sub(self.len) } else { 0 };
+        self.head.push_str(&text[..text.floor_char_boundary(room)]);
+        self.len += text.len();
+    }
+
+    /// Forgets the last bytes: they are no part of the answer.
+    pub(super) fn take_back(&mut self, n: usize) {
+        self.head.truncate(self.len.saturating_sub(n).min(self.head.len()));
+    }
+
+    /// Notes what was read as calls behind its beginning.
+    pub(super) fn note(&mut self, calls: &[Call]) {
+        self.since.extend(calls.iter().map(|call| call.name.clone()));
+    }
+
+    /// Returns what it seems to call, once all of the answer is there; `None` where it is talk, or was read after all.
+    pub(super) fn settle(self, tools: &Tools) -> Option<Incomplete> {
+        let inner = self.head.get(self.behind..)?;
+        let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
+        let (body, after) = end.map_or((inner, ""), |(at, len)| (&inner[..at], &inner[at + len..]));
+        let after = after.trim_start_matches([' ', '\t']);
+        if after.starts_with(|c: char| c.is_alphanumeric() || ",.;:!?\"')".contains(c)) {
+            return None;
+        }
+        let name = if self.is_marked() {
+            words(body).find_map(|word| tools.resolve(word))
+        } else {
+            // In the open nothing else says that it is a call.
+            Some(call::begun_name(body).and_then(|name| tools.resolve(name)).filter(|_| has_arguments(body))?)
+        };
+        let is_read = name.map_or(!self.since.is_empty(), |name| self.since.iter().any(|read| read == name));
+        let is_call = match name {
+            Some(_) if self.is_marked() => begins_call(body, tools),
+            Some(_) => is_object(body),
+            None => is_object(body) && after.trim().is_empty() && end.is_some(),
+        };
+        let text = self.head[..self.behind + body.len()].to_owned();
+        (is_call && !is_read).then(|| Incomplete { part: Part::Unreadable, name: name.map(str::to_owned), text })
+    }
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).filter(|word| !word.is_empty())
+}
+
+/// Returns whether a text begins as calls do, and not as a sentence.
+fn begins_call(body: &str, tools: &Tools) -> bool {
+    let body = body.trim_start();
+    let body = body.strip_prefix("call:").unwrap_or(body);
+    if body.starts_with(['{', '[', '(', '<', '"', '\'', '`', '=']) {
+        return true;
+    }
+    // An attribute, or a name with something behind it that is no word.
+    let end = body.find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))).unwrap_or(body.len());
+    let (word, behind) = body.split_at(end);
+    behind.starts_with('=')
+        || tools.resolve(word).is_some() && (behind.is_empty() || behind.starts_with(['(', '{', ':', '[', '<', '\n', '"']))
+}
+
+fn has_arguments(body: &str) -> bool {
+    call::ARGUMENTS.iter().any(|key| body.contains(&format!("\"{key}\"")))
+}
+
+/// Returns whether a text is meant as the object of a call, but is none, and not the pattern that models are shown of one. What is an object
+/// was read, and names nothing that is known, or has words behind it.
+fn is_object(body: &str) -> bool {
+    let body = body.trim_start();
+    let is_pattern = body.contains("NAME") || body.contains("<function-name>") || body.contains("...");
+    let is_unreadable = || json::value(&mut Cursor::new(body, 0, true), 0) == Err(Stop::No);
+    body.starts_with(['{', '[']) && !is_pattern && KEYS.iter().any(|key| body.contains(&format!("\"{key}\""))) && is_unreadable()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::corpus::LS;
+    use super::super::corpus::check;
+
+    #[test]
+    fn a_marked_call_that_nobody_can_read_is_reported() {
+        for (text, content) in [
+            (r#"<tool_call>{{"name": "bash", "arguments": {{"command": "ls"}}}}</tool_call>"#, None),
+            ("<tool_call>\n{\"name\": \"bash\", // lists\n\"arguments\": {\"command\": \"ls\"}}\n</tool_call>", None),
+            ("<tool_call>{\"name\": bash, \"arguments\": {\"command\": \"ls\"}}</tool_call>", None),
+            ("I look.\n<tool_call>\n\u{a0}{\"name\": \u{a0}\"bash\", \"arguments\": {\"command\": \"ls\"}}\n</tool_call>", None),
+            ("<tool_call id=\"1\">{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>", None),
+            ("<tool>bash: ls -l</tool>", None),
+            ("<tool_call>(bash, ls)</tool_call>\n", Some("<tool_call>(bash, ls)")),
+            ("<function_call>{\"name\" => \"bash\", \"arguments\" => {\"command\" => \"ls\"}}</function_call>", None),
+        ] {
+            let content = content.map_or_else(|| said(text), str::to_owned);
+            check(text, text, &content, "", &[], Some("bash"));
+        }
+        for text in [
+            "{\"name\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}",
+            "I look.\n```json\n{\"name\": \"bash\", // lists\n\"arguments\": {\"command\": \"ls\"}}\n```",
+            "<start_function_call>call:bash{command:<escape>echo <escape>x<escape><escape>}<end_function_call>",
+        ] {
+            check(text, text, text, "", &[], Some("bash"));
+        }
+        let unknown = "<tool_call>{{\"name\": \"fly\"}}</tool_call>";
+        check(unknown, unknown, &said(unknown), "", &[], Some(""));
+    }
+
+    /// A closing token at the very end says nothing.
+    fn said(text: &str) -> String {
+        text.trim_end().trim_end_matches("</tool_call>").trim_end().to_owned()
+    }
+
+    #[test]
+    fn talk_of_the_tag_is_talk() {
+        for text in [
+            "The <tool_call> tag is put around calls of bash.",
+            "<tool_call> is the tag. bash is a tool.",
+            "<tool_call>{{\"name\": \"bash\"}}</tool_call>, with braces doubled, is what you must not write.",
+            "> <tool_call>{{\"name\": \"bash\"}}</tool_call>\n\nis a quotation.",
+            "For example:\n<tool_call>{{\"name\": \"bash\"}}</tool_call>\nis wrong.",
+            "```\n<tool_call>{{\"name\": \"bash\"}}</tool_call>\n```",
+            "<tool_call>{\"name\": NAME, \"arguments\": {...}}</tool_call> is the form.",
+            "A package's file:\n```json\n{\"name\": \"bash\", // it is\n\"version\": 1}\n```",
+            "The form is this:\n```json\n{\"name\": \"bash\", \"arguments\": {...}}\n```",
+            "Use <tool_call> {one call} and nothing else.",
+        ] {
+            check(text, text, text, "", &[], None);
+        }
+    }
+
+    #[test]
+    fn what_is_read_after_all_is_not_reported() {
+        let call = "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}";
+        let text = format!("<tool_call>{{{call}}}</tool_call>\n<tool_call>{call}</tool_call>");
+        check(&text, &text, &format!("<tool_call>{{{call}}}"), "", &[LS], None);
+        let other = format!("<tool_call>{{{{\"name\": \"read_file\"}}}}</tool_call>\n<tool_call>{call}</tool_call>");
+        check(&other, &other, "<tool_call>{{\"name\": \"read_file\"}}", "", &[LS], Some("read_file"));
+    }
+}
