@@ -4,11 +4,11 @@ use std::fmt::Write;
 use serde_json::Value;
 
 use super::Options;
+use super::Set;
+use super::each;
 use super::each::more_tools;
 use super::each::more_tools::Wrapped;
 use super::repair;
-use super::table::Set;
-use super::table::table;
 use super::tool::Tool;
 use crate::llm::control;
 use crate::policy::Action;
@@ -49,7 +49,7 @@ pub(super) struct Understood {
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
-        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = table(options).into_iter().partition(|tool| tool.smallest_set <= options.set);
+        let (mut tools, others): (Vec<Tool>, Vec<Tool>) = each::all(options).into_iter().partition(|tool| tool.smallest_set <= options.set);
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }

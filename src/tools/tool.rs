@@ -3,7 +3,6 @@ use serde_json::json;
 
 use super::Options;
 use super::Set;
-use super::arguments;
 use super::schema::Schema;
 use crate::policy::Action;
 
@@ -23,16 +22,17 @@ pub struct Tool {
     pub(super) renamed: &'static [(&'static str, &'static str)],
     pub(super) smallest_set: Set,
     example: &'static str,
-    /// `None`: [`arguments`] knows it by its name.
-    make: Option<Make>,
+    /// What the small set tells of it: the arguments that are left, and those of them that must be there.
+    small: Option<(&'static [&'static str], &'static [&'static str])>,
+    make: Make,
 }
 
 impl Tool {
     /// Returns a tool of the full set, with the schema of its arguments.
-    pub(super) fn new(name: &'static str, description: &'static str, parameters: Value) -> Self {
+    pub(super) fn new(name: &'static str, description: &'static str, parameters: Value, make: Make) -> Self {
         let schema = Schema::new(&parameters);
         let example = r#"{"path": "."}"#;
-        Self { name, aliases: &[], description, parameters, schema, renamed: &[], smallest_set: Set::Full, example, make: None }
+        Self { name, aliases: &[], description, parameters, schema, renamed: &[], smallest_set: Set::Full, example, small: None, make }
     }
 
     /// Names that models trained on other systems use for it.
@@ -65,16 +65,14 @@ impl Tool {
         self
     }
 
-    pub(super) fn made_by(self, make: Make) -> Self {
-        Self { make: Some(make), ..self }
+    /// Only these arguments are told in the small set, the latter of them as those that must be there.
+    pub(super) fn small(self, kept: &'static [&'static str], required: &'static [&'static str]) -> Self {
+        Self { small: Some((kept, required)), ..self }
     }
 
     /// Makes the action of arguments that fit the schema.
     pub(super) fn action(&self, arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
-        match self.make {
-            Some(make) => make(arguments, options, notes),
-            None => arguments::action(self.name, arguments, options, notes),
-        }
+        (self.make)(arguments, options, notes)
     }
 
     /// Returns the names that it is known by elsewhere.
@@ -84,15 +82,7 @@ impl Tool {
 
     /// Leaves only the arguments that every task needs: a small model loses itself among the others, and its window is small too.
     pub(super) fn make_small(&mut self) {
-        let (kept, required): (&[&str], &[&str]) = match self.name {
-            "read_file" => (&["path", "offset", "limit"], &["path"]),
-            "edit_file" => (&["path", "old_string", "new_string", "replace_all"], &["path", "old_string", "new_string"]),
-            "write_file" => (&["path", "content"], &["path", "content"]),
-            "list_directory" => (&["path", "recursive"], &[]),
-            "grep" => (&["pattern", "path", "glob"], &["pattern"]),
-            "bash" => (&["command", "timeout_seconds"], &["command"]),
-            _ => return,
-        };
+        let Some((kept, required)) = self.small else { return };
         if let Some(properties) = self.parameters["properties"].as_object_mut() {
             properties.retain(|name, _| kept.contains(&name.as_str()));
         }

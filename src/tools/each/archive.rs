@@ -1,9 +1,9 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::filled;
-use super::parse;
 use crate::policy::Action;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::Archive;
@@ -40,6 +40,23 @@ pub(super) fn tool() -> Tool {
             }),
             &["action", "archive_path"],
         ),
+        |arguments, options, _| {
+            let Arguments { action, archive_path, source_path, output_path } = parse(arguments)?;
+            let path = |field: &str, path: String| filled(field, path).map(|path| BytesPath::from_text(&path));
+            let archive = path("archive_path", archive_path)?;
+            let action = match (action, source_path, output_path) {
+                (Operation::List, None, None) => ArchiveAction::List,
+                (Operation::List, ..) => return Err("list takes only `archive_path`".to_owned()),
+                (Operation::Create, _, Some(_)) => return Err("`output_path` is for extract; create writes to `archive_path`".to_owned()),
+                (Operation::Create, None, None) => return Err("`source_path` is missing: what is to be packed".to_owned()),
+                (Operation::Create, Some(source), None) => ArchiveAction::Create { source: path("source_path", source)? },
+                (Operation::Extract, Some(_), _) => return Err("`source_path` is for create; extract reads `archive_path`".to_owned()),
+                (Operation::Extract, None, into) => {
+                    ArchiveAction::Extract { into: into.map_or_else(|| Ok(BytesPath::from_text(".")), |into| path("output_path", into))? }
+                }
+            };
+            Ok(Action::Box(Call::Archive(Archive { action, archive, max_entries: options.list_entries.max(1), protected: false })))
+        },
     )
     .known_as(&["Archive", "zip", "unzip", "tar"])
     .renamed(&[
@@ -54,21 +71,4 @@ pub(super) fn tool() -> Tool {
         ("target", "output_path"),
     ])
     .such_as(r#"{"action": "list", "archive_path": "data.zip"}"#)
-    .made_by(|arguments, options, _| {
-        let Arguments { action, archive_path, source_path, output_path } = parse(arguments)?;
-        let path = |field: &str, path: String| filled(field, path).map(|path| BytesPath::from_text(&path));
-        let archive = path("archive_path", archive_path)?;
-        let action = match (action, source_path, output_path) {
-            (Operation::List, None, None) => ArchiveAction::List,
-            (Operation::List, ..) => return Err("list takes only `archive_path`".to_owned()),
-            (Operation::Create, _, Some(_)) => return Err("`output_path` is for extract; create writes to `archive_path`".to_owned()),
-            (Operation::Create, None, None) => return Err("`source_path` is missing: what is to be packed".to_owned()),
-            (Operation::Create, Some(source), None) => ArchiveAction::Create { source: path("source_path", source)? },
-            (Operation::Extract, Some(_), _) => return Err("`source_path` is for create; extract reads `archive_path`".to_owned()),
-            (Operation::Extract, None, into) => {
-                ArchiveAction::Extract { into: into.map_or_else(|| Ok(BytesPath::from_text(".")), |into| path("output_path", into))? }
-            }
-        };
-        Ok(Action::Box(Call::Archive(Archive { action, archive, max_entries: options.list_entries.max(1), protected: false })))
-    })
 }

@@ -2,11 +2,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::filled;
-use super::parse;
 use crate::policy::Action;
 use crate::policy::HostCall;
 use crate::tools::Set;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 
@@ -34,6 +34,18 @@ pub(super) fn tool() -> Tool {
             }),
             &["question"],
         ),
+        |arguments, _, _| {
+            let Arguments { question, options } = parse(arguments)?;
+            let question = filled("question", question)?;
+            if question.chars().count() > LONGEST {
+                return Err(format!("`question` is longer than {LONGEST} characters; ask for one thing, in a few words"));
+            }
+            if options.len() > MOST_OPTIONS {
+                return Err(format!("`options` has {} answers, and a person is asked with at most {MOST_OPTIONS}", options.len()));
+            }
+            let options = options.iter().map(option).collect::<Result<_, _>>()?;
+            Ok(Action::Host(HostCall::AskUser { question, options }))
+        },
     )
     .known_as(&["AskUser", "AskUserQuestion", "ask_question", "ask"])
     .renamed(&[("prompt", "question"), ("text", "question"), ("message", "question"), ("choices", "options"), ("answers", "options")])
@@ -41,18 +53,6 @@ pub(super) fn tool() -> Tool {
     .also_takes(&json!({ "options": { "type": "array" } }))
     .in_sets_from(Set::Standard)
     .such_as(r#"{"question": "Which of the two?", "options": ["the first", "the second"]}"#)
-    .made_by(|arguments, _, _| {
-        let Arguments { question, options } = parse(arguments)?;
-        let question = filled("question", question)?;
-        if question.chars().count() > LONGEST {
-            return Err(format!("`question` is longer than {LONGEST} characters; ask for one thing, in a few words"));
-        }
-        if options.len() > MOST_OPTIONS {
-            return Err(format!("`options` has {} answers, and a person is asked with at most {MOST_OPTIONS}", options.len()));
-        }
-        let options = options.iter().map(option).collect::<Result<_, _>>()?;
-        Ok(Action::Host(HostCall::AskUser { question, options }))
-    })
 }
 
 fn option(given: &Value) -> Result<String, String> {

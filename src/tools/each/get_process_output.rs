@@ -2,9 +2,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::json;
 
-use super::parse;
 use crate::policy::Action;
 use crate::tools::arguments::bounded;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::Call;
@@ -27,15 +27,15 @@ pub(super) fn tool() -> Tool {
             }),
             &["process_id"],
         ),
+        |arguments, _, notes| {
+            let Arguments { process_id, tail_lines } = parse(arguments)?;
+            let tail_lines = bounded("tail_lines", tail_lines, 50, 1000, notes)?;
+            Ok(Action::Box(Call::Processes(Processes::Output { id: process(&process_id)?, tail_lines })))
+        },
     )
     .known_as(&["GetProcessOutput", "BashOutput", "process_output", "read_process_output"])
     .renamed(&PROCESS)
     .such_as(r#"{"process_id": "last"}"#)
-    .made_by(|arguments, _, notes| {
-        let Arguments { process_id, tail_lines } = parse(arguments)?;
-        let tail_lines = bounded("tail_lines", tail_lines, 50, 1000, notes)?;
-        Ok(Action::Box(Call::Processes(Processes::Output { id: process(&process_id)?, tail_lines })))
-    })
 }
 
 /// Other names of the number of a process.

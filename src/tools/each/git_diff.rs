@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::git_status::git;
 use super::git_status::word;
-use super::parse;
 use crate::tools::Set;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::BytesPath;
@@ -32,6 +32,15 @@ pub(super) fn tool() -> Tool {
             }),
             &[],
         ),
+        |arguments, options, _| {
+            let Arguments { path, staged, file, base } = parse(arguments)?;
+            let base = word("base", base)?;
+            if staged && base.is_some() {
+                return Err("`staged` compares with the last commit, `base` with another one; give one of them".to_owned());
+            }
+            let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
+            Ok(git(GitQuery::Diff { staged, file, base }, path.as_deref(), options))
+        },
     )
     .known_as(&["GitDiff"])
     .renamed(&[
@@ -47,13 +56,4 @@ pub(super) fn tool() -> Tool {
     ])
     .in_sets_from(Set::Standard)
     .such_as(r#"{"file": "src/main.rs"}"#)
-    .made_by(|arguments, options, _| {
-        let Arguments { path, staged, file, base } = parse(arguments)?;
-        let base = word("base", base)?;
-        if staged && base.is_some() {
-            return Err("`staged` compares with the last commit, `base` with another one; give one of them".to_owned());
-        }
-        let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
-        Ok(git(GitQuery::Diff { staged, file, base }, path.as_deref(), options))
-    })
 }

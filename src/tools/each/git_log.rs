@@ -3,8 +3,8 @@ use serde_json::json;
 
 use super::git_status::git;
 use super::git_status::word;
-use super::parse;
 use crate::tools::arguments::bounded;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::BytesPath;
@@ -33,6 +33,13 @@ pub(super) fn tool() -> Tool {
             }),
             &[],
         ),
+        |arguments, options, notes| {
+            let Arguments { path, count, oneline, file, author } = parse(arguments)?;
+            let count = bounded("count", count, 20, 1000, notes)?;
+            let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
+            let query = GitQuery::Log { count, oneline: oneline.unwrap_or(true), file, author: word("author", author)? };
+            Ok(git(query, path.as_deref(), options))
+        },
     )
     .known_as(&["GitLog"])
     .renamed(&[
@@ -45,11 +52,4 @@ pub(super) fn tool() -> Tool {
         ("directory", "path"),
     ])
     .such_as(r#"{"count": 5}"#)
-    .made_by(|arguments, options, notes| {
-        let Arguments { path, count, oneline, file, author } = parse(arguments)?;
-        let count = bounded("count", count, 20, 1000, notes)?;
-        let file = file.filter(|file| !file.trim().is_empty()).map(|file| BytesPath::from_text(&file));
-        let query = GitQuery::Log { count, oneline: oneline.unwrap_or(true), file, author: word("author", author)? };
-        Ok(git(query, path.as_deref(), options))
-    })
 }

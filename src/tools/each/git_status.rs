@@ -1,10 +1,10 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::parse;
 use crate::policy::Action;
 use crate::tools::Options;
 use crate::tools::Set;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::BytesPath;
@@ -25,15 +25,15 @@ pub(super) fn tool() -> Tool {
         "git_status",
         "Show the branch and the changed files.",
         object(&json!({ "path": { "type": "string", "description": "Repository (default: the project)" } }), &[]),
+        |arguments, options, _| {
+            let Arguments { path } = parse(arguments)?;
+            Ok(git(GitQuery::Status, path.as_deref(), options))
+        },
     )
     .known_as(&["GitStatus"])
     .renamed(&REPOSITORY)
     .in_sets_from(Set::Standard)
     .such_as("{}")
-    .made_by(|arguments, options, _| {
-        let Arguments { path } = parse(arguments)?;
-        Ok(git(GitQuery::Status, path.as_deref(), options))
-    })
 }
 
 /// Other names of the folder that a repository is in.

@@ -7,8 +7,9 @@ use crate::wire::Call;
 use crate::wire::Processes;
 
 pub(super) fn tool() -> Tool {
-    Tool::new("list_processes", "List the background processes of this session.", object(&json!({}), &[]))
-        .known_as(&["ListProcesses", "list_background_processes"])
-        .such_as("{}")
-        .made_by(|_, _, _| Ok(Action::Box(Call::Processes(Processes::List))))
+    Tool::new("list_processes", "List the background processes of this session.", object(&json!({}), &[]), |_, _, _| {
+        Ok(Action::Box(Call::Processes(Processes::List)))
+    })
+    .known_as(&["ListProcesses", "list_background_processes"])
+    .such_as("{}")
 }

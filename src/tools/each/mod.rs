@@ -2,31 +2,60 @@
 //!
 //! A new tool is a file here, its name in [`all`], and a test. What is carried out in the box has its other side in `guest/tools`.
 
+mod apply_patch;
 mod archive;
 mod ask_user;
+mod bash;
 mod cd;
+mod copy_file;
+mod delete_file;
+mod edit_file;
+mod edit_lines;
 mod env;
 mod get_process_output;
 mod git_diff;
 mod git_log;
 mod git_status;
+mod glob;
+mod grep;
+mod list_directory;
 mod list_processes;
+mod mkdir;
 pub(super) mod more_tools;
+mod move_file;
+mod multi_edit;
+mod read_file;
 mod start_background_process;
 mod stop_process;
 pub(super) mod task_list;
 mod think;
+mod tree;
 mod update_config;
-
-use serde_json::Value;
+mod write_file;
 
 pub(super) use task_list::MOST as MOST_TASKS;
 
+use super::Options;
 use super::tool::Tool;
 
 /// Every tool of this folder, in the order in which a model is told of them.
-pub(super) fn all() -> Vec<Tool> {
+pub(super) fn all(options: &Options) -> Vec<Tool> {
     vec![
+        read_file::tool(options),
+        edit_file::tool(),
+        write_file::tool(),
+        list_directory::tool(),
+        grep::tool(),
+        bash::tool(options),
+        glob::tool(),
+        multi_edit::tool(),
+        apply_patch::tool(),
+        edit_lines::tool(),
+        delete_file::tool(),
+        copy_file::tool(),
+        move_file::tool(),
+        mkdir::tool(),
+        tree::tool(),
         git_status::tool(),
         git_diff::tool(),
         ask_user::tool(),
@@ -45,16 +74,6 @@ pub(super) fn all() -> Vec<Tool> {
     ]
 }
 
-/// Reads arguments that fit the schema.
-fn parse<T: serde::de::DeserializeOwned>(arguments: Value) -> Result<T, String> {
-    serde_json::from_value(arguments).map_err(|error| error.to_string())
-}
-
-/// Returns a text that says something.
-fn filled(field: &str, text: String) -> Result<String, String> {
-    if text.trim().is_empty() { Err(format!("`{field}` is empty")) } else { Ok(text) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,7 +85,7 @@ mod tests {
         let mut files: Vec<String> = names.filter_map(|name| Some(name.to_str()?.strip_suffix(".rs")?.to_owned())).collect();
         files.retain(|name| name != "mod");
         files.sort();
-        let mut tools: Vec<&str> = all().iter().map(|tool| tool.name).collect();
+        let mut tools: Vec<&str> = all(&Options::default()).iter().map(|tool| tool.name).collect();
         tools.sort_unstable();
         assert_eq!(files, tools);
     }

@@ -3,12 +3,12 @@ use serde_json::Map;
 use serde_json::Value;
 use serde_json::json;
 
-use super::parse;
 use crate::policy::Action;
 use crate::policy::FindTools;
 use crate::policy::HostCall;
 use crate::tools::Set;
 use crate::tools::arguments::bounded;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 
@@ -46,6 +46,19 @@ pub(super) fn tool() -> Tool {
             }),
             &[],
         ),
+        |arguments, _, notes| {
+            let Arguments { tool, mut tools, query, max_results } = parse(arguments)?;
+            tools.extend(tool);
+            if tools.len() > 50 {
+                return Err("`tools` names more than 50 tools".to_owned());
+            }
+            let max_results = bounded("max_results", max_results, 50, 50, notes)?;
+            Ok(Action::Host(HostCall::FindTools(FindTools {
+                names: tools,
+                query: query.filter(|query| !query.trim().is_empty()),
+                max_results,
+            })))
+        },
     )
     .known_as(&["tool_search", "ToolSearch", "use_tool", "call_tool"])
     .renamed(&[("name", "tool"), ("tool_name", "tool"), ("args", "arguments"), ("parameters", "arguments"), ("input", "arguments")])
@@ -56,19 +69,6 @@ pub(super) fn tool() -> Tool {
     }))
     .in_sets_from(Set::Small)
     .such_as(r#"{"tool": "mkdir", "arguments": {"path": "src/new"}}"#)
-    .made_by(|arguments, _, notes| {
-        let Arguments { tool, mut tools, query, max_results } = parse(arguments)?;
-        tools.extend(tool);
-        if tools.len() > 50 {
-            return Err("`tools` names more than 50 tools".to_owned());
-        }
-        let max_results = bounded("max_results", max_results, 50, 50, notes)?;
-        Ok(Action::Host(HostCall::FindTools(FindTools {
-            names: tools,
-            query: query.filter(|query| !query.trim().is_empty()),
-            max_results,
-        })))
-    })
 }
 
 /// Returns the call that is wrapped in this one, if it is one: a tool is named and its arguments are there, be they none.

@@ -1,9 +1,9 @@
 use serde_json::Value;
 use serde_json::json;
 
+use super::bash;
 use crate::policy::Action;
 use crate::tools::Options;
-use crate::tools::arguments;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 
@@ -16,14 +16,14 @@ pub(super) fn tool() -> Tool {
             &json!({ "command": { "type": "string" }, "working_directory": { "type": "string", "description": "Folder to run in" } }),
             &["command"],
         ),
+        start,
     )
     .known_as(&["StartBackgroundProcess", "run_in_background", "start_process"])
     .renamed(&[("cmd", "command"), ("cwd", "working_directory"), ("workdir", "working_directory"), ("directory", "working_directory")])
     .such_as(r#"{"command": "python3 -m http.server 8000"}"#)
-    .made_by(start)
 }
 
 fn start(mut given: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
     given["background"] = true.into();
-    arguments::action("bash", given, options, notes)
+    bash::make(given, options, notes)
 }

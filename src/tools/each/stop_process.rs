@@ -2,8 +2,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::get_process_output::process;
-use super::parse;
 use crate::policy::Action;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::Call;
@@ -19,13 +19,13 @@ pub(super) fn tool() -> Tool {
         "stop_process",
         "End a background process and all that it has started.",
         object(&json!({ "process_id": { "type": "string", "description": "Its number, or \"last\"" } }), &["process_id"]),
+        |arguments, options, _| {
+            let Arguments { process_id } = parse(arguments)?;
+            let grace_ms = options.bash_grace.get().saturating_mul(1000);
+            Ok(Action::Box(Call::Processes(Processes::Stop { id: process(&process_id)?, grace_ms })))
+        },
     )
     .known_as(&["StopProcess", "KillShell", "KillBash", "kill_process"])
     .renamed(&[("pid", "process_id"), ("id", "process_id"), ("process", "process_id"), ("shell_id", "process_id")])
     .such_as(r#"{"process_id": "last"}"#)
-    .made_by(|arguments, options, _| {
-        let Arguments { process_id } = parse(arguments)?;
-        let grace_ms = options.bash_grace.get().saturating_mul(1000);
-        Ok(Action::Box(Call::Processes(Processes::Stop { id: process(&process_id)?, grace_ms })))
-    })
 }

@@ -1,14 +1,14 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::filled;
-use super::parse;
 use crate::policy::Action;
 use crate::policy::HostCall;
 use crate::policy::Task;
 use crate::policy::TaskChange;
 use crate::policy::TaskStatus;
 use crate::tools::Set;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 
@@ -77,13 +77,13 @@ pub(super) fn tool() -> Tool {
             }),
             &[],
         ),
+        |arguments, _, _| Ok(Action::Host(HostCall::Tasks(change(parse(arguments)?)?))),
     )
     .known_as(&["TodoWrite", "todo_write", "todo", "update_plan"])
     .renamed(&[("operation", "action"), ("content", "task"), ("task_id", "id"), ("tasks", "todos"), ("items", "todos")])
     .also_takes(&json!({ "todos": { "type": "array", "items": todo } }))
     .in_sets_from(Set::Standard)
     .such_as(r#"{"action": "add", "task": "write the test"}"#)
-    .made_by(|arguments, _, _| Ok(Action::Host(HostCall::Tasks(change(parse(arguments)?)?))))
 }
 
 fn change(arguments: Arguments) -> Result<TaskChange, String> {

@@ -1,10 +1,10 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::filled;
-use super::parse;
 use crate::policy::Action;
 use crate::policy::HostCall;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 
@@ -19,12 +19,12 @@ pub(super) fn tool() -> Tool {
         "think",
         "Write down a thought before you go on. Nothing is done.",
         object(&json!({ "thought": { "type": "string" } }), &["thought"]),
+        |arguments, _, _| {
+            let Arguments { thought } = parse(arguments)?;
+            Ok(Action::Host(HostCall::Think { thought: filled("thought", thought)? }))
+        },
     )
     .known_as(&["Think", "reflect"])
     .renamed(&[("thoughts", "thought"), ("text", "thought"), ("content", "thought"), ("reasoning", "thought")])
     .such_as(r#"{"thought": "The test fails because the file is missing."}"#)
-    .made_by(|arguments, _, _| {
-        let Arguments { thought } = parse(arguments)?;
-        Ok(Action::Host(HostCall::Think { thought: filled("thought", thought)? }))
-    })
 }

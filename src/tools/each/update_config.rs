@@ -1,8 +1,8 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::parse;
 use crate::policy::Action;
+use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::Call;
@@ -29,25 +29,25 @@ pub(super) fn tool() -> Tool {
             }),
             &["section", "content"],
         ),
+        |arguments, _, _| {
+            let Arguments { section, content } = parse(arguments)?;
+            let section = section.trim().trim_start_matches('#').trim().to_owned();
+            if section.is_empty() {
+                return Err("`section` is empty: the heading of the section".to_owned());
+            }
+            if section.chars().any(char::is_control) || section.chars().count() > 100 {
+                return Err("`section` is one line of at most 100 characters".to_owned());
+            }
+            if content.len() > LARGEST {
+                return Err(format!(
+                    "`content` has {} bytes, and a section at most {LARGEST}; put long texts in a file and name it",
+                    content.len()
+                ));
+            }
+            Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content })))
+        },
     )
     .known_as(&["UpdateConfig", "update_instructions"])
     .renamed(&[("heading", "section"), ("title", "section"), ("name", "section"), ("text", "content"), ("value", "content")])
     .such_as(r#"{"section": "Tests", "content": "Run them with make test."}"#)
-    .made_by(|arguments, _, _| {
-        let Arguments { section, content } = parse(arguments)?;
-        let section = section.trim().trim_start_matches('#').trim().to_owned();
-        if section.is_empty() {
-            return Err("`section` is empty: the heading of the section".to_owned());
-        }
-        if section.chars().any(char::is_control) || section.chars().count() > 100 {
-            return Err("`section` is one line of at most 100 characters".to_owned());
-        }
-        if content.len() > LARGEST {
-            return Err(format!(
-                "`content` has {} bytes, and a section at most {LARGEST}; put long texts in a file and name it",
-                content.len()
-            ));
-        }
-        Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content })))
-    })
 }

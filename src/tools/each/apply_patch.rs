@@ -1,0 +1,46 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
+use crate::tools::patch;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::ApplyPatch;
+use crate::wire::Call;
+
+#[derive(Deserialize)]
+struct Arguments {
+    patch: String,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "apply_patch",
+        "Apply a patch to files, all or nothing.",
+        object(
+            &json!({
+                "patch": { "type": "string", "description": "Unified diff, or *** Begin Patch" },
+                "dry_run": { "type": "boolean", "description": "Only check that it fits" },
+            }),
+            &["patch"],
+        ),
+        make,
+    )
+    .known_as(&["ApplyPatch", "patch"])
+    .renamed(&[("diff", "patch"), ("input", "patch"), ("patch_text", "patch"), ("content", "patch")])
+    .in_sets_from(Set::Standard)
+    .such_as(r#"{"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}"#)
+}
+
+fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { patch, dry_run } = parse(arguments)?;
+    let files = patch::parse(&filled("patch", patch)?).map_err(|problem| format!("`patch` {problem}"))?;
+    Ok(Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false })))
+}

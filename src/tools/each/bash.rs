@@ -1,0 +1,71 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::bounded;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Bash;
+use crate::wire::BytesPath;
+use crate::wire::Call;
+
+#[derive(Deserialize)]
+struct Arguments {
+    command: String,
+    working_directory: Option<String>,
+    timeout_seconds: Option<i64>,
+    #[serde(default)]
+    background: bool,
+}
+
+pub(super) fn tool(options: &Options) -> Tool {
+    Tool::new(
+        "bash",
+        "Run a shell command in the project folder. The folder it ends in is kept for the next command. There is no network.",
+        object(
+            &json!({
+                "command": { "type": "string" },
+                "working_directory": { "type": "string", "description": "Folder to run in" },
+                "timeout_seconds": {
+                    "type": "integer",
+                    "description": format!("Default {}, at most {}", options.bash_timeout.get(), options.bash_timeout_max.get()),
+                },
+                "description": { "type": "string", "description": "What it is for, in a few words" },
+                "background": { "type": "boolean", "description": "Leave it running and go on" },
+            }),
+            &["command"],
+        ),
+        make,
+    )
+    .known_as(&["Bash", "run_command", "shell", "execute_command"])
+    .renamed(&[
+        ("cmd", "command"),
+        ("script", "command"),
+        ("cwd", "working_directory"),
+        ("workdir", "working_directory"),
+        ("timeout", "timeout_seconds"),
+    ])
+    .in_sets_from(Set::Small)
+    .small(&["command", "timeout_seconds"], &["command"])
+    .such_as(r#"{"command": "ls -l"}"#)
+}
+
+pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { command, working_directory, timeout_seconds, background } = parse(arguments)?;
+    let default = u32::try_from(options.bash_timeout.get()).unwrap_or(u32::MAX);
+    let most = u32::try_from(options.bash_timeout_max.get()).unwrap_or(u32::MAX);
+    Ok(Action::Box(Call::Bash(Bash {
+        command: filled("command", command)?,
+        working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),
+        timeout_ms: u64::from(bounded("timeout_seconds", timeout_seconds, default, most, notes)?) * 1000,
+        grace_ms: options.bash_grace.get().saturating_mul(1000),
+        stream_bytes: options.bash_stream.bytes(),
+        tail_bytes: options.bash_tail.bytes(),
+        background,
+    })))
+}

@@ -1,0 +1,49 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::arguments::TWO_PATHS;
+use crate::tools::arguments::parse;
+use crate::tools::arguments::path;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::CopyFile;
+
+#[derive(Deserialize)]
+struct Arguments {
+    source: String,
+    destination: String,
+    #[serde(default)]
+    recursive: bool,
+    #[serde(default)]
+    overwrite: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "copy_file",
+        "Copy a file or folder. Folders are made as needed.",
+        object(
+            &json!({
+                "source": { "type": "string" },
+                "destination": { "type": "string", "description": "The new path, name included" },
+                "recursive": { "type": "boolean", "description": "A folder with all in it" },
+                "overwrite": { "type": "boolean", "description": "Replace a file that is there" },
+            }),
+            &["source", "destination"],
+        ),
+        make,
+    )
+    .known_as(&["CopyFile", "cp"])
+    .renamed(&TWO_PATHS)
+    .such_as(r#"{"source": "a.txt", "destination": "b.txt"}"#)
+}
+
+fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { source, destination, recursive, overwrite } = parse(arguments)?;
+    let (source, destination) = (path("source", source)?, path("destination", destination)?);
+    Ok(Action::Box(Call::CopyFile(CopyFile { source, destination, recursive, overwrite, protected: false })))
+}

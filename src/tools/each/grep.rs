@@ -1,0 +1,80 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::bounded;
+use crate::tools::arguments::filled;
+use crate::tools::arguments::folder;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::Grep;
+use crate::wire::GrepOutput;
+
+#[derive(Deserialize)]
+struct Arguments {
+    pattern: String,
+    path: Option<String>,
+    glob: Option<String>,
+    context: Option<i64>,
+    #[serde(default)]
+    case_insensitive: bool,
+    output_mode: Option<GrepOutput>,
+    max_results: Option<i64>,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "grep",
+        "Search file contents with a regular expression.",
+        object(
+            &json!({
+                "pattern": { "type": "string", "description": "Regular expression" },
+                "path": { "type": "string", "description": "Folder or file to search (default: the project)" },
+                "glob": { "type": "string", "description": "Only files like this, such as *.rs" },
+                "context": { "type": "integer", "description": "Lines around each match" },
+                "case_insensitive": { "type": "boolean" },
+                "output_mode": { "type": "string", "enum": ["content", "files_only", "count"] },
+                "max_results": { "type": "integer" },
+            }),
+            &["pattern"],
+        ),
+        make,
+    )
+    .known_as(&["Grep", "search_content", "search_regex", "search"])
+    .renamed(&[
+        ("query", "pattern"),
+        ("regex", "pattern"),
+        ("search", "pattern"),
+        ("dir", "path"),
+        ("directory", "path"),
+        ("folder", "path"),
+        ("file_path", "path"),
+        ("filepath", "path"),
+        ("file", "path"),
+        ("include", "glob"),
+        ("ignore_case", "case_insensitive"),
+    ])
+    .in_sets_from(Set::Small)
+    .small(&["pattern", "path", "glob"], &["pattern"])
+    .such_as(r#"{"pattern": "fn main"}"#)
+}
+
+fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { pattern, path, glob, context, case_insensitive, output_mode, max_results } = parse(arguments)?;
+    Ok(Action::Box(Call::Grep(Grep {
+        pattern: filled("pattern", pattern)?,
+        path: folder(path.as_deref()),
+        glob,
+        context: bounded("context", context, 0, 50, notes)?,
+        case_insensitive,
+        output: output_mode.unwrap_or(GrepOutput::Content),
+        max_results: bounded("max_results", max_results, options.search_results, options.search_results_max, notes)?,
+        timeout_ms: options.search_timeout.get().saturating_mul(1000),
+        protected: false,
+    })))
+}

@@ -1,0 +1,60 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::bounded;
+use crate::tools::arguments::folder;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::ListDirectory;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: Option<String>,
+    #[serde(default)]
+    recursive: bool,
+    #[serde(default)]
+    show_hidden: bool,
+    show_size: Option<bool>,
+    max_entries: Option<i64>,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "list_directory",
+        "List the files in a folder.",
+        object(
+            &json!({
+                "path": { "type": "string", "description": "Folder (default: the project)" },
+                "recursive": { "type": "boolean", "description": "Also what is in its folders" },
+                "show_hidden": { "type": "boolean" },
+                "show_size": { "type": "boolean" },
+                "max_entries": { "type": "integer" },
+            }),
+            &[],
+        ),
+        make,
+    )
+    .known_as(&["ListDirectory", "ls", "list_dir", "list_files"])
+    .renamed(&[("dir", "path"), ("directory", "path"), ("folder", "path"), ("file_path", "path"), ("filepath", "path"), ("file", "path")])
+    .in_sets_from(Set::Small)
+    .small(&["path", "recursive"], &[])
+    .such_as(r#"{"path": "."}"#)
+}
+
+fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { path, recursive, show_hidden, show_size, max_entries } = parse(arguments)?;
+    let max_entries = bounded("max_entries", max_entries, options.list_entries, options.list_entries.max(1), notes)?;
+    Ok(Action::Box(Call::ListDirectory(ListDirectory {
+        path: folder(path.as_deref()),
+        recursive,
+        show_hidden,
+        show_size: show_size.unwrap_or(true),
+        max_entries,
+    })))
+}

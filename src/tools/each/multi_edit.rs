@@ -1,0 +1,70 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use super::edit_file::OneEdit;
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::named;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::FileEdit;
+use crate::wire::MultiEdit;
+use crate::wire::Replacement;
+
+#[derive(Deserialize)]
+struct Arguments {
+    edits: Vec<EditOfFile>,
+}
+
+#[derive(Deserialize)]
+struct EditOfFile {
+    path: String,
+    #[serde(flatten)]
+    edit: OneEdit,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "multi_edit",
+        "Replace text in several files, all or nothing.",
+        object(
+            &json!({
+                "edits": {
+                    "type": "array",
+                    "description": "Made in order",
+                    "items": object(
+                        &json!({
+                            "path": { "type": "string" },
+                            "old_string": { "type": "string" },
+                            "new_string": { "type": "string" },
+                            "replace_all": { "type": "boolean" },
+                        }),
+                        &["path", "old_string", "new_string"],
+                    ),
+                },
+            }),
+            &["edits"],
+        ),
+        make,
+    )
+    .known_as(&["MultiEdit"])
+    .renamed(&[("changes", "edits"), ("replacements", "edits")])
+    .in_sets_from(Set::Standard)
+    .such_as(r#"{"edits": [{"path": "a.txt", "old_string": "old", "new_string": "new"}]}"#)
+}
+
+fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { edits } = parse(arguments)?;
+    if edits.is_empty() {
+        return Err("`edits` is empty".to_owned());
+    }
+    let edits = edits.into_iter().map(|EditOfFile { path: of, edit }| {
+        let OneEdit { old_string, new_string, replace_all } = edit;
+        Ok(FileEdit { path: named(of)?, edit: Replacement { old_string, new_string, replace_all } })
+    });
+    Ok(Action::Box(Call::MultiEdit(MultiEdit { edits: edits.collect::<Result<_, String>>()?, protected: false })))
+}

@@ -1,0 +1,82 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::policy::HostCall;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::bounded;
+use crate::tools::arguments::named;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::ReadFile;
+
+/// How a path names an artifact instead of a file.
+const ARTIFACT: &str = "artifact:";
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: Option<String>,
+    offset: Option<i64>,
+    limit: Option<i64>,
+    from_cursor: Option<String>,
+    max_files: Option<i64>,
+}
+
+pub(super) fn tool(options: &Options) -> Tool {
+    Tool::new(
+        "read_file",
+        "Read a text file. Lines are shown with their numbers.",
+        object(
+            &json!({
+                "path": { "type": "string", "description": "File in the project" },
+                "offset": { "type": "integer", "description": "First line, from 1" },
+                "limit": { "type": "integer", "description": format!("Number of lines (default {})", options.read_lines) },
+                "from_cursor": { "type": "string", "description": "Cursor of a grep or glob result: reads the files found" },
+                "max_files": { "type": "integer", "description": "Files to read from the cursor, 1 to 20 (default 5)" },
+            }),
+            &[],
+        ),
+        make,
+    )
+    .known_as(&["FileRead", "view_file", "Read"])
+    .renamed(&[
+        ("file_path", "path"),
+        ("filename", "path"),
+        ("file", "path"),
+        ("filepath", "path"),
+        ("dir", "path"),
+        ("folder", "path"),
+        ("start_line", "offset"),
+        ("cursor", "from_cursor"),
+    ])
+    .in_sets_from(Set::Small)
+    .small(&["path", "offset", "limit"], &["path"])
+    .such_as(r#"{"path": "README.md"}"#)
+}
+
+fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { path, offset, limit, from_cursor, max_files } = parse(arguments)?;
+    let offset = u64::from(bounded("offset", offset, 1, u32::MAX, notes)?);
+    let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
+    let limit = u64::from(bounded("limit", limit, most, most, notes)?);
+    if let Some(id) = path.as_deref().and_then(|path| path.strip_prefix(ARTIFACT)) {
+        return Ok(Action::Host(HostCall::ReadArtifact { id: id.to_owned(), offset, limit }));
+    }
+    if path.is_none() && from_cursor.is_none() {
+        return Err("`path` is missing".to_owned());
+    }
+    Ok(Action::Box(Call::ReadFile(ReadFile {
+        path: path.map(named).transpose()?,
+        offset,
+        limit,
+        max_bytes: options.read_bytes.bytes(),
+        cursor: from_cursor,
+        max_files: bounded("max_files", max_files, 5, 20, notes)?,
+        images: false,
+        protected: false,
+    })))
+}

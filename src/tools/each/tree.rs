@@ -1,0 +1,44 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::arguments::ONE_PATH;
+use crate::tools::arguments::bounded;
+use crate::tools::arguments::folder;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::Tree;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: Option<String>,
+    depth: Option<i64>,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "tree",
+        "Show folders in folders, without what git ignores.",
+        object(
+            &json!({
+                "path": { "type": "string", "description": "Folder (default: the project)" },
+                "depth": { "type": "integer", "description": "How deep (default 4)" },
+            }),
+            &[],
+        ),
+        make,
+    )
+    .known_as(&["Tree", "directory_tree"])
+    .renamed(&ONE_PATH)
+    .such_as(r#"{"path": "."}"#)
+}
+
+fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { path, depth } = parse(arguments)?;
+    let depth = bounded("depth", depth, 4, 20, notes)?;
+    Ok(Action::Box(Call::Tree(Tree { path: folder(path.as_deref()), depth, max_entries: options.list_entries.max(1) })))
+}

@@ -1,0 +1,56 @@
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::json;
+
+use crate::policy::Action;
+use crate::tools::Options;
+use crate::tools::Set;
+use crate::tools::arguments::named;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::Call;
+use crate::wire::WriteFile;
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+    #[serde(default)]
+    append: bool,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "write_file",
+        "Write a whole file. Folders are made as needed.",
+        object(
+            &json!({
+                "path": { "type": "string" },
+                "content": { "type": "string", "description": "The whole text" },
+                "append": { "type": "boolean", "description": "Add to the end instead" },
+            }),
+            &["path", "content"],
+        ),
+        make,
+    )
+    .known_as(&["FileWrite", "Write", "create_file"])
+    .renamed(&[
+        ("file_path", "path"),
+        ("filename", "path"),
+        ("file", "path"),
+        ("filepath", "path"),
+        ("text", "content"),
+        ("contents", "content"),
+        ("file_content", "content"),
+        ("data", "content"),
+    ])
+    .in_sets_from(Set::Small)
+    .small(&["path", "content"], &["path", "content"])
+    .such_as(r#"{"path": "notes.txt", "content": "text"}"#)
+}
+
+fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
+    let Arguments { path, content, append } = parse(arguments)?;
+    Ok(Action::Box(Call::WriteFile(WriteFile { path: named(path)?, content, append, protected: false })))
+}
