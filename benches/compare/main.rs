@@ -2,7 +2,7 @@
 //!
 //! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker` command, `python3` and `rg` for the peers, and
 //! the images `podbay/workspace` and `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick` does so
-//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `turn`, `model`) measure those alone and print them.
+//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`, `model`) measure those alone and print them.
 
 #![expect(clippy::disallowed_methods, reason = "the peers are programs, and so are we in some rows")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
@@ -12,6 +12,7 @@ mod cold;
 mod many;
 mod model;
 mod page;
+mod patch;
 mod peer;
 mod place;
 mod reuse;
@@ -32,7 +33,7 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 6] = ["wall", "cold", "many", "search", "turn", "model"];
+const GROUPS: [&str; 7] = ["wall", "cold", "many", "search", "patch", "turn", "model"];
 
 fn main() -> ExitCode {
     // The box runs the program that made it, which is this one.
@@ -100,6 +101,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("search") {
         search::rows(&runtime, &place, &mut table, rounds(20))?;
+    }
+    if wanted("patch") {
+        patch::rows(&runtime, &place, &mut table, rounds(20))?;
     }
     if wanted("turn") {
         turn::rows(&place, &mut table, rounds(100))?;

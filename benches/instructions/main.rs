@@ -10,6 +10,8 @@
 #[path = "../compare/alone.rs"]
 mod alone;
 mod count;
+#[path = "../compare/ready.rs"]
+mod ready;
 mod table;
 mod work;
 

@@ -1,11 +1,8 @@
 //! The hot paths, each as a piece of work that can be done again and again with the same input.
 
 use std::hint::black_box;
-use std::sync::Arc;
-use std::time::Duration;
 
 use podbay::event::CallStatus;
-use podbay::event::Sink;
 use podbay::event::ToolCall;
 use podbay::event::ToolMode;
 use podbay::llm::Message;
@@ -13,27 +10,15 @@ use podbay::llm::Prompt;
 use podbay::llm::ToolSpec;
 use podbay::llm::sse;
 use podbay::llm::text;
-use podbay::policy;
-use podbay::policy::Mode;
-use podbay::policy::Policy;
-use podbay::sandbox;
 use podbay::tools;
 use podbay::tools::Catalogue;
-use podbay::tools::Later;
-use podbay::tools::OnChunk;
-use podbay::tools::Pipeline;
-use podbay::tools::Workspace;
 use podbay::wire::BytesPath;
-use podbay::wire::Call;
 use podbay::wire::CallId;
-use podbay::wire::Encoding;
-use podbay::wire::FileText;
 use podbay::wire::GrepOutput;
 use podbay::wire::MatchedFile;
 use podbay::wire::MatchedLine;
 use podbay::wire::Matches;
 use podbay::wire::Output;
-use podbay::wire::Read;
 use podbay::wire::frame;
 use podbay::wire::message::Data;
 use podbay::wire::message::Stream;
@@ -42,7 +27,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
-use super::alone::Alone;
+use super::ready;
 
 /// Says that this process only does some work.
 pub(super) const FLAG: &str = "--work";
@@ -93,7 +78,7 @@ pub(super) const ALL: &[Work] = &[
         what: "`read_file` of 200 lines (12.6 KB): schema, policy, events, rendering; without the sandbox",
         unit: "call",
         n_units: || N_PIPELINE,
-        run: |rounds| pipeline(rounds, "read_file", r#"{"path":"src/main.rs"}"#, &file(), "200"),
+        run: |rounds| pipeline(rounds, "read_file", r#"{"path":"src/main.rs"}"#, &ready::file(), "200"),
     },
     Work {
         name: "grep",
@@ -216,15 +201,6 @@ fn decode_frames(rounds: u64) -> Outcome<()> {
 
 const N_PIPELINE: u64 = 20;
 
-fn file() -> Output {
-    let text = "sixty-three letters, and one for the end of the line: a page.\n".repeat(200);
-    let bytes = text.len() as u64;
-    let (path, encoding) = (BytesPath::from("src/main.rs"), Encoding::Utf8);
-    let (n_lines, total_lines) = (200, Some(200));
-    let file = FileText { path, text, first_line: 1, n_lines, total_lines, bytes, more: false, cut_lines: 0, encoding, fault: None };
-    Output::Read(Read { files: vec![file], remaining: 0 })
-}
-
 fn matches() -> Output {
     let line = |number| MatchedLine { number, text: "    let needle = haystack.find(\"needle\");".to_owned(), cut: false, matched: true };
     let file = |number| MatchedFile {
@@ -248,19 +224,7 @@ fn matches() -> Output {
 
 /// Carries calls out with a sandbox that answers at once, so that all that is counted is ours.
 fn pipeline(rounds: u64, name: &str, arguments: &str, output: &Output, expected: &str) -> Outcome<()> {
-    let options = tools::Options::default();
-    let sink: Sink = Arc::new(|event| {
-        black_box(event);
-    });
-    let pipeline = Pipeline::new(
-        Catalogue::new(&options),
-        Policy::new(Mode::Auto, &policy::Options::default())?,
-        Arc::new(Ready(output.clone())),
-        Arc::new(Alone),
-        Arc::new(Alone),
-        sink,
-        options,
-    );
+    let pipeline = ready::pipeline(output.clone())?;
     let call = ToolCall { id: "c1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     runtime.block_on(async {
@@ -273,22 +237,6 @@ fn pipeline(rounds: u64, name: &str, arguments: &str, output: &Output, expected:
         }
         Ok(())
     })
-}
-
-/// A sandbox that has the answer already.
-struct Ready(Output);
-
-impl Workspace for Ready {
-    fn call<'a>(
-        &'a self,
-        call: Call,
-        _on_chunk: OnChunk<'a>,
-        _cancel: &'a CancellationToken,
-        _deadline: Duration,
-    ) -> Later<'a, Result<Output, sandbox::Error>> {
-        black_box(call);
-        Box::pin(std::future::ready(Ok(self.0.clone())))
-    }
 }
 
 const N_MESSAGES: usize = 200;

@@ -1,7 +1,7 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
 //! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `shell`) measure those alone and print them.
+//! `shell`, `pipeline`) measure those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
@@ -13,6 +13,9 @@ mod history;
 #[expect(dead_code, reason = "shared: what looks at the engine is for the other bench")]
 mod page;
 mod parser;
+mod pipeline;
+#[path = "../compare/ready.rs"]
+mod ready;
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod session;
@@ -38,7 +41,7 @@ fn main() -> ExitCode {
         println!("nothing is measured without `cargo bench`");
         return ExitCode::SUCCESS;
     }
-    let groups: Vec<&str> = ["parser", "session", "history", "shell"].into_iter().filter(|group| has(group)).collect();
+    let groups: Vec<&str> = ["parser", "session", "history", "shell", "pipeline"].into_iter().filter(|group| has(group)).collect();
     let outcome = measure(&groups).and_then(|text| {
         if has("--show") || !groups.is_empty() {
             print!("{text}");
@@ -72,6 +75,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("shell") {
         shell::rows(&mut table)?;
+    }
+    if wanted("pipeline") {
+        pipeline::rows(&mut table)?;
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
