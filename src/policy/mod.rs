@@ -7,6 +7,8 @@ mod action;
 mod approved;
 mod command;
 mod glob;
+#[cfg(test)]
+mod hidden;
 mod host_call;
 mod judge;
 mod options;

@@ -234,6 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn a_list_of_tasks_goes_back_with_what_made_it() {
+        let list = |id: &str| {
+            let began = Kind::CallStarted { call: id.into(), name: "task_list".into(), arguments: format!("{{\"task\": \"{id}\"}}") };
+            vec![answer("", &[id]), began, ended(id, "1. [ ] it")]
+        };
+        let turn =
+            |words: &str, ids: &[&str]| [vec![said(words)], ids.iter().flat_map(|id| list(id)).collect(), vec![answer("ok", &[])]].concat();
+        let all = [turn("one", &["a"]), turn("two", &["b", "c"]), turn("three", &[])].concat();
+        for (back, left) in [(1, 3), (2, 1), (3, 0), (9, 0)] {
+            let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
+            assert_eq!(past(kinds).tasks.len(), left, "{back} taken back");
+        }
+        let twice = [all, vec![Kind::SessionRewound { turns: 2 }], turn("other", &["d"]), vec![Kind::SessionRewound { turns: 1 }]].concat();
+        assert_eq!(past(twice).tasks, [r#"{"task": "a"}"#]);
+    }
+
+    #[test]
     fn images_that_a_log_ends_before_are_counted() {
         let message = Kind::UserMessage { text: "look".into(), images: 3 };
         let image = Kind::ImageShown { text: "a".into(), media_type: "image/png".into(), artifact: "a".into() };

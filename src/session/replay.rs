@@ -40,6 +40,8 @@ pub(super) struct Replay {
     calls: Vec<Asked>,
     /// A call that may change the list of tasks, and its arguments, until it has ended.
     listing: Option<(String, String)>,
+    /// How many changes of the list there were before each message of the person.
+    listed: Vec<usize>,
 }
 
 impl Replay {
@@ -63,7 +65,12 @@ impl Replay {
             }
             Kind::SessionRewound { turns } => {
                 self.give_up();
+                let before = self.past.history.n_turns();
                 self.past.history.rewind(*turns as usize);
+                let left = self.listed.len().saturating_sub(before - self.past.history.n_turns());
+                if let Some(n) = self.listed.drain(left..).next() {
+                    self.past.tasks.truncate(n);
+                }
                 self.past.fullness.counted = None;
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
@@ -103,6 +110,7 @@ impl Replay {
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
+                self.listed.push(self.past.tasks.len());
             }
             Kind::ModelAsked => {
                 self.give_up();
