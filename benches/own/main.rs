@@ -1,13 +1,14 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
 //! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `shell`, `pipeline`) measure those alone and print them.
+//! `shell`, `pipeline`, `filter`) measure those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
 
 #[path = "../compare/alone.rs"]
 mod alone;
+mod filter;
 mod history;
 #[path = "../compare/page.rs"]
 #[expect(dead_code, reason = "shared: what looks at the engine is for the other bench")]
@@ -21,7 +22,7 @@ mod scripted_model;
 mod session;
 mod shell;
 #[path = "../compare/table.rs"]
-#[expect(dead_code, reason = "shared: no row here is a note")]
+#[expect(dead_code, reason = "shared: no row here is in seconds")]
 mod table;
 
 use std::error::Error;
@@ -41,7 +42,8 @@ fn main() -> ExitCode {
         println!("nothing is measured without `cargo bench`");
         return ExitCode::SUCCESS;
     }
-    let groups: Vec<&str> = ["parser", "session", "history", "shell", "pipeline"].into_iter().filter(|group| has(group)).collect();
+    let groups: Vec<&str> =
+        ["parser", "session", "history", "shell", "pipeline", "filter"].into_iter().filter(|group| has(group)).collect();
     let outcome = measure(&groups).and_then(|text| {
         if has("--show") || !groups.is_empty() {
             print!("{text}");
@@ -78,6 +80,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("pipeline") {
         pipeline::rows(&mut table)?;
+    }
+    if wanted("filter") {
+        filter::rows(&mut table)?;
     }
     let date = jiff::Timestamp::now().strftime("%Y-%m-%d");
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);

@@ -72,8 +72,8 @@ const RESERVING: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
 /// The same number on every architecture; libc does not name it everywhere.
 const SYS_FCHMODAT2: i64 = 452;
 
-/// Puts the filter on this process and all that come from it, and rules out new privileges. It cannot be taken off.
-pub(super) fn apply() -> io::Result<()> {
+/// Puts the filter on commands on this thread and all that comes from it, and rules out new privileges. It cannot be taken off.
+pub fn apply() -> io::Result<()> {
     nix::sys::prctl::set_no_new_privs()?;
     for program in programs().map_err(io::Error::other)? {
         seccompiler::apply_filter(&program).map_err(io::Error::other)?;

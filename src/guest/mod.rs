@@ -52,6 +52,7 @@ mod variables;
 
 pub use build::build_id;
 pub use build::is_static;
+pub use filter::apply as filter_commands;
 pub use process::Spawner;
 pub use role::main;
 pub use serve::Error;
