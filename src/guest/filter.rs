@@ -63,14 +63,41 @@ const REFUSED: &[i64] = &[
     libc::SYS_mount_setattr,
 ];
 
-/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call.
-const ABSENT: &[i64] = &[libc::SYS_openat2, SYS_FCHMODAT2, libc::SYS_clone3];
+/// Calls whose arguments lie in memory, where a filter cannot look; "not there" makes programs use the older call. Then what programs do
+/// without where a kernel is older: landlock, whose rules hold files that have lost their names where nobody finds them, and the newer form
+/// of what [`REQUESTS`] refuses.
+const ABSENT: &[i64] = &[
+    libc::SYS_openat2,
+    SYS_FCHMODAT2,
+    libc::SYS_clone3,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
+    SYS_FILE_SETATTR,
+];
 
-/// The older way to reserve: `FS_IOC_RESVSP`, the same with 64 in its name, and `FS_IOC_ZERO_RANGE`, which libc does not name.
-const RESERVING: [u64; 3] = [0x4030_5828, 0x4030_582a, 0x4030_5839];
+/// Requests of `ioctl` that most file systems do not know either. libc names few of them.
+const REQUESTS: [u64; 10] = [
+    // The older way to reserve room: `FS_IOC_RESVSP`, the same with 64 in its name, and `FS_IOC_ZERO_RANGE`.
+    0x4030_5828,
+    0x4030_582a,
+    0x4030_5839,
+    // `FS_IOC_FSSETXATTR`: room taken in large pieces whatever is written, and the number that quotas of projects count by.
+    0x401c_5820,
+    // `FS_IOC_SETFLAGS`, and as 32-bit programs call it: marks on files that stay when the session is over.
+    0x4008_6602,
+    0x4004_6602,
+    // `BTRFS_IOC_SNAP_CREATE`, `BTRFS_IOC_SUBVOL_CREATE` and the second versions: a snapshot holds what was removed, and not every owner can
+    // remove it again.
+    0x5000_9401,
+    0x5000_940e,
+    0x5000_9417,
+    0x5000_9418,
+];
 
-/// The same number on every architecture; libc does not name it everywhere.
+/// The same numbers on every architecture; libc does not name them everywhere.
 const SYS_FCHMODAT2: i64 = 452;
+const SYS_FILE_SETATTR: i64 = 469;
 
 /// Puts the filter on commands on this thread and all that comes from it, and rules out new privileges. It cannot be taken off.
 pub fn apply() -> io::Result<()> {
@@ -98,9 +125,10 @@ fn programs() -> Result<Vec<BpfProgram>, seccompiler::BackendError> {
     let refused = SeccompFilter::new(refused()?, SeccompAction::Allow, SeccompAction::Errno(libc::EPERM as u32), architecture())?;
     let absent = ABSENT.iter().map(|&call| (call, Vec::new())).collect();
     let absent = SeccompFilter::new(absent, SeccompAction::Allow, SeccompAction::Errno(libc::ENOSYS as u32), architecture())?;
-    // Programs take this for a file system that cannot do it, and write instead.
-    let reserving = SeccompFilter::new(reserving()?, SeccompAction::Allow, SeccompAction::Errno(libc::EOPNOTSUPP as u32), architecture())?;
-    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?, reserving.try_into()?];
+    // Programs take this for a file system that cannot do it, and write instead, or do without.
+    let unsupported =
+        SeccompFilter::new(unsupported()?, SeccompAction::Allow, SeccompAction::Errno(libc::EOPNOTSUPP as u32), architecture())?;
+    let mut programs: Vec<BpfProgram> = vec![refused.try_into()?, absent.try_into()?, unsupported.try_into()?];
     if cfg!(target_arch = "x86_64") {
         programs.push(without_x32());
     }
@@ -171,11 +199,11 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     Ok(rules)
 }
 
-fn reserving() -> Result<Rules, seccompiler::BackendError> {
+fn unsupported() -> Result<Rules, seccompiler::BackendError> {
     let keep = libc::FALLOC_FL_KEEP_SIZE as u64;
     let punch = libc::FALLOC_FL_PUNCH_HOLE as u64;
     let of_fallocate = [masked(1, keep | punch, keep)?, has_bits(1, libc::FALLOC_FL_UNSHARE_RANGE as u64)?];
-    let of_ioctl = RESERVING.map(|request| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
+    let of_ioctl = REQUESTS.map(|request| SeccompCondition::new(1, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, request));
     let each = |condition| SeccompRule::new(vec![condition]);
     Ok(BTreeMap::from([
         (libc::SYS_fallocate, of_fallocate.into_iter().map(each).collect::<Result<_, _>>()?),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
+use std::process::Command;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -392,6 +393,39 @@ print("plain", reserve(0), "hole", reserve(0x03, 4096))
         ["0x1", "0x11", "0x40", "0x41", "0x40305828", "0x4030582a", "0x40305839"].map(|name| format!("{name} ENOTSUP\n")).concat();
     expected.push_str("small True\nplain done hole done\n");
     assert_eq!(printed, expected);
+}
+
+#[tokio::test]
+async fn no_mark_is_put_on_a_file_and_no_snapshot_is_made() {
+    // The same with and without the filter, but for the answers; what reads is asked too, and works with both.
+    const SCRIPT: &str = r#"
+import ctypes, errno, fcntl, os, struct
+libc = ctypes.CDLL(None, use_errno=True)
+file = os.open("marked", os.O_RDWR | os.O_CREAT, 0o644)
+def ask(request, argument):
+    try:
+        fcntl.ioctl(file, request, argument)
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+for request, size in [(0x401c5820, 28), (0x40086602, 8), (0x40046602, 4), (0x50009401, 512), (0x5000940e, 512), (0x50009417, 512), (0x50009418, 512)]:
+    print(hex(request), ask(request, bytes(size)))
+flags = ask(0x80086601, bytearray(8))
+print("reads", flags in ["done", "ENOTTY"], ask(0x5451, 0))
+for number in [444, 445, 446, 469]:
+    failed = libc.syscall(number, ctypes.c_long(-1), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(0), ctypes.c_long(-1))
+    print(number, errno.errorcode[ctypes.get_errno()] if failed else "done")
+"#;
+    let guest = TestGuest::start().await;
+    fs::write(guest.path("probe.py"), SCRIPT).expect("written");
+    let (_, printed) = guest.bash(bash("python3 probe.py 2>&1")).await;
+    let requests = ["0x401c5820", "0x40086602", "0x40046602", "0x50009401", "0x5000940e", "0x50009417", "0x50009418"];
+    let expected: String = requests.map(|name| format!("{name} ENOTSUP\n")).concat();
+    assert_eq!(printed, expected + "reads True done\n444 ENOSYS\n445 ENOSYS\n446 ENOSYS\n469 ENOSYS\n");
+    // No file system and no kernel gives all of these answers by itself: it is the filter that does.
+    let plain = Command::new("python3").args(["-c", SCRIPT]).current_dir(guest.workspace.path()).output().expect("runs");
+    let plain = String::from_utf8_lossy(&plain.stdout).into_owned();
+    assert!(plain.contains("reads True done") && !plain.contains("0x50009401 ENOTSUP"), "{plain}");
 }
 
 #[tokio::test]

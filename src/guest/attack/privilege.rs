@@ -134,6 +134,7 @@ const REFUSED: &[(&str, i64, [i64; 6])] = &[
     ("socket PACKET", libc::SYS_socket, [libc::AF_PACKET as i64, libc::SOCK_RAW as i64, 0, 0, 0, 0]),
     ("netlink AUDIT", libc::SYS_socket, [libc::AF_NETLINK as i64, libc::SOCK_RAW as i64, 9, 0, 0, 0]),
     ("openat2", libc::SYS_openat2, [MINUS_ONE, 0, 0, 0, 0, 0]),
+    ("landlock_add_rule", libc::SYS_landlock_add_rule, [MINUS_ONE, 0, 0, 0, 0, 0]),
 ];
 
 pub(super) fn system_calls(_: &[String]) -> Finding {
