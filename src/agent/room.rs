@@ -17,6 +17,7 @@ use crate::llm::Finish;
 use crate::llm::Message;
 use crate::llm::Prompt;
 use crate::llm::Request;
+use crate::session::History;
 
 /// Share of the window that the messages kept as they are may take, in percent.
 const TAIL_PERCENT: u64 = 25;
@@ -47,7 +48,7 @@ impl Agent {
         }
         if percent >= u64::from(self.options.checkpoint_percent) && !self.gauge.has_checkpoint {
             self.gauge.has_checkpoint = true;
-            self.emit(Kind::CheckpointMade { summary: summary::compose(self.conversation.history(), None) });
+            self.emit(Kind::CheckpointMade { summary: summary::compose(self.conversation.history(), None, usize::MAX) });
         }
         let at = u64::from(self.options.compact_percent);
         if at == 0 || percent < at {
@@ -100,13 +101,13 @@ impl Agent {
         if interrupt.is_ended() {
             return Room::Enough;
         }
-        let summary = summary::compose(self.conversation.history(), words.as_deref());
-        now = self.replace(&summary, head, tail, now, &cancel).await;
+        let past = self.conversation.history().clone();
+        now = self.replace(&past, words.as_deref(), (head, tail), now, &cancel).await;
         if !self.is_freed(before, now, window) {
             now = self.set_aside(window, 0, now, &cancel).await;
         }
         if !self.is_freed(before, now, window) && tail > 0 {
-            now = self.replace(&summary, head, 0, now, &cancel).await;
+            now = self.replace(&past, words.as_deref(), (head, 0), now, &cancel).await;
         }
         if self.is_freed(before, now, window) { Room::Enough } else { Room::None }
     }
@@ -135,15 +136,28 @@ impl Agent {
         self.gauge.used(&self.conversation, &self.client, cancel).await
     }
 
-    /// Puts a summary in the place of all messages but the first `head` and the last `tail`; returns how many tokens the conversation is
-    /// then.
-    async fn replace(&mut self, summary: &str, head: usize, tail: usize, before: u64, cancel: &CancellationToken) -> u64 {
+    /// Puts a summary of the past in the place of all messages but the first `head` and the last `tail`; returns how many tokens the
+    /// conversation is then. A summary is half as long as what it stands for at the most, and none is taken that is no shorter.
+    async fn replace(
+        &mut self,
+        past: &History,
+        words: Option<&str>,
+        (head, tail): (usize, usize),
+        before: u64,
+        cancel: &CancellationToken,
+    ) -> u64 {
         let n_bytes = self.conversation.prompt().n_bytes();
-        self.conversation.compact(summary, head, tail);
+        let replaced = self.conversation.history().messages().skip(head).take(self.n_replaced(head, tail)).map(size).sum::<usize>();
+        let summary = summary::compose(past, words, replaced / 2);
+        let mut shorter = self.conversation.clone();
+        shorter.compact(&summary, head, tail);
+        if shorter.prompt().n_bytes() >= n_bytes {
+            return before;
+        }
+        self.conversation = shorter;
         self.gauge.shrunk(before, n_bytes, self.conversation.prompt().n_bytes());
         let after = self.gauge.used(&self.conversation, &self.client, cancel).await;
         let short = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let summary = summary.to_owned();
         self.emit(Kind::ConversationCompacted { summary, head: short(head), tail: short(tail), before, after });
         after
     }

@@ -7,6 +7,8 @@ use crate::session::History;
 
 /// Characters of one thing the person said that a summary repeats.
 const SAID_MAX: usize = 2000;
+/// …and at the least, where room is short and not all that was said has a place.
+const SAID_MIN: usize = 80;
 /// Characters of one message in a transcript.
 const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
@@ -16,26 +18,48 @@ pub(super) const ASK: &str = "The window is nearly full, so the messages above w
                               wants; what was done and what came of it; what was found out, with exact names, paths and numbers; and what is to be \
                               done next. Write it for yourself, in plain sentences, without a preface. No tool can be called.";
 
-/// Puts a summary together: what the person said and which files were changed is ours to say, the rest is the model's.
-pub(super) fn compose(history: &History, words: Option<&str>) -> String {
-    let mut text = String::from("Older messages were replaced by this summary.\n\nWhat the person said, in order:\n");
-    for said in history.said() {
-        let _ = writeln!(text, "- {}", cut(said.trim(), SAID_MAX));
-    }
-    if !history.touched().is_empty() {
-        let _ = write!(text, "\nFiles changed so far: {}\n", history.touched().join(", "));
-    }
-    match words.map(str::trim).filter(|words| !words.is_empty()) {
-        Some(words) => {
-            let _ = write!(text, "\nWhat was done and what is next:\n{words}");
+/// Puts a summary of at most so many bytes together, but for the few words that it cannot do without: what the person said and which files
+/// were changed is ours to say, the rest is the model's.
+pub(super) fn compose(history: &History, words: Option<&str>, most: usize) -> String {
+    let files = cut(&history.touched().join(", "), most / 8);
+    let (what, done) = match words.map(str::trim).filter(|words| !words.is_empty()) {
+        Some(words) => ("What was done and what is next:\n", words.to_owned()),
+        None => ("What you did last, in order:\n", done(history)),
+    };
+    // What needs less than half leaves the rest to the other.
+    let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len()));
+    let said = if whole.len() > room / 2 { said(history.said(), room.saturating_sub(done.len()).max(room / 2)) } else { whole };
+    let done = cut(&done, room.saturating_sub(said.len()));
+    let mut text = format!("Older messages were replaced by this summary.\n\nWhat the person said, in order:\n{said}");
+    for (what, words) in [("Files changed so far: ", files), (what, done)] {
+        if !words.is_empty() {
+            let _ = write!(text, "\n{what}{words}\n");
         }
-        None => done(&mut text, history),
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out.
+fn said(said: &[String], most: usize) -> String {
+    let each = (most / said.len().max(1)).saturating_sub(3);
+    let n_shown = if each < SAID_MIN { (most / SAID_MIN).max(2) } else { usize::MAX };
+    let each = each.clamp(SAID_MIN, SAID_MAX);
+    // The first words are the task, and the last ones what it came to.
+    let n_last = if n_shown < said.len() { n_shown - 1 } else { said.len() };
+    let mut text = String::new();
+    for (at, words) in said.iter().enumerate() {
+        if n_last == said.len() || at == 0 || at >= said.len() - n_last {
+            let _ = writeln!(text, "- {}", cut(words.trim(), each));
+        } else if at == 1 {
+            let _ = writeln!(text, "- [{} more]", said.len() - 1 - n_last);
+        }
     }
     text
 }
 
 /// Lists the last calls and words: what can be said without the model.
-fn done(text: &mut String, history: &History) {
+fn done(history: &History) -> String {
     let mut lines: Vec<String> = Vec::new();
     for message in history.messages().rev() {
         match message {
@@ -52,12 +76,11 @@ fn done(text: &mut String, history: &History) {
             break;
         }
     }
-    if !lines.is_empty() {
-        text.push_str("\nWhat you did last, in order:\n");
-        for line in lines.iter().rev() {
-            let _ = writeln!(text, "- {}", line.replace('\n', " "));
-        }
+    let mut text = String::new();
+    for line in lines.iter().rev() {
+        let _ = writeln!(text, "- {}", line.replace('\n', " "));
     }
+    text
 }
 
 /// Writes a conversation as text of at most so many characters, the end of it where it is longer: for a summary of what no longer fits.
@@ -89,11 +112,13 @@ pub(super) fn transcript(history: &History, most: usize) -> String {
 
 /// Cuts a text in its middle.
 fn cut(text: &str, most: usize) -> String {
+    const GAP: &str = " […] ";
     if text.len() <= most {
         return text.to_owned();
     }
+    let most = most.saturating_sub(GAP.len());
     let (head, tail) = (text.floor_char_boundary(most * 2 / 3), text.ceil_char_boundary(text.len() - most / 3));
-    format!("{} […] {}", &text[..head], &text[tail..])
+    format!("{}{GAP}{}", &text[..head], &text[tail..])
 }
 
 #[cfg(test)]
@@ -114,13 +139,29 @@ mod tests {
     #[test]
     fn what_the_person_said_and_the_files_are_in_every_summary() {
         for words in [None, Some("  "), Some("I wrote x.txt.")] {
-            let text = compose(&history(), words);
+            let text = compose(&history(), words, usize::MAX);
             for part in ["- fix the test\n- and the other one", "Files changed so far: x.txt"] {
                 assert!(text.contains(part), "{text}");
             }
         }
-        assert!(compose(&history(), None).contains("- said: I write.\n- called write_file"), "{}", compose(&history(), None));
-        assert!(compose(&history(), Some("I wrote.")).ends_with("\nI wrote."));
+        let own = compose(&history(), None, usize::MAX);
+        assert!(own.contains("- said: I write.\n- called write_file"), "{own}");
+        assert!(compose(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
+    }
+
+    #[test]
+    fn a_summary_has_its_bound_and_what_is_long_gives_way_to_what_is_short() {
+        let long = "éa".repeat(20_000);
+        let text = compose(&history(), Some(&long), 600);
+        assert!(text.len() < 800 && text.contains("- fix the test\n- and the other one") && text.contains("x.txt"), "{text}");
+        let mut talk = History::default();
+        (0..100).for_each(|n| talk.say(&format!("{n}: {}", "word ".repeat(100))));
+        let text = compose(&talk, Some("I wrote."), 4000);
+        assert!(text.len() < 4200 && text.contains("- 0: word") && text.contains("- 99: word"), "{text}");
+        assert!(text.contains("more]\n") && text.ends_with("I wrote."), "{text}");
+        let text = compose(&talk, Some(&long), 40_000);
+        assert!((30_000..40_200).contains(&text.len()) && text.contains("- 50: word"), "{}", text.len());
+        assert!(compose(&talk, Some(&long), 0).len() < 500);
     }
 
     #[test]

@@ -226,6 +226,47 @@ async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
     assert_resumable(&desk);
 }
 
+/// A summary is there to make room: one that is longer than what it stands for is cut, or not taken at all.
+#[tokio::test]
+async fn a_summary_that_is_longer_than_what_it_replaces_is_cut_or_not_taken() {
+    let compacted = |desk: &Desk| -> Vec<(String, u64, u64)> {
+        let one = |kind| match kind {
+            Kind::ConversationCompacted { summary, before, after, .. } => Some((summary, before, after)),
+            _ => None,
+        };
+        desk.kinds().into_iter().filter_map(one).collect()
+    };
+    // Five times the window: whoever wrote it did not keep to what was asked for.
+    let endless = "I found the number 42. ".repeat(7000);
+    let model = (0..60).fold(ScriptedModel::new().context(8192).sums_up(&endless), |model, n| {
+        model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(250))}))
+    });
+    let desk = Desk::new(model.says("Done.").start().await, agent(agent::Options::default())).await;
+    let outcome = desk.work("echo sixty times, exactly").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 60), "{outcome:?}");
+    let all = compacted(&desk);
+    assert!(all.len() >= 2, "{}", all.len());
+    for (summary, before, after) in all {
+        assert!(after * 10 < before * 9, "{before} -> {after}");
+        assert!(summary.contains("- echo sixty times, exactly\n") && summary.contains("I found the number 42."), "{summary}");
+    }
+    assert_append_only(&desk);
+    assert_resumable(&desk);
+
+    // Nearly all of the window is the beginning, which stays: two short calls leave nothing that a summary could be shorter than.
+    let head = desk.prompt.head().len() as u64 / 4;
+    let model = (0..30).fold(ScriptedModel::new().context(head * 100 / 76).sums_up(&endless), |model, n| {
+        model.calls("bash", json!({"command": format!("echo {n}")}))
+    });
+    let desk = Desk::new(model.start().await, agent(agent::Options::default())).await;
+    let outcome = desk.work("echo").await;
+    assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)), "{outcome:?}");
+    let all = compacted(&desk);
+    assert!(all.iter().all(|(_, before, after)| after < before), "{all:?}");
+    assert!(desk.model.requests().len() < 20, "it ends soon: {}", desk.model.requests().len());
+    assert_resumable(&desk);
+}
+
 /// What fills a window twice as fast as ordinary text must not end a run that could go on.
 #[tokio::test]
 async fn dense_text_in_a_small_window_is_given_room_too() {
