@@ -43,7 +43,7 @@ pub(super) fn compose(history: &History, words: Option<&str>, most: usize) -> St
 /// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out.
 fn said(said: &[String], most: usize) -> String {
     let each = (most / said.len().max(1)).saturating_sub(3);
-    let n_shown = if each < SAID_MIN { (most / SAID_MIN).max(2) } else { usize::MAX };
+    let n_shown = if each < SAID_MIN { (most / (SAID_MIN + 4)).max(2) } else { usize::MAX };
     let each = each.clamp(SAID_MIN, SAID_MAX);
     // The first words are the task, and the last ones what it came to.
     let n_last = if n_shown < said.len() { n_shown - 1 } else { said.len() };
