@@ -33,7 +33,13 @@ impl Agent {
         let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), ..Request::default() };
         match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
             Ok(reply) => {
-                task.response = reply.text;
+                if reply.finish == Finish::ContentFilter {
+                    self.emit(Kind::Warning { message: "the model server's content filter cut the last answer".to_owned() });
+                }
+                // Half an answer from before is more than none.
+                if !reply.text.trim().is_empty() {
+                    task.response = reply.text;
+                }
                 None
             }
             Err(error) if matches!(error.root(), llm::Error::Cancelled) => Some(Failure::Model(error)),
@@ -83,7 +89,7 @@ impl Agent {
         }
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
-        if interrupted || request.no_tools {
+        if interrupted || request.no_tools || reply.finish == Finish::ContentFilter {
             // They will not be carried out, and a conversation in which a call has no result is refused.
             reply.calls.clear();
         }

@@ -43,7 +43,8 @@ pub struct Options {
     pub instruction_lines: u32,
     /// Most bytes of them.
     pub instruction_bytes: ByteSize,
-    /// How often in a row an answer that cannot be understood, or an empty one, is asked for again.
+    /// How often in a row an answer that cannot be understood, an empty one, or one that a filter of the server cut, may come until the
+    /// run fails.
     pub misunderstandings: u32,
     /// How often a call may fail in the same way, or a circle of up to four answers with a failure in it be run through, until the model is
     /// told so.

@@ -40,6 +40,8 @@ pub enum Failure {
     NoPrice,
     #[error("{problem}")]
     Images { problem: String },
+    #[error("the model server's content filter cut the model's answer{}", if *.count == 1 { String::new() } else { format!(" {count} times in one task") })]
+    Filtered { count: u32 },
     #[error("the model gave no answer {count} times in a row")]
     Silent { count: u32 },
 }
@@ -61,6 +63,9 @@ impl Failure {
                 "a file of the project that stands behind an @ is a PNG, JPEG, GIF or WebP of at most 4 MiB; without the @ it is a name like any other"
                     .to_owned(),
             ),
+            Self::Filtered { .. } => {
+                Some("say the task in other words, or use a server without such a filter; what it lets through is said by whoever runs it".to_owned())
+            }
             Self::Silent { .. } => Some("a larger model helps; the model server's own log may say more".to_owned()),
         }
     }
@@ -70,7 +75,7 @@ impl Failure {
         match self {
             Self::Model(error) => error.is_of_server(),
             Self::Silent { .. } => true,
-            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::NoPrice | Self::Images { .. } => false,
+            Self::Sandbox(_) | Self::Misunderstood { .. } | Self::Filtered { .. } | Self::NoPrice | Self::Images { .. } => false,
         }
     }
 }

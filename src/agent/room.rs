@@ -236,7 +236,7 @@ impl Agent {
         match outcome {
             Ok(reply) => {
                 *usage += reply.usage;
-                (reply.finish != Finish::Interrupted).then_some(reply.text)
+                (!matches!(reply.finish, Finish::Interrupted | Finish::ContentFilter)).then_some(reply.text)
             }
             Err(error) => {
                 let sink = Arc::clone(&self.sink);

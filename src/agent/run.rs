@@ -33,6 +33,9 @@ use crate::llm::Reply;
 use crate::session::Past;
 use crate::tools::Pipeline;
 
+/// Said where the server's filter cut what the model said.
+const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was carried out. Give the whole \
+                        answer again in other words, or go another way.";
 /// Said where the model had spoken last before its task was broken off.
 const GO_ON: &str = "Go on with the task where it was broken off.";
 
@@ -227,6 +230,12 @@ impl Agent {
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }
+        if reply.finish == Finish::ContentFilter {
+            return self.filtered(task, reply.text);
+        }
+        if reply.finish == Finish::Length && !task.is_cut {
+            self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
+        }
         if reply.recovered && !std::mem::replace(&mut self.told_recovery, true) {
             let message = "the model wrote its tool calls as text, where the server did not see them; they are taken from there";
             self.emit(Kind::Warning { message: message.to_owned() });
@@ -261,6 +270,19 @@ impl Agent {
         self.answered(task, &reply)
     }
 
+    /// Asks again for an answer that the server's filter cut, which is none: nobody knows what it was to say and to do.
+    fn filtered(&mut self, task: &mut Task, text: String) -> Next {
+        self.emit(Kind::Warning { message: "the model server's content filter cut the answer; nothing of it is carried out".to_owned() });
+        // What was let through is all that there may ever be.
+        task.response = text;
+        task.n_filtered += 1;
+        if task.n_filtered >= self.options.misunderstandings {
+            return Next::Failed(Failure::Filtered { count: task.n_filtered });
+        }
+        self.note(FILTERED);
+        Next::GoOn
+    }
+
     fn answered(&mut self, task: &mut Task, reply: &Reply) -> Next {
         if reply.text.trim().is_empty() {
             task.n_silent += 1;
@@ -274,9 +296,6 @@ impl Agent {
             self.learn_from_silence(reply);
             self.note("Your answer was empty. Call a tool, or say what you did and what you saw.");
             return Next::GoOn;
-        }
-        if reply.finish == Finish::Length {
-            self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
         }
         // Once, and again where the model meant it the time before.
         if let Some(unsure) = &reply.unsure

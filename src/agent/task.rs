@@ -35,6 +35,8 @@ pub(super) struct Task {
     pub(super) is_unpriced: bool,
     /// The last answer ended where the tokens of the task did.
     pub(super) is_cut: bool,
+    /// Answers that a filter of the server cut.
+    pub(super) n_filtered: u32,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,
     /// The calls with words behind them that it was asked about last.
@@ -69,6 +71,7 @@ impl Task {
             stuck: Stuck::default(),
             is_unpriced: false,
             is_cut: false,
+            n_filtered: 0,
             nudged: None,
             asked: Vec::new(),
             early: Vec::new(),

@@ -10,6 +10,7 @@ mod config;
 mod config_trust;
 mod context;
 mod cost;
+mod cut;
 mod debug_parse;
 mod demo;
 mod dist;

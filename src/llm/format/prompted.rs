@@ -13,6 +13,7 @@ use super::text::Part;
 use crate::event::ToolCall;
 use crate::llm::control::neutralise;
 use crate::llm::message::ToolSpec;
+use crate::llm::stream::Finish;
 
 /// Returns what the system prompt says of the tools.
 pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
@@ -51,12 +52,14 @@ pub(in crate::llm) fn unknown_tool(text: &str) -> Option<String> {
     text.lines().any(is_call).then(|| "Your reply has a tool call that is not valid, or names no tool of yours. Write it again: <tool>{\"tool\": \"NAME\", \"arguments\": {...}}</tool>, with a name and arguments from the list of tools.".to_owned())
 }
 
-/// Returns what to tell a model whose call was cut off.
-pub(in crate::llm) fn cut_off(name: Option<&str>) -> String {
+/// Returns what to tell a model whose call was cut off, and by what where that is known.
+pub(in crate::llm) fn cut_off(name: Option<&str>, finish: Option<Finish>) -> String {
     let of = name.map_or_else(String::new, |name| format!(" of {name}"));
-    format!(
-        "Your call{of} was cut off before its end and was not carried out. Make it again, shorter: several small calls instead of one long one."
-    )
+    let by = match finish {
+        Some(Finish::Length) => "by the limit of tokens for one answer, before its end,",
+        _ => "before its end",
+    };
+    format!("Your call{of} was cut off {by} and was not carried out. Make it again, shorter: several small calls instead of one long one.")
 }
 
 /// Returns what to tell a model whose call could not be read.
@@ -69,9 +72,9 @@ fn unreadable(name: Option<&str>) -> String {
 }
 
 /// Returns what to tell a model of a call that is not there as a whole, or not as one.
-pub(in crate::llm) fn not_carried_out(incomplete: &Incomplete) -> Option<String> {
+pub(in crate::llm) fn not_carried_out(incomplete: &Incomplete, finish: Option<Finish>) -> Option<String> {
     match incomplete.part {
-        Part::Call => Some(cut_off(incomplete.name.as_deref())),
+        Part::Call => Some(cut_off(incomplete.name.as_deref(), finish)),
         Part::Unreadable => Some(unreadable(incomplete.name.as_deref())),
         Part::Reasoning => None,
     }

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::collections::HashSet;
 
+use serde::de::IgnoredAny;
+
 use crate::event::ToolCall;
 use crate::llm::provider::half::Halved;
 use crate::llm::provider::half::Joint;
@@ -124,6 +126,15 @@ impl Calls {
         call.told = Some(id.clone());
         self.n_ready += 1;
         Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.clone() })
+    }
+
+    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns the name of the last one.
+    pub(in crate::llm) fn take_half(&mut self) -> Option<String> {
+        // Arguments that are something else than an object are whole where they are JSON.
+        let is_half = |call: &Call| !call.object.is_whole() && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err();
+        let name = self.list.iter().rev().find(|call| is_half(call)).map(|call| call.name.clone())?;
+        self.list.retain(|call| !is_half(call));
+        Some(name)
     }
 
     /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
@@ -270,6 +281,20 @@ mod tests {
         let (calls, _) = calls.finish(|_| false);
         assert!(calls[0] == ready[0] && calls[2] == ready[2], "they are the same in the end: {calls:?}");
         assert_eq!((calls[1].id.as_str(), calls[1].arguments.as_str()), ("x", "{\"path\": \"a\"} "), "unless something was added");
+    }
+
+    #[test]
+    fn half_a_call_is_taken_out_and_what_is_whole_stays() {
+        let mut calls = Calls::default();
+        for (index, name, arguments) in
+            [(0, "read", "{\"path\": \"a\"}"), (1, "odd", "\"{}\""), (2, "none", ""), (3, "write", "{\"path\": \"b\", \"content\": \"x")]
+        {
+            calls.take(piece(Some(index), "", name, arguments));
+        }
+        assert_eq!(calls.take_half().as_deref(), Some("write"));
+        assert_eq!(calls.take_half(), None);
+        let (calls, fault) = calls.finish(|_| false);
+        assert_eq!((calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), fault), (vec!["read", "odd"], None));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use super::Assembler;
 use super::Reading;
+use super::cut::half_object;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
 use super::elsewhere::unsure;
@@ -117,12 +118,12 @@ impl Assembler {
                 Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
                 Parsed::Faulty(problem) => {
                     // An answer that only ran out of tokens is an answer, as far as it goes.
-                    let begun = if self.finish == Some(Finish::Length) { begun_answer(&self.text) } else { String::new() };
+                    let begun = if self.is_cut() { begun_answer(&self.text) } else { String::new() };
                     if begun.is_empty() {
-                        reply.fault = Some(problem);
+                        reply.fault = Some(half_object(&self.text, self.finish, problem));
                     } else {
                         reply.text = begun;
-                        reply.finish = Finish::Length;
+                        reply.finish = finish(self.finish, &[]);
                         return Ok(reply);
                     }
                 }
@@ -130,7 +131,9 @@ impl Assembler {
             reply.raw = Some(self.text);
         } else if !self.calls.is_empty() {
             self.take_words(&mut reply);
+            let half = self.take_half_call();
             (reply.calls, reply.fault) = self.calls.finish(is_taken);
+            reply.fault = half.or(reply.fault);
         } else if let Reading::Text { with_calls } = self.reading {
             if unsure.is_some() {
                 reply.text.clone_from(&self.text);
@@ -185,7 +188,7 @@ impl Assembler {
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
         reply.thinking.push_str(&parsed.reasoning);
-        let fault = incomplete.and_then(prompted::not_carried_out);
+        let fault = incomplete.and_then(|incomplete| prompted::not_carried_out(incomplete, self.finish));
         if !self.with_calls() {
             return;
         }

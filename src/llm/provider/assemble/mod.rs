@@ -1,5 +1,6 @@
 //! Turns the pieces of one answer into updates, and in the end into a reply; bounded in every direction.
 
+mod cut;
 mod elsewhere;
 mod end;
 
