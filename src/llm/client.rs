@@ -204,6 +204,9 @@ impl Client {
             return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
         }
         let failure = self.failure(&response);
+        if failure.packed.is_some() {
+            return Err(failure.not_json(&[]));
+        }
         let content_type = exchange::content_type(&response);
         let is_stream = content_type.contains("event-stream");
         let is_document = content_type.contains("json") || content_type.contains("html");
@@ -213,7 +216,10 @@ impl Client {
         while let Some(bytes) =
             exchange::next(&mut response, &inner.shown_endpoint, waiting.left(), limits).await.map_err(|error| waiting.told(error))?
         {
-            if n_bytes == 0 && !is_stream && (is_document || matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'<'))) {
+            let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
+            // No line of a stream begins like this, whatever the server calls it.
+            let is_other = begins(b"{") || begins(b"<") || begins(b"\x1f\x8b") || is_document && !is_stream;
+            if n_bytes == 0 && is_other {
                 // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
                 let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
                 return openai::whole(&body, &failure, assembler, on);
@@ -273,6 +279,9 @@ impl Client {
                 return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), SECOND_QUESTION, limits).await);
             }
             let failure = self.failure(&response);
+            if failure.packed.is_some() {
+                return Err(failure.not_json(&[]));
+            }
             let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, SECOND_QUESTION, limits).await?;
             openai::whole(&body, &failure, assembler, on)
         };
@@ -328,6 +337,7 @@ impl Client {
             key: self.key(),
             code: response.status().as_u16(),
             is_html: exchange::is_html(response),
+            packed: exchange::packing(response),
             ..Failure::default()
         }
     }

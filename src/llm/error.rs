@@ -4,6 +4,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 use super::http;
+use super::provider::instead::Instead;
 use super::sse::TooLarge;
 use super::stream::Reply;
 
@@ -49,11 +50,7 @@ pub enum Error {
     #[error("the model server answered with a redirect (status {code}) to `{location}`, which is not followed")]
     Redirect { code: u16, location: String },
     #[error("{endpoint} answered with {what}, not with JSON")]
-    NotJson {
-        endpoint: String,
-        /// Such as "a web page".
-        what: String,
-    },
+    NotJson { endpoint: String, what: Instead },
     #[error("the conversation does not fit the model's context window{}", Window(*.prompt, *.context))]
     ContextExceeded {
         /// Tokens of the prompt, where the server says so.
@@ -149,9 +146,19 @@ impl Error {
                 "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()
             }
             Self::Unreadable { .. } => "try `llm.tool_mode = \"constrained\"`, which leaves nothing for the server to read".to_owned(),
+            Self::Status { message, .. } if message.starts_with("a web page") => {
+                "a proxy or a login stands before the model server: is that up, and is the API let through?".to_owned()
+            }
             Self::Status { .. } | Self::Reported { .. } => "the server's own log says more".to_owned(),
             Self::Unauthorized { .. } => "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
             Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),
+            Self::NotJson { what: Instead::Page { .. }, .. } => {
+                "is the address right? The API's usually ends in `/v1`. Where a proxy or a login stands before it, the API must be let through"
+                    .to_owned()
+            }
+            Self::NotJson { what: Instead::Packed { .. }, .. } => {
+                "a proxy in between may pack what the server sends: have it pass the API on as it is, or name the server's own address".to_owned()
+            }
             Self::NotJson { .. } => "is the address right? The API's usually ends in `/v1`".to_owned(),
             Self::ContextExceeded { .. } => "start a new session, or use a server with a larger context (`inference.context`)".to_owned(),
             Self::TooLarge { .. } | Self::Protocol { .. } => {

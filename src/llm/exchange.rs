@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::Response;
+use reqwest::header::CONTENT_ENCODING;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::header::LOCATION;
 use reqwest::header::RETRY_AFTER;
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
 use super::provider::failure::Failure;
+use super::provider::instead;
 use super::retry::retry_after;
 
 /// The limits of one exchange.
@@ -85,7 +87,7 @@ pub(super) async fn failed(response: Response, endpoint: &str, key: Option<&str>
     let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let location = header(LOCATION);
     let pause = header(RETRY_AFTER).and_then(|value| retry_after(&value, jiff::Timestamp::now()));
-    let is_html = is_html(&response);
+    let (is_html, packed) = (is_html(&response), packing(&response));
     let code = response.status().as_u16();
     // A body that is too long or breaks off still leaves the status to tell.
     let body = match rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits).await {
@@ -93,11 +95,16 @@ pub(super) async fn failed(response: Response, endpoint: &str, key: Option<&str>
         Err(Error::Cancelled) => return Error::Cancelled,
         Err(_) => Vec::new(),
     };
-    Failure { endpoint, key, code, location: location.as_deref(), retry_after: pause, is_html }.of_body(&body)
+    Failure { endpoint, key, code, location: location.as_deref(), retry_after: pause, is_html, packed }.of_body(&body)
 }
 
 pub(super) fn is_html(response: &Response) -> bool {
     content_type(response).starts_with("text/html")
+}
+
+/// Returns how an answer is packed, though nobody asked for that.
+pub(super) fn packing(response: &Response) -> Option<&'static str> {
+    instead::packing(response.headers().get(CONTENT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default())
 }
 
 pub(super) fn content_type(response: &Response) -> String {

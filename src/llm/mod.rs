@@ -43,6 +43,7 @@ pub use probe::Probed;
 pub use probe::Server;
 pub use prompt::Prompt;
 pub use provider::assemble::understood;
+pub use provider::instead::Instead;
 pub use sampling::Sampled;
 pub use sampling::Sampling;
 pub use sampling::TaskKind;

@@ -106,14 +106,14 @@ impl Client {
         if !response.status().is_success() {
             return Err(exchange::failed(response, endpoint, self.key(), idle, limits).await);
         }
-        let is_html = exchange::is_html(&response);
+        let (is_html, packed) = (exchange::is_html(&response), exchange::packing(&response));
+        let failure = Failure { endpoint, key: self.key(), code: 200, is_html, packed, ..Failure::default() };
+        if packed.is_some() {
+            return Err(failure.not_json(&[]));
+        }
         let body = exchange::rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits).await?;
-        let not_json = || Error::NotJson {
-            endpoint: endpoint.to_owned(),
-            what: if is_html || body.trim_ascii_start().starts_with(b"<") { "a web page".to_owned() } else { "something else".to_owned() },
-        };
-        let value: Value = serde_json::from_slice(&body).map_err(|_| not_json())?;
-        match (Failure { endpoint, key: self.key(), code: 200, ..Failure::default() }).of_value(&value) {
+        let value: Value = serde_json::from_slice(&body).map_err(|_| failure.not_json(&body))?;
+        match failure.of_value(&value) {
             Some(error) => Err(error),
             None => Ok(value),
         }

@@ -258,6 +258,39 @@ async fn a_stream_that_closes_in_the_middle_is_no_answer_and_its_calls_are_none(
 async fn what_is_no_api_is_called_by_its_name() {
     let error = error_of(ScriptedModel::new().html()).await;
     assert!(error.to_string().ends_with("/v1 answered with a web page, not with JSON"), "{error}");
+    let raw = |head: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+        ScriptedModel::new().raw_http([head.as_bytes(), body].concat())
+    };
+    // A page to log in, by whatever type it comes; one of a proxy, with its status; something packed, whether its head says so or not.
+    let page = b"<html><head><title>Sign in</title></head></html>";
+    let packed = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\xab\xae\x05\x00";
+    for (head, body, says, hint) in [
+        ("200 OK\r\nContent-Type: text/html; charset=utf-8", &page[..], "/v1 answered with a web page (\"Sign in\"), not", "a login"),
+        ("200 OK\r\nContent-Type: text/event-stream", &page[..], "/v1 answered with a web page (\"Sign in\"), not", "a login"),
+        ("404 Not Found\r\nContent-Type: text/html", &page[..], "/v1 answered with a web page (\"Sign in\"), not", "/v1"),
+        ("502 Bad Gateway\r\nContent-Type: text/html", b"<title>502</title>", "status 502: a web page (\"502\") from http://", "proxy"),
+        ("200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip", &packed[..], "packed with gzip", "proxy"),
+        ("200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: br", b"\x0b", "packed with brotli", "proxy"),
+        ("200 OK\r\nContent-Type: application/json", &packed[..], "packed with gzip", "proxy"),
+        ("200 OK\r\nContent-Type: text/event-stream", &packed[..], "packed with gzip", "proxy"),
+        ("400 Bad Request\r\nContent-Encoding: gzip", &packed[..], "packed with gzip", "proxy"),
+        ("503 Busy\r\nContent-Encoding: gzip", &packed[..], "status 503: something packed with gzip", "log"),
+    ] {
+        let model = raw(head, body).start().await;
+        let (reply, _) = ask(&client_with(&model, Options { retries: 0, ..Options::default() }), &prompt(ToolMode::Native)).await;
+        let error = reply.expect_err("no answer");
+        assert!(error.to_string().contains(says) && model.requests().len() == 1, "{head}: {error}");
+        assert!(error.hint().is_some_and(|words| words.contains(hint)), "{head}: {:?}", error.hint());
+    }
+    // A whole answer where a stream was asked for is an answer, whatever it is called.
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": "Here I am."}, "finish_reason": "stop"}]}).to_string();
+    for kind in ["application/json", "text/event-stream", "text/plain"] {
+        let model = raw(&format!("200 OK\r\nContent-Type: {kind}"), format!("\n {whole}").as_bytes()).start().await;
+        let (reply, updates) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+        assert_eq!((reply.expect("an answer").text.as_str(), model.requests().len()), ("Here I am.", 1), "{kind}");
+        assert_eq!(updates, [Update::Text("Here I am.".into())]);
+    }
     let error = error_of(ScriptedModel::new().status(200, "{\"hello\":1}")).await;
     assert!(matches!(error, Error::Protocol { .. }), "{error}");
 }
@@ -423,7 +456,8 @@ async fn a_redirect_is_named_and_not_followed() {
 async fn nothing_compressed_is_asked_for_or_unpacked() {
     let model = ScriptedModel::new().status_with(200, "Content-Encoding: gzip\r\n", "\u{1f}\u{8b}bomb").start().await;
     let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
-    assert!(matches!(reply, Err(Error::NotJson { .. })), "{reply:?}");
+    let error = reply.expect_err("it is not unpacked");
+    assert!(error.to_string().contains("packed with gzip, which was not asked for"), "{error}");
     let head = String::from_utf8_lossy(&model.raw_requests()[0]).to_ascii_lowercase();
     for name in ["accept-encoding", "cookie", "referer", "authorization"] {
         assert!(!head.contains(&format!("\n{name}:")), "{head}");

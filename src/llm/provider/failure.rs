@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::llm::error::Error;
 use crate::llm::error::plain;
 use crate::llm::objection::unreadable;
+use crate::llm::provider::instead::Instead;
 
 /// Longest message of a server that is shown, in characters.
 const MAX_MESSAGE: usize = 600;
@@ -21,6 +22,8 @@ pub(in crate::llm) struct Failure<'a> {
     pub(in crate::llm) location: Option<&'a str>,
     pub(in crate::llm) retry_after: Option<Duration>,
     pub(in crate::llm) is_html: bool,
+    /// How its head says that it is packed.
+    pub(in crate::llm) packed: Option<&'static str>,
 }
 
 impl Failure<'_> {
@@ -35,12 +38,23 @@ impl Failure<'_> {
         {
             return error;
         }
-        let is_html = self.is_html || text.trim_start().starts_with('<');
-        if is_html && !(500..600).contains(&self.code) && !matches!(self.code, 401 | 403 | 413 | 429) {
-            return Error::NotJson { endpoint: self.endpoint.to_owned(), what: "a web page".to_owned() };
+        match Instead::of(body, self.packed, self.is_html) {
+            Instead::Other => self.status(&text),
+            // What such a status means is known, whatever came with it.
+            what if (500..600).contains(&self.code) || matches!(self.code, 401 | 403 | 408 | 413 | 429) => {
+                self.status(&format!("{what} from {}", self.endpoint))
+            }
+            _ => self.not_json(body),
         }
-        let message = if is_html { "a web page".to_owned() } else { text.into_owned() };
-        self.status(&message)
+    }
+
+    /// Returns the error of a body that should have been JSON.
+    pub(in crate::llm) fn not_json(&self, body: &[u8]) -> Error {
+        let what = match Instead::of(body, self.packed, self.is_html) {
+            Instead::Page { title } => Instead::Page { title: self.hide(&title) },
+            other => other,
+        };
+        Error::NotJson { endpoint: self.endpoint.to_owned(), what }
     }
 
     /// Returns the error that a JSON value reports, in the body or within the stream; `None` where it reports none.
@@ -187,7 +201,12 @@ mod tests {
     #[test]
     fn a_web_page_is_called_one() {
         check(404, "<!DOCTYPE html><h1>x", "http://h/v1 answered with a web page, not with JSON");
-        check(502, " <html>", "the model server answered with status 502: a web page");
+        check(
+            502,
+            " <html><title>502 Bad Gateway sesame</title>",
+            "the model server answered with status 502: a web page (\"502 Bad Gateway ***\") from http://h/v1",
+        );
+        check(404, "<title>sesame</title>", "http://h/v1 answered with a web page (\"***\"), not with JSON");
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub(super) mod assemble;
 pub(super) mod calls;
 pub(super) mod failure;
 pub(super) mod half;
+pub(super) mod instead;
 mod object;
 pub(super) mod openai;
 pub(super) mod think;

@@ -69,8 +69,8 @@ pub(in crate::llm) fn whole(
     to: &mut Assembler,
     on: &mut (dyn FnMut(Update) + Send),
 ) -> Result<(), Error> {
-    let text = std::str::from_utf8(body).map_err(|_| failure_of(body, failure))?;
-    let value: Value = serde_json::from_str(&mended(text)).map_err(|_| failure_of(body, failure))?;
+    let text = std::str::from_utf8(body).map_err(|_| failure.not_json(body))?;
+    let value: Value = serde_json::from_str(&mended(text)).map_err(|_| failure.not_json(body))?;
     if let Some(error) = failure.of_value(&value) {
         return Err(error);
     }
@@ -80,12 +80,6 @@ pub(in crate::llm) fn whole(
         return Err(Error::Protocol { problem: "its completion holds no choices".to_owned() });
     }
     take(chunk, failure, to, on)
-}
-
-fn failure_of(body: &[u8], failure: &Failure<'_>) -> Error {
-    let is_html = failure.is_html || body.trim_ascii_start().starts_with(b"<");
-    let what = if is_html { "a web page" } else { "something else" };
-    Error::NotJson { endpoint: failure.endpoint.to_owned(), what: what.to_owned() }
 }
 
 fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {

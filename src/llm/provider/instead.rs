@@ -1,0 +1,92 @@
+//! What comes in the place of an answer of the API: a page for people, or something packed that nobody asked for.
+
+use std::fmt;
+
+use crate::llm::error::plain;
+
+/// Longest title of a page that is shown, in characters.
+const MAX_TITLE: usize = 80;
+/// So much of a page is looked through for its title, in bytes.
+const MAX_HEAD: usize = 16 * 1024;
+
+/// Something that is no answer of the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Instead {
+    /// A page for people: of a proxy, to log in, or because the address is another one's.
+    Page {
+        title: String,
+    },
+    Packed {
+        with: &'static str,
+    },
+    Other,
+}
+
+impl Instead {
+    /// Recognises by its head and its first bytes what came.
+    pub(in crate::llm) fn of(body: &[u8], packed: Option<&'static str>, is_html: bool) -> Self {
+        const MAGIC: [(&[u8], &str); 2] = [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd")];
+        let packed = packed.or_else(|| MAGIC.iter().find(|(magic, _)| body.starts_with(magic)).map(|(_, name)| *name));
+        match packed {
+            Some(with) => Self::Packed { with },
+            None if is_html || body.trim_ascii_start().starts_with(b"<") => Self::Page { title: title(body).unwrap_or_default() },
+            None => Self::Other,
+        }
+    }
+}
+
+impl fmt::Display for Instead {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Page { title } if title.is_empty() => f.write_str("a web page"),
+            Self::Page { title } => write!(f, "a web page (\"{title}\")"),
+            Self::Packed { with } => write!(f, "something packed with {with}, which was not asked for"),
+            Self::Other => f.write_str("something else"),
+        }
+    }
+}
+
+/// Returns the name of how a body is packed by its header, `None` where it is not.
+pub(in crate::llm) fn packing(header: &str) -> Option<&'static str> {
+    match header.trim().to_ascii_lowercase().as_str() {
+        "" | "identity" => None,
+        "gzip" | "x-gzip" => Some("gzip"),
+        "deflate" => Some("deflate"),
+        "br" => Some("brotli"),
+        "zstd" => Some("zstd"),
+        _ => Some("something unknown"),
+    }
+}
+
+/// Returns the title of a page.
+fn title(body: &[u8]) -> Option<String> {
+    let head = String::from_utf8_lossy(&body[..body.len().min(MAX_HEAD)]);
+    let at = head.to_ascii_lowercase().find("<title")?;
+    let (_, text) = head[at..].split_once('>')?;
+    let (text, _) = text.split_once('<')?;
+    Some(plain(&text.split_whitespace().collect::<Vec<_>>().join(" "), MAX_TITLE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(body: &[u8], expected: &str) {
+        assert_eq!(Instead::of(body, None, false).to_string(), expected);
+    }
+
+    #[test]
+    fn what_came_is_called_by_its_name() {
+        check(b"<!DOCTYPE html><h1>It works!</h1>", "a web page");
+        check(b" <html><head><TITLE lang=en>\n Sign in\x1b[2J </TITLE>", "a web page (\"Sign in [2J\")");
+        check(format!("<title>{}</title>", "x".repeat(500)).as_bytes(), &format!("a web page (\"{}\u{2026}\")", "x".repeat(80)));
+        check(b"<title>no end", "a web page");
+        check("<title>\u{130}</title>".as_bytes(), "a web page (\"\u{130}\")");
+        check(b"\x1f\x8b\x08\0", "something packed with gzip, which was not asked for");
+        check(b"OK", "something else");
+        assert_eq!(Instead::of(b"", packing(" GZIP"), true).to_string(), "something packed with gzip, which was not asked for");
+        assert_eq!(Instead::of(b"", packing("identity"), true).to_string(), "a web page");
+        assert_eq!(packing("aes128gcm"), Some("something unknown"));
+    }
+}
