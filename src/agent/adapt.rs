@@ -5,9 +5,12 @@
 
 use super::Agent;
 use super::Interrupt;
+use super::budget::LEAST_ANSWER;
+use super::budget::left;
 use super::task::Task;
 use crate::event::CallStatus;
 use crate::event::Kind;
+use crate::event::LimitKind;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
@@ -22,9 +25,6 @@ use crate::tools::Lack;
 
 /// Answers in a row whose calls lack something, until the model is told of tools otherwise.
 const MAX_LACKING: u32 = 2;
-
-/// In fewer tokens nothing can be said or done; a limit that leaves less is passed by so much.
-const LEAST_ANSWER: u64 = 256;
 
 /// What was learnt of the way this model has to be asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,10 +42,11 @@ impl Agent {
     /// Asks, and asks otherwise where the server objects to the way it was asked.
     pub(super) async fn ask_adapting(&mut self, task: &mut Task, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
         loop {
-            let at_most = self.tokens_left(task, interrupt).await;
-            let request = Request { held: self.learnt.is_held, at_most, ..Request::default() };
+            let left = self.left(task, interrupt).await;
+            let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
+            let request = Request { held: self.learnt.is_held, at_most, no_tools: task.is_talk, ..Request::default() };
             let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
-            task.is_cut = outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most));
+            task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };
             let Some(objection) = error.objection() else { return outcome };
             if interrupt.is_ended() || self.time_left(task).is_zero() || !self.adapt(objection, &error.root().to_string()) {
@@ -58,14 +59,13 @@ impl Agent {
         }
     }
 
-    /// Returns how many tokens the next answer may have, where the task has a limit: what that leaves when the conversation is read once more.
-    async fn tokens_left(&self, task: &Task, interrupt: &Interrupt) -> Option<u64> {
-        if self.options.max_tokens == 0 {
+    /// Returns how many tokens the next answer may have, where the task has a limit, and which limit that is.
+    pub(super) async fn left(&self, task: &Task, interrupt: &Interrupt) -> Option<(LimitKind, u64)> {
+        if self.options.max_tokens == 0 && self.options.max_cost <= 0.0 {
             return None;
         }
         let prompt = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
-        let left = self.options.max_tokens.saturating_sub(task.spent.usage.total()).saturating_sub(prompt);
-        Some(left.max(LEAST_ANSWER))
+        left(prompt, &task.spent, &self.options, &self.client.options().price)
     }
 
     /// Changes the way of asking; returns whether there is another one.
@@ -190,7 +190,7 @@ impl Agent {
     }
 }
 
-/// Returns whether an answer was cut where the limit of its task had it end.
+/// Returns whether an answer was cut where a limit of its task had it end.
 fn is_cut(reply: &Reply, at_most: Option<u64>) -> bool {
     reply.finish == Finish::Length && at_most.is_some_and(|most| reply.usage.completion >= most)
 }

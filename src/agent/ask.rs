@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::Agent;
 use super::Failure;
 use super::Interrupt;
+use super::budget::LEAST_ANSWER;
 use super::budget::last_word;
 use super::early::Starter;
 use super::task::Task;
@@ -29,8 +30,14 @@ impl Agent {
             // There is no room for another word; what was said last stands.
             return None;
         }
+        if self.options.max_turns > 0 && task.spent.turns >= self.options.max_turns {
+            // The only turn was the last one.
+            return None;
+        }
         self.note(&last_word(kind, text));
-        let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), ..Request::default() };
+        let at_most = self.left(task, interrupt).await.map(|(_, left)| left.max(LEAST_ANSWER));
+        let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), at_most, ..Request::default() };
+        task.spent.turns += 1;
         match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
             Ok(reply) => {
                 if reply.finish == Finish::ContentFilter {
@@ -76,7 +83,6 @@ impl Agent {
         self.conversation.asked();
         let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
         interrupt.idle();
-        task.spent.turns += 1;
         let (mut reply, error) = match outcome {
             Ok(reply) => (reply, None),
             // What came before it broke off was shown, so it is recorded too.

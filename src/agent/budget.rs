@@ -3,6 +3,7 @@ use std::time::Duration;
 use super::Options;
 use crate::event::LimitKind;
 use crate::event::Usage;
+use crate::llm::Price;
 
 /// What a task has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,10 +22,34 @@ pub(super) enum Standing {
     Over(LimitKind),
 }
 
+/// In fewer tokens nothing can be said or done; a limit that leaves less is passed by so much.
+pub(super) const LEAST_ANSWER: u64 = 256;
+
+/// Returns in how many turns tools can be called: the last one of a task is kept for its last word, but one that has a single turn has no
+/// other. 0 is no limit.
+fn working_turns(options: &Options) -> u32 {
+    if options.max_turns > 1 { options.max_turns - 1 } else { options.max_turns }
+}
+
+/// Returns the limit that bounds the next answer and how many tokens that may have, where the conversation is `prompt` tokens that are read
+/// once more. What an answer costs is known beforehand where a price is named.
+pub(super) fn left(prompt: u64, spent: &Spent, options: &Options, price: &Price) -> Option<(LimitKind, u64)> {
+    let tokens = (options.max_tokens > 0)
+        .then(|| (LimitKind::Tokens, options.max_tokens.saturating_sub(spent.usage.total()).saturating_sub(prompt)));
+    let cost = price.completion.filter(|price| options.max_cost > 0.0 && *price > 0.0).map(|each| {
+        let read = price.cost(&Usage { prompt, ..Usage::default() }).unwrap_or_default();
+        let left = options.max_cost - spent.usage.cost_usd.unwrap_or_default() - read;
+        // A cast from floating point saturates: nothing is left of what is below zero.
+        (LimitKind::Cost, (left / each * 1e6) as u64)
+    });
+    tokens.into_iter().chain(cost).min_by_key(|(_, left)| *left)
+}
+
 /// Compares what was spent with the limits; the limit that is closest to its end counts.
 pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
+    let most = f64::from(working_turns(options));
     let shares = [
-        (LimitKind::Turns, share(f64::from(spent.turns), f64::from(options.max_turns))),
+        (LimitKind::Turns, share(f64::from(spent.turns), most)),
         (LimitKind::Time, share(spent.time.as_secs_f64(), options.timeout.get() as f64)),
         (LimitKind::Tokens, share(spent.usage.total() as f64, options.max_tokens as f64)),
         (LimitKind::Cost, share(spent.usage.cost_usd.unwrap_or_default(), options.max_cost)),
@@ -32,7 +57,7 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
     let (kind, share) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LimitKind::Turns, 0.0));
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
     // With few turns the share is passed only when they are over; the last turn with tools is the latest that can still be used.
-    let near = if kind == LimitKind::Turns { near.min(1.0 - 1.0 / f64::from(options.max_turns.max(1))) } else { near };
+    let near = if kind == LimitKind::Turns { near.min(1.0 - 1.0 / most.max(1.0)) } else { near };
     if share >= 1.0 {
         Standing::Over(kind)
     } else if share > 0.0 && share >= near - 1e-9 {
@@ -50,7 +75,7 @@ fn share(spent: f64, limit: f64) -> f64 {
 /// Returns the words for the model when a limit is near.
 pub(super) fn wrap_up(kind: LimitKind, spent: &Spent, options: &Options) -> String {
     let left = match kind {
-        LimitKind::Turns => match options.max_turns.saturating_sub(spent.turns) {
+        LimitKind::Turns => match working_turns(options).saturating_sub(spent.turns) {
             1 => "this answer and one without tools".to_owned(),
             n => format!("{n} more answers with tools"),
         },
@@ -94,7 +119,8 @@ mod tests {
         check(10, 50, 100, Standing::Good);
         check(16, 0, 0, Standing::Good);
         check(17, 0, 0, Standing::Near(LimitKind::Turns));
-        check(19, 0, 0, Standing::Near(LimitKind::Turns));
+        check(18, 0, 0, Standing::Near(LimitKind::Turns));
+        check(19, 0, 0, Standing::Over(LimitKind::Turns));
         check(3, 85, 0, Standing::Near(LimitKind::Time));
         check(3, 10, 900, Standing::Near(LimitKind::Tokens));
         check(20, 0, 900, Standing::Over(LimitKind::Turns));
@@ -114,10 +140,27 @@ mod tests {
     fn few_turns_are_near_their_end_before_it() {
         let standing = |turns, max_turns| standing(&Spent { turns, ..Spent::default() }, &Options { max_turns, ..Options::default() });
         assert_eq!(
-            [0, 1, 2].map(|turns| standing(turns, 2)),
+            [0, 1, 2].map(|turns| standing(turns, 3)),
             [Standing::Good, Standing::Near(LimitKind::Turns), Standing::Over(LimitKind::Turns)]
         );
+        assert_eq!([0, 1].map(|turns| standing(turns, 2)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
         assert_eq!([0, 1].map(|turns| standing(turns, 1)), [Standing::Good, Standing::Over(LimitKind::Turns)]);
+    }
+
+    #[test]
+    fn an_answer_is_bounded_by_what_is_left_of_tokens_and_of_money() {
+        let usage = Usage { prompt: 400, completion: 100, cost_usd: Some(0.25), ..Usage::default() };
+        let spent = Spent { usage, ..Spent::default() };
+        let options = |max_tokens, max_cost| Options { max_tokens, max_cost, ..Options::default() };
+        let price = Price { prompt: Some(100.0), cached: None, completion: Some(1000.0) };
+        assert_eq!(left(500, &spent, &options(0, 0.0), &price), None);
+        assert_eq!(left(500, &spent, &options(2000, 0.0), &price), Some((LimitKind::Tokens, 1000)));
+        assert_eq!(left(500, &spent, &options(0, 0.5), &price), Some((LimitKind::Cost, 200)));
+        assert_eq!(left(500, &spent, &options(1100, 0.5), &price), Some((LimitKind::Tokens, 100)));
+        assert_eq!(left(500, &spent, &options(600, 0.25), &price).map(|(_, left)| left), Some(0));
+        for price in [Price::default(), Price::FREE] {
+            assert_eq!(left(500, &spent, &options(0, 0.5), &price), None, "what nothing is known of bounds nothing");
+        }
     }
 
     #[test]

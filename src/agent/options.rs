@@ -10,7 +10,8 @@ use crate::event::Seconds;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// Requests to the model for one task; 0 is no limit.
+    /// Requests to the model for one task; 0 is no limit. In the last of them no tool can be called: it says what was done and what is not.
+    /// One that has to be made again counts once; one for a summary that makes room does not.
     pub max_turns: u32,
     /// Time for one task, with all that `run` gets ready for it (engine, images, model, sandbox); 0 is no limit.
     pub timeout: Seconds,

@@ -9,6 +9,7 @@ use super::Interrupt;
 use super::Options;
 use super::Outcome;
 use super::adapt::Learnt;
+use super::budget::LEAST_ANSWER;
 use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
@@ -157,6 +158,11 @@ impl Agent {
         }
         let text = self.conversation.history().said().last().cloned().unwrap_or_default();
         let mut task = Task::new(begun);
+        task.is_talk = self.options.max_turns == 1;
+        if task.is_talk {
+            self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
+            self.note("No tool can be called. Answer from what you have been told.");
+        }
         loop {
             task.spent.time = task.begun.elapsed();
             let next = match standing(&task.spent, &self.options) {
@@ -196,6 +202,14 @@ impl Agent {
         if room == Room::None {
             return Next::Limit(LimitKind::Context);
         }
+        if let Some((LimitKind::Tokens, left)) = self.left(task, interrupt).await
+            && left < LEAST_ANSWER
+            && task.spent.turns > 0
+        {
+            // The next answer would pass the limit; the last one may, and is short.
+            return Next::Limit(LimitKind::Tokens);
+        }
+        task.spent.turns += 1;
         let mut outcome = self.ask_adapting(task, interrupt).await;
         if let Err(error) = &outcome
             && let llm::Error::ContextExceeded { prompt, context } = error.root()
@@ -233,7 +247,7 @@ impl Agent {
         if reply.finish == Finish::ContentFilter {
             return self.filtered(task, reply.text);
         }
-        if reply.finish == Finish::Length && !task.is_cut {
+        if reply.finish == Finish::Length && task.cut.is_none() {
             self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
         }
         if reply.recovered && !std::mem::replace(&mut self.told_recovery, true) {
@@ -252,12 +266,12 @@ impl Agent {
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
                 self.note(&fault);
             }
-            return if task.is_cut && matches!(next, Next::GoOn) { Next::Limit(LimitKind::Tokens) } else { next };
+            return task.cut.filter(|_| matches!(next, Next::GoOn)).map_or(next, Next::Limit);
         }
-        if task.is_cut {
+        if let Some(kind) = task.cut {
             // Half an answer is better than none where the last one fails.
             task.response = reply.text;
-            return Next::Limit(LimitKind::Tokens);
+            return Next::Limit(kind);
         }
         if let Some(fault) = reply.fault {
             task.n_misunderstood += 1;
@@ -299,6 +313,7 @@ impl Agent {
         }
         // Once, and again where the model meant it the time before.
         if let Some(unsure) = &reply.unsure
+            && !task.is_talk
             && task.nudged.as_ref().is_none_or(String::is_empty)
         {
             task.nudged = Some(reply.text.clone());
@@ -307,6 +322,7 @@ impl Agent {
             return Next::GoOn;
         }
         if task.nudged.is_none()
+            && !task.is_talk
             && !self.conversation.prompt().tools().is_empty()
             && let Some(words) = nudge(&reply.text, task.has_worked)
         {

@@ -31,10 +31,12 @@ pub(super) struct Task {
     /// A call that could change something did what was asked.
     pub(super) has_worked: bool,
     pub(super) stuck: Stuck,
+    /// It has one answer, and no tool can be called in that.
+    pub(super) is_talk: bool,
     /// What some answer cost is not known.
     pub(super) is_unpriced: bool,
-    /// The last answer ended where the tokens of the task did.
-    pub(super) is_cut: bool,
+    /// The last answer ended where this limit of the task did.
+    pub(super) cut: Option<LimitKind>,
     /// Answers that a filter of the server cut.
     pub(super) n_filtered: u32,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
@@ -69,8 +71,9 @@ impl Task {
             changed: Vec::new(),
             has_worked: false,
             stuck: Stuck::default(),
+            is_talk: false,
             is_unpriced: false,
-            is_cut: false,
+            cut: None,
             n_filtered: 0,
             nudged: None,
             asked: Vec::new(),

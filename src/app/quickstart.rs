@@ -46,7 +46,7 @@ pub struct Quickstart {
 /// Sets everything up and lets a real model do a real task on a copy of an example.
 ///
 /// It counts as done when a call that the model chose ran in the box and a last text came. A model this small may not know when to stop,
-/// so here, and only here, a landing at the limit of four turns is a success too; the caller says so.
+/// so here, and only here, a landing at the limit of five turns is a success too; the caller says so.
 pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Error> {
     let begun = Instant::now();
     let elapsed = || u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -69,7 +69,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let writes_code = choose_model(&mut place, front, &progress).await?;
     let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
     place.project.clone_from(&folder);
-    place.config.agent.max_turns = 4;
+    place.config.agent.max_turns = 5;
     place.config.agent.show_files = false;
     place.config.agent.read_instructions = false;
     place.config.tools.set = Set::Small;

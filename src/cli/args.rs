@@ -243,7 +243,7 @@ pub(super) struct SessionFlags {
     /// Where changes go
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
-    /// Requests to the model for one task
+    /// Requests to the model for one task; the last is without tools and says what was done
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,
     /// Time for one task, such as 90s, 10m or 1h, 0 for no limit; with `run` that is all it does, from its start

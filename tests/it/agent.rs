@@ -385,27 +385,50 @@ fn wrap_ups(desk: &Desk) -> Vec<usize> {
 #[tokio::test]
 async fn turns_end_softly() {
     let mut model = ScriptedModel::new();
-    for n in 0..4 {
+    for n in 0..3 {
         model = model.calls("bash", json!({"command": format!("echo {n}")}));
     }
-    let model = model.says("I did four things.").start().await;
+    let model = model.says("I did three things.").start().await;
     let desk = Desk::new(model, agent(agent::Options { max_turns: 4, ..agent::Options::default() })).await;
     let outcome = desk.work("work").await;
     assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Turns)));
-    assert_eq!((outcome.response.as_str(), outcome.turns, outcome.tool_calls), ("I did four things.", 5, 4));
-    assert_eq!(wrap_ups(&desk), [3], "told once, before the last turn with tools");
-    assert!(desk.told(4).contains("No tool can be called any more"), "{}", desk.told(4));
+    assert_eq!((outcome.response.as_str(), outcome.turns, outcome.tool_calls), ("I did three things.", 4, 3));
+    assert_eq!(wrap_ups(&desk), [2], "told once, before the last turn with tools");
+    assert!(desk.told(3).contains("No tool can be called any more"), "{}", desk.told(3));
     let requests = desk.model.requests();
-    assert_eq!((&requests[3]["tool_choice"], &requests[4]["tool_choice"]), (&json!(null), &json!("none")));
-    assert_eq!(requests[4]["tools"], requests[0]["tools"], "the prefix stays");
+    assert_eq!((&requests[2]["tool_choice"], &requests[3]["tool_choice"]), (&json!(null), &json!("none")));
+    assert_eq!(requests[3]["tools"], requests[0]["tools"], "the prefix stays");
     desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn so_many_turns_are_so_many_requests_and_the_last_is_without_tools() {
+    for max_turns in 1..=5_u32 {
+        let bash = |model: ScriptedModel, n| model.calls("bash", json!({"command": format!("echo {n}")}));
+        let model = (1..max_turns).fold(ScriptedModel::new(), bash).says("So far.").start().await;
+        let desk = Desk::new(model, agent(agent::Options { max_turns, ..agent::Options::default() })).await;
+        let outcome = desk.work("work").await;
+        let requests = desk.model.requests();
+        let n_last = requests.iter().filter(|request| request["tool_choice"] == "none").count();
+        assert_eq!((requests.len(), n_last, outcome.turns, outcome.tool_calls), (max_turns as usize, 1, max_turns, max_turns - 1));
+        // Where it never had a tool nothing was broken off.
+        let (status, limit) = if max_turns == 1 { (RunStatus::Completed, None) } else { (RunStatus::Limit, Some(LimitKind::Turns)) };
+        assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (status, limit, "So far."));
+        let is_warned = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("can call no tool"));
+        assert_eq!(desk.kinds().iter().any(is_warned), max_turns == 1);
+    }
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch planted"})).start().await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 1, ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.limit, outcome.turns), (RunStatus::Limit, Some(LimitKind::Turns), 1), "{outcome:?}");
+    assert!(desk.model.requests().len() == 1 && desk.reached().is_empty());
 }
 
 #[tokio::test]
 async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
     let bash = json!({"command": "echo x >> ran"});
     let model = ScriptedModel::new().calls("bash", bash.clone()).calls("bash", bash.clone()).calls("bash", bash).start().await;
-    let desk = Desk::new(model, agent(agent::Options { max_turns: 2, ..agent::Options::default() })).await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 3, ..agent::Options::default() })).await;
     let outcome = desk.work("work").await;
     assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Turns)));
     assert_eq!(std::fs::read_to_string(desk.guest.path("ran")).expect("made"), "x\nx\n");
@@ -416,7 +439,7 @@ async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
 #[tokio::test]
 async fn a_last_answer_that_fails_leaves_the_limit_what_it_is() {
     let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).status(400, "{\"error\":\"broken\"}").start().await;
-    let desk = Desk::new(model, agent(agent::Options { max_turns: 1, ..agent::Options::default() })).await;
+    let desk = Desk::new(model, agent(agent::Options { max_turns: 2, ..agent::Options::default() })).await;
     let outcome = desk.work("work").await;
     assert_eq!((outcome.status, outcome.limit, outcome.failure.is_none()), (RunStatus::Limit, Some(LimitKind::Turns), true));
     let is_said = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("no summary") && message.contains("broken"));
@@ -456,7 +479,7 @@ async fn an_answer_may_have_no_more_tokens_than_the_task_has_left() {
     // The half is no answer: what there is of one is said in the turn that every limit leaves.
     assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Limit, Some(LimitKind::Tokens), "So far."));
     let most: Vec<u64> = desk.model.requests().iter().map(|request| request["max_tokens"].as_u64().expect("a bound")).collect();
-    assert!(most[0] < 30_000 && most[1] < most[0] && most[1] >= 256 && most[2] == 1024, "{most:?}");
+    assert!(most[0] < 30_000 && most[1] < most[0] && most[1] >= 256 && most[2] == 256, "{most:?}");
 
     // Where less is left than an answer needs it gets that, and without a limit all that it may have.
     for (max_tokens, expected) in [(300, 256), (0, 100_000)] {

@@ -67,6 +67,24 @@ async fn a_price_makes_the_cost_of_what_the_server_counts() {
 }
 
 #[tokio::test]
+async fn an_answer_may_cost_no_more_than_the_task_has_left() {
+    // A thousandth of a dollar for each token that is written.
+    let price = Price { prompt: Some(1.0), cached: None, completion: Some(1000.0) };
+    let cut = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}, "finish_reason": "length"}]});
+    let sums = json!({"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 1000}});
+    let model = ScriptedModel::new().raw_sse(&format!("data: {cut}\n\ndata: {sums}\n\ndata: [DONE]\n\n")).says("So far.").start().await;
+    let desk = Desk::new(model, wishes(1.0, price)).await;
+    let outcome = desk.work("spend").await;
+    assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Limit, Some(LimitKind::Cost), "So far."));
+    let most: Vec<u64> = desk.model.requests().iter().map(|request| request["max_tokens"].as_u64().expect("a bound")).collect();
+    assert!((900..1000).contains(&most[0]) && most[1] == 256, "{most:?}");
+    // Without a price nobody knows what is left.
+    let desk = Desk::new(ScriptedModel::new().says("Done.").start().await, wishes(1.0, Price::default())).await;
+    desk.work("spend").await;
+    assert_eq!(desk.model.requests()[0]["max_tokens"], 8192);
+}
+
+#[tokio::test]
 async fn a_cost_that_nobody_knows_ends_a_run_that_is_bounded_by_it() {
     let model = ScriptedModel::new().calls("bash", json!({"command": "touch planted"})).start().await;
     let desk = Desk::new(model, wishes(0.5, Price::default())).await;
