@@ -56,16 +56,20 @@ impl Agent {
 
     async fn read_images(&self, paths: Vec<&str>, cancel: &CancellationToken) -> Result<Vec<Shown>, Failure> {
         let mut images = Vec::new();
+        let mut seen: Vec<(Vec<&str>, Image)> = Vec::new();
         for path in paths {
             if cancel.is_cancelled() {
                 break;
             }
             let unseen = match self.pipeline.look(BytesPath::from_text(path), cancel).await {
+                // By another name the same file, where no link makes it another one.
+                Ok(image) if seen.iter().any(|(names, other)| *names == folded(path) && other.data == image.data) => continue,
                 Ok(_) if images.len() == MOST => {
                     return Err(Failure::Images { problem: format!("more than {MOST} images are named in one message") });
                 }
                 Ok(image) => {
                     images.push(self.keep_image("image", format!("{}, which the person shows.", image.path), &image));
+                    seen.push((folded(path), image));
                     // Keeping and encoding megabytes takes its time: whoever wants to stop this gets a turn.
                     tokio::task::yield_now().await;
                     continue;
@@ -74,6 +78,9 @@ impl Agent {
             };
             let why = match unseen {
                 Unseen::Absent => continue,
+                // In many projects `@/` is how their own files begin.
+                Unseen::Outside if path.starts_with('/') => continue,
+                Unseen::Outside => "it leads out of the project".to_owned(),
                 Unseen::Blind => "its server does not say that the model sees".to_owned(),
                 Unseen::Denied(reason) => reason,
                 _ if cancel.is_cancelled() => break,
@@ -107,6 +114,19 @@ impl Agent {
             self.conversation.push(message);
         }
     }
+}
+
+/// Returns the names that a path is made of, as seen from the project's folder, without what leads nowhere.
+fn folded(path: &str) -> Vec<&str> {
+    let mut names = Vec::new();
+    for name in path.strip_prefix("/workspace/").unwrap_or(path).split('/') {
+        match name {
+            "" | "." => {}
+            ".." if names.last().is_some_and(|last| *last != "..") => drop(names.pop()),
+            name => names.push(name),
+        }
+    }
+    names
 }
 
 /// Returns the paths of images that a text names, each once: words that begin with `@` and end as images do, or stand in quotes behind it.
@@ -177,6 +197,14 @@ mod tests {
         check("@a.png;@b.png:(@c.png),@\"d.png\"", &["a.png", "b.png", "c.png", "d.png"]);
         check("@i0.png@i1.png@\"i 2.png\"@i3.png", &["i0.png", "i1.png", "i 2.png", "i3.png"]);
         check("@icon@2x.png and @a,b.png", &["icon@2x.png", "a,b.png"]);
+    }
+
+    #[test]
+    fn a_path_has_many_names() {
+        for path in ["a/b.png", "./a/b.png", "a//b.png", "a/./b.png", "c/../a/b.png", "/workspace/a/b.png"] {
+            assert_eq!(folded(path), ["a", "b.png"], "{path}");
+        }
+        assert_eq!(folded("../../a.png"), ["..", "..", "a.png"]);
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub enum PipelineError {
 pub enum Unseen {
     /// The project has no such file: the word means something else.
     Absent,
+    /// It leads out of the project.
+    Outside,
     /// The model sees nothing.
     Blind,
     /// Why policy, or the person who was asked, does not let it be read.
@@ -289,13 +291,10 @@ impl Pipeline {
         };
         Err(match output {
             Output::Image(image) if sees => return Ok(image),
-            Output::Fault(
-                Fault::NotFound { .. }
-                | Fault::Outside { .. }
-                | Fault::IsDirectory { .. }
-                | Fault::NotDirectory { .. }
-                | Fault::Invalid { .. },
-            ) => Unseen::Absent,
+            Output::Fault(Fault::NotFound { .. } | Fault::IsDirectory { .. } | Fault::NotDirectory { .. } | Fault::Invalid { .. }) => {
+                Unseen::Absent
+            }
+            Output::Fault(Fault::Outside { .. }) => Unseen::Outside,
             Output::Fault(_) | Output::Image(_) if !sees => Unseen::Blind,
             _ if !sees => Unseen::Absent,
             Output::Fault(fault) => Unseen::Fault(for_person(&fault)),

@@ -194,10 +194,43 @@ async fn a_word_that_names_no_file_is_a_word() {
     for model in [ScriptedModel::new().sees(), ScriptedModel::new()] {
         let desk = named(model).await;
         std::fs::create_dir(desk.guest.path("folder.png")).expect("made");
-        let text = "'@/assets/logo.png' @2x.png @https://x/a.png @../../etc/x.png @a.png/b.png @folder.png";
+        let text = "'@/assets/logo.png' @2x.png @https://x/a.png @a.png/b.png @folder.png";
         assert_eq!(desk.work(text).await.response, "A cat.");
         assert_eq!(warnings(&desk), [""; 0]);
         assert!(!desk.model.requests()[0].to_string().contains("image_url"));
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_is_named_twice_is_shown_once() {
+    let desk = named(ScriptedModel::new().sees()).await;
+    std::fs::create_dir(desk.guest.path("sub")).expect("made");
+    for name in ["copy.png", "sub/a.png"] {
+        std::fs::write(desk.guest.path(name), PNG).expect("written");
+    }
+    desk.work("@a.png @./a.png @sub/../a.png @.//a.png and @copy.png @sub/a.png").await;
+    let shown: Vec<String> =
+        desk.kinds().into_iter().filter_map(|kind| if let Kind::ImageShown { text, .. } = kind { Some(text) } else { None }).collect();
+    let of = |name: &str| format!("{name}, which the person shows.");
+    assert_eq!(shown, [of("a.png"), of("copy.png"), of("sub/a.png")], "a copy is another file");
+    // A link makes the same name another file.
+    let desk = named(ScriptedModel::new().sees()).await;
+    std::fs::create_dir_all(desk.guest.path("far/deep")).expect("made");
+    std::fs::write(desk.guest.path("far/a.png"), [PNG, b"another"].concat()).expect("written");
+    std::os::unix::fs::symlink("far/deep", desk.guest.path("sub")).expect("linked");
+    desk.work("@a.png @sub/../a.png").await;
+    assert_eq!(desk.model.requests()[0].to_string().matches("image_url\":{").count(), 2);
+}
+
+#[tokio::test]
+async fn an_image_outside_of_the_project_is_warned_of_once() {
+    for model in [ScriptedModel::new().sees(), ScriptedModel::new()] {
+        let desk = named(model).await;
+        std::os::unix::fs::symlink("../../etc", desk.guest.path("out")).expect("linked");
+        assert_eq!(desk.work("@../x.png @../x.png and @out/x.png").await.response, "A cat.");
+        let warnings = warnings(&desk);
+        assert!(warnings.len() == 2 && warnings[0].contains("`@../x.png`: it leads out of the project"), "{warnings:?}");
+        assert!(warnings[1].contains("`@out/x.png`"), "{warnings:?}");
     }
 }
 
