@@ -1,8 +1,8 @@
 //! The host's side of a tool where there is no host: nothing is kept, and nobody is asked.
 
 use podbay::event::Answer;
-use podbay::event::Capability;
-use podbay::event::ToolCall;
+use podbay::event::Answered;
+use podbay::event::Asked;
 use podbay::tools::Asker;
 use podbay::tools::Later;
 use podbay::tools::Services;
@@ -20,8 +20,8 @@ impl Services for Alone {
 }
 
 impl Asker for Alone {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {

@@ -9,6 +9,7 @@ use super::Error;
 use super::Place;
 use super::holes;
 use super::record::Recorder;
+use crate::config::Answers;
 use crate::config::Config;
 use crate::engine::Engine;
 use crate::engine::Labels;
@@ -63,6 +64,14 @@ impl Ground {
             Self::Socket(socket) => Lock::take_socket(&state.locks(), socket),
         }
         .map_err(Error::Sandbox)
+    }
+
+    /// Returns where the person's lasting answers about it are kept.
+    pub(super) fn answers(&self, state: &State) -> Option<Answers> {
+        match self {
+            Self::Project(project) => Some(Answers::new(&state.answers(), &project.key(), project.path())),
+            Self::Socket(_) => None,
+        }
     }
 
     /// Returns what a session calls it.

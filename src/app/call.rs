@@ -39,11 +39,14 @@ pub struct Called {
 /// Carries out one tool call through the whole pipeline, without a model and without a session.
 pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> Result<Called, Error> {
     let cancel = front.interrupt.run();
-    let policy = rules::policy(place.mode, &place.config.policy, |message| (front.sink)(Kind::Warning { message }.into()))?;
+    let warn = |message| (front.sink)(Kind::Warning { message }.into());
+    let mut policy = rules::policy(place.mode, &place.config.policy, warn)?;
     let catalogue = Catalogue::new(&place.config.tools);
     let starts = catalogue.find(tool).map_or("", |tool| tool.name);
     let is_left_running = starts == "start_background_process" || starts == "bash" && wants_background(arguments);
-    let bench = Bench::reach(&place.config, &place.state, Ground::open(place)?, cancel).await?;
+    let ground = Ground::open(place)?;
+    rules::recall(&mut policy, ground.answers(&place.state).as_ref(), warn);
+    let bench = Bench::reach(&place.config, &place.state, ground, cancel).await?;
     bench.sweep_aside();
     let (sandbox, lock) = take(&bench, front).await?;
     let pipeline = Pipeline::new(
@@ -55,7 +58,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
         Arc::clone(&front.sink),
         place.config.tools.clone(),
     );
-    let pipeline = pipeline.with_hooks(rules::hooks(&place.config.hooks, |message| (front.sink)(Kind::Warning { message }.into())), None);
+    let pipeline = pipeline.with_hooks(rules::hooks(&place.config.hooks, warn), None);
     // Nobody's window is at stake: the tool's own limits are the only ones.
     pipeline.set_window(Some(u64::from(u32::MAX)));
     let call = ToolCall { id: "call".to_owned(), name: tool.to_owned(), arguments: arguments.to_owned() };

@@ -87,6 +87,8 @@ pub use settings::Settings;
 pub use settings::check_folder;
 pub use settings::distrust_settings;
 pub use settings::end_trust_without_file;
+pub use settings::forget_answers;
+pub use settings::lasting_answers;
 pub use settings::project_settings;
 pub use settings::revoke_settings;
 pub use settings::settings;

@@ -1,5 +1,6 @@
 //! A person's rules, with the names of tools in them understood as the catalogue does.
 
+use crate::config::Answers;
 use crate::config::near;
 use crate::policy;
 use crate::policy::Mode;
@@ -11,6 +12,7 @@ use crate::tools::HookOptions;
 use crate::tools::Set;
 
 use super::Error;
+use super::record::with_causes;
 
 /// Makes the policy of a command, and warns of rules that speak of no tool: who denies what is misspelt denies nothing.
 pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut(String)) -> Result<Policy, Error> {
@@ -18,6 +20,15 @@ pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut
     let policy = Policy::new(mode, &options).map_err(Error::Rule)?;
     warnings.into_iter().for_each(&mut warn);
     Ok(policy)
+}
+
+/// Tells a policy what the person allowed for good in this project. What cannot be read allows nothing.
+pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: impl FnMut(String)) {
+    match answers.map(Answers::list) {
+        Some(Ok(answers)) => policy.recall(answers),
+        Some(Err(error)) => warn(format!("what was allowed for good is asked again: {}", with_causes(&error))),
+        None => {}
+    }
 }
 
 /// Returns the rules with the tools' own names, and what is to be said of those that name none.

@@ -178,9 +178,11 @@ pub(super) async fn sit_down(
     };
     let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
-    let policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
+    let mut policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
     let ground = Ground::open(place).map_err(|error| (error, None))?;
+    let answers = ground.answers(&place.state);
+    rules::recall(&mut policy, answers.as_ref(), warn);
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
     let (recorder, mut past) = match &place.resume {
         Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
@@ -268,7 +270,7 @@ pub(super) async fn sit_down(
         catalogue,
         policy,
         Arc::new(sandbox.clone()),
-        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place))),
+        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place), answers)),
         Arc::clone(&front.asker),
         recorder.sink(),
         config.tools.clone(),

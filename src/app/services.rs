@@ -2,8 +2,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::host_hook::HostHooks;
 use super::record::with_causes;
+use crate::config::Answers;
 use crate::event::Kind;
 use crate::event::Sink;
+use crate::policy::Exact;
 use crate::session::Artifacts;
 use crate::tools::Later;
 use crate::tools::OnChunk;
@@ -16,11 +18,13 @@ pub(super) struct HostServices {
     artifacts: Artifacts,
     sink: Sink,
     host: HostHooks,
+    /// `None`: the project is in a box that somebody else keeps, and has no folder to know it by.
+    answers: Option<Answers>,
 }
 
 impl HostServices {
-    pub(super) fn new(artifacts: Artifacts, sink: Sink, host: HostHooks) -> Self {
-        Self { artifacts, sink, host }
+    pub(super) fn new(artifacts: Artifacts, sink: Sink, host: HostHooks, answers: Option<Answers>) -> Self {
+        Self { artifacts, sink, host, answers }
     }
 }
 
@@ -44,5 +48,13 @@ impl Services for HostServices {
 
     fn run_hook<'a>(&'a self, hook: wire::Hook, on_chunk: OnChunk<'a>, cancel: &'a CancellationToken) -> Later<'a, Output> {
         Box::pin(self.host.run(hook, on_chunk, cancel))
+    }
+    fn keeps_answers(&self) -> bool {
+        self.answers.is_some()
+    }
+
+    fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
+        let answers = self.answers.as_ref().ok_or("a project in somebody else's sandbox has no answers of its own")?;
+        answers.add(exact).map_err(|error| with_causes(&error))
     }
 }

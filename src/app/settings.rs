@@ -3,6 +3,7 @@ use std::path::Path;
 use super::Error;
 use super::bench::open_project;
 use crate::config;
+use crate::config::Answers;
 use crate::config::Config;
 use crate::config::Loaded;
 use crate::config::Origin;
@@ -155,6 +156,33 @@ pub fn revoke_settings(folder: &Path, state: &State) -> Result<bool, Error> {
 /// Returns the projects whose settings are trusted.
 pub fn trusted_settings(state: &State) -> Result<Vec<Trusted>, Error> {
     Trust::new(state.trust()).list().map_err(Error::Config)
+}
+
+/// Returns what was allowed for good in a project, each in words and in the order of the answers.
+pub fn lasting_answers(folder: &Path, state: &State) -> Result<Vec<String>, Error> {
+    let all = answers(folder, state)?.list().map_err(Error::Config)?;
+    Ok(all.iter().map(crate::policy::Exact::words).collect())
+}
+
+/// Takes back what was allowed for good: the one of this number, counted from 1, or all. Returns what it was, in words.
+pub fn forget_answers(folder: &Path, state: &State, number: Option<usize>) -> Result<Vec<String>, Error> {
+    let answers = answers(folder, state)?;
+    let all = answers.list().map_err(Error::Config)?;
+    let Some(number) = number else {
+        answers.clear().map_err(Error::Config)?;
+        return Ok(all.iter().map(crate::policy::Exact::words).collect());
+    };
+    let Some(exact) = number.checked_sub(1).and_then(|at| all.get(at)) else {
+        let hint = "`podbay config answers` lists them with their numbers";
+        return Err(Error::usage(format!("there is no answer {number}; this project has {}", all.len()), hint));
+    };
+    answers.remove(exact).map_err(Error::Config)?;
+    Ok(vec![exact.words()])
+}
+
+fn answers(folder: &Path, state: &State) -> Result<Answers, Error> {
+    let project = open_project(folder, state)?;
+    Ok(Answers::new(&state.answers(), &project.key(), project.path()))
 }
 
 #[cfg(test)]

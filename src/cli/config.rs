@@ -43,6 +43,21 @@ struct ShowArgs {
 enum ConfigCommand {
     /// Let all of a project's own settings count, once you have read them
     Trust(TrustArgs),
+    /// List what you allowed for good in a project, or take it back
+    Answers(AnswersArgs),
+}
+
+#[derive(Debug, Args)]
+struct AnswersArgs {
+    /// Project folder
+    #[arg(long, short = 'C', value_name = "DIR", aliases = ["working-dir", "workdir"])]
+    path: Option<PathBuf>,
+    /// Take the answer of this number back
+    #[arg(long, value_name = "N")]
+    forget: Option<usize>,
+    /// Take all of them back
+    #[arg(long, conflicts_with = "forget")]
+    forget_all: bool,
 }
 
 #[derive(Debug, Args)]
@@ -67,7 +82,21 @@ pub(super) async fn config(args: ConfigArgs) -> Result<u8, app::Error> {
         Some(ConfigCommand::Trust(args)) if args.list => list(),
         Some(ConfigCommand::Trust(args)) if args.revoke => revoke(&args),
         Some(ConfigCommand::Trust(args)) => trust(&args).await,
+        Some(ConfigCommand::Answers(args)) => answers(&args),
     }
+}
+
+fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
+    let setup = Setup::new(&ConfigFlags::default(), Vec::new())?;
+    let folder = setup::folder(args.path.as_deref())?;
+    if args.forget_all || args.forget.is_some() {
+        let forgotten = app::forget_answers(&folder, &setup.state, args.forget)?;
+        deliver(&forgotten.iter().map(|words| format!("asked again: {}\n", text::line(words))).collect::<String>())?;
+        return Ok(exit_code::DONE);
+    }
+    let all = app::lasting_answers(&folder, &setup.state)?;
+    deliver(&all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", text::line(words))).collect::<String>())?;
+    Ok(exit_code::DONE)
 }
 
 fn show(args: &ShowArgs) -> Result<u8, app::Error> {

@@ -14,10 +14,10 @@ use crate::app::Front;
 use crate::app::Interrupt;
 use crate::app::Later;
 use crate::event::Answer;
-use crate::event::Capability;
+use crate::event::Answered;
+use crate::event::Asked;
 use crate::event::Event;
 use crate::event::Sink;
-use crate::event::ToolCall;
 use crate::ui;
 use crate::ui::Keyboard;
 use crate::ui::Look;
@@ -98,8 +98,8 @@ pub(super) fn err_paint(options: &ui::Options) -> Paint {
 pub(super) struct Nobody;
 
 impl Asker for Nobody {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
@@ -119,14 +119,14 @@ pub(super) struct Person {
 }
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, call: &'a ToolCall, capabilities: &'a [Capability]) -> Later<'a, Answer> {
+    fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered> {
         Box::pin(async move {
             let _turn = self.turn.lock().await;
-            let question = Question { tool: call.name.clone(), arguments: call.arguments.clone(), capabilities: capabilities.to_vec() };
+            let question = Question::from(asked);
             // Dropping this future withdraws the question; the keyboard gives its line back.
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
-            ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await.unwrap_or(Answer::Deny)
+            ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await.unwrap_or(Answer::Deny.into())
         })
     }
 

@@ -388,6 +388,18 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Own(&[("0", "trusted"), ("1", "the answer was no"), ("2", "no such file, or nobody to ask")]),
     },
     Page {
+        command: "config answers",
+        text: "Lists what you answered with `p` (yes, always in this project) in a chat. Each answer is about exactly one call: a tool with the \
+               very command, folder or paths that you were asked about. They hold in mode ask, in this folder under this path, and are kept \
+               outside of the project. Rules that deny or gate win over them.",
+        examples: &[
+            ("See what is allowed for good here:", "podbay config answers"),
+            ("Be asked again about the second one:", "podbay config answers --forget 2"),
+            ("Be asked again about all:", "podbay config answers -C ~/src/shop --forget-all"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "gc",
         text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, volumes of other versions, and sessions \
                that `session.keep_days` or `session.keep_sessions` no longer keep (they keep all where nothing is set). \

@@ -27,6 +27,15 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("{doing} the record of lasting answers, `{}`", path.display())]
+    Answers {
+        doing: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("there are {most} lasting answers for this project already")]
+    TooManyAnswers { most: usize },
     #[error("{origin}: `{key}` looks like a secret, and a secret does not belong there")]
     Secret { origin: Origin, key: String },
 }
@@ -45,7 +54,8 @@ impl Error {
             }
             Self::Read { .. } => "settings are a text file: check its path and who may read it, or name another one with `--config`".to_owned(),
             Self::Project { .. } => "settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned(),
-            Self::Trust { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
+            Self::TooManyAnswers { .. } => "take some back with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
+            Self::Trust { .. } | Self::Answers { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
             Self::Syntax { .. } => "the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned(),
             Self::Value { .. } => "docs/configuration.md lists every key with its default and its meaning".to_owned(),
             Self::UnknownKey { near: Some(near), .. } => format!("did you mean `{near}`?"),

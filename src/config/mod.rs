@@ -7,6 +7,7 @@
 //!
 //! Start with [`Config`], then [`load`].
 
+mod answers;
 mod api_key;
 mod bounds;
 mod error;
@@ -29,6 +30,7 @@ mod trust;
 mod variable;
 mod words;
 
+pub use answers::Answers;
 pub use api_key::KeyError;
 pub use api_key::key_of_file;
 pub use api_key::key_of_variable;

@@ -1,6 +1,9 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Capability;
+use super::ToolCall;
+
 /// What a person tells a running session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -11,15 +14,55 @@ pub enum Command {
     Quit,
 }
 
+/// What a person is asked about: one call, as it will be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    pub call: ToolCall,
+    pub capabilities: Vec<Capability>,
+    pub lasting: Lasting,
+}
+
+/// For how long a yes may hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// For this call alone.
+    Once { because: String },
+    /// Also for later calls that are exactly this.
+    Exactly {
+        /// What a call must be, in words.
+        what: String,
+        /// Whether it can be remembered for the project.
+        always: bool,
+    },
+}
+
 /// What a person says to a question about one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// This once.
     Allow,
-    /// This and every later call with the same capability, until the session ends.
+    /// This and every later call that is exactly this, until the session ends.
     AllowSession,
+    /// The same in every session of this project.
+    AllowAlways,
     Deny,
+    /// This and every later call that is exactly this, until the session ends.
+    DenySession,
     /// Deny, and end the session.
     Quit,
+}
+
+/// An answer with what the person says about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    pub answer: Answer,
+    /// Why not, or what to do instead; the model reads it.
+    pub reason: Option<String>,
+}
+
+impl From<Answer> for Answered {
+    fn from(answer: Answer) -> Self {
+        Self { answer, reason: None }
+    }
 }

@@ -9,6 +9,7 @@ use super::Capability;
 use super::Decision;
 use super::SessionId;
 use super::Usage;
+use super::newer;
 
 /// Something that happened, and when.
 ///
@@ -39,9 +40,10 @@ impl From<Kind> for Event {
 impl Serialize for Event {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::Error;
-        let serde_json::Value::Object(fields) = serde_json::to_value(&self.kind).map_err(S::Error::custom)? else {
+        let serde_json::Value::Object(mut fields) = serde_json::to_value(&self.kind).map_err(S::Error::custom)? else {
             return Err(S::Error::custom("an event is an object"));
         };
+        newer::put_apart(&mut fields);
         let mut object = serde_json::Map::with_capacity(fields.len() + 1);
         for (key, value) in fields {
             let is_type = key == "type";
@@ -58,6 +60,9 @@ impl<'de> Deserialize<'de> for Event {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let mut value = serde_json::Value::deserialize(deserializer)?;
+        if let Some(fields) = value.as_object_mut() {
+            newer::put_together(fields);
+        }
         let at = value.as_object_mut().and_then(|object| object.remove("at")).ok_or_else(|| D::Error::missing_field("at"))?;
         Ok(Self {
             at: serde_json::from_value(at).map_err(D::Error::custom)?,
@@ -188,6 +193,9 @@ pub enum Kind {
     PermissionAnswered {
         call: String,
         answer: Answer,
+        /// What the person said about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
     },
     CallDecided {
         call: String,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Action;
 use super::Approved;
+use super::Exact;
 use super::Example;
 use super::Options;
 use super::Rule;
@@ -13,10 +14,13 @@ use super::RuleError;
 use super::action::reading_of;
 use super::capabilities;
 use super::command::Reading;
+use super::exact::only_once;
+use super::paths::plain;
 use super::rule::everything_is_allowed;
 use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
+use crate::wire::BytesPath;
 
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -40,7 +44,7 @@ impl Mode {
     }
 }
 
-/// Everything a verdict depends on: the mode, the person's rules, and what they allowed for this session.
+/// Everything a verdict depends on: the mode, the person's rules, and their answers that hold for more than one call.
 #[derive(Clone, Debug)]
 pub struct Policy {
     mode: Mode,
@@ -48,7 +52,13 @@ pub struct Policy {
     ask: Vec<Rule>,
     gate: Vec<Rule>,
     deny: Vec<Rule>,
-    granted: BTreeSet<Capability>,
+    /// Answers of this session.
+    allowed: BTreeSet<Exact>,
+    refused: BTreeSet<Exact>,
+    /// Those that the person gave for the whole project.
+    always: BTreeSet<Exact>,
+    /// The folder that commands run in, as far as it was told.
+    here: String,
 }
 
 /// What policy says of one action.
@@ -64,6 +74,10 @@ pub enum Verdict {
 pub struct Question {
     action: Action,
     pub capabilities: Vec<Capability>,
+    /// What an answer that lasts would be about.
+    exact: Option<Exact>,
+    /// Why a yes can only hold once.
+    only_once: Option<String>,
 }
 
 impl Question {
@@ -71,11 +85,19 @@ impl Question {
         &self.action
     }
 
+    /// Returns what a yes may hold for besides this call, or why for nothing else.
+    pub fn lasting(&self) -> Result<&Exact, &str> {
+        match (&self.only_once, &self.exact) {
+            (None, Some(exact)) => Ok(exact),
+            (because, _) => Err(because.as_deref().unwrap_or("it cannot be known again")),
+        }
+    }
+
     /// Turns the answer into an approval, or gives the action up.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession => Some(Approved::action(self.action)),
-            Answer::Deny | Answer::Quit => None,
+            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(Approved::action(self.action)),
+            Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }
     }
 }
@@ -89,7 +111,10 @@ impl Policy {
             ask: parse(&options.ask)?,
             gate: parse(&options.gate)?,
             deny: parse(&options.deny)?,
-            granted: BTreeSet::new(),
+            allowed: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            always: BTreeSet::new(),
+            here: String::new(),
         };
         for example in &options.rules {
             let rule = tried(example)?;
@@ -107,10 +132,36 @@ impl Policy {
         self.mode
     }
 
-    /// Remembers that a person allowed these capabilities until the session ends. A blocked command is asked about each time.
-    pub fn grant(&mut self, capabilities: &[Capability]) {
-        let lasts = |capability: &&Capability| !matches!(capability, Capability::BlockedCommand { .. });
-        self.granted.extend(capabilities.iter().filter(lasts).cloned());
+    /// Remembers what an answer says of later calls; one that cannot last says nothing of them.
+    pub fn remember(&mut self, question: &Question, answer: Answer) {
+        match (answer, question.lasting()) {
+            (Answer::AllowSession, Ok(exact)) => self.allowed.extend([exact.clone()]),
+            (Answer::AllowAlways, Ok(exact)) => self.always.extend([exact.clone()]),
+            (Answer::DenySession, _) => self.refused.extend(question.exact.clone()),
+            _ => {}
+        }
+    }
+
+    /// Remembers what was allowed for the project in earlier sessions.
+    pub fn recall(&mut self, answers: impl IntoIterator<Item = Exact>) {
+        self.always.extend(answers);
+    }
+
+    /// Returns what was allowed for the session, then what for the project.
+    pub fn answers(&self) -> (Vec<Exact>, Vec<Exact>) {
+        (self.allowed.iter().cloned().collect(), self.always.iter().cloned().collect())
+    }
+
+    /// Takes an answer back; returns whether it held.
+    pub fn forget(&mut self, exact: &Exact) -> bool {
+        let was_for_session = self.allowed.remove(exact);
+        self.always.remove(exact) || was_for_session
+    }
+
+    /// Learns in which folder commands run from now on: what a person allowed in one is not allowed in another.
+    pub fn move_to(&mut self, directory: &BytesPath) {
+        // Where it is not certain, no command is the same as one before.
+        self.here = plain(directory, false).unwrap_or_else(|| directory.to_text());
     }
 
     /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
@@ -120,6 +171,10 @@ impl Policy {
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
             return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
+        }
+        let exact = Exact::of(&action, &self.here);
+        if exact.as_ref().is_some_and(|exact| self.refused.contains(exact)) {
+            return Verdict::Deny { reason: "the person said no to exactly this for the whole session".to_owned(), capabilities };
         }
         let (decision, because) = self.by_mode(&capabilities);
         // Reading a command asks less often; where nothing may change it is not what the promise rests on.
@@ -131,10 +186,18 @@ impl Policy {
             let mode = self.mode.as_str();
             let reason = format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), doubt(reading));
             return if self.mode == Mode::Ask {
-                Verdict::Ask(Question { action, capabilities })
+                let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
+                Verdict::Ask(Question { action, capabilities, exact, only_once })
             } else {
                 Verdict::Deny { reason, capabilities }
             };
+        }
+        // What was answered was asked in mode ask, about exactly this.
+        if self.mode == Mode::Ask
+            && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
+            && only_once(reading, &capabilities, exact.as_ref()).is_none()
+        {
+            return Verdict::Allow { action: Approved::action(action), reason: format!("the person allowed exactly this {since}") };
         }
         let asks = self.mode == Mode::Ask && self.ask.iter().any(|rule| rule.may_match(&action, reading));
         if decision == Decision::Allow && !asks {
@@ -143,13 +206,9 @@ impl Policy {
         if !asks && let Some(allowed) = self.allowed(&action, reading) {
             return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
         }
-        let is_granted =
-            |capability: &Capability| self.granted.contains(capability) || (!asks && self.decide(capability) == Decision::Allow);
-        if capabilities.iter().all(is_granted) {
-            return Verdict::Allow { action: Approved::action(action), reason: "it was allowed for this session".to_owned() };
-        }
         if asks || decision == Decision::Ask {
-            return Verdict::Ask(Question { action, capabilities });
+            let only_once = only_once(reading, &capabilities, exact.as_ref());
+            return Verdict::Ask(Question { action, capabilities, exact, only_once });
         }
         let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
@@ -174,6 +233,15 @@ impl Policy {
             return Verdict::Deny { reason: format!("no hook may {}", blocked.describe()), capabilities };
         }
         Verdict::Allow { action: Approved::action(action), reason: "the person's settings ask for it".to_owned() }
+    }
+
+    /// Returns how long a yes to exactly this holds, if there is one.
+    fn answer_to(&self, exact: &Exact) -> Option<&'static str> {
+        match (self.allowed.contains(exact), self.always.contains(exact)) {
+            (_, true) => Some("for good in this project"),
+            (true, false) => Some("for this session"),
+            (false, false) => None,
+        }
     }
 
     /// Returns the rule that allows an action, or says that several do together.
@@ -340,9 +408,12 @@ mod tests {
         check(Mode::Auto, &rules, shell("cargo install x"), Decision::Deny);
         check(Mode::Auto, &rules, shell("$X"), Decision::Deny);
         let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
-        policy.grant(&[Capability::RunInBox]);
+        let question = asked(&policy, shell("cargo install x"));
+        assert_eq!(question.lasting(), Err("the rule `bash(cargo install *)` wants a word each time"));
+        policy.remember(&question, Answer::AllowAlways);
+        // Nor does an answer from before there was the rule.
+        policy.recall(Exact::of(&shell("cargo install x"), ""));
         assert!(matches!(policy.judge(shell("cargo install x")), Verdict::Ask(_)));
-        assert!(matches!(policy.judge(shell("make")), Verdict::Allow { .. }));
     }
 
     #[test]
@@ -385,10 +456,13 @@ mod tests {
     #[test]
     fn a_blocked_command_is_asked_about_each_time() {
         let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-        let Verdict::Ask(question) = policy.judge(shell("rm -rf /")) else { panic!("must ask") };
-        policy.grant(&question.capabilities);
-        assert!(matches!(policy.judge(shell("rm -rf /")), Verdict::Ask(_)));
-        assert!(matches!(policy.judge(shell("rm -rf x")), Verdict::Allow { .. }));
+        for command in ["rm -rf /", "git push --force", "npm publish"] {
+            let question = asked(&policy, shell(command));
+            assert!(question.lasting().is_err_and(|because| because.ends_with("is asked about each time")), "{command}");
+            policy.remember(&question, Answer::AllowSession);
+            policy.recall(Exact::of(&shell(command), ""));
+            assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
+        }
         let to_the_letter = Options { allow: vec!["bash(rm -rf /)".into()], ..Options::default() };
         check(Mode::Auto, &to_the_letter, shell("rm -rf /"), Decision::Allow);
         let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("rm -rf /")) else {
@@ -420,13 +494,92 @@ mod tests {
         }
     }
 
+    #[track_caller]
+    fn asked(policy: &Policy, action: Action) -> Question {
+        match policy.judge(action) {
+            Verdict::Ask(question) => question,
+            verdict => panic!("it is not asked: {verdict:?}"),
+        }
+    }
+
+    fn is_allowed(policy: &Policy, action: Action) -> bool {
+        matches!(policy.judge(action), Verdict::Allow { .. })
+    }
+
     #[test]
-    fn what_was_granted_for_the_session_is_not_asked_again() {
+    fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
+        for answer in [Answer::AllowSession, Answer::AllowAlways] {
+            let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+            for action in [shell("cargo test -p 'a*b'"), write("src/a*.rs"), moved("a", "b")] {
+                let question = asked(&policy, action.clone());
+                policy.remember(&question, answer);
+                assert!(is_allowed(&policy, action));
+                assert!(question.answered(answer).is_some());
+            }
+            let others = [
+                shell("cargo test -p axb"),
+                shell("cargo test -p 'a*b' -q"),
+                shell("cargo test -p 'a*b'; touch x"),
+                shell("cargo"),
+                write("src/ab.rs"),
+                write("src/a*.rs.bak"),
+                write("x/../src/a*.rs"),
+                moved("a", "c"),
+                moved("b", "a"),
+                copied("a", "b"),
+            ];
+            for other in others {
+                assert!(matches!(policy.judge(other.clone()), Verdict::Ask(_)), "{other:?}");
+            }
+            policy.move_to(&"sub".into());
+            assert!(!is_allowed(&policy, shell("cargo test -p 'a*b'")), "in another folder");
+            assert!(is_allowed(&policy, write("src/a*.rs")), "files are named from the project's");
+            policy.move_to(&"/workspace".into());
+            assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_for_certain_is_allowed_once_only() {
         let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
-        let Verdict::Ask(question) = policy.judge(bash()) else { panic!("must ask") };
-        policy.grant(&question.capabilities);
-        assert!(matches!(policy.judge(bash()), Verdict::Allow { .. }));
-        assert!(matches!(policy.judge(write("a")), Verdict::Ask(_)));
-        assert!(question.answered(Answer::Deny).is_none());
+        for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh x.sh; . y", "("] {
+            let question = asked(&policy, shell(command));
+            assert!(question.lasting().is_err(), "{command}");
+            policy.remember(&question, Answer::AllowAlways);
+            policy.recall(Exact::of(&shell(command), ""));
+            assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
+            assert!(question.answered(Answer::AllowAlways).is_some(), "this once");
+        }
+        assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
+        let long = format!("make {}", "x".repeat(5000));
+        assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
+    }
+
+    #[test]
+    fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
+        let rules = Options { allow: vec!["bash(make *)".into()], ask: vec!["bash(make *)".into()], ..Options::default() };
+        let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+        for command in ["make install", "make $X"] {
+            let question = asked(&policy, shell(command));
+            policy.remember(&question, Answer::DenySession);
+            assert!(question.answered(Answer::DenySession).is_none());
+            assert!(matches!(policy.judge(shell(command)), Verdict::Deny { .. }));
+        }
+        assert!(matches!(policy.judge(shell("make all")), Verdict::Ask(_)));
+    }
+
+    #[test]
+    fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
+        let answers = [Exact::of(&shell("cat .env"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
+        let rules = Options { deny: vec!["write_file(a)".into()], ..Options::default() };
+        for (mode, allowed) in [(Mode::Ask, [true, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
+            let mut policy = Policy::new(mode, &rules).expect("good rules");
+            policy.recall(answers.iter().flatten().cloned());
+            assert_eq!([shell("cat .env"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
+        }
+        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+        policy.recall(answers.into_iter().flatten());
+        let make = Exact::of(&shell("make"), "").expect("exact");
+        assert!(policy.forget(&make) && !policy.forget(&make) && !is_allowed(&policy, shell("make")));
     }
 }

@@ -6,6 +6,7 @@
 mod action;
 mod approved;
 mod command;
+mod exact;
 mod glob;
 #[cfg(test)]
 mod hidden;
@@ -18,6 +19,7 @@ mod rule;
 pub use action::Action;
 pub use action::capabilities;
 pub use approved::Approved;
+pub use exact::Exact;
 pub use host_call::FindTools;
 pub use host_call::HostCall;
 pub use host_call::Task;

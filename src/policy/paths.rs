@@ -36,7 +36,7 @@ pub(super) fn holds_match(glob: &GlobMatcher, action: &Action) -> bool {
 }
 
 /// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be guessed at.
-fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
+pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
     let text = path.to_text();
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split('/').filter(|part| !part.is_empty() && *part != ".") {

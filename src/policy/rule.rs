@@ -270,7 +270,8 @@ fn is_shell(tool: &str) -> bool {
     ["bash", BACKGROUND, HOOK].contains(&tool)
 }
 
-fn tool(action: &Action) -> &'static str {
+/// Returns the name of the tool that makes an action.
+pub(super) fn tool(action: &Action) -> &'static str {
     match action {
         Action::Box(Call::ReadFile(_)) | Action::Host(HostCall::ReadArtifact { .. }) => "read_file",
         Action::Host(HostCall::Think { .. }) => "think",

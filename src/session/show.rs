@@ -115,14 +115,17 @@ impl<'a> Calls<'a> {
                 let decision = if *decision == Decision::Deny { "denied" } else { "asked about" };
                 self.open(call).decided = format!("  {name} was {decision}: {reason}\n");
             }
-            Kind::PermissionAnswered { call, answer } => {
+            Kind::PermissionAnswered { call, answer, reason } => {
                 let answer = match answer {
-                    Answer::Allow => "allowed",
-                    Answer::AllowSession => "allowed for the session",
-                    Answer::Deny => "denied",
-                    Answer::Quit => "denied, and the session ended",
+                    Answer::Allow => "allowed it",
+                    Answer::AllowSession => "allowed it for the session",
+                    Answer::AllowAlways => "allowed it for good in this project",
+                    Answer::Deny => "denied it",
+                    Answer::DenySession => "denied it for the session",
+                    Answer::Quit => "denied it and ended the session",
                 };
-                self.open(call).answered = format!("   you {answer} it\n");
+                let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+                self.open(call).answered = format!("   you {answer}{reason}\n");
             }
             Kind::CallStarted { call, name, arguments } => {
                 self.open(call).began = Some((name, arguments));

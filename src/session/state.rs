@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its parts, each a folder of the same owner.
-    pub const FOLDERS: [&str; 8] = ["sessions", "artifacts", "engines", "images", "locks", "models", "run", "trust"];
+    pub const FOLDERS: [&str; 9] = ["sessions", "answers", "artifacts", "engines", "images", "locks", "models", "run", "trust"];
 
     /// Finds the folder by the environment and opens it.
     ///
@@ -89,6 +89,11 @@ impl State {
     /// Which settings of projects were trusted.
     pub fn trust(&self) -> PathBuf {
         self.root.join("trust")
+    }
+
+    /// What was allowed for good in projects.
+    pub fn answers(&self) -> PathBuf {
+        self.root.join("answers")
     }
 
     /// Sockets and other things that end with a run.

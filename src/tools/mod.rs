@@ -55,9 +55,9 @@ pub use tool::Tool;
 pub use touched::Touched;
 pub use touched::note;
 
-use crate::event::Answer;
-use crate::event::Capability;
-use crate::event::ToolCall;
+use crate::event::Answered;
+use crate::event::Asked;
+use crate::policy::Exact;
 use crate::wire;
 use crate::wire::Fault;
 use crate::wire::Output;
@@ -80,11 +80,21 @@ pub trait Services: Send + Sync {
         let problem = "nothing runs on the host here".to_owned();
         Box::pin(std::future::ready(Output::Fault(Fault::NotStarted { problem })))
     }
+
+    /// Returns whether answers can be kept for the project.
+    fn keeps_answers(&self) -> bool {
+        false
+    }
+
+    /// Keeps that a person allowed exactly this for good in this project; the error says why it is not kept.
+    fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
+        Err(format!("no answer is kept here, and so this one is not: {}", exact.words()))
+    }
 }
 
-/// Asks a person about one call. Nobody there, an ended input or a withdrawn question is [`Answer::Deny`].
+/// Asks a person about one call. Nobody there, an ended input or a withdrawn question is a no.
 pub trait Asker: Send + Sync {
-    fn ask<'a>(&'a self, call: &'a ToolCall, capabilities: &'a [Capability]) -> Later<'a, Answer>;
+    fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered>;
 
     /// Asks a person something that is no permission; `None`: nobody answered. Another answer than the options can always be given.
     fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>>;

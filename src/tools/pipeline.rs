@@ -30,9 +30,12 @@ use super::tasks::Tasks;
 use super::touched::Touched;
 use super::touched::touched;
 use crate::event::Answer;
+use crate::event::Answered;
+use crate::event::Asked;
 use crate::event::CallStatus;
 use crate::event::Decision;
 use crate::event::Kind;
+use crate::event::Lasting;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolCall;
@@ -90,6 +93,24 @@ pub struct Finished {
 pub enum PipelineError {
     #[error("the sandbox is lost")]
     Sandbox(#[source] sandbox::Error),
+}
+
+/// Why a call is not carried out.
+#[derive(Debug)]
+enum Refused {
+    /// Policy or a person does not allow it, for this reason.
+    No(String),
+    /// It was given up before anybody answered.
+    Withdrawn,
+}
+
+impl Refused {
+    fn words(self) -> String {
+        match self {
+            Self::No(reason) => reason,
+            Self::Withdrawn => "what was under way was cancelled".to_owned(),
+        }
+    }
 }
 
 /// Why an image cannot be shown.
@@ -185,10 +206,11 @@ impl Pipeline {
         let (action, quit) = self.approve(call, name, action, cancel).await;
         let action = match action {
             Ok(action) => action,
-            Err(reason) => {
+            Err(Refused::No(reason)) => {
                 let text = denied(&reason);
                 return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
             }
+            Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
         };
         if let Err(held) = self.before_call(call, name, cancel).await {
             return self.held(call, name, held, read_only);
@@ -217,7 +239,10 @@ impl Pipeline {
         let most = self.most(name);
         let (mut rendered, output) = match came {
             Came::Said(rendered) => (rendered, None),
-            Came::Output(output) => (render(&output, &printed, &self.options, most), Some(output)),
+            Came::Output(output) => {
+                self.follow(&output);
+                (render(&output, &printed, &self.options, most), Some(output))
+            }
         };
         for note in notes {
             rendered.note(&note);
@@ -281,7 +306,7 @@ impl Pipeline {
             Verdict::Deny { reason, .. } => return Err(Unseen::Denied(reason)),
             Verdict::Ask(question) => {
                 let call = ToolCall { id: "image".to_owned(), name: "read_file".to_owned(), arguments };
-                self.ask(&call, question, cancel).await.0.map_err(Unseen::Denied)?
+                self.ask(&call, question, cancel).await.0.map_err(|refused| Unseen::Denied(refused.words()))?
             }
         };
         let output = match dispatch(action, &*self.workspace, self.host(), &self.options, |_| {}, cancel).await {
@@ -325,7 +350,7 @@ impl Pipeline {
         name: &str,
         action: Action,
         cancel: &CancellationToken,
-    ) -> (Result<Approved<Action>, String>, bool) {
+    ) -> (Result<Approved<Action>, Refused>, bool) {
         let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
         let decided = |decision: Decision, reason: &str| {
             let (call, name) = (call.id.clone(), name.to_owned());
@@ -338,36 +363,84 @@ impl Pipeline {
             }
             Verdict::Deny { reason, .. } => {
                 decided(Decision::Deny, &reason);
-                (Err(reason), false)
+                (Err(Refused::No(reason)), false)
             }
             Verdict::Ask(question) => {
                 let (outcome, quit) = self.ask(call, question, cancel).await;
                 match &outcome {
                     Ok(_) => decided(Decision::Allow, "a person allowed it"),
-                    Err(reason) => decided(Decision::Deny, reason),
+                    Err(Refused::No(reason)) => decided(Decision::Deny, reason),
+                    Err(Refused::Withdrawn) => {}
                 }
                 (outcome, quit)
             }
         }
     }
 
-    async fn ask(&self, call: &ToolCall, question: Question, cancel: &CancellationToken) -> (Result<Approved<Action>, String>, bool) {
+    /// Asks a person, and remembers an answer that lasts.
+    async fn ask(&self, call: &ToolCall, question: Question, cancel: &CancellationToken) -> (Result<Approved<Action>, Refused>, bool) {
         if !self.asker.is_somebody_there() {
             let needs: Vec<String> = question.capabilities.iter().map(crate::event::Capability::describe).collect();
             let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
-            return (Err(format!("it needs a person's permission{what}, and nobody is there to give it")), false);
+            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it"))), false);
         }
-        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: question.capabilities.clone() }.into());
-        // A question whose call is given up is withdrawn, never answered late.
-        let answer = tokio::select! {
-            () = cancel.cancelled() => Answer::Deny,
-            answer = self.asker.ask(call, &question.capabilities) => answer,
+        let capabilities = question.capabilities.clone();
+        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
+        let lasting = match question.lasting() {
+            Ok(exact) => Lasting::Exactly { what: exact.words(), always: self.services.keeps_answers() },
+            Err(because) => Lasting::Once { because: because.to_owned() },
         };
-        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer }.into());
-        if answer == Answer::AllowSession {
-            self.policy.lock().expect("nothing panics while it holds this lock").grant(&question.capabilities);
+        let asked = Asked { call: call.clone(), capabilities, lasting };
+        let answered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answered = self.asker.ask(&asked) => Some(answered),
+        };
+        // A question whose call is given up is withdrawn; an answer that comes in the same moment is one to nothing.
+        let Some(Answered { answer, reason }) = answered.filter(|_| !cancel.is_cancelled()) else {
+            return (Err(Refused::Withdrawn), false);
+        };
+        let answer = self.remember(&question, &asked.lasting, answer);
+        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer, reason: reason.clone() }.into());
+        let no = || Refused::No(reason.map_or_else(|| "the person said no".to_owned(), |reason| format!("the person said no: {reason}")));
+        (question.answered(answer).ok_or_else(no), answer == Answer::Quit)
+    }
+
+    /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
+    fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
+        let answer = match (answer, lasting) {
+            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. }) => Answer::Allow,
+            (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
+            (answer, _) => answer,
+        };
+        let kept = match question.lasting() {
+            Ok(exact) if answer == Answer::AllowAlways => self.services.keep_answer(exact),
+            _ => Ok(()),
+        };
+        let answer = match kept {
+            Ok(()) => answer,
+            Err(problem) => {
+                let message = format!("the answer holds for this session alone: {problem}");
+                (self.sink)(Kind::Warning { message }.into());
+                Answer::AllowSession
+            }
+        };
+        self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
+        answer
+    }
+
+    /// Notes where commands run from now on, as far as the box tells.
+    fn follow(&self, output: &Output) {
+        let here = match output {
+            Output::Moved(moved) => Some(moved.path.clone()),
+            Output::Command(ended) => ended.working_directory.clone(),
+            // A new box begins in the project's folder.
+            Output::Fault(Fault::BoxEnded { .. }) => Some(".".into()),
+            _ => None,
+        };
+        if let Some(here) = here {
+            self.policy.lock().expect("nothing panics while it holds this lock").move_to(&here);
         }
-        (question.answered(answer).ok_or_else(|| "the person said no".to_owned()), answer == Answer::Quit)
     }
 
     fn host(&self) -> Host<'_> {

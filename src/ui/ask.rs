@@ -9,11 +9,15 @@ use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Answer;
+use crate::event::Answered;
+use crate::event::Asked;
 use crate::event::Capability;
+use crate::event::Lasting;
 
 use super::Keyboard;
 use super::Paint;
 use super::Typed;
+use super::look_alike::unmask;
 use super::text;
 
 /// Keys that were on their way before the question was read are no answer to it.
@@ -25,6 +29,12 @@ const HEAD: usize = 40;
 const TAIL: usize = 20;
 const CHARS_MAX: usize = 4000;
 const FIELDS_MAX: usize = 40;
+/// Longest form of what an answer that lasts would be about: all of it stands above.
+const WHAT_MAX: usize = 300;
+/// Most characters of a reason; whoever has more to say says it in a message.
+const REASON_MAX: usize = 2000;
+/// What goes into files is text of any script: nothing is started by its look.
+const PROSE: [&str; 8] = ["content", "contents", "old_string", "new_string", "edits", "patch", "diff", "text"];
 /// A held key must not scroll the question away.
 pub(super) const TRIES: usize = 20;
 
@@ -35,17 +45,31 @@ pub struct Question {
     /// JSON text, as it will be carried out.
     pub arguments: String,
     pub capabilities: Vec<Capability>,
+    /// For how long a yes may hold.
+    pub lasting: Lasting,
+}
+
+impl From<&Asked> for Question {
+    fn from(asked: &Asked) -> Self {
+        let Asked { call, capabilities, lasting } = asked;
+        let (tool, arguments) = (call.name.clone(), call.arguments.clone());
+        Self { tool, arguments, capabilities: capabilities.clone(), lasting: lasting.clone() }
+    }
 }
 
 impl Question {
     /// Renders the question. Every character of the arguments is visible, or it is said how much is not.
     pub fn render(&self, paint: Paint) -> String {
         let mut out = String::new();
-        writeln!(out, "The agent wants to use {}:", paint.bold(&text::line(&self.tool))).expect(TAKES_ALL);
+        writeln!(out, "The agent wants to use {}:", paint.bold(&text::line(&unmask(&self.tool)))).expect(TAKES_ALL);
         match serde_json::from_str::<Value>(&self.arguments) {
             Ok(Value::Object(fields)) if fields.len() <= FIELDS_MAX => {
                 for (key, value) in &fields {
-                    field(&mut out, &text::line(key), value);
+                    if PROSE.contains(&key.as_str()) {
+                        field(&mut out, &text::line(key), value);
+                    } else {
+                        field(&mut out, &text::line(&unmask(key)), &unmasked(value));
+                    }
                 }
             }
             _ => block(&mut out, &self.arguments),
@@ -64,11 +88,57 @@ impl Question {
         if self.hides() {
             writeln!(out, "{}", paint.warn("Careful: it holds hidden characters, shown here by number.")).expect(TAKES_ALL);
         }
+        if self.pretends() {
+            writeln!(out, "{}", paint.warn("Careful: it holds letters that only look like others, shown here by number."))
+                .expect(TAKES_ALL);
+        }
         out
+    }
+
+    /// Returns the answers there are, each with its key.
+    fn choices(&self) -> String {
+        let mut out = String::from("y = yes, once");
+        if self.may_last() {
+            out.push_str("  a = yes, until the session ends");
+        }
+        if self.may_be_kept() {
+            out.push_str("  p = yes, always in this project");
+        }
+        out.push_str("\nn = no  n WHY = no, and the agent reads why  d = no, until the session ends  q = no, and quit\n");
+        match &self.lasting {
+            Lasting::Exactly { what, .. } if self.may_last() => {
+                let keys = if self.may_be_kept() { "a and p hold" } else { "a holds" };
+                writeln!(out, "{keys} for exactly this: {}", cut_to(&text::line(&unmask(what)), WHAT_MAX)).expect(TAKES_ALL);
+            }
+            Lasting::Once { because } => {
+                writeln!(out, "It can only be allowed once: {}.", cut_to(&text::line(because), WHAT_MAX)).expect(TAKES_ALL);
+            }
+            Lasting::Exactly { .. } => {}
+        }
+        out
+    }
+
+    fn may_last(&self) -> bool {
+        !self.is_large() && matches!(self.lasting, Lasting::Exactly { .. })
+    }
+
+    fn may_be_kept(&self) -> bool {
+        self.may_last() && matches!(self.lasting, Lasting::Exactly { always: true, .. })
     }
 
     fn is_large(&self) -> bool {
         self.arguments.len() > WHOLE_MAX
+    }
+
+    fn pretends(&self) -> bool {
+        let pretends = |text: &str| unmask(text) != text;
+        let inside = match serde_json::from_str::<Value>(&self.arguments) {
+            Ok(Value::Object(fields)) => {
+                fields.iter().any(|(key, value)| !PROSE.contains(&key.as_str()) && (pretends(key) || pretends(&text_of(value))))
+            }
+            _ => false,
+        };
+        inside || pretends(&self.tool)
     }
 
     fn hides(&self) -> bool {
@@ -91,20 +161,18 @@ pub async fn ask(
     err: &mut impl Write,
     paint: Paint,
     cancel: &CancellationToken,
-) -> Option<Answer> {
+) -> Option<Answered> {
     if !keyboard.is_terminal() {
         let _ = writeln!(err, "{}denied: there is no terminal to ask at", question.render(paint));
-        return Some(Answer::Deny);
+        return Some(Answer::Deny.into());
     }
-    let always = if question.is_large() { "" } else { "  a = yes, until the session ends" };
-    let choices = format!("y = yes, once{always}  n = no  q = no, and quit");
-    if write!(err, "\n{}{choices}\n", question.render(paint)).is_err() {
+    if write!(err, "\n{}{}", question.render(paint), question.choices()).is_err() {
         // A question that cannot be read cannot be answered.
-        return Some(Answer::Deny);
+        return Some(Answer::Deny.into());
     }
     for _ in 0..TRIES {
         if write!(err, "Allow it? ").and_then(|()| err.flush()).is_err() {
-            return Some(Answer::Deny);
+            return Some(Answer::Deny.into());
         }
         tokio::select! {
             () = cancel.cancelled() => return withdrawn(err),
@@ -113,24 +181,29 @@ pub async fn ask(
         keyboard.discard();
         match keyboard.line(cancel).await {
             Typed::Line(line) => match parse(&line) {
-                Some(Answer::AllowSession) if question.is_large() => {
-                    let _ = writeln!(err, "This is too large to allow more than once.");
+                Some(Answered { answer: Answer::AllowSession | Answer::AllowAlways, .. }) if !question.may_last() => {
+                    let why =
+                        if question.is_large() { "This is too large to allow more than once." } else { "It can only be allowed once." };
+                    let _ = writeln!(err, "{why}");
                 }
-                Some(answer) => return Some(answer),
+                Some(Answered { answer: Answer::AllowAlways, .. }) if !question.may_be_kept() => {
+                    let _ = writeln!(err, "No answer can be kept for this project; a = until the session ends.");
+                }
+                Some(answered) => return Some(answered),
                 None => {
-                    let _ = writeln!(err, "Please type y, n{} or q, then Enter.", if question.is_large() { "" } else { ", a" });
+                    let _ = writeln!(err, "Please type one of the letters above, then Enter.");
                 }
             },
-            Typed::End => return Some(deny(err, "denied: the input ended")),
+            Typed::End => return Some(deny(err, "denied: the input ended").into()),
             Typed::Cancelled => return withdrawn(err),
         }
     }
-    Some(deny(err, "denied: no answer"))
+    Some(deny(err, "denied: no answer").into())
 }
 
 const TAKES_ALL: &str = "a string takes all that is written";
 
-fn withdrawn(err: &mut impl Write) -> Option<Answer> {
+fn withdrawn(err: &mut impl Write) -> Option<Answered> {
     let _: io::Result<()> = writeln!(err, "\n(the question is withdrawn)");
     None
 }
@@ -140,14 +213,28 @@ fn deny(err: &mut impl Write, why: &str) -> Answer {
     Answer::Deny
 }
 
-fn parse(line: &str) -> Option<Answer> {
-    match line.trim().to_ascii_lowercase().as_str() {
-        "y" | "yes" => Some(Answer::Allow),
-        "a" | "always" => Some(Answer::AllowSession),
-        "n" | "no" => Some(Answer::Deny),
-        "q" | "quit" => Some(Answer::Quit),
-        _ => None,
-    }
+/// Reads an answer: a letter or a word, and behind a no the reason for it.
+fn parse(line: &str) -> Option<Answered> {
+    let line = line.trim();
+    let end = line.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(line.len());
+    let (word, rest) = line.split_at(end);
+    let reason = rest.trim_start_matches([',', ':', ';', '.']).trim();
+    let answer = match word.to_ascii_lowercase().as_str() {
+        "n" | "no" if !reason.is_empty() => {
+            let reason = reason.chars().take(REASON_MAX).collect();
+            return Some(Answered { answer: Answer::Deny, reason: Some(reason) });
+        }
+        // Whoever says more than yes may mean less than that.
+        _ if !reason.is_empty() => return None,
+        "y" | "yes" => Answer::Allow,
+        "a" => Answer::AllowSession,
+        "p" | "always" => Answer::AllowAlways,
+        "n" | "no" => Answer::Deny,
+        "d" => Answer::DenySession,
+        "q" | "quit" => Answer::Quit,
+        _ => return None,
+    };
+    Some(answer.into())
 }
 
 fn describe(capability: &Capability) -> String {
@@ -184,6 +271,16 @@ fn collect(value: &Value, all: &mut String) {
     }
 }
 
+/// Returns a value in which no letter passes for another.
+fn unmasked(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(unmask(text)),
+        Value::Array(values) => values.iter().map(unmasked).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (unmask(key), unmasked(value))).collect(),
+        other => other.clone(),
+    }
+}
+
 fn field(out: &mut String, key: &str, value: &Value) {
     match value {
         Value::String(text) if text.contains('\n') => {
@@ -214,6 +311,11 @@ fn block(out: &mut String, content: &str) {
     let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
     show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
     show(tail);
+}
+
+fn cut_to(line: &str, most: usize) -> String {
+    let cut = line.char_indices().nth(most).map(|(end, _)| format!("{}…", &line[..end]));
+    cut.unwrap_or_else(|| line.to_owned())
 }
 
 fn cut(line: &str) -> String {

@@ -12,6 +12,7 @@ mod confirm;
 pub mod json;
 mod keyboard;
 mod line;
+mod look_alike;
 mod options;
 mod output;
 mod paint;

@@ -208,7 +208,7 @@ async fn what_is_asked_about_denied_or_told_to_a_hook_waits_for_the_answer_to_en
     let denied = policy::Options { deny: rules("read_file(a)"), ..policy::Options::default() };
     let hooks: HookOptions = toml::from_str("[[pre_tool_use]]\nrun = 'true'\nif = { tool = 'bash' }").expect("hooks");
     for (wishes, early, expected) in [
-        (Wishes { mode: Mode::Ask, policy: asked, answers: vec![Answer::Allow], ..Wishes::default() }, 1, CallStatus::Ok),
+        (Wishes { mode: Mode::Ask, policy: asked, answers: vec![Answer::Allow.into()], ..Wishes::default() }, 1, CallStatus::Ok),
         (Wishes { policy: denied, ..Wishes::default() }, 1, CallStatus::Denied),
         (Wishes { hooks, ..Wishes::default() }, 0, CallStatus::Ok),
     ] {

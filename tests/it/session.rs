@@ -447,7 +447,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
         end(2, CallStatus::Invalid, "there is no tool `fly`"),
         end(1, CallStatus::Ok, "text of x"),
         end(0, CallStatus::Ok, "slept"),
-        Kind::PermissionAnswered { call: "d".into(), answer: podbay::event::Answer::Deny },
+        Kind::PermissionAnswered { call: "d".into(), answer: podbay::event::Answer::Deny, reason: None },
         denied,
         end(3, CallStatus::Denied, "Denied: the person said no."),
     ];

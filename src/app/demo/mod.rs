@@ -103,7 +103,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
         catalogue,
         policy,
         Arc::new(files),
-        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place))),
+        Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place), None)),
         Arc::clone(&front.asker),
         recorder.sink(),
         tools,

@@ -6,6 +6,7 @@ mod bad_days;
 mod bundle;
 mod busy;
 mod call;
+mod chat;
 mod closed;
 mod compose;
 mod crowd;

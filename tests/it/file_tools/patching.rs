@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use podbay::event::Answer;
+use podbay::event::Answered;
+use podbay::event::Asked;
 use podbay::event::CallStatus;
-use podbay::event::Capability;
 use podbay::event::ToolCall;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
@@ -132,8 +133,8 @@ impl tools::Workspace for Near {
 struct Nobody;
 
 impl Asker for Nobody {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {

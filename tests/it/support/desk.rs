@@ -11,13 +11,12 @@ use podbay::agent::Conversation;
 use podbay::agent::Interrupt;
 use podbay::agent::Outcome;
 use podbay::agent::system_prompt;
-use podbay::event::Answer;
-use podbay::event::Capability;
+use podbay::event::Answered;
+use podbay::event::Asked;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::SessionId;
 use podbay::event::Sink;
-use podbay::event::ToolCall;
 use podbay::llm;
 use podbay::llm::Client;
 use podbay::llm::Endpoint;
@@ -57,7 +56,7 @@ pub(crate) struct Wishes {
     pub(crate) hooks: tools::HookOptions,
     pub(crate) llm: llm::Options,
     /// What the person says, one answer after the other; empty: nobody is there.
-    pub(crate) answers: Vec<Answer>,
+    pub(crate) answers: Vec<Answered>,
     /// An earlier conversation to go on with.
     pub(crate) past: Past,
 }
@@ -87,6 +86,8 @@ pub(crate) struct Desk {
     pub(crate) agent: tokio::sync::Mutex<Agent>,
     events: Arc<Mutex<Vec<Event>>>,
     reached: Arc<Mutex<Vec<String>>>,
+    /// Pressed when a person is asked, before they answer.
+    pub(crate) before_answer: Arc<Mutex<Option<Interrupt>>>,
     /// What its calls left to be read again.
     pub(crate) artifacts: Artifacts,
     _state: TempDir,
@@ -121,12 +122,13 @@ impl Desk {
         let state = State::open(&folder.path().join("state")).expect("a state folder");
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
         let reached = Arc::<Mutex<Vec<String>>>::default();
+        let before_answer = Arc::<Mutex<Option<Interrupt>>>::default();
         let pipeline = Pipeline::new(
             catalogue,
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
             Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
             Arc::new(Kept(artifacts.clone())),
-            Arc::new(Person(Mutex::new(wishes.answers))),
+            Arc::new(Person { answers: Mutex::new(wishes.answers), before: Arc::clone(&before_answer) }),
             Arc::clone(&sink),
             wishes.tools.clone(),
         );
@@ -137,7 +139,7 @@ impl Desk {
         let conversation = Conversation::over(prompt.clone(), wishes.past.history.clone());
         let agent = Agent::new(client, conversation, Arc::new(pipeline), wishes.tools.parallel as usize, wishes.agent, sink);
         let agent = tokio::sync::Mutex::new(agent.after(&wishes.past));
-        Self { guest, model, interrupt: Interrupt::new(), prompt, agent, events, reached, artifacts, _state: folder }
+        Self { guest, model, interrupt: Interrupt::new(), prompt, agent, events, reached, before_answer, artifacts, _state: folder }
     }
 
     /// Works on a task to its end.
@@ -226,11 +228,17 @@ impl Services for Kept {
     }
 }
 
-struct Person(Mutex<Vec<Answer>>);
+struct Person {
+    answers: Mutex<Vec<Answered>>,
+    before: Arc<Mutex<Option<Interrupt>>>,
+}
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        let mut answers = self.0.lock().expect("no test panics while it holds this");
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        if let Some(interrupt) = &*self.before.lock().expect("no test panics while it holds this") {
+            interrupt.press();
+        }
+        let mut answers = self.answers.lock().expect("no test panics while it holds this");
         let answer = if answers.is_empty() { None } else { Some(answers.remove(0)) };
         // A person who says nothing keeps everybody waiting.
         Box::pin(async move {

@@ -11,8 +11,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use podbay::event::Answer;
+use podbay::event::Answered;
+use podbay::event::Asked;
 use podbay::event::CallStatus;
-use podbay::event::Capability;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::ToolCall;
@@ -170,8 +171,8 @@ impl Services for Nothing {
 struct Person(Option<String>);
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, _call: &'a ToolCall, _capabilities: &'a [Capability]) -> Later<'a, Answer> {
-        Box::pin(std::future::ready(Answer::Deny))
+    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+        Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {

@@ -1,0 +1,153 @@
+//! What a person allowed for good, project by project, kept in the state folder.
+//!
+//! Like trust, an answer belongs to one folder under one path: the folder moved, or another one where it was, has none. Each is about exactly
+//! one call; nothing here is a pattern.
+
+use std::fs;
+use std::fs::OpenOptions;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Error;
+use crate::policy::Exact;
+
+/// Longest record that is read.
+const LONGEST: u64 = 4 << 20;
+/// Whoever has more of them wants a rule.
+const MOST: usize = 500;
+
+/// The answers of one project.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    file: PathBuf,
+    project: PathBuf,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    /// The project's folder.
+    project: PathBuf,
+    allowed: Vec<Exact>,
+}
+
+impl Answers {
+    /// Names the record of a project; `key` names its folder whatever its path is.
+    pub fn new(folder: &Path, key: &str, project: &Path) -> Self {
+        Self { file: folder.join(format!("{key}.json")), project: project.to_owned() }
+    }
+
+    /// Returns what was allowed for good, the oldest first. A record that is not whole, or of another folder, says nothing.
+    pub fn list(&self) -> Result<Vec<Exact>, Error> {
+        let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+        let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.map_err(self.failed("read"))?,
+        };
+        let mut bytes = Vec::new();
+        file.take(LONGEST).read_to_end(&mut bytes).map_err(self.failed("read"))?;
+        let record: Option<Record> = serde_json::from_slice(&bytes).ok();
+        Ok(record.filter(|record| record.project == self.project).map_or_else(Vec::new, |record| record.allowed))
+    }
+
+    /// Adds an answer.
+    pub fn add(&self, exact: &Exact) -> Result<(), Error> {
+        let mut allowed = self.list()?;
+        if allowed.contains(exact) {
+            return Ok(());
+        }
+        if allowed.len() >= MOST {
+            return Err(Error::TooManyAnswers { most: MOST });
+        }
+        allowed.push(exact.clone());
+        self.write(allowed)
+    }
+
+    /// Takes an answer back; returns whether it was there.
+    pub fn remove(&self, exact: &Exact) -> Result<bool, Error> {
+        let mut allowed = self.list()?;
+        let before = allowed.len();
+        allowed.retain(|other| other != exact);
+        if allowed.len() == before {
+            return Ok(false);
+        }
+        self.write(allowed).map(|()| true)
+    }
+
+    /// Takes all of them back.
+    pub fn clear(&self) -> Result<(), Error> {
+        match fs::remove_file(&self.file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.failed("remove")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&self, allowed: Vec<Exact>) -> Result<(), Error> {
+        let record = Record { project: self.project.clone(), allowed };
+        let text = serde_json::to_vec_pretty(&record).map_err(|error| self.failed("write")(error.into()))?;
+        // Made with mode 0600, and never there in part.
+        let write = || -> io::Result<()> {
+            let mut new = tempfile::NamedTempFile::new_in(self.file.parent().unwrap_or(Path::new(".")))?;
+            new.write_all(&text)?;
+            new.as_file().sync_all()?;
+            new.persist(&self.file)?;
+            Ok(())
+        };
+        write().map_err(self.failed("write"))
+    }
+
+    fn failed(&self, doing: &'static str) -> impl Fn(io::Error) -> Error + use<> {
+        let path = self.file.clone();
+        move |source| Error::Answers { doing, path: path.clone(), source }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn command(text: &str) -> Exact {
+        Exact { tool: "bash".into(), command: Some(text.into()), directory: String::new(), paths: Vec::new(), with: Vec::new() }
+    }
+
+    #[test]
+    fn an_answer_holds_for_this_folder_alone_until_it_is_taken_back() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let answers = |key: &str, project: &str| Answers::new(temp.path(), key, Path::new(project));
+        let mine = answers("1-2", "/a");
+        assert_eq!(mine.list().expect("nothing yet"), []);
+        for text in ["make", "cargo test", "make"] {
+            mine.add(&command(text)).expect("writes");
+        }
+        assert_eq!(mine.list().expect("reads"), [command("make"), command("cargo test")]);
+        assert_eq!(answers("1-3", "/a").list().expect("reads"), [], "another folder at that path");
+        assert_eq!(answers("1-2", "/b").list().expect("reads"), [], "another path with that number");
+        let file = temp.path().join("1-2.json");
+        assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
+        assert!(mine.remove(&command("make")).expect("writes") && !mine.remove(&command("make")).expect("reads"));
+        assert_eq!(mine.list().expect("reads"), [command("cargo test")]);
+        fs::write(&file, "{\"project\": \"/a\", \"allow").expect("written");
+        assert_eq!(mine.list().expect("no fault"), [], "half a record says nothing");
+        mine.clear().expect("removes");
+        mine.clear().expect("nothing to remove");
+        assert!(!file.exists());
+    }
+
+    #[test]
+    fn there_is_an_end_to_them() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
+        answers.write((0..MOST).map(|n| command(&n.to_string())).collect()).expect("writes");
+        answers.add(&command("1")).expect("it is there");
+        let error = answers.add(&command("x")).expect_err("too many");
+        assert!(error.hint().contains("podbay config answers"), "{}", error.hint());
+    }
+}

@@ -1,0 +1,125 @@
+//! What a person's answer speaks of when it holds for more than one call: one tool, with exactly what was asked about.
+//!
+//! Nothing in it is a pattern. What the model wrote is compared letter by letter, so that no star in it ever stands for anything else.
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Action;
+use super::command::Reading;
+use super::paths::paths;
+use super::paths::plain;
+use super::rule::tool;
+use crate::code::shell::Command;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+use crate::event::Capability;
+use crate::wire::ArchiveAction;
+use crate::wire::Call;
+use crate::wire::PatchAction;
+
+/// A command that is longer is read and answered each time.
+const COMMAND_MAX: usize = 4096;
+const PATHS_MAX: usize = 100;
+
+/// A call that a person gave a lasting answer to; equal for calls that are the same to them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Exact {
+    pub tool: String,
+    /// The whole command, to the letter, where the tool is a shell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// The folder that the command runs in, from the project's; empty is the project's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// Every path that the call names, in its order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub with: Vec<String>,
+}
+
+impl Exact {
+    /// Returns what of an action an answer can be about; `None`: it cannot be told apart from others for certain. Commands run in `here` where
+    /// they name no folder.
+    pub(super) fn of(action: &Action, here: &str) -> Option<Self> {
+        let tool = tool(action).to_owned();
+        let Action::Box(call) = action else { return None };
+        let with = with(call);
+        if let Call::Bash(bash) = call {
+            let command = bash.command.trim();
+            let directory = match &bash.working_directory {
+                Some(path) => plain(path, false)?,
+                None => here.to_owned(),
+            };
+            return (command.len() <= COMMAND_MAX).then(|| Self {
+                tool,
+                command: Some(command.to_owned()),
+                directory,
+                paths: Vec::new(),
+                with,
+            });
+        }
+        let paths: Option<Vec<String>> = paths(action).into_iter().map(|path| plain(path, false)).collect();
+        let paths = paths.filter(|paths| (1..=PATHS_MAX).contains(&paths.len()))?;
+        Some(Self { tool, command: None, directory: String::new(), paths, with })
+    }
+
+    /// Says what it speaks of.
+    pub fn words(&self) -> String {
+        let with = if self.with.is_empty() { String::new() } else { format!(" ({})", self.with.join(", ")) };
+        match &self.command {
+            Some(command) if self.directory.is_empty() => format!("{} `{command}`{with}", self.tool),
+            Some(command) => format!("{} `{command}` in {}{with}", self.tool, self.directory),
+            None => format!("{} {}{with}", self.tool, self.paths.join(", ")),
+        }
+    }
+}
+
+/// Returns why a yes to this can only hold once; `None` where it may hold longer.
+pub(super) fn only_once(reading: Option<&Reading>, capabilities: &[Capability], exact: Option<&Exact>) -> Option<String> {
+    let each_time = capabilities.iter().find(|capability| {
+        matches!(capability, Capability::BlockedCommand { .. } | Capability::GatedGit { .. } | Capability::ChangeOutsideBox)
+    });
+    if let Some(capability) = each_time {
+        return Some(format!("to {} is asked about each time", capability.describe()));
+    }
+    if let Some(reading) = reading.filter(|reading| !is_certain(reading)) {
+        let doubt = reading.script.doubts.first().map_or_else(|| "some words are only known when it runs".to_owned(), ToString::to_string);
+        return Some(format!("what the command does cannot be read for certain ({doubt})"));
+    }
+    match (exact, reading) {
+        (Some(_), _) => None,
+        (None, Some(_)) => Some("the command is too long to be remembered, or its folder is not certain".to_owned()),
+        (None, None) => Some("it names no file by which it could be known again".to_owned()),
+    }
+}
+
+/// Returns whether everything that a text starts is known, word for word.
+fn is_certain(reading: &Reading) -> bool {
+    let known = |word: &Word| word.kind == WordKind::Known;
+    let is_known = |command: &Command| {
+        command.words.iter().all(known)
+            && command.assignments.iter().all(|assignment| assignment.value.as_ref().is_some_and(known))
+            && command.redirections.iter().all(|redirection| redirection.target.as_ref().is_none_or(known))
+    };
+    reading.script.is_known() && !reading.script.commands.is_empty() && reading.script.commands.iter().all(is_known)
+}
+
+fn with(call: &Call) -> Vec<String> {
+    let flags: &[(bool, &str)] = match call {
+        Call::Bash(bash) => &[(bash.background, "background")],
+        Call::ApplyPatch(patch) => &[(patch.files.iter().any(|file| matches!(file.action, PatchAction::Delete { .. })), "delete")],
+        Call::DeleteFile(delete) => &[(delete.recursive, "recursive")],
+        Call::CopyFile(copy) => &[(copy.recursive, "recursive"), (copy.overwrite, "overwrite")],
+        Call::MoveFile(moved) => &[(moved.overwrite, "overwrite")],
+        Call::Archive(archive) => match archive.action {
+            ArchiveAction::List => &[(true, "list")],
+            ArchiveAction::Extract { .. } => &[(true, "extract")],
+            ArchiveAction::Create { .. } => &[(true, "create")],
+        },
+        _ => &[],
+    };
+    flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| (*name).to_owned()).collect()
+}

@@ -1,0 +1,178 @@
+//! A person at a terminal who is asked, and what becomes of each of their answers.
+
+use std::io::Read;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use portable_pty::CommandBuilder;
+use portable_pty::PtySize;
+use portable_pty::native_pty_system;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use crate::support::ScriptedModel;
+use crate::support::TestEnv;
+use crate::support::scripted_model::Running;
+use crate::support::test_env::run;
+use crate::support::test_env::within;
+
+/// `podbay chat` in a terminal.
+struct Talk {
+    child: Box<dyn portable_pty::Child + Send + Sync>,
+    hands: Box<dyn Write + Send>,
+    screen: Arc<Mutex<String>>,
+    /// How much of the screen was read.
+    read: usize,
+    _master: Box<dyn portable_pty::MasterPty + Send>,
+}
+
+impl Talk {
+    fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
+        let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
+        let pty = native_pty_system().openpty(size).expect("a pty");
+        let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_podbay"));
+        command.env_clear();
+        for (name, value) in [("HOME", env.home()), ("PODBAY_HOME", env.state())] {
+            command.env(name, value);
+        }
+        command.env("PATH", "/usr/bin:/bin");
+        command.env("TERM", "xterm");
+        command.env("NO_COLOR", "1");
+        for name in ["DOCKER_HOST", "DOCKER_TLS_VERIFY", "DOCKER_CERT_PATH"] {
+            if let Some(value) = std::env::var_os(name) {
+                command.env(name, value);
+            }
+        }
+        command.args(["chat", "--model", "scripted", "--endpoint", &model.endpoint(), "-C"]);
+        command.arg(project);
+        command.args(more);
+        let child = pty.slave.spawn_command(command).expect("starts");
+        drop(pty.slave);
+        let mut reader = pty.master.try_clone_reader().expect("a reader");
+        let hands = pty.master.take_writer().expect("a writer");
+        let screen = Arc::new(Mutex::new(String::new()));
+        let keep = Arc::clone(&screen);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = reader.read(&mut buffer) {
+                keep.lock().expect("not poisoned").push_str(&String::from_utf8_lossy(&buffer[..n]));
+            }
+        });
+        Self { child, hands, screen, read: 0, _master: pty.master }
+    }
+
+    /// Waits until the screen shows this, behind what was waited for before; returns what came until then.
+    #[track_caller]
+    fn sees(&mut self, words: &str) -> String {
+        let screen = Arc::clone(&self.screen);
+        let text = || screen.lock().expect("not poisoned").clone();
+        let read = self.read;
+        assert!(within(Duration::from_secs(60), || text()[read..].contains(words)), "`{words}` did not come:\n{}", text());
+        let text = text();
+        let at = text[read..].find(words).expect("it was seen") + words.len();
+        self.read += at;
+        text[read..read + at].to_owned()
+    }
+
+    fn types(&mut self, keys: &str) {
+        self.hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+    }
+
+    /// Answers the question that comes next, when keys are taken for an answer to it.
+    #[track_caller]
+    fn answers(&mut self, keys: &str) -> String {
+        let asked = self.sees("Allow it? ");
+        std::thread::sleep(Duration::from_millis(600));
+        self.types(keys);
+        asked
+    }
+
+    fn leaves(mut self) -> String {
+        self.types("/quit\n");
+        self.child.wait().expect("ends");
+        self.screen.lock().expect("not poisoned").clone()
+    }
+}
+
+fn bash(command: &str) -> (&str, serde_json::Value) {
+    ("bash", json!({ "command": command }))
+}
+
+/// Issue 6: once, for the session, for good, no, no with a reason; and an Enter that was on its way.
+#[test]
+fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
+    let Some(env) = TestBox::new() else { return };
+    let first = [bash("echo once >> log"), bash("echo session >> log"), bash("echo session >> log"), bash("echo good >> log")];
+    let second = [bash("echo once >> log"), bash("echo good >> log"), bash("echo good >> log; touch more"), bash("echo no >> log")];
+    let model = ScriptedModel::new().calls_many(first).says("First.").calls_many(second).says("Second.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    talk.sees("> ");
+    // Everything that is typed before a question can be read answers nothing.
+    talk.types("work\n");
+    talk.types("\n\ny\ny\n");
+    let asked = talk.answers("y\n");
+    assert!(
+        asked.contains("command: echo once >> log") && asked.contains("a and p hold for exactly this: bash `echo once >> log`"),
+        "{asked}"
+    );
+    talk.answers("a\n");
+    talk.answers("p\n");
+    talk.sees("First.");
+    assert_eq!(env.read("log"), "once\nsession\nsession\ngood\n");
+    talk.types("more\n");
+    talk.answers("n\n");
+    let asked = talk.answers("n put it into notes.txt\n");
+    assert!(asked.contains("echo good >> log; touch more"), "what was allowed for good is not asked, and more than it is: {asked}");
+    talk.answers("d\n");
+    talk.sees("Second.");
+    assert_eq!(env.read("log"), "once\nsession\nsession\ngood\ngood\n");
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    assert!(told.contains("the person said no: put it into notes.txt. It was not carried out"), "{told}");
+    talk.leaves();
+
+    // The next chat knows what was allowed for good, and nothing else of it.
+    let again = [bash("echo good >> log"), bash("echo session >> log")];
+    let model = ScriptedModel::new().calls_many(again).says("Third.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    talk.sees("> ");
+    talk.types("again\n");
+    let asked = talk.answers("n\n");
+    assert!(asked.contains("command: echo session >> log") && !asked.contains("command: echo good"), "{asked}");
+    talk.sees("Third.");
+    talk.leaves();
+    assert_eq!(env.read("log").matches("good").count(), 3);
+
+    // A rule that denies or gates wins, nobody is asked where nobody is, and `run` in mode ask has the answer too.
+    let ask = |more: &[&str]| {
+        let model = ScriptedModel::new().calls("bash", json!({"command": "echo good >> log"})).says("Done.").start_blocking();
+        run(env.task(&model, &["work", "--mode", "ask"]).args(more)).code
+    };
+    assert_eq!((ask(&[]), ask(&["--deny", "bash(echo *)"])), (0, 4));
+    assert_eq!(env.read("log").matches("good").count(), 4);
+
+    // Another project has no such answer, also one that was made where this one was.
+    let answers = |folder: &Path| run(env.podbay(&["config", "answers", "-C"]).arg(folder)).expect(0).text();
+    assert_eq!(answers(&env.project()), "1. bash `echo good >> log`\n");
+    let other = env.beside("other");
+    std::fs::create_dir(&other).expect("made");
+    TestEnv::give(&other);
+    assert_eq!(answers(&other), "");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo good >> log"})).says("Fourth.").start_blocking();
+    let mut talk = Talk::begin(&env, &other, &model, &[]);
+    talk.sees("> ");
+    talk.types("work\n");
+    talk.answers("n\n");
+    talk.sees("Fourth.");
+    talk.leaves();
+    assert!(!other.join("log").exists());
+
+    // Taken back, it is asked again.
+    run(env.podbay(&["config", "answers", "--forget", "2", "-C"]).arg(env.project())).expect(2).says(&["no answer 2; this project has 1"]);
+    let forgotten = run(env.podbay(&["config", "answers", "--forget", "1", "-C"]).arg(env.project())).expect(0).text();
+    assert_eq!((forgotten.as_str(), answers(&env.project()).as_str()), ("asked again: bash `echo good >> log`\n", ""));
+    assert_eq!(ask(&[]), 4);
+    env.assert_no_container();
+}
