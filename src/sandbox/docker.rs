@@ -6,6 +6,7 @@ use super::Error;
 use super::Spec;
 use super::guest_volume;
 use super::link::Link;
+use super::way;
 use crate::engine;
 use crate::engine::Attached;
 use crate::engine::ContainerId;
@@ -80,7 +81,7 @@ impl<'a> Filling<'a> {
         Ok(Self { engine, spec, hosts: volume.hosts, n_filled: u32::from(volume.filled) })
     }
 
-    /// Makes a container; `container` gets the path of our list of hosts.
+    /// Makes a container, if the project's path still leads to it; `container` gets the path of our list of hosts.
     pub(super) async fn create(
         &mut self,
         cancel: &CancellationToken,
@@ -88,6 +89,7 @@ impl<'a> Filling<'a> {
     ) -> Result<ContainerId, Error> {
         loop {
             let made = container(self.hosts.as_deref());
+            way::check(&self.spec.project)?;
             match self.engine.create(&made, cancel).await {
                 Ok(id) => return Ok(id),
                 // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.

@@ -51,6 +51,8 @@ pub enum Error {
     Link(#[source] link::Error),
     #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
     OtherFiles { path: PathBuf },
+    #[error("the path of the project, `{}`, does not lead to it any more: at `{}`: {problem}", path.display(), at.display())]
+    Moved { path: PathBuf, at: PathBuf, problem: String },
     #[error("the sandbox ended {count} times within {within}; last because {reason}")]
     KeepsEnding { count: u32, within: Seconds, reason: String },
     #[error("cancelled while the sandbox started")]
@@ -89,6 +91,7 @@ impl Error {
             Self::OtherFiles { .. } => {
                 Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())
             }
+            Self::Moved { .. } => Some("find out who moved or replaced that folder; then name the project by the path that it has now: -C DIR".to_owned()),
             Self::KeepsEnding { .. } => Some("a command may be ending it; more memory (`--memory`) or processes (`--pids`) may help".to_owned()),
             Self::Engine { source, .. } => source.hint(),
             Self::Setting { .. } | Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,

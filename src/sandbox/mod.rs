@@ -22,6 +22,7 @@ mod options;
 mod project;
 mod spec;
 mod user;
+mod way;
 
 pub use attach::Socket;
 pub use docker::DEFAULT_IMAGE;

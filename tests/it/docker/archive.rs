@@ -121,3 +121,37 @@ fn a_link_that_takes_the_projects_place_meanwhile_leads_nowhere() {
     std::fs::rename(&elsewhere, &project).expect("moved back");
     env.assert_no_container();
 }
+
+/// One that is there already when the engine is to be asked does not even get that far.
+#[test]
+fn a_link_that_took_a_folders_place_on_the_way_is_refused_before_the_engine_is_asked() {
+    let Some(env) = TestBox::new() else { return };
+    let (project, elsewhere, secret) = (env.project(), env.beside("elsewhere"), env.beside("secret"));
+    std::fs::create_dir(&secret).expect("made");
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let proxy = EngineProxy::start(env.beside("engine"), {
+        let (project, elsewhere, secret, asked) = (project.clone(), elsewhere.clone(), secret.clone(), Arc::clone(&asked));
+        move |request| {
+            let mut asked = asked.lock().expect("unshared");
+            if request.path.contains("/images/") && !elsewhere.exists() {
+                std::fs::rename(&project, &elsewhere).expect("moved");
+                std::os::unix::fs::symlink(&secret, &project).expect("linked");
+            }
+            asked.push(request.path.clone());
+        }
+    });
+    let mut command = env.here(&["call", "bash", r#"{"command":"touch written"}"#]);
+    let done = run(command.env("DOCKER_HOST", proxy.address())).expect(5);
+    done.says(&["does not lead to it any more", "a symbolic link is there", "hint:"]);
+    let made = |path: &String| path.starts_with("/containers/create?name=podbay-workspace");
+    assert!(elsewhere.exists() && !asked.lock().expect("unshared").iter().any(made));
+    std::fs::remove_file(&project).expect("removed");
+    std::fs::rename(&elsewhere, &project).expect("moved back");
+    // The same through a link of the person's own, which leads there all the time.
+    let link = env.beside("link");
+    std::os::unix::fs::symlink(&project, &link).expect("linked");
+    let mut command = env.podbay(&["call"]);
+    command.arg("-C").arg(&link).args(["bash", r#"{"command":"echo works"}"#]);
+    assert!(run(&mut command).expect(0).text().contains("works"));
+    env.assert_no_container();
+}
