@@ -64,6 +64,16 @@ pub(super) enum Part {
     Shut(Room),
 }
 
+impl Part {
+    /// Returns the bytes that went while it ran.
+    pub(super) fn taken(self, now: Room) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::Some(start) | Self::Shut(start) => start.bytes.saturating_sub(now.bytes),
+        }
+    }
+}
+
 /// The disk under the project, and what was free there when the session began.
 #[derive(Debug)]
 pub(super) struct Disk {

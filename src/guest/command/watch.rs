@@ -101,7 +101,7 @@ impl Watch {
         let limit = session.disk.crossed(part, now)?;
         // Empty files take no bytes, so there it is told who is busy.
         let by = if matches!(limit, Limit::Files { .. } | Limit::FreeFiles { .. }) { By::Work } else { By::Written };
-        self.disk = biggest(supervisor, by);
+        self.disk = biggest(supervisor, by).filter(|culprit| by != By::Written || has_share(culprit.bytes, part.taken(now)));
         if !session.is_ours(limit, now).await {
             return None;
         }
@@ -131,8 +131,25 @@ impl Watch {
     }
 }
 
+/// Returns whether so many bytes are a part of what is gone that is worth a name. Who reserves room writes nothing, and neither does who maps
+/// a file: then the largest number that is seen may be a shell's, of a line that it printed.
+fn has_share(written: u64, taken: u64) -> bool {
+    written > 0 && written >= taken / 8
+}
+
 fn keep_larger(kept: &mut Option<Culprit>, seen: Option<Culprit>, size: impl Fn(&Culprit) -> u64) {
     if seen.as_ref().map(&size) > kept.as_ref().map(&size) {
         *kept = seen;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_wrote_a_line_has_not_filled_the_disk() {
+        assert!(!has_share(4, 40 << 20) && !has_share(0, 0) && !has_share(0, 40 << 20));
+        assert!(has_share(40 << 20, 40 << 20) && has_share(5 << 20, 40 << 20) && has_share(4, 0));
     }
 }

@@ -247,6 +247,64 @@ fn r_08_commands_that_are_over_before_a_look_are_told_what_they_took() {
     has(&text, &["the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
 }
 
+/// The receiving end sees none of them: they are nobody's until they are received.
+#[test]
+fn r_18_what_is_held_by_descriptors_in_flight_ends_its_command() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=400m");
+    let settings = [("PODBAY_SANDBOX_DISK", "64MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "16MiB")];
+    let sends = "import os, socket, time
+one, other = socket.socketpair()
+for n in range(24):
+    f = open('hidden', 'wb'); os.unlink('hidden')
+    f.write(bytes(8 << 20)); f.flush()
+    socket.send_fds(one, [b'x'], [f.fileno()]); f.close(); time.sleep(0.05)
+time.sleep(60)";
+    let grown = "killed: the project has grown by more than 64.0 MiB in this session, the limit of `sandbox.disk`";
+    let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{sends}\""));
+    has(&text, &[grown, "most was written by `python3`"]);
+
+    // Who uses sockets, and sends descriptors that arrive, is not ended for what others take of the disk meanwhile.
+    let waits = "import os, socket, time
+one, other = socket.socketpair()
+f = open('kept', 'wb'); f.write(bytes(1 << 20)); f.flush()
+socket.send_fds(one, [b'x'], [f.fileno()])
+kept = socket.recv_fds(other, 1, 1)[1]
+open('begun', 'w').close()
+while not os.path.exists('go'): time.sleep(0.05)
+time.sleep(1)
+print('through', flush=True)";
+    let path = env.path("theirs");
+    let mut theirs = std::fs::File::create(&path).expect("made");
+    std::fs::remove_file(&path).expect("removed");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            env.wait_for("begun");
+            std::io::Write::write_all(&mut theirs, &vec![1; 100 << 20]).expect("written");
+            env.write("go", "");
+        });
+        let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{waits}\""));
+        assert_eq!(text, "through\n");
+    });
+}
+
+#[test]
+fn r_08_who_only_printed_a_line_is_not_named_for_a_disk_that_was_filled() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    let settings = [("PODBAY_SANDBOX_DISK", "32MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
+    // Room that is taken without a write is in no process's count.
+    let text = greedy(&env, &[], &settings, "echo begun; fallocate -l 80M made; echo end; sleep 60");
+    has(&text, &["killed: the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
+    assert!(!text.contains("most was written by"), "{text}");
+}
+
 #[test]
 fn r_08_short_commands_in_a_row_do_not_pass_the_limit_together() {
     let Some(env) = TestBox::new() else { return };
