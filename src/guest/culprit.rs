@@ -58,6 +58,11 @@ pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
     Some(Culprit { name, count, bytes })
 }
 
+/// Returns whether a process is no longer one of ours, between fork and exec. It may call itself what it likes.
+pub(super) fn is_command(pid: i32) -> bool {
+    name(pid).is_some_and(|name| name != SPAWNER)
+}
+
 fn name(pid: i32) -> Option<String> {
     let bytes = fs::read(format!("/proc/{pid}/comm")).ok()?;
     Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())

@@ -125,6 +125,14 @@ pub(super) fn wake(supervisor: i32) {
     }
 }
 
+/// Kills what a supervisor owns, in its place, where it is to do that and was stopped. To be called again and again.
+pub(super) fn kill_in_place_of(supervisor: i32) {
+    if is_stopped(supervisor) {
+        kill_trees(|| children(supervisor));
+        wake(supervisor);
+    }
+}
+
 /// Returns whether a process was stopped by a signal.
 pub(super) fn is_stopped(pid: i32) -> bool {
     stat(pid).is_some_and(|stat| stat.state == b'T')

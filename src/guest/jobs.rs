@@ -11,9 +11,9 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::family::kill_in_place_of;
 use super::order::Stop;
 use super::process::Control;
-use super::unix::kill;
 use crate::wire::Background;
 use crate::wire::End;
 use crate::wire::Fault;
@@ -28,6 +28,8 @@ const MAX_COMMAND: usize = 200;
 const MAX_TAIL: u64 = 256 * 1024;
 /// How long one may take to be gone after KILL.
 const GONE: Duration = Duration::from_secs(2);
+/// Between two looks at whether its supervisor was stopped meanwhile.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// One command in the background.
 #[derive(Debug)]
@@ -125,9 +127,12 @@ impl Jobs {
             control.order(Stop::Term);
             if !self.ends_within(&control, grace).await {
                 control.order(Stop::Kill);
-                // A command can stop its supervisor, which is of the same user; that must not save it.
-                kill(supervisor, libc::SIGCONT);
-                if !self.ends_within(&control, GONE).await {
+                let end = Instant::now() + GONE;
+                while !self.ends_within(&control, AGAIN).await && Instant::now() < end {
+                    // A command can stop its supervisor, which is of the same user; that must not save it.
+                    kill_in_place_of(supervisor);
+                }
+                if !self.ends_within(&control, Duration::ZERO).await {
                     return Err(Fault::Io {
                         doing: format!("stop process {id}"),
                         problem: "it is still there after it was killed".to_owned(),

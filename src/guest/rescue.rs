@@ -1,4 +1,5 @@
-//! What PID 1 does for serving processes that commands stop: it cannot be stopped itself, and all are of the same user.
+//! What PID 1 does for serving processes that commands stop, and those for who starts commands: all are of the same user, and PID 1 alone
+//! cannot be stopped.
 //!
 //! One that was stopped is woken. Where that does not last, because a command stops it again and again, all commands are ended; where even
 //! that does not help, the serving processes are, and with them everything below.
@@ -10,9 +11,11 @@ use std::time::Instant;
 
 use nix::sys::signalfd::siginfo;
 
+use super::culprit::is_command;
 use super::family::children;
 use super::family::is_stopped;
 use super::family::kill_trees;
+use super::family::own_children;
 use super::unix::kill;
 
 /// Between two looks, once something was found stopped.
@@ -69,6 +72,35 @@ impl Rescue {
     /// Returns how long to wait before the next look.
     pub(super) fn pause(is_soon: bool, tick: Duration) -> Duration {
         if is_soon { SOON } else { tick }
+    }
+}
+
+/// What a serving process does itself while a command does not start, or not end: in a run's own box it is PID 1, and nobody else looks.
+#[derive(Debug, Default)]
+pub(super) struct Below {
+    n_found: u32,
+}
+
+impl Below {
+    /// Wakes who is stopped below this process. Where that does not last the commands are ended, and in the end who starts them, and with
+    /// that the box. Returns whether the commands were.
+    pub(super) fn look(&mut self) -> bool {
+        let spawners = own_children();
+        let supervisors: Vec<i32> = spawners.iter().flat_map(|&pid| children(pid)).collect();
+        if !spawners.iter().chain(&supervisors).any(|&pid| is_stopped(pid)) {
+            return false;
+        }
+        self.n_found += 1;
+        if self.n_found >= 2 * TOO_OFTEN {
+            kill_trees(|| spawners.clone());
+        } else if self.n_found == TOO_OFTEN {
+            // The one that is to start is not a command yet, and is spared.
+            kill_trees(|| supervisors.iter().flat_map(|&pid| children(pid)).filter(|&pid| is_command(pid)).collect());
+            N_ENDED.fetch_add(1, Ordering::Relaxed);
+        }
+        wake(&supervisors);
+        wake(&spawners);
+        self.n_found == TOO_OFTEN
     }
 }
 

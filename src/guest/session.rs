@@ -25,6 +25,7 @@ use super::disk::Disk;
 use super::disk::Part;
 use super::disk::Room;
 use super::disk::is_growth;
+use super::family::kill_in_place_of;
 use super::grown::Grown;
 use super::grown::Shut;
 use super::grown::grown;
@@ -189,11 +190,12 @@ impl Session {
 
     /// Keeps a background command's supervisor alive until its end, or the session's.
     pub(super) fn keep(self: &Arc<Self>, control: Arc<Control>, job: Job) {
+        let supervisor = job.supervisor;
         self.jobs.add(job);
         let session = Arc::downgrade(self);
         let watched = Arc::clone(&control);
         let start = self.disk.room();
-        let mut is_stopped = false;
+        let mut is_killed = false;
         let watch = tokio::spawn(async move {
             let end = loop {
                 tokio::select! {
@@ -204,8 +206,10 @@ impl Session {
                     },
                     () = tokio::time::sleep(BACKGROUND_LOOK) => {
                         let Some(session) = session.upgrade() else { return };
-                        if !is_stopped && let Some(limit) = session.filled_disk(start).await {
-                            is_stopped = true;
+                        if is_killed {
+                            kill_in_place_of(supervisor);
+                        } else if let Some(limit) = session.filled_disk(start).await {
+                            is_killed = true;
                             watched.order(Stop::Kill);
                             session.tell_of_filled_disk(limit);
                         }
@@ -265,7 +269,15 @@ impl Session {
 
     /// Lets the next command tell that those in the background were ended, and for which limit.
     pub(super) fn tell_of_filled_disk(&self, limit: Limit) {
-        let notice = format!("a background command was ended: {limit}");
+        self.tell(format!("a background command was ended: {limit}"));
+    }
+
+    /// Lets the next command tell why others were ended.
+    pub(super) fn tell_of_stopping(&self) {
+        self.tell("commands that still ran were ended: one of them stopped the sandbox's own processes again and again".to_owned());
+    }
+
+    fn tell(&self, notice: String) {
         let mut notices = self.notices();
         if !notices.contains(&notice) {
             notices.push(notice);

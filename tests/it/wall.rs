@@ -252,6 +252,19 @@ async fn a_background_command_that_fails_at_once_says_so() {
 }
 
 #[tokio::test]
+async fn a_background_command_that_stops_who_starts_commands_does_not_hold_up_the_next() {
+    let guest = TestGuest::start().await;
+    let stop = "kill -STOP $(awk '/^PPid/ {print $2}' /proc/$PPID/status); echo done > stopped; exec sleep 30";
+    let (ended, _) = guest.bash(Bash { background: true, ..bash(stop) }).await;
+    assert!(matches!(ended.end, End::Running { .. }), "{ended:?}");
+    until(|| guest.path("stopped").exists()).await;
+    let began = Instant::now();
+    let (ended, printed) = guest.bash(bash("echo next")).await;
+    assert_eq!((ended.end, printed.as_str()), (EXITED, "next\n"));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
 async fn all_bytes_pass_both_ways_exactly() {
     let guest = TestGuest::start().await;
     let sent: Vec<u8> = (0..300_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).chain(0..=255).collect();

@@ -28,9 +28,8 @@ pub(super) use self::start::start;
 use self::watch::Watch;
 use crate::guest::child::Stdio;
 use crate::guest::disk::Part;
-use crate::guest::family::children;
 use crate::guest::family::is_stopped;
-use crate::guest::family::kill_trees;
+use crate::guest::family::kill_in_place_of;
 use crate::guest::family::wake;
 use crate::guest::grown::Shut;
 use crate::guest::host::Line;
@@ -100,6 +99,7 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         input: Feed { input, pending: VecDeque::new(), at: 0, ended: false },
         stopping: Stopping::No { timeout_at: timeout.map(|timeout| began + timeout) },
         why: None,
+        rescue: rescue::Below::default(),
         grace,
         ended: None,
         to_stream: stream_bytes,
@@ -209,6 +209,7 @@ struct Run<'call> {
     input: Feed,
     stopping: Stopping,
     why: Option<Why>,
+    rescue: rescue::Below,
     grace: Duration,
     ended: Option<Over>,
     /// How much more is sent as it comes.
@@ -350,15 +351,6 @@ impl Run<'_> {
         }
     }
 
-    /// Kills what is left in the place of a supervisor that is stopped again and again: nobody in the box can stop us.
-    fn kill_ourselves(&self) {
-        let supervisor = self.started.supervisor;
-        if is_stopped(supervisor) {
-            kill_trees(|| children(supervisor));
-            wake(supervisor);
-        }
-    }
-
     fn time_is_up(&mut self) -> Result<(), Fault> {
         if self.ended.is_some() {
             for source in &mut self.sources {
@@ -382,7 +374,11 @@ impl Run<'_> {
             }
             Stopping::Asked { .. } => self.stop(Why::Timeout),
             Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
-                self.kill_ourselves();
+                // It may be stopped again and again; nobody in the box can stop us.
+                kill_in_place_of(self.started.supervisor);
+                if self.rescue.look() {
+                    self.session.tell_of_stopping();
+                }
                 self.stopping = Stopping::Killed { gone_at, again_at: Instant::now() + AGAIN };
             }
             Stopping::Killed { .. } => {

@@ -1,17 +1,22 @@
 use std::time::Duration;
 
 use nix::errno::Errno;
+use tokio::time::error::Elapsed;
 
 use crate::guest::child::Stdio;
 use crate::guest::order::Order;
 use crate::guest::order::Report;
 use crate::guest::order::Stage;
 use crate::guest::process::Control;
+use crate::guest::rescue;
 use crate::guest::session::Session;
 use crate::wire::Fault;
 
 /// How long a command may take to be started; it is under a millisecond unless a process of ours was stopped.
 const START: Duration = Duration::from_secs(10);
+
+/// Between two looks at who was stopped.
+const AGAIN: Duration = Duration::from_millis(50);
 
 /// How long after a supervisor's end it is seen that the process that starts commands was killed with it.
 const BOTH_GONE: Duration = Duration::from_millis(200);
@@ -56,7 +61,7 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
     let control = session.spawner.start(order, stdio).await.map_err(|error| {
         failure(Fault::NotStarted { problem: format!("the guest cannot reach the process that starts commands: {error}") })
     })?;
-    match tokio::time::timeout(START, control.next()).await {
+    match first_report(session, &control).await {
         Ok(Some(Report::Started { supervisor, pid })) => Ok(Started { control, supervisor, pid, note: None }),
         Ok(Some(Report::Failed { stage, errno })) => {
             let errno = Errno::from_raw(errno);
@@ -65,6 +70,21 @@ async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<St
         Ok(Some(Report::Ended { .. }) | None) => Err(failure(lost_supervisor(session).await)),
         Err(_elapsed) => Err(failure(session.end_box("the process that starts commands does not answer any more".to_owned()))),
     }
+}
+
+/// Waits for a supervisor's first word, and sees to it that it can be said: commands in the background can stop whoever is to say it.
+async fn first_report(session: &Session, control: &Control) -> Result<Option<Report>, Elapsed> {
+    let mut rescue = rescue::Below::default();
+    let watched = async {
+        loop {
+            match tokio::time::timeout(AGAIN, control.next()).await {
+                Ok(report) => return report,
+                Err(_elapsed) if rescue.look() => session.tell_of_stopping(),
+                Err(_elapsed) => {}
+            }
+        }
+    };
+    tokio::time::timeout(START, watched).await
 }
 
 pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno: Errno) -> Fault {

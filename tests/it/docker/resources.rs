@@ -141,6 +141,45 @@ while True:
     has(&text, &["begun", "longer than the limit of 3 s"]);
 }
 
+/// Nobody else runs who would see to it, and what starts commands is of their own user.
+#[test]
+fn r_12_beside_a_background_command_that_stops_everything_again_and_again_each_call_ends_in_time() {
+    let Some(env) = TestBox::new() else { return };
+    let stop = "import os
+own = os.getpid()
+open('begun', 'w').close()
+while True:
+    for pid in [int(pid) for pid in os.listdir('/proc') if pid.isdigit()]:
+        try:
+            pid != own and os.kill(pid, 19)
+        except OSError:
+            pass
+";
+    env.write("stop.py", stop);
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "exec python3 stop.py", "background": true}))
+        // It may stop these as well, which are commands like itself.
+        .calls("bash", json!({"command": "while ! test -e begun; do sleep 0.05; done; sleep 0.2; echo first", "timeout_seconds": 3}))
+        .calls("bash", json!({"command": "echo second", "timeout_seconds": 3}))
+        .calls("stop_process", json!({"process_id": "last"}))
+        .calls("bash", json!({"command": "echo third", "timeout_seconds": 3}))
+        .says("Done.")
+        .start_blocking();
+    let mut task = env.here(&["run", "--output", "jsonl", "--tools", "full", "--model", "scripted", "--endpoint"]);
+    let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
+    let events = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
+    let ended: Vec<Value> = events.filter(|event| event["type"] == "call_finished").collect();
+    assert_eq!(ended.len(), 5, "{text}");
+    for call in &ended[1..] {
+        // Three, and two to end it in.
+        assert!(call["duration_ms"].as_u64().is_some_and(|ms| ms <= 5000), "{call}");
+    }
+    assert!(env.path("begun").exists(), "{text}");
+    assert_eq!(ended[4]["result"], "third\n", "{text}");
+    assert!(!text.contains("box_lost"), "{text}");
+    env.assert_no_container();
+}
+
 #[test]
 fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     let Some(env) = TestBox::new() else { return };
@@ -235,18 +274,6 @@ ctypes.CDLL(None).syscall(60, 0)";
     assert_eq!(text, "through\n");
 }
 
-#[test]
-fn r_08_commands_that_are_over_before_a_look_are_told_what_they_took() {
-    let Some(env) = TestBox::new() else { return };
-    if !is_root("a project on a disk of its own") {
-        return;
-    }
-    let _disk = Small::over(&env, "size=256m");
-    let settings = [("PODBAY_SANDBOX_DISK", "32MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
-    let text = greedy(&env, &[], &settings, "fallocate -l 40M made");
-    has(&text, &["the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
-}
-
 /// The receiving end sees none of them: they are nobody's until they are received.
 #[test]
 fn r_18_what_is_held_by_descriptors_in_flight_ends_its_command() {
@@ -303,6 +330,18 @@ fn r_08_who_only_printed_a_line_is_not_named_for_a_disk_that_was_filled() {
     let text = greedy(&env, &[], &settings, "echo begun; fallocate -l 80M made; echo end; sleep 60");
     has(&text, &["killed: the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
     assert!(!text.contains("most was written by"), "{text}");
+}
+
+#[test]
+fn r_08_commands_that_are_over_before_a_look_are_told_what_they_took() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project on a disk of its own") {
+        return;
+    }
+    let _disk = Small::over(&env, "size=256m");
+    let settings = [("PODBAY_SANDBOX_DISK", "32MiB"), ("PODBAY_SANDBOX_DISK_FLOOR", "0")];
+    let text = greedy(&env, &[], &settings, "fallocate -l 40M made");
+    has(&text, &["the project has grown by more than 32.0 MiB in this session, the limit of `sandbox.disk`"]);
 }
 
 #[test]
