@@ -42,6 +42,8 @@ pub enum Error {
     Foreign { path: PathBuf, uid: u32, me: u32 },
     #[error("open the session log `{}`: others may write in it (mode {mode:o})", path.display())]
     Writable { path: PathBuf, mode: u32 },
+    #[error("open the session log `{}`: it is a symbolic link, and none is followed", path.display())]
+    Linked { path: PathBuf },
     #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
     TooFarBack { session: String, wanted: u32, there: usize },
     #[error("find a session: there is none yet")]
@@ -91,6 +93,7 @@ impl Error {
             | Self::Busy { .. }
             | Self::Foreign { .. }
             | Self::Writable { .. }
+            | Self::Linked { .. }
             | Self::TooFarBack { .. }
             | Self::NoSession
             | Self::Headless { .. }
@@ -130,6 +133,11 @@ impl Error {
             Self::Writable { path, .. } => Some(format!(
                 "whoever wrote in it would speak to the model: look at it with `podbay sessions show`, and if it is as you left it, `chmod \
                  600 {}`",
+                path.display()
+            )),
+            Self::Linked { path } => Some(format!(
+                "a link may lead to anything, and what is read there would speak to the model: put the log itself in its place, or remove \
+                 `{}`",
                 path.display()
             )),
             Self::TooFarBack { .. } => {

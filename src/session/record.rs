@@ -68,7 +68,7 @@ pub struct Problem {
 /// A torn last line, blocks of zero bytes, records fused to one line and records of a kind that is not known are all survived; only a
 /// file without any record, and one of a newer format, is an error.
 pub fn read(path: &Path) -> Result<Records, Error> {
-    let file = disk::open_read(path).map_err(Error::io("open", path))?;
+    let file = disk::open_log(path)?;
     let mut events = Vec::new();
     let mut problems = Vec::new();
     scan(BufReader::new(file), |line, found| match found {

@@ -46,7 +46,7 @@ pub fn show(records: &Records) -> String {
 
 /// Writes the whole records of a log as they are, one line each, and returns how many.
 pub fn raw(path: &Path, out: &mut impl Write) -> Result<u64, Error> {
-    let file = disk::open_read(path).map_err(Error::io("open", path))?;
+    let file = disk::open_log(path)?;
     let mut n_records = 0;
     let mut failed: Option<io::Error> = None;
     let scanned = record::scan(BufReader::new(file), |_, piece| {

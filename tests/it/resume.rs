@@ -316,6 +316,12 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
         close(&open.log, 0o644);
         open.go_on(&["--continue", "more"]).expect(TAKEN);
     }
+    let linked = Machine::of("v1.jsonl");
+    let real = linked.env.path("real.jsonl");
+    fs::rename(&linked.log, &real).expect("moved");
+    std::os::unix::fs::symlink(&real, &linked.log).expect("linked");
+    refused(&linked, &["--resume", "abcdefghjkmn", "more"], 1, &["it is a symbolic link, and none is followed", "remove `"]);
+    run(&mut linked.env.podbay(&["sessions", "show", "abcdefghjkmn"])).expect(1).says(&["it is a symbolic link, and none is followed"]);
     if is_root("a session of another user") {
         let foreign = Machine::of("v1.jsonl");
         std::os::unix::fs::chown(&foreign.log, Some(4242), None).expect("root");
