@@ -1,7 +1,9 @@
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt;
 use futures::StreamExt;
 use futures::TryStreamExt;
 use tokio::sync::Semaphore;
@@ -203,7 +205,8 @@ async fn carry_out_one(
         return result;
     }
     let _place = places.acquire().await;
-    pipeline.run(call, cancel).await
+    // A mistake of ours in one call is no reason to lose what the others brought.
+    AssertUnwindSafe(pipeline.run(call, cancel)).catch_unwind().await.unwrap_or_else(|_panic| Ok(pipeline.crashed(call)))
 }
 
 fn short(arguments: &str) -> String {

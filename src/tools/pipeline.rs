@@ -333,6 +333,15 @@ impl Pipeline {
         self.finish(call, &call.name, CallStatus::Cancelled, text, true, None, Instant::now())
     }
 
+    /// Ends a call in the middle of which Podbay itself went wrong: that is a result like any other, and the run goes on.
+    pub fn crashed(&self, call: &ToolCall) -> Finished {
+        let text =
+            "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
+                    known: look before you go on, and try another way."
+                .to_owned();
+        self.finish(call, &call.name, CallStatus::Failed, text, false, None, Instant::now())
+    }
+
     /// Keeps what the model has read once, so that a short reference can stand in its place; returns the name to read it by.
     pub fn keep(&self, call: &str, text: &str) -> Option<String> {
         self.keep_bytes(call, text.as_bytes())
