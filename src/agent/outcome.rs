@@ -66,7 +66,10 @@ impl Failure {
             Self::Filtered { .. } => {
                 Some("say the task in other words, or use a server without such a filter; what it lets through is said by whoever runs it".to_owned())
             }
-            Self::Silent { .. } => Some("a larger model helps; the model server's own log may say more".to_owned()),
+            Self::Silent { .. } => Some(
+                "a larger model helps; one that thinks long needs a larger `llm.max_output_tokens`; the model server's own log may say more"
+                    .to_owned(),
+            ),
         }
     }
 

@@ -308,7 +308,9 @@ impl Agent {
                 return Next::Failed(Failure::Silent { count: task.n_silent });
             }
             self.learn_from_silence(reply);
-            self.note("Your answer was empty. Call a tool, or say what you did and what you saw.");
+            let cut = "Your answer reached the limit of tokens before it said anything. Think less, then call a tool, or say what you did and what you saw.";
+            let empty = "Your answer was empty. Call a tool, or say what you did and what you saw.";
+            self.note(if reply.finish == Finish::Length { cut } else { empty });
             return Next::GoOn;
         }
         // Once, and again where the model meant it the time before.

@@ -72,6 +72,15 @@ async fn half_a_call_is_not_carried_out_and_the_model_hears_what_cut_it() {
 }
 
 #[tokio::test]
+async fn a_thought_that_takes_all_the_tokens_is_told_so() {
+    let cut = answer(&[json!({"reasoning_content": "Let me think about that."})], "length");
+    let desk = self::desk(ScriptedModel::new().raw_sse(&cut).says("Done.")).await;
+    assert_eq!(desk.work("think").await.response, "Done.");
+    assert!(desk.told(1).contains("reached the limit of tokens before it said anything"), "{}", desk.told(1));
+    assert_eq!(warnings(&desk, "the answer was cut"), 1);
+}
+
+#[tokio::test]
 async fn an_answer_that_a_filter_of_the_server_cut_is_none_and_everybody_hears_so() {
     let plants = call(0, "bash", r#"{"command": "touch planted"}"#);
     let cut = answer(&[text("I beg"), plants.clone()], "content_filter");
