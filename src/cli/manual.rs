@@ -338,7 +338,7 @@ pub(super) const PAGES: &[Page] = &[
         command: "doctor",
         text: "Looks at everything that a run needs: engine, isolation, images, model, settings, state folder and terminal. Each line is ok, warn or \
                FAIL, and what is not ok has its remedy below it. Nothing is changed, and nothing has to work for it to start.\n\n\
-               With --model the model is tried too: a chat, a stream and tool calls. That may start the model server.\n\n\
+               With --model the model is tried too: a chat, a stream, tool calls and the prompt of a run. That may start the model server.\n\n\
                With --attack nothing of this is looked at. Instead a sandbox of your settings is attacked, in a project that is thrown away: \
                escape, paths, network, frames and resources. Each row says what was tried, what must happen and what did; one that failed has \
                its remedy. The image is built if it is not here. Nothing of yours is changed.",

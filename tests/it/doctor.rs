@@ -285,6 +285,8 @@ fn able() -> ScriptedModel {
         .says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20")
         .calls("read_file", call.clone())
         .says(&json!({"tool": "read_file", "arguments": call}).to_string())
+        .says(&format!("<tool>{}</tool>", json!({"tool": "read_file", "arguments": call})))
+        .calls("list_directory", json!({}))
 }
 
 #[test]
@@ -297,9 +299,13 @@ fn a_model_is_tried_one_thing_after_the_other() {
     line(&found, "trial", "streaming", "ok", &["3 pieces, the first after"]);
     line(&found, "trial", "native tools", "ok", &["it called read_file"]);
     line(&found, "trial", "constrained tools", "ok", &["it called read_file"]);
+    line(&found, "trial", "text tools", "ok", &["it called read_file"]);
     line(&found, "trial", "mode of a run", "ok", &["native"]);
+    line(&found, "trial", "full prompt", "ok", &["tools it called list_directory"]);
     let requests = model.requests();
-    assert_eq!(requests.len(), 4);
+    assert_eq!(requests.len(), 6);
+    let last = requests[5].to_string();
+    assert!(last.contains("You are a coding agent") && last.contains("write_file"), "as a run asks: {last}");
     assert!(requests[2]["tools"].is_array() && requests[3]["response_format"].is_object(), "{requests:#?}");
 
     // Without tools in its template the other way is the one that counts.
@@ -307,6 +313,32 @@ fn a_model_is_tried_one_thing_after_the_other() {
     let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
     line(&found, "trial", "native tools", "ok", &["not this way: it answered without a call"]);
     line(&found, "trial", "mode of a run", "ok", &["constrained: the model's chat template has no tools"]);
+}
+
+/// What of the prompt is too much for a model is found by leaving out one part after the other.
+#[test]
+fn a_model_that_the_whole_prompt_is_too_much_for_is_asked_with_less() {
+    let env = TestEnv::new();
+    let call = json!({"path": "README.md"});
+    let begun = || {
+        let model = ScriptedModel::new().says("Ready.").says("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20");
+        model.calls("read_file", call.clone()).says("{}").says("no").says("I am a coding agent.")
+    };
+    let tried = |model: ScriptedModel| {
+        let model = model.start_blocking();
+        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        (found, model.requests())
+    };
+    let (found, requests) = tried(begun().calls("read_file", call.clone()).says("no").says("no").says("no"));
+    let words = ["without a call", "it does call with the set of tools `small`", "--tools small"];
+    line(&found, "trial", "full prompt", "warn", &words);
+    let n_tools: Vec<usize> = requests[5..].iter().map(|request| request["tools"].as_array().map_or(0, Vec::len)).collect();
+    assert!(n_tools[0] > n_tools[1] && n_tools[1] > 1 && n_tools[2] == 1 && n_tools[3] == n_tools[0], "{n_tools:?}");
+    assert!(!requests[8].to_string().contains("You are a coding agent") && requests[9]["response_format"].is_object());
+    let (found, _) = tried(begun().says("no").says("no").says("no").says(&json!({"tool": "read_file", "arguments": call}).to_string()));
+    line(&found, "trial", "full prompt", "warn", &["the other way (constrained)", "llm.tool_mode = \"constrained\""]);
+    let (found, _) = tried(begun().says("no").says("no").says("no").says("no"));
+    line(&found, "trial", "full prompt", "warn", &["no part of it is the cause", "larger model"]);
 }
 
 #[test]
@@ -323,6 +355,7 @@ fn a_model_that_cannot_do_it_is_told_of() {
     line(&found, "trial", "streaming", "warn", &["in one piece", "proxy"]);
     line(&found, "trial", "native tools", "warn", &["without a call", "llm.tool_mode = \"constrained\""]);
     line(&found, "trial", "constrained tools", "ok", &["not this way"]);
+    line(&found, "trial", "full prompt", "warn", &["without a call", "the lines above"]);
 
     let found = tried(ScriptedModel::new().status(500, "{\"error\":{\"message\":\"out of memory\"}}"), 1);
     line(&found, "trial", "chat", "fail", &["out of memory"]);

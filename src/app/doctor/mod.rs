@@ -7,6 +7,7 @@ mod attached;
 mod attack;
 mod check;
 mod engine;
+mod full;
 mod host;
 mod images;
 mod isolation;

@@ -1,7 +1,7 @@
 //! `--model`: what the model really does, asked one thing after the other.
 //!
-//! Connectivity, a chat, a stream, calls by the server's own means, calls by a schema; then which way a run would choose. Every question is
-//! small, is asked once, and has its own time.
+//! Connectivity, a chat, a stream, calls by the server's own means, by a schema and by text; then which way a run would choose, and the whole
+//! prompt of one. Every question but the last is small, is asked once, and has its own time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::check::Check;
 use super::check::Group;
+use super::check::Status;
 use super::check::chain;
+use super::full;
 use super::model::mode_word;
 use super::model::serves;
 use crate::app::Error;
@@ -43,7 +45,7 @@ use crate::llm::Update;
 use crate::sandbox::Backend;
 use crate::session::State;
 
-const GROUP: Group = Group::Trial;
+pub(super) const GROUP: Group = Group::Trial;
 
 /// How long one question may take; a large model on a processor reads slowly.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -91,12 +93,17 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
     step("a stream", false);
     checks.push(stream(&client, cancel).await);
     let mode = probed.tools;
-    step("native tools", false);
-    checks.push(call(&client, ToolMode::Native, mode, cancel).await);
-    step("constrained tools", false);
-    checks.push(call(&client, ToolMode::Constrained, mode, cancel).await);
-    step("", true);
+    let mut can_call = false;
+    for way in [ToolMode::Native, ToolMode::Constrained, ToolMode::Text] {
+        step(names(way).0, false);
+        let check = call(&client, way, mode, cancel).await;
+        can_call |= way == mode && check.status == Status::Ok;
+        checks.push(check);
+    }
     checks.push(Check::ok(GROUP, "mode of a run", format!("{}: {}", mode_word(mode), probed.reason)));
+    step("the prompt of a run", false);
+    checks.push(full::check(&client, &source.config.tools, mode, can_call, cancel).await);
+    step("", true);
     checks
 }
 
@@ -138,16 +145,16 @@ impl Source<'_> {
 }
 
 /// What came of one question.
-struct Answer {
-    reply: Reply,
+pub(super) struct Answer {
+    pub(super) reply: Reply,
     /// Pieces of text or thinking that came one by one.
     n_pieces: usize,
     /// Until the first of them.
     first: Option<Duration>,
-    took: Duration,
+    pub(super) took: Duration,
 }
 
-async fn ask(client: &Client, prompt: &Prompt, max_tokens: u64, cancel: &CancellationToken) -> Result<Answer, llm::Error> {
+pub(super) async fn ask(client: &Client, prompt: &Prompt, max_tokens: u64, cancel: &CancellationToken) -> Result<Answer, llm::Error> {
     let begun = Instant::now();
     let (mut n_pieces, mut first) = (0, None);
     let mut on = |update: Update| {
@@ -220,11 +227,17 @@ async fn call(client: &Client, way: ToolMode, mode: ToolMode, cancel: &Cancellat
     judge_call(way, mode, &outcome)
 }
 
-fn judge_call(way: ToolMode, mode: ToolMode, outcome: &Result<Answer, llm::Error>) -> Check {
-    let (name, other) = match way {
+/// Returns what the question about a way is called, and another way.
+fn names(way: ToolMode) -> (&'static str, &'static str) {
+    match way {
         ToolMode::Native => ("native tools", "constrained"),
-        _ => ("constrained tools", "native"),
-    };
+        ToolMode::Constrained => ("constrained tools", "native"),
+        ToolMode::Text => ("text tools", "constrained"),
+    }
+}
+
+fn judge_call(way: ToolMode, mode: ToolMode, outcome: &Result<Answer, llm::Error>) -> Check {
+    let (name, other) = names(way);
     let problem = match outcome {
         Ok(answer) => match answer.reply.calls.first() {
             Some(call) if call.name == TOOL && serde_json::from_str::<serde_json::Value>(&call.arguments).is_ok() => {
@@ -247,7 +260,7 @@ fn judge_call(way: ToolMode, mode: ToolMode, outcome: &Result<Answer, llm::Error
 }
 
 /// Returns the first words of a model's text, on one line.
-fn short(text: &str) -> String {
+pub(super) fn short(text: &str) -> String {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &words[..end]),
@@ -259,14 +272,13 @@ fn took(begun: Instant) -> String {
     seconds(begun.elapsed())
 }
 
-fn seconds(time: Duration) -> String {
+pub(super) fn seconds(time: Duration) -> String {
     if time < Duration::from_secs(1) { format!("{} ms", time.as_millis()) } else { format!("{:.1} s", time.as_secs_f64()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::doctor::Status;
     use crate::event::ToolCall;
 
     fn answer(calls: &[(&str, &str)], n_pieces: usize) -> Answer {
@@ -296,6 +308,8 @@ mod tests {
         check(Native, Constrained, &[], Status::Ok);
         check(Constrained, Native, &[], Status::Ok);
         check(Constrained, Constrained, &[], Status::Warn);
+        check(ToolMode::Text, Native, &[], Status::Ok);
+        check(ToolMode::Text, ToolMode::Text, &[], Status::Warn);
         let refused = || Err(llm::Error::Reported { message: "no".to_owned() });
         assert_eq!(judge_call(Constrained, Constrained, &refused()).status, Status::Fail);
         assert_eq!(judge_call(Constrained, Native, &refused()).status, Status::Ok);
