@@ -40,7 +40,7 @@ pub enum Failure {
     NoPrice,
     #[error("{problem}")]
     Images { problem: String },
-    #[error("the model server's content filter cut the model's answer{}", if *.count == 1 { String::new() } else { format!(" {count} times in one task") })]
+    #[error("the model server's content filter cut the model's answer{}", if *.count == 1 { String::new() } else { format!(" {count} times in a row") })]
     Filtered { count: u32 },
     #[error("the model gave no answer {count} times in a row")]
     Silent { count: u32 },

@@ -255,8 +255,7 @@ impl Agent {
             self.emit(Kind::Warning { message: message.to_owned() });
         }
         if !reply.calls.is_empty() {
-            task.n_misunderstood = 0;
-            task.n_silent = 0;
+            (task.n_misunderstood, task.n_silent, task.n_filtered) = (0, 0, 0);
             // It was meant: what it says next is the answer.
             if let Some(answer) = &mut task.nudged {
                 answer.clear();

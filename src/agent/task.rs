@@ -37,7 +37,7 @@ pub(super) struct Task {
     pub(super) is_unpriced: bool,
     /// The last answer ended where this limit of the task did.
     pub(super) cut: Option<LimitKind>,
-    /// Answers that a filter of the server cut.
+    /// Answers in a row that a filter of the server cut.
     pub(super) n_filtered: u32,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,

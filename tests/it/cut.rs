@@ -91,6 +91,13 @@ async fn an_answer_that_a_filter_of_the_server_cut_is_none_and_everybody_hears_s
     assert!(desk.reached().is_empty() && warnings(&desk, "content filter cut the answer") == 1);
     desk.model.assert_append_only();
 
+    // Work in between begins the count anew.
+    let cut = answer(&[text("I beg")], "content_filter");
+    let cuts = |model: ScriptedModel| model.raw_sse(&cut).raw_sse(&cut);
+    let model = cuts(cuts(ScriptedModel::new()).calls("read_file", json!({"path": "a"})));
+    let outcome = self::desk(model.says("Done.")).await.work("work").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns), (RunStatus::Completed, "Done.", 6));
+
     // An answer that never comes through is no finished task.
     for (model, deltas, shown) in [
         (ScriptedModel::new(), vec![text("I beg"), plants], "I beg"),
