@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
+use crate::support::scripted_model::Running;
 use crate::support::test_env::is_root;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
@@ -116,4 +117,22 @@ fn a_project_of_root_works_with_a_warning_and_strict_refuses_it() {
     assert!(done.stderr.contains("belongs to root"), "{}", done.stderr);
     run(&mut env.here(&["call", "--strict", "list_directory", "{}"])).expect(2).says(&["--strict", "chown"]);
     env.assert_no_container();
+}
+
+#[test]
+fn each_kind_of_work_is_sampled_as_the_settings_say() {
+    let Some(env) = TestBox::new() else { return };
+    let asked = |command: &mut std::process::Command, model: &Running, typed: &str| {
+        command.env("PODBAY_LLM_TEMPERATURE", "0.5").env("PODBAY_LLM_SAMPLING_EDIT_TEMPERATURE", "0.125");
+        let mut started = start(command.env("PODBAY_LLM_SAMPLING_CHAT_TOP_P", "0.75").stdin(Stdio::piped()));
+        started.feed(typed.as_bytes().to_vec());
+        started.wait().expect(0);
+        let request = model.requests().remove(0);
+        (request["temperature"].clone(), request["top_p"].clone())
+    };
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    assert_eq!(asked(&mut env.task(&model, &["look"]), &model, ""), (json!(0.125), json!(null)), "unattended");
+    let model = ScriptedModel::new().says("Done.").start_blocking();
+    let mut chat = env.here(&["chat", "--model", "scripted", "--endpoint"]);
+    assert_eq!(asked(chat.arg(model.endpoint()), &model, "hello\n"), (json!(0.5), json!(0.75)), "in a talk");
 }
