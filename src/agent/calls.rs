@@ -75,6 +75,7 @@ impl Agent {
             return Next::Done(RunStatus::Interrupted);
         }
         self.learn_from_calls(calls, &statuses);
+        self.escalate(&statuses);
         // What somebody ended says nothing of the model.
         if statuses.contains(&CallStatus::Cancelled) { Next::GoOn } else { self.look_for_circles(task, &done) }
     }

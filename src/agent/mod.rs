@@ -8,6 +8,7 @@ mod ask;
 mod budget;
 mod calls;
 mod conversation;
+mod denials;
 mod early;
 mod gauge;
 mod interrupt;

@@ -55,6 +55,10 @@ pub struct Options {
     /// How often a call, or a circle of up to four answers, may bring the same results until the run ends with code 3; the model is told
     /// one before. Where the results differ it is told at twice as many, and the run ends at four times. 0 is never.
     pub abort_at: u32,
+    /// After how many denied calls in a row the model is told to stop trying, and the person that it was; 0 is never.
+    pub denials_in_a_row: u32,
+    /// …and after how many in the whole session.
+    pub denials_in_all: u32,
     /// Ends a run with code 4 if anything was denied, not only its last change.
     pub deny_is_failure: bool,
 }
@@ -82,6 +86,8 @@ impl Default for Options {
             redirect_at: 3,
             break_at: 4,
             abort_at: 3,
+            denials_in_a_row: 3,
+            denials_in_all: 20,
             deny_is_failure: false,
         }
     }

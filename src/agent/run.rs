@@ -13,6 +13,7 @@ use super::budget::LEAST_ANSWER;
 use super::budget::Standing;
 use super::budget::standing;
 use super::budget::wrap_up;
+use super::denials::Denials;
 use super::early::take_back;
 use super::gauge::Gauge;
 use super::moments::Before;
@@ -58,6 +59,7 @@ pub struct Agent {
     /// What they said then, until the model is told.
     pub(super) greeting: String,
     pub(super) learnt: Learnt,
+    pub(super) denials: Denials,
 }
 
 /// What the loop does after one turn.
@@ -90,6 +92,7 @@ impl Agent {
             has_begun: false,
             greeting: String::new(),
             learnt: Learnt::default(),
+            denials: Denials::default(),
         }
     }
 

@@ -69,6 +69,8 @@ const TABLE: &[(&str, Latitude)] = &[
     ("agent.redirect_at", LowerFromNone(Number)),
     ("agent.break_at", LowerFromNone(Number)),
     ("agent.abort_at", LowerFromNone(Number)),
+    ("agent.denials_in_a_row", LowerFromNone(Number)),
+    ("agent.denials_in_all", LowerFromNone(Number)),
     ("agent.deny_is_failure", Switch(true)),
     ("agent.checkpoint_percent", Never),
     ("agent.compact_percent", Never),

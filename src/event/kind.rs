@@ -266,6 +266,11 @@ pub enum Kind {
         before: u64,
         after: u64,
     },
+    /// So many calls were denied that the model was told to stop trying.
+    DenialsEscalated {
+        in_a_row: u32,
+        in_all: u32,
+    },
     /// The model was told that a limit is near, or that it is reached.
     LimitReached {
         limit: LimitKind,

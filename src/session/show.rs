@@ -258,7 +258,9 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "! the hook `{run}` ({}) held it back: {}", moment.as_str(), first_lines(said)).expect(TAKES_ALL);
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
-        Kind::PromptBegun { .. }
+        // A warning that stands beside it says it.
+        Kind::DenialsEscalated { .. }
+        | Kind::PromptBegun { .. }
         | Kind::HookEnded { .. }
         | Kind::ModelAsked
         | Kind::CheckpointMade { .. }

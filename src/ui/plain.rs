@@ -194,6 +194,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::PermissionAnswered { .. }
             | Kind::QuestionAsked { .. }
             | Kind::CallDecided { .. }
+            | Kind::DenialsEscalated { .. }
             | Kind::CallOutput { .. }
             | Kind::HookEnded { .. }
             | Kind::Progress(_)

@@ -431,6 +431,35 @@ async fn an_approval_that_comes_after_the_call_was_cancelled_does_nothing() {
     }
 }
 
+/// OM-48: three denials in a row, or twenty in all.
+#[tokio::test]
+async fn who_is_denied_again_and_again_is_told_to_stop_and_so_is_the_person() {
+    let write = |n: usize| ("write_file", json!({"path": format!("{n}/.env"), "content": "x"}));
+    let look = ("list_directory", json!({}));
+    // In one answer or in several; what is allowed in between counts again from the start.
+    for (calls, expected) in [
+        (vec![vec![write(1), write(2), write(3)]], vec![(3, 3)]),
+        (vec![vec![write(1)], vec![write(2)], vec![write(3)], vec![write(4)]], vec![(3, 3)]),
+        (vec![vec![write(1)], vec![write(2)], vec![look.clone()], vec![write(3)]], vec![]),
+        ((0..20).map(|n| vec![write(n), look.clone()]).collect(), vec![(0, 20)]),
+    ] {
+        let n_answers = calls.len();
+        let model = calls.into_iter().fold(ScriptedModel::new(), ScriptedModel::calls_many).says("I need the file.");
+        let desk = Desk::new(model.start().await, Wishes::default()).await;
+        let outcome = desk.work("write").await;
+        assert_eq!(outcome.response, "I need the file.", "nobody waits");
+        let kinds = desk.kinds();
+        let escalated =
+            |kind: &Kind| if let Kind::DenialsEscalated { in_a_row, in_all } = kind { Some((*in_a_row, *in_all)) } else { None };
+        assert_eq!(kinds.iter().filter_map(escalated).collect::<Vec<_>>(), expected);
+        let warned = |kind: &&Kind| matches!(kind, Kind::Warning { message } if message.contains("told to stop trying"));
+        assert_eq!(kinds.iter().filter(warned).count(), expected.len());
+        let told = |n: usize| desk.told(n).starts_with("Note from Podbay: ") && desk.told(n).contains("Do not look for another way");
+        assert_eq!((1..=n_answers).filter(|n| told(*n)).count(), expected.len());
+        desk.model.assert_append_only();
+    }
+}
+
 #[tokio::test]
 async fn a_person_who_leaves_ends_the_run() {
     let bash = |command: &str| ("bash", json!({ "command": command }));
