@@ -112,17 +112,8 @@ impl HostHooks {
                 }
             },
         };
-        Output::Command(CommandEnded {
-            end,
-            limit,
-            culprit: None,
-            working_directory: None,
-            output_bytes: 0,
-            omitted_bytes: 0,
-            n_survivors: 0,
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            note: None,
-        })
+        let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Output::Command(CommandEnded { limit, duration_ms, ..CommandEnded::plain(end) })
     }
 
     fn start(&self, hook: &Hook) -> std::io::Result<Child> {

@@ -365,17 +365,7 @@ mod tests {
     use crate::wire::MatchedFile;
 
     fn ended(end: End, limit: Option<Limit>) -> Output {
-        Output::Command(CommandEnded {
-            end,
-            limit,
-            culprit: None,
-            working_directory: None,
-            output_bytes: 0,
-            omitted_bytes: 0,
-            n_survivors: 0,
-            duration_ms: 5,
-            note: None,
-        })
+        Output::Command(CommandEnded { limit, duration_ms: 5, ..CommandEnded::plain(end) })
     }
 
     #[track_caller]

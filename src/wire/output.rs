@@ -276,6 +276,23 @@ pub struct CommandEnded {
     pub note: Option<String>,
 }
 
+impl CommandEnded {
+    /// Returns what is known where only its end is.
+    pub fn plain(end: End) -> Self {
+        Self {
+            end,
+            limit: None,
+            culprit: None,
+            working_directory: None,
+            output_bytes: 0,
+            omitted_bytes: 0,
+            n_survivors: 0,
+            duration_ms: 0,
+            note: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "how", rename_all = "snake_case")]
 pub enum End {

@@ -197,9 +197,9 @@ impl Desk {
 }
 
 /// Notes what passes.
-struct Watched {
-    inner: Arc<dyn Workspace>,
-    reached: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Watched {
+    pub(crate) inner: Arc<dyn Workspace>,
+    pub(crate) reached: Arc<Mutex<Vec<String>>>,
 }
 
 impl Workspace for Watched {

@@ -20,23 +20,19 @@ use podbay::event::ToolCall;
 use podbay::policy;
 use podbay::policy::Mode;
 use podbay::policy::Policy;
-use podbay::sandbox;
 use podbay::tools;
 use podbay::tools::Asker;
 use podbay::tools::Catalogue;
 use podbay::tools::Finished;
 use podbay::tools::Later;
-use podbay::tools::OnChunk;
 use podbay::tools::Pipeline;
 use podbay::tools::Services;
 use podbay::tools::Set;
-use podbay::tools::Workspace;
-use podbay::wire::Call;
-use podbay::wire::Output;
 use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::support::desk::Watched;
 use crate::support::guest::TestGuest;
 
 /// A pipeline over a guest, where nobody is there to ask unless an answer is given.
@@ -60,7 +56,7 @@ impl Hand {
         let pipeline = Pipeline::new(
             Catalogue::new(&options),
             Policy::new(mode, &rules).expect("good rules"),
-            Arc::new(Watched { inner: guest.link.clone(), reached: Arc::clone(&reached) }),
+            Arc::new(Watched { inner: Arc::new(guest.link.clone()), reached: Arc::clone(&reached) }),
             Arc::new(Nothing),
             Arc::new(Person(answer.map(str::to_owned))),
             Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event)),
@@ -132,26 +128,6 @@ impl Hand {
 
     fn kinds(&self) -> Vec<Kind> {
         self.events.lock().expect("no test panics while it holds this").iter().map(|event| event.kind.clone()).collect()
-    }
-}
-
-/// Notes what passes.
-struct Watched {
-    inner: podbay::sandbox::link::Link,
-    reached: Arc<Mutex<Vec<String>>>,
-}
-
-impl Workspace for Watched {
-    fn call<'a>(
-        &'a self,
-        call: Call,
-        on_chunk: OnChunk<'a>,
-        cancel: &'a CancellationToken,
-        deadline: Duration,
-    ) -> Later<'a, Result<Output, sandbox::Error>> {
-        let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
-        self.reached.lock().expect("no test panics while it holds this").push(name);
-        Workspace::call(&self.inner, call, on_chunk, cancel, deadline)
     }
 }
 

@@ -143,17 +143,7 @@ mod tests {
     #[test]
     fn how_a_silent_command_ended_is_said_in_words() {
         let check = |end, limit, expected: &str| {
-            let ended = CommandEnded {
-                end,
-                limit,
-                culprit: None,
-                working_directory: None,
-                output_bytes: 0,
-                omitted_bytes: 0,
-                n_survivors: 0,
-                duration_ms: 0,
-                note: None,
-            };
+            let ended = CommandEnded { limit, ..CommandEnded::plain(end) };
             assert_eq!(without_a_word(&ended), format!("it ended without a word ({expected})"));
         };
         check(End::Signaled { signal: 25 }, None, "killed by SIGXFSZ");
