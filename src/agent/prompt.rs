@@ -14,7 +14,7 @@ use crate::wire::Output;
 use crate::wire::ReadFile;
 
 /// Files that hold the project's instructions; the first one found is read.
-const INSTRUCTIONS: [&str; 5] = ["PODBAY.md", "AGENTS.md", "ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
+const INSTRUCTIONS: [&str; 6] = ["PODBAY.md", "AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// Returns what every model is told first. Nothing in it ever changes during a session: the server keeps it in its cache.

@@ -744,3 +744,17 @@ async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
     let few = told(agent::Options { show_entries: 1, instruction_bytes: ByteSize::new(6), ..agent::Options::default() }).await;
     assert!(!few.contains("second") && few.lines().filter(|line| line.starts_with("one")).count() <= 1, "{few}");
 }
+
+#[tokio::test]
+async fn the_first_file_of_instructions_by_any_known_name_is_read() {
+    let guest = TestGuest::start().await;
+    let names = [".orangutan-config/orangutan.md", "OPENMONO.md", ".orca/ORCA.md", "ORCA.md", "AGENTS.md", "PODBAY.md"];
+    for name in names {
+        let path = guest.path(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, format!("these are of {name}\n")).expect("written");
+        let context = agent::gather_context(&guest.link, &agent::Options::default(), None, &CancellationToken::new()).await;
+        let told = context.expect("answers").expect("there is something to tell");
+        assert!(told.contains(&format!("these are of {name}\n")) && told.matches("these are of").count() == 1, "{name}: {told}");
+    }
+}
