@@ -22,7 +22,7 @@ pub struct Options {
     pub api_key_file: Option<String>,
     /// `http://` or `https://` address of a proxy for servers elsewhere. The environment's `*_PROXY` variables are not used.
     pub proxy: Option<String>,
-    /// Randomness, 0 to 2. Not set: the server's own, here and in the three below.
+    /// Randomness, 0 to 2. Not set: the server's own, here and in the five below.
     pub temperature: Option<f64>,
     /// Share of the probability that is sampled from, 0 to 1.
     pub top_p: Option<f64>,
@@ -30,6 +30,10 @@ pub struct Options {
     pub top_k: Option<u32>,
     /// Least probability as a share of the likeliest token's, 0 to 1. Sent to llama-server only.
     pub min_p: Option<f64>,
+    /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
+    pub presence_penalty: Option<f64>,
+    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. Sent to llama-server only.
+    pub repeat_penalty: Option<f64>,
     /// Most tokens in one answer. Not set: a quarter of the window, at most 16,384. -1: no limit.
     pub max_output_tokens: Option<i64>,
     /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call, progress in reading the prompt, or sums. Comments
@@ -79,6 +83,8 @@ impl Default for Options {
             top_p: None,
             top_k: None,
             min_p: None,
+            presence_penalty: None,
+            repeat_penalty: None,
             max_output_tokens: None,
             idle_timeout_s: 120.0,
             connect_timeout_s: 10.0,

@@ -24,6 +24,10 @@ pub struct Sampled {
     pub top_k: Option<u32>,
     /// Least probability as a share of the likeliest token's, 0 to 1. Sent to llama-server only.
     pub min_p: Option<f64>,
+    /// How much what was said already is held against saying it again, -2 to 2; 0 is not at all.
+    pub presence_penalty: Option<f64>,
+    /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. Sent to llama-server only.
+    pub repeat_penalty: Option<f64>,
 }
 
 /// What answers are for.
@@ -46,13 +50,22 @@ impl Options {
             top_p: sampled.top_p.or(self.top_p),
             top_k: sampled.top_k.or(self.top_k),
             min_p: sampled.min_p.or(self.min_p),
+            presence_penalty: sampled.presence_penalty.or(self.presence_penalty),
+            repeat_penalty: sampled.repeat_penalty.or(self.repeat_penalty),
             ..self.clone()
         }
     }
 
     /// Returns the keys of sampling in `[llm]` whose values cannot be meant, and why.
     pub fn sampling_mistakes(&self) -> Vec<(String, String)> {
-        let own = Sampled { temperature: self.temperature, top_p: self.top_p, top_k: self.top_k, min_p: self.min_p };
+        let own = Sampled {
+            temperature: self.temperature,
+            top_p: self.top_p,
+            top_k: self.top_k,
+            min_p: self.min_p,
+            presence_penalty: self.presence_penalty,
+            repeat_penalty: self.repeat_penalty,
+        };
         let named = self.sampling.mistakes().into_iter().map(|(key, what)| (format!("sampling.{key}"), what));
         own.mistakes().map(|(key, what)| (key.to_owned(), what)).chain(named).collect()
     }
@@ -60,10 +73,16 @@ impl Options {
 
 impl Sampled {
     fn mistakes(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let values = [("temperature", self.temperature, 2.0), ("top_p", self.top_p, 1.0), ("min_p", self.min_p, 1.0)];
-        values.into_iter().filter_map(|(name, value, most)| {
-            let value = value.filter(|value| !(0.0..=most).contains(value))?;
-            Some((name, format!("{value} is not between 0 and {most}")))
+        let values = [
+            ("temperature", self.temperature, 0.0, 2.0),
+            ("top_p", self.top_p, 0.0, 1.0),
+            ("min_p", self.min_p, 0.0, 1.0),
+            ("presence_penalty", self.presence_penalty, -2.0, 2.0),
+            ("repeat_penalty", self.repeat_penalty, 0.0, 2.0),
+        ];
+        values.into_iter().filter_map(|(name, value, least, most)| {
+            let value = value.filter(|value| !(least..=most).contains(value))?;
+            Some((name, format!("{value} is not between {least} and {most}")))
         })
     }
 }
@@ -85,6 +104,8 @@ impl Sampling {
             top_p: above.top_p.or(below.top_p),
             top_k: above.top_k.or(below.top_k),
             min_p: above.min_p.or(below.min_p),
+            presence_penalty: above.presence_penalty.or(below.presence_penalty),
+            repeat_penalty: above.repeat_penalty.or(below.repeat_penalty),
         };
         Self { edit: one(self.edit, other.edit), chat: one(self.chat, other.chat) }
     }
@@ -106,5 +127,19 @@ mod tests {
         let other = Sampling { chat: Sampled { temperature: Some(1.0), top_k: Some(5), ..Sampled::default() }, ..Sampling::default() };
         let chat = sampling.over(other).chat;
         assert_eq!((chat.temperature, chat.top_k), (Some(0.7), Some(5)));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named() {
+        let chat = Sampled { presence_penalty: Some(-2.5), repeat_penalty: Some(-0.1), ..Sampled::default() };
+        let edit = Sampled { presence_penalty: Some(-2.0), repeat_penalty: Some(1.1), ..Sampled::default() };
+        let options = Options { min_p: Some(1.5), sampling: Sampling { edit, chat }, ..Options::default() };
+        let found: Vec<String> = options.sampling_mistakes().into_iter().map(|(key, what)| format!("{key}: {what}")).collect();
+        let expected = [
+            "min_p: 1.5 is not between 0 and 1",
+            "sampling.chat.presence_penalty: -2.5 is not between -2 and 2",
+            "sampling.chat.repeat_penalty: -0.1 is not between 0 and 2",
+        ];
+        assert_eq!(found, expected);
     }
 }

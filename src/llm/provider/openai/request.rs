@@ -52,7 +52,15 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if let Some(limit) = max_tokens(request, options, manner) {
         put("max_tokens", &limit.to_string());
     }
-    for (key, value) in [("temperature", request.temperature.or(options.temperature)), ("top_p", options.top_p)] {
+    let is_llama = manner.server == Server::LlamaCpp;
+    for (key, value, is_known) in [
+        ("temperature", request.temperature.or(options.temperature), true),
+        ("top_p", options.top_p, true),
+        ("presence_penalty", options.presence_penalty, true),
+        ("min_p", options.min_p, is_llama),
+        ("repeat_penalty", options.repeat_penalty, is_llama),
+    ] {
+        let value = value.filter(|_| is_known);
         if let Some(value) = value.filter(|value| value.is_finite()) {
             put(key, &json!(value).to_string());
         }
@@ -71,12 +79,9 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if manner.asks_cost {
         put("usage", "{\"include\":true}");
     }
-    if manner.server == Server::LlamaCpp {
+    if is_llama {
         if let Some(top_k) = options.top_k {
             put("top_k", &top_k.to_string());
-        }
-        if let Some(min_p) = options.min_p.filter(|value| value.is_finite()) {
-            put("min_p", &json!(min_p).to_string());
         }
         put("cache_prompt", "true");
         if stream {
@@ -132,16 +137,23 @@ mod tests {
 
     #[test]
     fn llama_server_is_asked_for_its_extras_and_others_are_not() {
-        let options = Options { temperature: Some(0.5), top_k: Some(40), min_p: Some(0.25), ..Options::default() };
+        let options = Options {
+            temperature: Some(0.5),
+            top_k: Some(40),
+            min_p: Some(0.25),
+            presence_penalty: Some(-0.5),
+            repeat_penalty: Some(1.125),
+            ..Options::default()
+        };
         assert_eq!(
             written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
-            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "cache_prompt": true, "return_progress": true, "id_slot": 0})
+            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "cache_prompt": true, "return_progress": true, "id_slot": 0})
         );
         let other = Manner { server: Server::Other, model: None, context: None, asks_cost: false };
         let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
-            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "tool_choice": "none"})
+            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "presence_penalty": -0.5, "tool_choice": "none"})
         );
     }
 
