@@ -104,7 +104,7 @@ pub(super) async fn quickstart(args: QuickstartArgs) -> Result<u8, app::Error> {
         let folder = done.folder.display();
         if done.softly {
             super::say(&format!(
-                "{} the model was stopped after four turns; for this first try that counts as done\n",
+                "{} the model was stopped after five turns; for this first try that counts as done\n",
                 terminal.paint.dim("note:")
             ));
         }
