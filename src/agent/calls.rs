@@ -51,7 +51,7 @@ impl Agent {
             match finished.status {
                 CallStatus::Ok => task.n_succeeded += 1,
                 CallStatus::Denied => task.denied.push(format!("{} {}", call.name, short(&call.arguments))),
-                CallStatus::Failed | CallStatus::Invalid | CallStatus::Cancelled => {}
+                CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid | CallStatus::Cancelled => {}
             }
             for (path, touched) in finished.changed {
                 note(&mut task.changed, path, touched);
@@ -90,8 +90,9 @@ impl Agent {
         let is_fault = match finished.status {
             CallStatus::Invalid => true,
             // What commands say when they fail is not worded by us: `[exit code 1]` alone says nothing.
-            CallStatus::Failed => self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name != "bash"),
-            CallStatus::Ok | CallStatus::Denied | CallStatus::Cancelled => false,
+            CallStatus::Failed | CallStatus::Conflict => self.pipeline.catalogue.find(&call.name).is_some_and(|tool| tool.name != "bash"),
+            // A command that took too long once may well have its reason each time.
+            CallStatus::Ok | CallStatus::TimedOut | CallStatus::Denied | CallStatus::Cancelled => false,
         };
         Done {
             canonical: self.pipeline.catalogue.canonical(&call.name, &call.arguments),

@@ -72,7 +72,7 @@ pub async fn call(place: &Place, tool: &str, arguments: &str, front: &Front) -> 
     let finished = outcome.map_err(|PipelineError::Sandbox(error)| Error::Sandbox(error))?;
     let exit_code = match finished.status {
         CallStatus::Ok => exit_code::DONE,
-        CallStatus::Failed | CallStatus::Invalid => exit_code::FAILED,
+        CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid => exit_code::FAILED,
         CallStatus::Denied => exit_code::BLOCKED,
         CallStatus::Cancelled => exit_code::INTERRUPTED,
     };

@@ -390,6 +390,10 @@ pub enum CallStatus {
     Ok,
     /// It ran and failed, or the command's exit code was not 0.
     Failed,
+    /// What it was to change is no longer as the model read it; nothing was changed.
+    Conflict,
+    /// It met the limit of its time.
+    TimedOut,
     /// It never ran: unknown tool or bad arguments.
     Invalid,
     Denied,

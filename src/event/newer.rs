@@ -17,7 +17,9 @@ struct Newer {
     beside: &'static str,
 }
 
-const WORDS: [Newer; 2] = [
+const WORDS: [Newer; 4] = [
+    Newer { kind: "call_finished", field: "status", word: "conflict", older: "failed", beside: "class" },
+    Newer { kind: "call_finished", field: "status", word: "timed_out", older: "failed", beside: "class" },
     Newer { kind: "permission_answered", field: "answer", word: "allow_always", older: "allow_session", beside: "lasts" },
     Newer { kind: "permission_answered", field: "answer", word: "deny_session", older: "deny", beside: "lasts" },
 ];
@@ -46,6 +48,7 @@ fn is(fields: &Map<String, Value>, key: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::Answer;
+    use super::super::CallStatus;
     use super::super::Event;
     use super::super::Kind;
 
@@ -64,6 +67,22 @@ mod tests {
         check(answered(Answer::Allow, None), &format!(r#"{head},"answer":"allow"}}"#));
         check(answered(Answer::AllowAlways, None), &format!(r#"{head},"answer":"allow_session","lasts":"allow_always"}}"#));
         check(answered(Answer::DenySession, Some("no")), &format!(r#"{head},"answer":"deny","reason":"no","lasts":"deny_session"}}"#));
+    }
+
+    #[test]
+    fn a_class_of_result_that_came_later_is_a_failure_to_an_older_reader() {
+        let finished = |status| Kind::CallFinished {
+            call: "c1".into(),
+            name: "bash".into(),
+            status,
+            result: String::new(),
+            artifact: None,
+            duration_ms: 1,
+        };
+        for (status, word) in [(CallStatus::Conflict, "conflict"), (CallStatus::TimedOut, "timed_out")] {
+            let head = r#"{"type":"call_finished","at":"2026-11-22T10:00:00Z","call":"c1","name":"bash","status":"failed""#;
+            check(finished(status), &format!(r#"{head},"result":"","artifact":null,"duration_ms":1,"class":"{word}"}}"#));
+        }
     }
 
     #[test]

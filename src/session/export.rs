@@ -66,6 +66,8 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
             let how = match status {
                 CallStatus::Ok => "",
                 CallStatus::Failed => ", failed",
+                CallStatus::Conflict => ", conflict",
+                CallStatus::TimedOut => ", timed out",
                 CallStatus::Invalid => ", not valid",
                 CallStatus::Denied => ", denied",
                 CallStatus::Cancelled => ", cancelled",

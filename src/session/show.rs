@@ -304,6 +304,8 @@ fn status_word(status: CallStatus) -> &'static str {
     match status {
         CallStatus::Ok => "ok",
         CallStatus::Failed => "failed",
+        CallStatus::Conflict => "conflict",
+        CallStatus::TimedOut => "timed out",
         CallStatus::Invalid => "invalid",
         CallStatus::Denied => "denied",
         CallStatus::Cancelled => "cancelled",

@@ -7,6 +7,7 @@
 mod arguments;
 mod canonical;
 mod catalogue;
+mod class;
 mod dispatch;
 mod each;
 mod early;

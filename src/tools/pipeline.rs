@@ -14,6 +14,10 @@ use super::Options;
 use super::Services;
 use super::Window;
 use super::catalogue::Understood;
+use super::class::Expected;
+use super::class::Seen;
+use super::class::failed;
+use super::class::hint;
 use super::dispatch::Told;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
@@ -67,6 +71,7 @@ pub struct Pipeline {
     pub(super) options: Options,
     pub(super) hooks: Hooks,
     tasks: Mutex<Tasks>,
+    seen: Seen,
     window: AtomicU64,
     /// The model can be shown images.
     images: AtomicBool,
@@ -149,6 +154,7 @@ impl Pipeline {
             options,
             hooks: Hooks::new(HookOptions::default(), None),
             tasks: Mutex::default(),
+            seen: Seen::default(),
             window: AtomicU64::new(ASSUMED_WINDOW),
             images: AtomicBool::new(false),
         }
@@ -226,6 +232,7 @@ impl Pipeline {
             };
             (self.sink)(kind.into());
         };
+        let expected = Expected::of(action.get());
         let outcome = dispatch(action, &*self.workspace, self.host(), &self.options, tell, cancel).await;
         let (came, printed) = match outcome {
             Ok(found) => found,
@@ -241,11 +248,13 @@ impl Pipeline {
             Came::Said(rendered) => (rendered, None),
             Came::Output(output) => {
                 self.follow(&output);
+                self.seen.take(&output);
                 (render(&output, &printed, &self.options, most), Some(output))
             }
         };
-        for note in notes {
-            rendered.note(&note);
+        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), &expected, &self.seen, cancel.is_cancelled()) };
+        for note in notes.iter().map(String::as_str).chain(hint(status)) {
+            rendered.note(note);
         }
         let artifact = if rendered.keep || rendered.body.len() > most {
             self.services.store_artifact(&call.id, rendered.body.as_bytes())
@@ -253,11 +262,6 @@ impl Pipeline {
             None
         };
         let text = fit(&rendered, most, artifact.as_deref());
-        let status = match (cancel.is_cancelled(), rendered.ok) {
-            (true, false) => CallStatus::Cancelled,
-            (_, true) => CallStatus::Ok,
-            (false, false) => CallStatus::Failed,
-        };
         self.after_call(call, name, status, &text);
         let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {

@@ -35,6 +35,8 @@ pub(super) fn end(status: CallStatus, duration_ms: u64, paint: Paint) -> String 
     let word = match status {
         CallStatus::Ok => paint.good("ok"),
         CallStatus::Failed => paint.bad("failed"),
+        CallStatus::Conflict => paint.bad("conflict"),
+        CallStatus::TimedOut => paint.bad("timed out"),
         CallStatus::Invalid => paint.bad("invalid"),
         CallStatus::Denied => paint.warn("denied"),
         CallStatus::Cancelled => paint.warn("cancelled"),

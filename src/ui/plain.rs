@@ -214,7 +214,9 @@ impl<O: Write, E: Write> Plain<O, E> {
         }
         let head = known.map_or_else(|| text::line(name), |call| call.head);
         self.note(&format!("-> {head} {end}"))?;
-        if matches!(status, CallStatus::Failed | CallStatus::Invalid) && !result.trim().is_empty() {
+        if matches!(status, CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid)
+            && !result.trim().is_empty()
+        {
             self.note(&paint.dim(&format!("   {}", call::bounded(&text::clean(result), RESULT_LINES))))?;
         }
         Ok(())

@@ -431,6 +431,40 @@ async fn an_approval_that_comes_after_the_call_was_cancelled_does_nothing() {
     }
 }
 
+/// Issue 6: each class of result has its name, and what a model reads says how to go on.
+#[tokio::test]
+async fn a_conflict_and_a_time_that_is_over_are_told_from_other_failures() {
+    let edit = |old: &str| json!({"path": "a.txt", "old_string": old, "new_string": "x"});
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "printf 'one\\ntwo\\n' > a.txt"}))
+        .calls("read_file", json!({"path": "a.txt"}))
+        .calls("edit_file", edit("never there"))
+        .calls("bash", json!({"command": "echo three > a.txt"}))
+        .calls("edit_file", edit("two"))
+        .calls("bash", json!({"command": "echo begun; sleep 60", "timeout": 1}))
+        .calls("bash", json!({"command": "false"}))
+        .says("Done.")
+        .start()
+        .await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    desk.work("edit").await;
+    let expected = [
+        CallStatus::Ok,
+        CallStatus::Ok,
+        CallStatus::Failed,
+        CallStatus::Ok,
+        CallStatus::Conflict,
+        CallStatus::TimedOut,
+        CallStatus::Failed,
+    ];
+    assert_eq!(statuses(&desk), expected, "{:#?}", desk.results(7));
+    let results = desk.results(7);
+    assert!(results[2].contains("was not found") && !results[2].contains("no longer as you read it"), "{}", results[2]);
+    assert!(results[4].ends_with("[the file is no longer as you read it: read it again, then make the change to what stands there now]"));
+    assert!(results[5].starts_with("begun\n[killed: it ran longer than the limit of 1 s") && results[5].contains("ask for more time"));
+    assert_eq!(std::fs::read_to_string(desk.guest.path("a.txt")).expect("there"), "three\n");
+}
+
 /// OM-48: three denials in a row, or twenty in all.
 #[tokio::test]
 async fn who_is_denied_again_and_again_is_told_to_stop_and_so_is_the_person() {

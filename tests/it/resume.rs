@@ -216,6 +216,44 @@ fn logs_of_all_versions_tell_their_conversation() {
     "#);
 }
 
+/// A record that an older Podbay cannot read is lost to it, and a call without its end would be taken for one that never ended.
+#[test]
+fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {
+    assert_snapshot!(conversation("v1_classes.jsonl"), @r#"
+    {"role":"user","text":"fix the test"}
+    {"role":"assistant","text":"","calls":[{"id":"c1","name":"bash","arguments":"{\"command\":\"make\"}"},{"id":"c2","name":"edit_file","arguments":"{}"},{"id":"c3","name":"bash","arguments":"{\"command\":\"make x\"}"}]}
+    {"role":"tool_result","call":"c1","name":"bash","text":"[killed: it ran longer than the limit of 120 s]","is_error":true}
+    {"role":"tool_result","call":"c2","name":"edit_file","text":"a.txt: changed while it was being worked on; read it again","is_error":true}
+    {"role":"tool_result","call":"c3","name":"bash","text":"Denied: the person said no: not that one.","is_error":true}
+    {"role":"user","text":"Note from Podbay: 3 calls in a row were denied, 3 in all."}
+    "#);
+    let path = fixture("v1_classes.jsonl");
+    let text = fs::read_to_string(&path).expect("there");
+    let events = session::read(&path).expect("reads").events;
+    let found: Vec<String> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            Kind::CallFinished { status, .. } => Some(format!("{status:?}")),
+            Kind::PermissionAnswered { answer, .. } => Some(format!("{answer:?}")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found, ["AllowAlways", "TimedOut", "Conflict", "DenySession", "Denied"]);
+    // Written again they are the same lines, and no line has a word where the first readers of this version know none such.
+    let written: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
+    assert_eq!(written, text.lines().collect::<Vec<_>>());
+    for line in written {
+        let record: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        for (kind, field, words) in [
+            ("call_finished", "status", &["ok", "failed", "invalid", "denied", "cancelled"][..]),
+            ("permission_answered", "answer", &["allow", "allow_session", "deny", "quit"][..]),
+        ] {
+            let known = record[field].as_str().is_some_and(|word| words.contains(&word));
+            assert!(record["type"] != kind || known, "{line}");
+        }
+    }
+}
+
 #[test]
 fn the_page_about_the_format_shows_records_that_read() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/session-format.md")).expect("the page");
@@ -225,8 +263,8 @@ fn the_page_about_the_format_shows_records_that_read() {
         let event: Event = serde_json::from_str(line).expect("reads");
         assert_eq!(podbay::event::json_line(&event).expect("JSON"), line);
     }
-    let kinds = session::read(&fixture("v1.jsonl")).expect("reads").events;
-    for event in kinds {
+    let read = |name: &str| session::read(&fixture(name)).expect("reads").events;
+    for event in read("v1.jsonl").into_iter().chain(read("v1_classes.jsonl")) {
         let name = serde_json::to_value(&event).expect("JSON")["type"].as_str().expect("a type").to_owned();
         assert!(page.contains(&format!("`{name}`")), "{name} is not on the page");
     }

@@ -199,7 +199,7 @@ fn damaged_logs_give_what_is_whole_and_say_what_is_not() {
 
 #[test]
 fn a_newer_log_is_read_as_far_as_its_format_is_known() {
-    let newer = "a record `call_finished` that does not read: unknown variant `paused`, expected one of `ok`, `failed`, `invalid`, `denied`, `cancelled`";
+    let newer = "a record `call_finished` that does not read: unknown variant `paused`, expected one of `ok`, `failed`, `conflict`, `timed_out`, `invalid`, `denied`, `cancelled`";
     check_reading("newer_kinds.jsonl", &["session_started", "user_message", "call_started", "unknown", "unknown"], &[(5, newer)]);
     let error = session::read(&fixture("newer_version.jsonl")).expect_err("refused");
     assert!(matches!(error, Error::Newer { version: 2, .. }));
