@@ -5,33 +5,19 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use podbay::agent;
-use podbay::agent::Agent;
-use podbay::agent::Conversation;
 use podbay::agent::Interrupt;
-use podbay::agent::system_prompt;
 use podbay::event::Event;
 use podbay::event::Kind;
 use podbay::event::SessionId;
 use podbay::event::ToolCall;
-use podbay::llm;
-use podbay::llm::Client;
-use podbay::llm::Endpoint;
 use podbay::llm::Message;
-use podbay::llm::Prompt;
-use podbay::llm::ToolSpec;
-use podbay::policy;
-use podbay::policy::Mode;
-use podbay::policy::Policy;
 use podbay::sandbox;
 use podbay::session;
 use podbay::session::History;
 use podbay::session::Log;
 use podbay::session::State;
-use podbay::tools;
-use podbay::tools::Catalogue;
 use podbay::tools::Later;
 use podbay::tools::OnChunk;
-use podbay::tools::Pipeline;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::Output;
@@ -40,7 +26,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
-use super::alone::Alone;
+use super::agent::agent;
 use super::scripted_model::ScriptedModel;
 use super::table::Table;
 use super::table::Times;
@@ -100,29 +86,8 @@ async fn work(state: &State, endpoint: &str) -> Outcome<agent::Outcome> {
         let written = log.append(&event).and_then(|()| if ends_turn { log.sync() } else { Ok(()) });
         written.expect("the temp folder can be written");
     });
-    let client = Client::new(Endpoint::parse(endpoint)?, None, llm::Options::default())?;
-    let probed = client.probe(&CancellationToken::new(), Duration::from_secs(10)).await?;
-    let options = tools::Options::default();
-    let catalogue = Catalogue::new(&options);
-    let spec = |tool: &tools::Tool| ToolSpec {
-        name: tool.name.to_owned(),
-        description: tool.description.to_owned(),
-        parameters: tool.parameters.clone(),
-    };
-    let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
-    let conversation = Conversation::over(Prompt::new(&system_prompt(), &specs, probed.tools), history());
-    let pipeline = Pipeline::new(
-        catalogue,
-        Policy::new(Mode::Auto, &policy::Options::default())?,
-        Arc::new(AtOnce),
-        Arc::new(Alone),
-        Arc::new(Alone),
-        Arc::clone(&sink),
-        options,
-    );
-    pipeline.set_window(probed.context);
     let options = agent::Options { max_turns: TURNS + 10, ..agent::Options::default() };
-    let mut agent = Agent::new(client, conversation, Arc::new(pipeline), 8, options, sink);
+    let mut agent = agent(endpoint, history(), Arc::new(AtOnce), sink, options).await?;
     Ok(agent.run("Go on.", &Interrupt::new()).await)
 }
 

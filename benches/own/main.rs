@@ -1,13 +1,15 @@
 //! Measures what is ours alone and needs no engine, and writes the table of `docs/performance.md` that says so.
 //!
 //! `cargo bench --bench own`. `-- --show` prints the table and leaves the page as it is; names of groups (`parser`, `session`, `history`,
-//! `shell`, `pipeline`, `filter`) measure those alone and print them.
+//! `early`, `shell`, `pipeline`, `filter`) measure those alone and print them.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 #![expect(clippy::disallowed_methods, reason = "the page's writer, which is shared, asks the engine's program about the machine")]
 
+mod agent;
 #[path = "../compare/alone.rs"]
 mod alone;
+mod early;
 mod filter;
 mod history;
 #[path = "../compare/page.rs"]
@@ -35,6 +37,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 /// What the page calls the table.
 const NAME: &str = "no engine";
 
+const GROUPS: [&str; 7] = ["parser", "session", "history", "early", "shell", "pipeline", "filter"];
+
 fn main() -> ExitCode {
     let has = |flag: &str| std::env::args().any(|argument| argument == flag);
     // `cargo test --benches` starts this program too, and must not rewrite the page.
@@ -42,8 +46,7 @@ fn main() -> ExitCode {
         println!("nothing is measured without `cargo bench`");
         return ExitCode::SUCCESS;
     }
-    let groups: Vec<&str> =
-        ["parser", "session", "history", "shell", "pipeline", "filter"].into_iter().filter(|group| has(group)).collect();
+    let groups: Vec<&str> = GROUPS.into_iter().filter(|group| has(group)).collect();
     let outcome = measure(&groups).and_then(|text| {
         if has("--show") || !groups.is_empty() {
             print!("{text}");
@@ -74,6 +77,9 @@ fn measure(groups: &[&str]) -> Outcome<String> {
     }
     if wanted("history") {
         history::rows(&mut table)?;
+    }
+    if wanted("early") {
+        early::rows(&mut table)?;
     }
     if wanted("shell") {
         shell::rows(&mut table)?;

@@ -76,13 +76,11 @@ impl Parser {
         let result = bare::read(&mut c, &self.tools, &mut found);
         self.pay(&c);
         let seen = c.seen();
-        match self.likely(text, result, found, last) {
-            Some(step) => step,
-            None => {
-                self.could_not_read_open(text, seen);
-                self.plain(text, seen)
-            }
+        if let Some(step) = self.likely(text, result, found, last) {
+            return step;
         }
+        self.could_not_read_open(text, seen);
+        self.plain(text, seen)
     }
 
     /// Notes what begins as the object of a call, bare or in a fence, where no call was read.
