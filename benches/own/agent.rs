@@ -6,6 +6,7 @@ use std::time::Duration;
 use podbay::agent;
 use podbay::agent::Agent;
 use podbay::agent::Conversation;
+use podbay::agent::Profile;
 use podbay::agent::system_prompt;
 use podbay::event::Sink;
 use podbay::llm;
@@ -44,7 +45,7 @@ pub(super) async fn agent(
         parameters: tool.parameters.clone(),
     };
     let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
-    let conversation = Conversation::over(Prompt::new(&system_prompt(), &specs, probed.tools), history);
+    let conversation = Conversation::over(Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools), history);
     let policy = Policy::new(Mode::Auto, &policy::Options::default())?;
     let pipeline = Pipeline::new(catalogue, policy, workspace, Arc::new(Alone), Arc::new(Alone), Arc::clone(&sink), of_tools);
     pipeline.set_window(probed.context);

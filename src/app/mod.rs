@@ -122,6 +122,7 @@ pub fn is_attached(config: &crate::config::Config) -> bool {
 
 pub use crate::agent::Interrupt;
 pub use crate::llm::http::install_crypto;
+pub use crate::policy::Autonomy;
 pub use crate::policy::Mode;
 pub use crate::sandbox::is_image_name;
 pub use crate::session::State;

@@ -7,6 +7,7 @@ use super::Error;
 use super::Place;
 use super::demo;
 use super::record::Recorder;
+use crate::agent::Profile;
 use crate::event::Event;
 use crate::event::Kind;
 use crate::event::RunStatus;
@@ -154,11 +155,12 @@ fn problems(records: &Records, repair: Option<&Repair>, past: &Past) -> Vec<Stri
 
 /// Returns the beginning that an earlier run's requests had, so that the server finds them in its cache; `None` where this run's must
 /// differ.
-pub(super) fn same_beginning(past: &Past, tools: &[ToolSpec], mode: ToolMode, thinking: bool) -> Option<Prompt> {
+pub(super) fn same_beginning(past: &Past, tools: &[ToolSpec], mode: ToolMode, thinking: bool, profile: Profile) -> Option<Prompt> {
     let beginning = past.beginning.as_ref()?;
     let before: HashSet<&str> = beginning.tools.iter().map(|tool| tool.name.as_str()).collect();
     let now: HashSet<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-    (before == now && beginning.mode == mode && beginning.thinking == thinking).then(|| prompt_of(beginning))
+    let is_same = beginning.mode == mode && beginning.thinking == thinking && Profile::of(&beginning.system) == profile;
+    (before == now && is_same).then(|| prompt_of(beginning))
 }
 
 fn prompt_of(beginning: &Beginning) -> Prompt {

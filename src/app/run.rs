@@ -25,6 +25,7 @@ use crate::agent::Agent;
 use crate::agent::Conversation;
 use crate::agent::Failure;
 use crate::agent::Outcome;
+use crate::agent::Profile;
 use crate::agent::gather_context;
 use crate::agent::system_prompt;
 use crate::config::Config;
@@ -180,6 +181,7 @@ pub(super) async fn sit_down(
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     let mut policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
+    let profile = if policy.is_architect() { Profile::Architect } else { Profile::Standard };
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let answers = ground.answers(&place.state);
     rules::recall(&mut policy, answers.as_ref(), warn);
@@ -204,7 +206,7 @@ pub(super) async fn sit_down(
     let find_model = async {
         let mut found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);
-        let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past);
+        let (prompt, begins) = first_prompt(&catalogue, &found.probed, &past, profile);
         let mut history = past.history.clone();
         // Another model may go on with the session, and one that sees nothing would be refused every request.
         let n_images = if found.probed.images { 0 } else { history.take_images_out() };
@@ -329,17 +331,17 @@ fn keep_mode(probed: &mut Probed, past: &Past, choice: ToolModeChoice) {
 }
 
 /// Returns what all requests begin with, and the event that says so unless the log has it already.
-pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past) -> (Prompt, Option<Kind>) {
+pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, profile: Profile) -> (Prompt, Option<Kind>) {
     let tools: Vec<ToolSpec> = catalogue
         .tools()
         .iter()
         .map(|tool| ToolSpec { name: tool.name.to_owned(), description: tool.description.to_owned(), parameters: tool.parameters.clone() })
         .collect();
     let (mode, thinking) = (probed.tools, probed.replay_thinking());
-    if let Some(prompt) = resume::same_beginning(past, &tools, mode, thinking) {
+    if let Some(prompt) = resume::same_beginning(past, &tools, mode, thinking, profile) {
         return (prompt, None);
     }
-    let system = system_prompt();
+    let system = system_prompt(profile);
     // A template that knows no system message does not learn of one.
     let folded = past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
     let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking).with_system_folded(folded);

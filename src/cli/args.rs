@@ -106,6 +106,28 @@ pub(super) enum ModeFlag {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum AutonomyFlag {
+    /// Nothing: each change and each command is asked about, and the task's open questions
+    Architect,
+    /// Whatever only reads
+    Ask,
+    /// Whatever stays in the sandbox
+    Auto,
+    /// The same, and nobody is asked anything
+    Unattended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum PresetFlag {
+    /// Autonomy `architect`, 10 turns
+    Architect,
+    /// The defaults of the command, 25 turns
+    Standard,
+    /// Autonomy `unattended`, 50 turns
+    Unattended,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum SetFlag {
     /// Six tools, for small context windows
     Small,
@@ -234,6 +256,12 @@ pub(super) struct SessionFlags {
     /// What is allowed without asking
     #[arg(long, value_enum, help_heading = "Permissions")]
     pub(super) mode: Option<ModeFlag>,
+    /// How much the agent decides by itself
+    #[arg(long, value_enum, conflicts_with = "mode", help_heading = "Permissions")]
+    pub(super) autonomy: Option<AutonomyFlag>,
+    /// A bundle of settings: autonomy and turns
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with_all = ["mode", "autonomy"], help_heading = "Permissions")]
+    pub(super) preset: Option<PresetFlag>,
     /// Which tools the model is told of
     #[arg(long, value_enum, help_heading = "Model")]
     pub(super) tools: Option<SetFlag>,
@@ -258,6 +286,12 @@ pub(super) struct SessionFlags {
     /// Allow what this rule says, such as `write_file(src/**)`
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
     pub(super) allow: Vec<String>,
+    /// Ask about what this rule says, also where it is allowed
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    pub(super) ask: Vec<String>,
+    /// Want a word each time about what this rule says; where nobody is asked, it is denied
+    #[arg(long, value_name = "RULE", help_heading = "Permissions")]
+    pub(super) gate: Vec<String>,
     /// Deny what this rule says; a denial always wins
     #[arg(long, value_name = "RULE", help_heading = "Permissions")]
     pub(super) deny: Vec<String>,

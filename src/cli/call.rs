@@ -19,7 +19,7 @@ pub(super) async fn call(args: CallArgs) -> Result<u8, app::Error> {
     let signals = listen(&interrupt)?;
     let terminal = setup.terminal(OutputFormat::Text);
     setup.show_warnings(&terminal);
-    let place = setup.place_without_key(args.place.path.as_deref(), flags::mode(Some(args.mode), args.mode))?;
+    let place = setup.place_without_key(args.place.path.as_deref(), flags::mode(Some(args.mode), None, args.mode))?;
     let mut front = terminal.front(&interrupt, Arc::new(Nobody));
     // The result goes to the standard output as it is: what a model would read, and nothing about it.
     let sink = Arc::clone(&front.sink);

@@ -7,6 +7,7 @@ use super::args::OutputFormat;
 use super::args::SessionFlags;
 use super::failure;
 use super::flags;
+use super::front::Nobody;
 use super::front::Person;
 use super::front::err_paint;
 use super::run::listen;
@@ -38,13 +39,15 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         setup = Setup::in_project(&flags.place.config, folder, overrides)?;
     }
     setup.end_trust_without_file(folder)?;
-    setup.add_rules(&flags.allow, &flags.deny);
+    setup.add_permissions(&flags);
     let terminal = setup.terminal(flags.output);
     setup.show_warnings(&terminal);
+    let is_unattended = setup.config.policy.autonomy == Some(app::Autonomy::Unattended);
     let person = Person { keyboard: keyboard.clone(), terminal: terminal.clone(), turn: tokio::sync::Mutex::new(()) };
-    let mut place = setup.place(folder, flags::mode(flags.mode, ModeFlag::Ask))?;
+    let mut place = setup.place(folder, flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask))?;
     place.resume = flags::resume(&flags);
-    let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
+    let asker: Arc<dyn app::Asker> = if is_unattended { Arc::new(Nobody) } else { Arc::new(person) };
+    let mut chat = Chat::open(&place, &terminal.front(&interrupt, asker)).await?;
     super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
     if chat.is_open() {
         super::say("The last task was broken off. Say how to go on, or just that it should.\n");

@@ -1,10 +1,12 @@
 use toml::Value;
 
+use super::args::AutonomyFlag;
 use super::args::BackendFlag;
 use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
 use super::args::PlaceFlags;
+use super::args::PresetFlag;
 use super::args::RuntimeFlag;
 use super::args::SessionFlags;
 use super::args::SetFlag;
@@ -94,6 +96,7 @@ pub(super) fn check_attached(overrides: &Overrides) -> Result<(), app::Error> {
 pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result<(), app::Error> {
     later::session(flags)?;
     place(&flags.place, overrides)?;
+    autonomy(flags, overrides);
     let tools = flags.tools.map(|tools| match tools {
         SetFlag::Small => "small",
         SetFlag::Standard => "standard",
@@ -117,11 +120,33 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     Ok(())
 }
 
-pub(super) fn mode(flag: Option<ModeFlag>, default: ModeFlag) -> app::Mode {
-    match flag.unwrap_or(default) {
-        ModeFlag::Auto => app::Mode::Auto,
-        ModeFlag::Ask => app::Mode::Ask,
-        ModeFlag::Deny => app::Mode::Deny,
+fn autonomy(flags: &SessionFlags, overrides: &mut Overrides) {
+    let named = flags.autonomy.map(|autonomy| match autonomy {
+        AutonomyFlag::Architect => "architect",
+        AutonomyFlag::Ask => "ask",
+        AutonomyFlag::Auto => "auto",
+        AutonomyFlag::Unattended => "unattended",
+    });
+    set(overrides, "--autonomy", "policy.autonomy", named);
+    let (named, turns) = match flags.preset {
+        Some(PresetFlag::Architect) => (Some("architect"), Some(10)),
+        Some(PresetFlag::Standard) => (None, Some(25)),
+        Some(PresetFlag::Unattended) => (Some("unattended"), Some(50)),
+        None => (None, None),
+    };
+    set(overrides, "--preset", "policy.autonomy", named);
+    set(overrides, "--preset", "agent.max_turns", turns.filter(|_| flags.max_turns.is_none()));
+}
+
+/// Returns the mode: the one that is named, else that of the autonomy, else the command's own.
+pub(super) fn mode(flag: Option<ModeFlag>, autonomy: Option<app::Autonomy>, default: ModeFlag) -> app::Mode {
+    match (flag, autonomy) {
+        (None, Some(autonomy)) => autonomy.mode(),
+        (flag, _) => match flag.unwrap_or(default) {
+            ModeFlag::Auto => app::Mode::Auto,
+            ModeFlag::Ask => app::Mode::Ask,
+            ModeFlag::Deny => app::Mode::Deny,
+        },
     }
 }
 

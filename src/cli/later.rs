@@ -20,9 +20,6 @@ pub(super) struct LaterFlags {
     /// Not yet: work out a plan without changing anything
     #[arg(long, hide = true)]
     plan: bool,
-    /// Not yet: use a named bundle of settings
-    #[arg(long, value_name = "NAME", hide = true)]
-    preset: Option<String>,
     /// Not yet: accept what a reviewed run changed
     #[arg(long, hide = true)]
     apply: bool,
@@ -87,7 +84,6 @@ pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
     let review = flags.changes == Some(ChangesFlag::Review);
     let asked = [
         (later.plan, "--plan", "--mode deny lets the model read and nothing else"),
-        (later.preset.is_some(), "--preset", "write the settings into a file and name it with --config FILE"),
         (review, "--changes review", "changes are made in place: start from a clean state of git and look at `git diff` afterwards"),
         (later.apply, "--apply", "leave it out: changes are made in place, so nothing waits to be applied"),
         (!later.allow_host.is_empty(), "--allow-host", NETWORK),

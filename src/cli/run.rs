@@ -40,7 +40,7 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         flags::session(&args.session, &mut overrides)?;
         let mut setup = Setup::in_project(&args.session.place.config, args.session.place.path.as_deref(), overrides)?;
         setup.end_trust_without_file(args.session.place.path.as_deref())?;
-        setup.add_rules(&args.session.allow, &args.session.deny);
+        setup.add_permissions(&args.session);
         if args.demo {
             setup.without_model();
         }
@@ -51,7 +51,8 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
             terminal.sink()(app::warning(IN_PLACE));
             warnings.push(IN_PLACE.to_owned());
         }
-        let mut place = setup.place(args.session.place.path.as_deref(), flags::mode(args.session.mode, ModeFlag::Auto))?;
+        let mut place = setup
+            .place(args.session.place.path.as_deref(), flags::mode(args.session.mode, setup.config.policy.autonomy, ModeFlag::Auto))?;
         place.resume = flags::resume(&args.session);
         let front = terminal.front(&interrupt, Arc::new(Nobody));
         let report = if args.demo {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use super::args::ConfigFlags;
 use super::args::OutputFormat;
+use super::args::SessionFlags;
 use super::flags::Overrides;
 use super::front::Terminal;
 use crate::app;
@@ -67,10 +68,14 @@ impl Setup {
         app::end_trust_without_file(&self.settings, &self::folder(folder)?, &self.state)
     }
 
-    /// Adds the rules of `--allow` and `--deny` to those of the files.
-    pub(super) fn add_rules(&mut self, allow: &[String], deny: &[String]) {
-        self.config.policy.allow.extend_from_slice(allow);
-        self.config.policy.deny.extend_from_slice(deny);
+    /// Adds the rules of flags to those of the files; a mode that is named takes the place of an autonomy that is set.
+    pub(super) fn add_permissions(&mut self, flags: &SessionFlags) {
+        let policy = &mut self.config.policy;
+        policy.autonomy = policy.autonomy.filter(|_| flags.mode.is_none());
+        policy.allow.extend_from_slice(&flags.allow);
+        policy.ask.extend_from_slice(&flags.ask);
+        policy.gate.extend_from_slice(&flags.gate);
+        policy.deny.extend_from_slice(&flags.deny);
     }
 
     /// Forgets which model the settings name, and its key: no model is asked.

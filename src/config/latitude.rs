@@ -188,6 +188,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("hooks.timeout", Never),
     ("hooks.block_on", Toward(&["nonzero", "exit2"])),
     ("hooks.on_timeout", Toward(&["block", "pass"])),
+    ("policy.autonomy", Never),
     ("policy.allow", Never),
     ("policy.ask", Add),
     ("policy.gate", Add),

@@ -9,6 +9,7 @@
 
 mod answers;
 mod api_key;
+mod autonomy;
 mod bounds;
 mod error;
 mod file;

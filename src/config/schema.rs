@@ -17,6 +17,7 @@ use crate::ui;
 use super::Error;
 use super::Loaded;
 use super::Sources;
+use super::autonomy;
 use super::bounds;
 use super::load;
 use super::provider;
@@ -48,6 +49,7 @@ impl Config {
         provider::choose(&mut loaded)?;
         provider::ask_for_model(&mut loaded);
         provider::check_price(&loaded)?;
+        autonomy::suit(&mut loaded);
         bounds::check(&loaded)?;
         Ok(loaded)
     }

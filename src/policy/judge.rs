@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::Action;
 use super::Approved;
+use super::Autonomy;
 use super::Exact;
 use super::Example;
 use super::Options;
@@ -21,6 +22,7 @@ use crate::event::Answer;
 use crate::event::Capability;
 use crate::event::Decision;
 use crate::wire::BytesPath;
+use crate::wire::Call;
 
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -48,6 +50,8 @@ impl Mode {
 #[derive(Clone, Debug)]
 pub struct Policy {
     mode: Mode,
+    /// Each change and each command is asked about.
+    is_architect: bool,
     allow: Vec<Rule>,
     ask: Vec<Rule>,
     gate: Vec<Rule>,
@@ -107,6 +111,7 @@ impl Policy {
         let parse = |rules: &[String]| rules.iter().map(|rule| Rule::parse(rule)).collect::<Result<Vec<_>, _>>();
         let mut policy = Self {
             mode,
+            is_architect: mode == Mode::Ask && options.autonomy == Some(Autonomy::Architect),
             allow: parse(&options.allow)?,
             ask: parse(&options.ask)?,
             gate: parse(&options.gate)?,
@@ -130,6 +135,11 @@ impl Policy {
 
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Returns whether the person wants to decide everything.
+    pub fn is_architect(&self) -> bool {
+        self.is_architect
     }
 
     /// Remembers what an answer says of later calls; one that cannot last says nothing of them.
@@ -193,13 +203,15 @@ impl Policy {
             };
         }
         // What was answered was asked in mode ask, about exactly this.
+        let asks_each_time = self.is_architect && is_work(&action);
         if self.mode == Mode::Ask
+            && !asks_each_time
             && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
             && only_once(reading, &capabilities, exact.as_ref()).is_none()
         {
             return Verdict::Allow { action: Approved::action(action), reason: format!("the person allowed exactly this {since}") };
         }
-        let asks = self.mode == Mode::Ask && self.ask.iter().any(|rule| rule.may_match(&action, reading));
+        let asks = self.mode == Mode::Ask && (asks_each_time || self.ask.iter().any(|rule| rule.may_match(&action, reading)));
         if decision == Decision::Allow && !asks {
             return Verdict::Allow { action: Approved::action(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
@@ -207,7 +219,11 @@ impl Policy {
             return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
         }
         if asks || decision == Decision::Ask {
-            let only_once = only_once(reading, &capabilities, exact.as_ref());
+            let only_once = if asks_each_time {
+                Some("with the autonomy `architect` each change and each command is asked about".to_owned())
+            } else {
+                only_once(reading, &capabilities, exact.as_ref())
+            };
             return Verdict::Ask(Question { action, capabilities, exact, only_once });
         }
         let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
@@ -273,6 +289,12 @@ impl Policy {
     }
 }
 
+/// Returns whether an architect wants to decide about it: whatever changes something, and every command. Their instructions for agents they get
+/// to see afterwards.
+fn is_work(action: &Action) -> bool {
+    !action.is_read_only() && !matches!(action, Action::Box(Call::UpdateConfig(_)))
+}
+
 /// Reads a rule and tries it on its examples.
 fn tried(example: &Example) -> Result<Rule, RuleError> {
     let rule = Rule::parse(&example.rule)?;
@@ -309,7 +331,6 @@ mod tests {
     use super::*;
     use crate::policy::HostCall;
     use crate::wire::Bash;
-    use crate::wire::Call;
     use crate::wire::CopyFile;
     use crate::wire::Hook;
     use crate::wire::ListDirectory;
@@ -537,6 +558,25 @@ mod tests {
             policy.move_to(&"/workspace".into());
             assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
         }
+    }
+
+    #[test]
+    fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
+        let rules = Options { autonomy: Some(Autonomy::Architect), allow: vec!["bash".into(), "write_file".into()], ..Options::default() };
+        let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+        for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b")] {
+            let question = asked(&policy, action.clone());
+            assert!(question.lasting().is_err_and(|because| because.contains("`architect`")));
+            policy.remember(&question, Answer::AllowSession);
+            policy.recall(Exact::of(&action, ""));
+            asked(&policy, action);
+        }
+        assert!(is_allowed(&policy, list()) && policy.is_architect());
+        let update = serde_json::json!({"section": "A", "content": "b"});
+        let update = serde_json::from_value(update).map(|update| Action::Box(Call::UpdateConfig(update)));
+        assert!(update.is_ok_and(|update| is_allowed(&policy, update)), "it is the one exception");
+        check(Mode::Auto, &rules, write("a"), Decision::Allow);
+        assert!(!Policy::new(Mode::Auto, &rules).expect("good rules").is_architect(), "a mode that is named wins");
     }
 
     #[test]

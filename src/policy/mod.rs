@@ -5,6 +5,7 @@
 
 mod action;
 mod approved;
+mod autonomy;
 mod command;
 mod exact;
 mod glob;
@@ -19,6 +20,7 @@ mod rule;
 pub use action::Action;
 pub use action::capabilities;
 pub use approved::Approved;
+pub use autonomy::Autonomy;
 pub use exact::Exact;
 pub use host_call::FindTools;
 pub use host_call::HostCall;

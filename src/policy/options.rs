@@ -1,10 +1,14 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::Autonomy;
+
 /// What may be done without asking: the section `[policy]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Options {
+    /// How much the agent decides by itself. Not set: `ask` in a chat, `auto` in a run; `--mode` wins.
+    pub autonomy: Option<Autonomy>,
     /// Rules that allow, such as `write_file(src/**)`, `bash(cargo test)` or `bash(git commit *)`.
     pub allow: Vec<String>,
     /// Rules that ask in mode ask, also where it would allow; they win over rules that allow.

@@ -209,6 +209,9 @@ impl Pipeline {
             read.images = may_show;
         }
         let read_only = action.is_read_only();
+        if let Some(problem) = self.objection(&action) {
+            return Ok(self.finish(call, name, CallStatus::Invalid, problem, read_only, None, begun));
+        }
         let (action, quit) = self.approve(call, name, action, cancel).await;
         let action = match action {
             Ok(action) => action,
@@ -453,6 +456,19 @@ impl Pipeline {
         };
         if let Some(here) = here {
             self.policy.lock().expect("nothing panics while it holds this lock").move_to(&here);
+        }
+    }
+
+    /// Returns what is wrong with an action that is well-formed, in words that a model can act on.
+    fn objection(&self, action: &Action) -> Option<String> {
+        let is_architect = || self.policy.lock().expect("nothing panics while it holds this lock").is_architect();
+        match action {
+            Action::Host(HostCall::AskUser { options, .. }) if ![0, 3].contains(&options.len()) && is_architect() => Some(format!(
+                "`options` has {} answers: the person wants exactly three to choose from (another one can always be typed), or none where a \
+                 plain fact is asked for",
+                options.len()
+            )),
+            _ => None,
         }
     }
 

@@ -17,6 +17,7 @@ use podbay::event::LimitKind;
 use podbay::event::RunStatus;
 use podbay::event::Seconds;
 use podbay::policy;
+use podbay::policy::Autonomy;
 use podbay::policy::Mode;
 use podbay::sandbox;
 use podbay::sandbox::link::Link;
@@ -463,6 +464,24 @@ async fn a_conflict_and_a_time_that_is_over_are_told_from_other_failures() {
     assert!(results[4].ends_with("[the file is no longer as you read it: read it again, then make the change to what stands there now]"));
     assert!(results[5].starts_with("begun\n[killed: it ran longer than the limit of 1 s") && results[5].contains("ask for more time"));
     assert_eq!(std::fs::read_to_string(desk.guest.path("a.txt")).expect("there"), "three\n");
+}
+
+/// an architect chooses between exactly three.
+#[tokio::test]
+async fn an_architect_is_asked_with_three_options_or_none() {
+    let ask = |n: usize| json!({"question": "Which?", "options": (0..n).map(|n| format!("way {n}")).collect::<Vec<_>>()});
+    for (autonomy, mode, wrong) in
+        [(Some(Autonomy::Architect), Mode::Ask, true), (Some(Autonomy::Ask), Mode::Ask, false), (None, Mode::Auto, false)]
+    {
+        let model = [0, 2, 3, 4].into_iter().fold(ScriptedModel::new(), |model, n| model.calls("ask_user", ask(n))).says("Done.");
+        let policy = policy::Options { autonomy, ..policy::Options::default() };
+        let desk = Desk::new(model.start().await, Wishes { mode, policy, ..Wishes::default() }).await;
+        desk.work("ask").await;
+        let other = if wrong { CallStatus::Invalid } else { CallStatus::Ok };
+        assert_eq!(statuses(&desk), [CallStatus::Ok, other, CallStatus::Ok, other]);
+        let says = desk.results(4)[1].starts_with("`options` has 2 answers: the person wants exactly three to choose from");
+        assert_eq!(says, wrong, "{:?}", desk.results(4));
+    }
 }
 
 /// OM-48: three denials in a row, or twenty in all.

@@ -451,9 +451,8 @@ fn a_script_that_asked_for_json_gets_its_object_on_every_way_out() {
 #[test]
 fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
     let env = TestEnv::new();
-    let flags: [&[&str]; 10] = [
+    let flags: [&[&str]; 9] = [
         &["--plan"],
-        &["--preset", "careful"],
         &["--changes", "review"],
         &["--apply"],
         &["--network", "allowlist"],

@@ -26,6 +26,7 @@ use super::run::begin;
 use super::run::first_prompt;
 use super::services::HostServices;
 use crate::agent::Agent;
+use crate::agent::Profile;
 use crate::agent::gather_context;
 use crate::event::Kind;
 use crate::llm;
@@ -84,7 +85,7 @@ async fn show(place: &Place, task: &str, front: &Front, recorder: &Recorder, beg
     let mut tools = config.tools.clone();
     tools.set = Set::Small;
     let catalogue = Catalogue::new(&tools);
-    let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default());
+    let (prompt, begins) = first_prompt(&catalogue, &probed, &Past::default(), Profile::Standard);
     let files = Files::new(&EXAMPLE);
     recorder.emit(Kind::BoxStarted { image: "none, files in memory".to_owned(), duration_ms: 0 });
     recorder.emit(Kind::ModelReady {

@@ -10,6 +10,7 @@ use super::trial::GROUP;
 use super::trial::ask;
 use super::trial::seconds;
 use super::trial::short;
+use crate::agent::Profile;
 use crate::agent::system_prompt;
 use crate::event::ToolMode;
 use crate::llm;
@@ -37,7 +38,7 @@ struct Way {
 /// Asks as a run would. Where no call comes of it and the model `can_call`, it is asked with less, one part after the other.
 pub(super) async fn check(client: &Client, options: &tools::Options, mode: ToolMode, can_call: bool, cancel: &CancellationToken) -> Check {
     let all = specs(options);
-    let whole = Way { what: String::new(), system: system_prompt(), tools: all.clone(), mode, remedy: String::new() };
+    let whole = Way { what: String::new(), system: system_prompt(Profile::Standard), tools: all.clone(), mode, remedy: String::new() };
     let problem = match whole.ask(client, cancel).await {
         Ok(called) => return Check::ok(GROUP, NAME, format!("with {} tools it called {called}", all.len())),
         Err(problem) => problem,
@@ -63,7 +64,7 @@ fn less(options: &tools::Options, all: &[ToolSpec], mode: ToolMode) -> [Way; 4] 
     let one = all.iter().filter(|tool| tool.name == "read_file").cloned().collect();
     let way = |what: &str, tools: Vec<ToolSpec>, remedy: &str| Way {
         what: what.to_owned(),
-        system: system_prompt(),
+        system: system_prompt(Profile::Standard),
         tools,
         mode,
         remedy: remedy.to_owned(),

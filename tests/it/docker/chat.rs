@@ -176,3 +176,36 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     assert_eq!(ask(&[]), 4);
     env.assert_no_container();
 }
+
+/// PERM-10: the architect decides about everything, and the model is told so.
+#[test]
+fn an_architect_is_asked_about_each_command_and_each_change() {
+    let Some(env) = TestBox::new() else { return };
+    let calls = [bash("ls"), ("write_file", json!({"path": "a", "content": "x"})), ("list_directory", json!({}))];
+    let script = || ScriptedModel::new().calls_many(calls.clone()).says("Done.").start_blocking();
+    let model = script();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--preset", "architect", "--allow", "write_file"]);
+    talk.sees("> ");
+    talk.types("work\n");
+    let asked = talk.answers("a\n");
+    assert!(
+        asked.contains("command: ls") && asked.contains("with the autonomy `architect` each change and each command is asked about"),
+        "{asked}"
+    );
+    talk.sees("It can only be allowed once.");
+    talk.answers("y\n");
+    assert!(talk.answers("y\n").contains("path: a"), "whatever a rule allows");
+    talk.sees("Done.");
+    talk.leaves();
+    let system = |model: &Running| model.requests()[0]["messages"][0]["content"].as_str().expect("a text").to_owned();
+    assert!(system(&model).contains("The person is the architect") && system(&model).contains("Build what was asked for and nothing else"));
+    // In a run nobody is there to decide, so nothing is done; a mode that is named takes its place.
+    let model = script();
+    run(env.task(&model, &["work", "--autonomy", "architect"]).env("PODBAY_POLICY_ALLOW", "[\"bash\"]")).expect(4);
+    env.write(".podbay-user.toml", "policy.autonomy = \"architect\"\n");
+    let model = script();
+    run(env.task(&model, &["work", "--mode", "auto", "--config"]).arg(env.path(".podbay-user.toml"))).expect(0);
+    assert!(!system(&model).contains("architect"));
+    let unattended = run(env.here(&["config", "--config"]).arg(env.path(".podbay-user.toml"))).expect(0).text();
+    assert!(unattended.contains("agent.max_turns = 10"), "{unattended}");
+}

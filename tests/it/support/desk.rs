@@ -10,6 +10,7 @@ use podbay::agent::Agent;
 use podbay::agent::Conversation;
 use podbay::agent::Interrupt;
 use podbay::agent::Outcome;
+use podbay::agent::Profile;
 use podbay::agent::system_prompt;
 use podbay::event::Answered;
 use podbay::event::Asked;
@@ -116,7 +117,7 @@ impl Desk {
         };
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
         let folded = wishes.past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
-        let prompt = Prompt::new(&system_prompt(), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
+        let prompt = Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
         let prompt = prompt.with_system_folded(folded);
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
