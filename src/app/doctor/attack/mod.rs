@@ -131,7 +131,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     for (at, row) in rows().iter().enumerate() {
         if row.group == "resources" && !is_small && ground.is_some() {
             is_small = true;
-            camp.strike().await;
+            Box::pin(camp.strike()).await;
             camp = Box::pin(Camp::pitch(&place, &smaller(&place.config), front, cancel)).await?;
         }
         step(front, at, &row.tried, false);
@@ -140,7 +140,7 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         let found = loop {
             if n_tries > 1 {
                 // Growth counts from the start of a box.
-                camp.strike().await;
+                Box::pin(camp.strike()).await;
                 camp = Box::pin(Camp::pitch(&place, &smaller(&place.config), front, cancel)).await?;
             }
             let found = tokio::select! {
@@ -155,13 +155,13 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
         match found {
             Ok(found) => attempts.push(attempt(row, found)),
             Err(error) => {
-                camp.strike().await;
+                Box::pin(camp.strike()).await;
                 return Err(error);
             }
         }
     }
     step(front, rows().len(), "", true);
-    camp.strike().await;
+    Box::pin(camp.strike()).await;
     Ok(Siege::new(attempts))
 }
 
@@ -197,12 +197,12 @@ impl Camp {
         match made.map(inside::Ran::found) {
             Ok(found) if found.held => Ok(camp),
             Ok(found) => {
-                camp.strike().await;
+                Box::pin(camp.strike()).await;
                 let hint = "the project of the sandbox must be writable for this, and its guest of this version";
                 Err(Error::usage(format!("the attacks cannot begin: {}", found.got), hint))
             }
             Err(error) => {
-                camp.strike().await;
+                Box::pin(camp.strike()).await;
                 Err(error)
             }
         }
