@@ -134,11 +134,30 @@ pub struct ContainerState {
 }
 
 impl Engine {
+    /// Makes a container. One that is given up while the engine makes it is removed.
     pub async fn create(&self, spec: &ContainerSpec, cancel: &CancellationToken) -> Result<ContainerId, Error> {
         let options = CreateContainerOptionsBuilder::default().name(&spec.name).build();
         let doing = || format!("create the container `{}` from `{}`", spec.name, spec.image);
-        let made = bounded(doing, cancel, self.timeout, self.docker.create_container(Some(options), body(spec))).await?;
-        Ok(ContainerId(made.id))
+        if cancel.is_cancelled() {
+            return Err(Error::Cancelled { doing: doing() });
+        }
+        let mut request = std::pin::pin!(self.docker.create_container(Some(options), body(spec)));
+        let error = match bounded(doing, cancel, self.timeout, request.as_mut()).await {
+            Ok(made) => return Ok(ContainerId(made.id)),
+            Err(error) => error,
+        };
+        // Once it was asked the engine makes it all the same, and nobody would know of it.
+        let made = match &error {
+            Error::Cancelled { .. } => tokio::time::timeout(self.timeout, request).await.ok().and_then(Result::ok).map(|made| made.id),
+            Error::NoAnswer { .. } => Some(spec.name.clone()),
+            _ => None,
+        };
+        if let Some(made) = made
+            && let Err(left) = self.remove(&ContainerId(made)).await
+        {
+            tracing::warn!(%left, "a container that nobody wants any more could not be removed");
+        }
+        Err(error)
     }
 
     pub async fn start(&self, id: &ContainerId, cancel: &CancellationToken) -> Result<(), Error> {

@@ -58,6 +58,8 @@ pub use provision::ListedImage;
 pub use provision::Provision;
 pub use stream::Attached;
 pub use sweep::Leftover;
+pub use sweep::NEXT;
+pub use sweep::OLD;
 pub use sweep::Swept;
 pub use transfer::SavedImages;
 pub use transfer::with_tag;

@@ -14,6 +14,11 @@ use super::Role;
 use super::bounded::bounded;
 use super::label::PREFIX;
 
+/// How the name of an environment ends that is to take the place of another.
+pub const NEXT: &str = "-next";
+/// How the name of the one before ends meanwhile.
+pub const OLD: &str = "-old";
+
 /// One object of ours that nobody will come back for, or that is in use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Leftover {
@@ -25,11 +30,17 @@ impl Leftover {
     /// Returns whether nobody will come back for it: a container whose owner has ended, a guest volume that is not `guest_volume` and older than
     /// `age`.
     ///
-    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither is.
+    /// Neither the model server nor the environment of `podbay up` belongs to a process, so neither is. Until it has its name an environment
+    /// belongs to the one that makes it; one that has lost its name and ended is nobody's.
     pub fn is_orphan(&self, guest_volume: &str, age: Duration) -> bool {
         match self {
-            Self::Container { labels, .. } => {
-                matches!(labels.role, Role::Workspace | Role::Filler) && labels.owner.as_ref().is_none_or(super::Owner::is_gone)
+            Self::Container { labels, name, running, .. } => {
+                let is_somebodys = match labels.role {
+                    Role::Workspace | Role::Filler => true,
+                    Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
+                    _ => false,
+                };
+                is_somebodys && labels.owner.as_ref().is_none_or(super::Owner::is_gone)
             }
             Self::Volume { name, labels, created } => {
                 labels.role == Role::Guest && name != guest_volume && is_older(*created, age, Timestamp::now())

@@ -73,8 +73,9 @@ pub(super) fn told_to_end(signals: &SignalFd) -> bool {
     while let Ok(Some(signal)) = signals.read_signal() {
         rescue::heard(&signal);
         let ends = [libc::SIGTERM, libc::SIGINT].contains(&(signal.ssi_signo as i32));
-        // A sender that this box has no number for is outside of it. Commands can send the signal too, but not from there.
-        told |= ends && signal.ssi_pid == 0;
+        // A sender that this box has no number for is outside of it. Commands can send the signal too, but not from there; the other ways to
+        // send one leave another code, and where they do not, the filter on commands refuses them.
+        told |= ends && signal.ssi_code == libc::SI_USER && signal.ssi_pid == 0;
     }
     told
 }

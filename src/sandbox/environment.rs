@@ -19,6 +19,9 @@ use crate::engine::ContainerId;
 use crate::engine::ContainerState;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::NEXT;
+use crate::engine::OLD;
+use crate::engine::Owner;
 use crate::engine::Role;
 
 /// The box of `podbay up`: it stays when its controller has gone, until nobody has used it for a while.
@@ -146,7 +149,7 @@ impl Environment {
 
 /// Makes and starts the box, under a name that nobody joins.
 async fn start(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<ContainerId, Error> {
-    let labels = Labels { spec: Some(spec.hash()), ..Labels::new(Role::Environment) };
+    let labels = Labels { spec: Some(spec.hash()), owner: Some(Owner::current()), ..Labels::new(Role::Environment) };
     let mut filling = Filling::begin(engine, spec, cancel).await?;
     loop {
         let id = filling
@@ -186,11 +189,11 @@ fn name(project: &Project) -> String {
 }
 
 fn name_of_next(project: &Project) -> String {
-    format!("{}-next", name(project))
+    format!("{}{NEXT}", name(project))
 }
 
 fn name_of_old(project: &Project) -> String {
-    format!("{}-old", name(project))
+    format!("{}{OLD}", name(project))
 }
 
 fn is_same(state: &ContainerState, spec: &Spec) -> bool {

@@ -127,6 +127,11 @@ impl Spec {
             // As the engine reads it.
             let path = clean(volume);
             let path = path.as_str();
+            if path.is_empty() {
+                let problem =
+                    format!("it declares its root as a volume (`{volume}`), which the engine would copy to its disk for each sandbox");
+                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+            }
             if path == "/workspace" || path.starts_with("/workspace/") {
                 let problem = format!("it declares a volume at {path}, and the engine would make that folder in your project, as root");
                 return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
@@ -136,7 +141,7 @@ impl Spec {
                 return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
             }
             // The engine would mount a writable folder of the host's disk, without any limit, even under a read-only root.
-            if !path.is_empty() && !tmpfs.iter().any(|(covered, _)| covered == path) {
+            if !tmpfs.iter().any(|(covered, _)| covered == path) {
                 tmpfs.push((path.to_owned(), format!("rw,exec,nosuid,nodev,{for_volume},mode=1777")));
             }
         }

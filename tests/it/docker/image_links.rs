@@ -28,6 +28,7 @@ fn an_image_whose_links_lead_a_mount_astray_is_refused() {
         ("RUN ln -s /proc/self/root/workspace/made /srv/data\nVOLUME /srv/data", "`/srv/data` is a symbolic link to `/proc/self/root/"),
         ("RUN mkdir /srv/real && ln -s /srv/real /srv/link\nVOLUME /srv/link/data", "`/srv/link` is a symbolic link to `/srv/real`"),
         ("RUN rm -rf /home/agent && ln -s agent /home/agent", "the symbolic links at its `/home/agent` lead in a circle"),
+        ("VOLUME /srv/..", "it declares its root as a volume (`/srv/..`)"),
         ("VOLUME /proc/made", "a volume at /proc/made"),
         ("VOLUME /run/podbay/bin", "a volume at /run/podbay/bin"),
     ];
