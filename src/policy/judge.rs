@@ -260,6 +260,21 @@ impl Policy {
         }
     }
 
+    /// Judges what the person does themselves: nobody asks them about their own words. What a rule denies stays denied, and so does whatever is
+    /// more than reading in a mode that they chose for that.
+    pub fn judge_by_hand(&self, action: Action) -> Verdict {
+        let reading = reading_of(&action);
+        let reading = reading.as_ref();
+        let capabilities = capabilities(&action);
+        if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
+            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
+        }
+        if self.mode == Mode::Deny && !action.is_read_only() {
+            return Verdict::Deny { reason: "mode deny only allows reading".to_owned(), capabilities };
+        }
+        Verdict::Allow { action: Approved::action(action), reason: "the person typed it".to_owned() }
+    }
+
     /// Returns the rule that allows an action, or says that several do together.
     fn allowed(&self, action: &Action, reading: Option<&Reading>) -> Option<String> {
         let one = self.allow.iter().find(|rule| rule.matches(action, reading)).map(|rule| format!("the rule `{}`", rule.text()));

@@ -5,6 +5,7 @@
 //! `policy`'s business, how it is done the guest's. Start with [`Pipeline::run`], which reads like the list of its steps.
 
 mod arguments;
+mod asking;
 mod canonical;
 mod catalogue;
 mod class;
@@ -15,6 +16,7 @@ mod hook;
 mod host;
 mod lack;
 mod limit;
+mod look;
 mod options;
 mod patch;
 mod pipeline;
@@ -45,11 +47,11 @@ pub use hook::OnTimeout;
 pub use hook::Place;
 pub use lack::Lack;
 pub use limit::limit_words;
+pub use look::Unseen;
 pub use options::Options;
 pub use pipeline::Finished;
 pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
-pub use pipeline::Unseen;
 pub use render::Window;
 pub use set::Set;
 pub use tool::Tool;

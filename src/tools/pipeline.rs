@@ -13,6 +13,7 @@ use super::Catalogue;
 use super::Options;
 use super::Services;
 use super::Window;
+use super::asking::Refused;
 use super::catalogue::Understood;
 use super::class::Expected;
 use super::class::Seen;
@@ -33,29 +34,20 @@ use super::render::render;
 use super::tasks::Tasks;
 use super::touched::Touched;
 use super::touched::touched;
-use crate::event::Answer;
-use crate::event::Answered;
-use crate::event::Asked;
 use crate::event::CallStatus;
 use crate::event::Decision;
 use crate::event::Kind;
-use crate::event::Lasting;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolCall;
 use crate::policy::Action;
-use crate::policy::Approved;
 use crate::policy::HostCall;
 use crate::policy::Policy;
-use crate::policy::Question;
-use crate::policy::Verdict;
 use crate::sandbox;
 use crate::wire::BytesPath;
 use crate::wire::Call;
-use crate::wire::Fault;
 use crate::wire::Image;
 use crate::wire::Output;
-use crate::wire::ReadFile;
 
 /// Tokens a model is taken to read at once when its server does not say.
 const ASSUMED_WINDOW: u64 = 8192;
@@ -66,7 +58,7 @@ pub struct Pipeline {
     pub(super) policy: Mutex<Policy>,
     pub(super) workspace: Arc<dyn Workspace>,
     pub(super) services: Arc<dyn Services>,
-    asker: Arc<dyn Asker>,
+    pub(super) asker: Arc<dyn Asker>,
     pub(super) sink: Sink,
     pub(super) options: Options,
     pub(super) hooks: Hooks,
@@ -74,7 +66,7 @@ pub struct Pipeline {
     seen: Seen,
     window: AtomicU64,
     /// The model can be shown images.
-    images: AtomicBool,
+    pub(super) images: AtomicBool,
 }
 
 /// What came of one call.
@@ -100,38 +92,11 @@ pub enum PipelineError {
     Sandbox(#[source] sandbox::Error),
 }
 
-/// Why a call is not carried out.
-#[derive(Debug)]
-enum Refused {
-    /// Policy or a person does not allow it, for this reason.
-    No(String),
-    /// It was given up before anybody answered.
-    Withdrawn,
-}
-
-impl Refused {
-    fn words(self) -> String {
-        match self {
-            Self::No(reason) => reason,
-            Self::Withdrawn => "what was under way was cancelled".to_owned(),
-        }
-    }
-}
-
-/// Why an image cannot be shown.
-#[derive(Debug)]
-pub enum Unseen {
-    /// The project has no such file: the word means something else.
-    Absent,
-    /// It leads out of the project.
-    Outside,
-    /// The model sees nothing.
-    Blind,
-    /// Why policy, or the person who was asked, does not let it be read.
-    Denied(String),
-    /// What is wrong with the file.
-    Fault(String),
-    Sandbox(PipelineError),
+/// Who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hand {
+    Model,
+    Person,
 }
 
 impl Pipeline {
@@ -193,9 +158,20 @@ impl Pipeline {
         self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.runs_beside_others())
     }
 
-    /// Takes one call all the way.
+    /// Takes one call of the model's all the way.
     pub async fn run(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+        self.take(call, Hand::Model, cancel).await
+    }
+
+    /// Takes a call that the person makes themselves the same way: they are not asked what they said, and all else holds.
+    pub async fn run_by_hand(&self, call: &ToolCall, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
+        self.take(call, Hand::Person, cancel).await
+    }
+
+    /// The twelve steps, in their order.
+    async fn take(&self, call: &ToolCall, hand: Hand, cancel: &CancellationToken) -> Result<Finished, PipelineError> {
         let begun = Instant::now();
+        // 1 and 2, parsing and the schema: the model's words become an action, or words on what is wrong with them.
         let Understood { name, inner, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
             Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
@@ -209,10 +185,12 @@ impl Pipeline {
             read.images = may_show;
         }
         let read_only = action.is_read_only();
+        // 3, what makes no sense here. Where a path leads is seen in the box alone, by the kernel.
         if let Some(problem) = self.objection(&action) {
             return Ok(self.finish(call, name, CallStatus::Invalid, problem, read_only, None, begun));
         }
-        let (action, quit) = self.approve(call, name, action, cancel).await;
+        // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer: an approval, or none.
+        let (action, quit) = self.approve(call, name, action, hand, cancel).await;
         let action = match action {
             Ok(action) => action,
             Err(Refused::No(reason)) => {
@@ -221,12 +199,15 @@ impl Pipeline {
             }
             Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
         };
+        // 6, a cache, is left out on purpose: docs/decisions/022-results-are-not-cached.md.
+        // 7, hooks that may hold it back.
         if let Err(held) = self.before_call(call, name, cancel).await {
             return self.held(call, name, held, read_only);
         }
         // The person's time to think is not the call's.
         let begun = Instant::now();
-        // What is about to happen is on disk before it happens; only a read that begins early is written down behind its answer.
+        // 8, carrying it out. What is about to happen is on disk before it happens; only a read that begins early is written down behind its
+        // answer.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
         let tell = |told: Told<'_>| {
             let kind = match told {
@@ -259,6 +240,7 @@ impl Pipeline {
         for note in notes.iter().map(String::as_str).chain(hint(status)) {
             rendered.note(note);
         }
+        // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what the model is told.
         let artifact = if rendered.keep || rendered.body.len() > most {
             self.services.store_artifact(&call.id, rendered.body.as_bytes())
         } else {
@@ -266,6 +248,7 @@ impl Pipeline {
         };
         let text = fit(&rendered, most, artifact.as_deref());
         self.after_call(call, name, status, &text);
+        // 11 and 12: nothing was put into a cache, so that nothing in one can be out of date, whoever changes a file.
         let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {
             // A guest that answers with one unasked is not believed.
@@ -293,47 +276,6 @@ impl Pipeline {
         }
     }
 
-    /// Reads an image that the person named. It is judged as a `read_file` of the same path would be: a rule that denies that denies this.
-    pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
-        let sees = self.images.load(Ordering::Relaxed);
-        let arguments = serde_json::json!({ "path": path.to_text() }).to_string();
-        let action = Action::Box(Call::ReadFile(ReadFile {
-            path: Some(path),
-            offset: 1,
-            limit: 1,
-            max_bytes: 1,
-            cursor: None,
-            max_files: 1,
-            images: sees,
-            protected: false,
-        }));
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
-        let action = match verdict {
-            Verdict::Allow { action, .. } => action,
-            Verdict::Deny { reason, .. } => return Err(Unseen::Denied(reason)),
-            Verdict::Ask(question) => {
-                let call = ToolCall { id: "image".to_owned(), name: "read_file".to_owned(), arguments };
-                self.ask(&call, question, cancel).await.0.map_err(|refused| Unseen::Denied(refused.words()))?
-            }
-        };
-        let output = match dispatch(action, &*self.workspace, self.host(), &self.options, |_| {}, cancel).await {
-            Ok((Came::Output(output), _)) => output,
-            Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),
-            Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),
-        };
-        Err(match output {
-            Output::Image(image) if sees => return Ok(image),
-            Output::Fault(Fault::NotFound { .. } | Fault::IsDirectory { .. } | Fault::NotDirectory { .. } | Fault::Invalid { .. }) => {
-                Unseen::Absent
-            }
-            Output::Fault(Fault::Outside { .. }) => Unseen::Outside,
-            Output::Fault(_) | Output::Image(_) if !sees => Unseen::Blind,
-            _ if !sees => Unseen::Absent,
-            Output::Fault(fault) => Unseen::Fault(for_person(&fault)),
-            _ => Unseen::Fault("it is no image that a model reads".to_owned()),
-        })
-    }
-
     /// Ends a call that is not begun, because what was under way was cancelled.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
         let text = "not carried out: what was under way was cancelled".to_owned();
@@ -359,106 +301,6 @@ impl Pipeline {
         self.services.store_artifact(name, bytes)
     }
 
-    /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
-    async fn approve(
-        &self,
-        call: &ToolCall,
-        name: &str,
-        action: Action,
-        cancel: &CancellationToken,
-    ) -> (Result<Approved<Action>, Refused>, bool) {
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
-        let decided = |decision: Decision, reason: &str| {
-            let (call, name) = (call.id.clone(), name.to_owned());
-            (self.sink)(Kind::CallDecided { call, name, decision, reason: reason.to_owned() }.into());
-        };
-        match verdict {
-            Verdict::Allow { action, reason } => {
-                decided(Decision::Allow, &reason);
-                (Ok(action), false)
-            }
-            Verdict::Deny { reason, .. } => {
-                decided(Decision::Deny, &reason);
-                (Err(Refused::No(reason)), false)
-            }
-            Verdict::Ask(question) => {
-                let (outcome, quit) = self.ask(call, question, cancel).await;
-                match &outcome {
-                    Ok(_) => decided(Decision::Allow, "a person allowed it"),
-                    Err(Refused::No(reason)) => decided(Decision::Deny, reason),
-                    Err(Refused::Withdrawn) => {}
-                }
-                (outcome, quit)
-            }
-        }
-    }
-
-    /// Asks a person, and remembers an answer that lasts.
-    async fn ask(&self, call: &ToolCall, question: Question, cancel: &CancellationToken) -> (Result<Approved<Action>, Refused>, bool) {
-        if !self.asker.is_somebody_there() {
-            let needs: Vec<String> = question.capabilities.iter().map(crate::event::Capability::describe).collect();
-            let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
-            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it"))), false);
-        }
-        let capabilities = question.capabilities.clone();
-        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
-        let lasting = match question.lasting() {
-            Ok(exact) => Lasting::Exactly { what: exact.words(), always: self.services.keeps_answers() },
-            Err(because) => Lasting::Once { because: because.to_owned() },
-        };
-        let asked = Asked { call: call.clone(), capabilities, lasting };
-        let answered = tokio::select! {
-            biased;
-            () = cancel.cancelled() => None,
-            answered = self.asker.ask(&asked) => Some(answered),
-        };
-        // A question whose call is given up is withdrawn; an answer that comes in the same moment is one to nothing.
-        let Some(Answered { answer, reason }) = answered.filter(|_| !cancel.is_cancelled()) else {
-            return (Err(Refused::Withdrawn), false);
-        };
-        let answer = self.remember(&question, &asked.lasting, answer);
-        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer, reason: reason.clone() }.into());
-        let no = || Refused::No(reason.map_or_else(|| "the person said no".to_owned(), |reason| format!("the person said no: {reason}")));
-        (question.answered(answer).ok_or_else(no), answer == Answer::Quit)
-    }
-
-    /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
-    fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
-        let answer = match (answer, lasting) {
-            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. }) => Answer::Allow,
-            (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
-            (answer, _) => answer,
-        };
-        let kept = match question.lasting() {
-            Ok(exact) if answer == Answer::AllowAlways => self.services.keep_answer(exact),
-            _ => Ok(()),
-        };
-        let answer = match kept {
-            Ok(()) => answer,
-            Err(problem) => {
-                let message = format!("the answer holds for this session alone: {problem}");
-                (self.sink)(Kind::Warning { message }.into());
-                Answer::AllowSession
-            }
-        };
-        self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
-        answer
-    }
-
-    /// Notes where commands run from now on, as far as the box tells.
-    fn follow(&self, output: &Output) {
-        let here = match output {
-            Output::Moved(moved) => Some(moved.path.clone()),
-            Output::Command(ended) => ended.working_directory.clone(),
-            // A new box begins in the project's folder.
-            Output::Fault(Fault::BoxEnded { .. }) => Some(".".into()),
-            _ => None,
-        };
-        if let Some(here) = here {
-            self.policy.lock().expect("nothing panics while it holds this lock").move_to(&here);
-        }
-    }
-
     /// Returns what is wrong with an action that is well-formed, in words that a model can act on.
     fn objection(&self, action: &Action) -> Option<String> {
         let is_architect = || self.policy.lock().expect("nothing panics while it holds this lock").is_architect();
@@ -472,7 +314,7 @@ impl Pipeline {
         }
     }
 
-    fn host(&self) -> Host<'_> {
+    pub(super) fn host(&self) -> Host<'_> {
         Host { services: &*self.services, asker: &*self.asker, tasks: &self.tasks, catalogue: &self.catalogue }
     }
 
@@ -507,16 +349,4 @@ impl Pipeline {
 /// Says to the model that a call was not carried out.
 fn denied(reason: &str) -> String {
     format!("Denied: {reason}. It was not carried out. Do not try to get around this; go on without it, or say what you need.")
-}
-
-/// Says what is wrong with an image to whoever named it: what the model reads of it is advice for a model.
-fn for_person(fault: &Fault) -> String {
-    match fault {
-        Fault::TooLarge { bytes, limit, .. } => format!("it has {bytes} bytes, and an image that is shown has at most {limit}"),
-        Fault::Protected { name, .. } => format!("it leads to {name}, which is protected by its name"),
-        Fault::Binary { kind, .. } => format!("it is no image that a model reads but a {kind}"),
-        Fault::NotRegular { kind, .. } => format!("it is not a regular file but a {kind}"),
-        Fault::PermissionDenied { .. } => "permission denied".to_owned(),
-        fault => fault.to_string(),
-    }
 }

@@ -1,0 +1,152 @@
+//! From a verdict to an approval: a person is asked where policy says so, and what they answer is remembered for as long as it may hold.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Pipeline;
+use super::pipeline::Hand;
+use crate::event::Answer;
+use crate::event::Answered;
+use crate::event::Asked;
+use crate::event::Capability;
+use crate::event::Decision;
+use crate::event::Kind;
+use crate::event::Lasting;
+use crate::event::ToolCall;
+use crate::policy::Action;
+use crate::policy::Approved;
+use crate::policy::Question;
+use crate::policy::Verdict;
+use crate::wire::Fault;
+use crate::wire::Output;
+
+/// Why a call is not carried out.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// Policy or a person does not allow it, for this reason.
+    No(String),
+    /// It was given up before anybody answered.
+    Withdrawn,
+}
+
+impl Refused {
+    pub(super) fn words(self) -> String {
+        match self {
+            Self::No(reason) => reason,
+            Self::Withdrawn => "what was under way was cancelled".to_owned(),
+        }
+    }
+}
+
+impl Pipeline {
+    /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
+    pub(super) async fn approve(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        action: Action,
+        hand: Hand,
+        cancel: &CancellationToken,
+    ) -> (Result<Approved<Action>, Refused>, bool) {
+        let verdict = {
+            let policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            match hand {
+                Hand::Model => policy.judge(action),
+                Hand::Person => policy.judge_by_hand(action),
+            }
+        };
+        let decided = |decision: Decision, reason: &str| {
+            let (call, name) = (call.id.clone(), name.to_owned());
+            (self.sink)(Kind::CallDecided { call, name, decision, reason: reason.to_owned() }.into());
+        };
+        match verdict {
+            Verdict::Allow { action, reason } => {
+                decided(Decision::Allow, &reason);
+                (Ok(action), false)
+            }
+            Verdict::Deny { reason, .. } => {
+                decided(Decision::Deny, &reason);
+                (Err(Refused::No(reason)), false)
+            }
+            Verdict::Ask(question) => {
+                let (outcome, quit) = self.ask(call, question, cancel).await;
+                match &outcome {
+                    Ok(_) => decided(Decision::Allow, "a person allowed it"),
+                    Err(Refused::No(reason)) => decided(Decision::Deny, reason),
+                    Err(Refused::Withdrawn) => {}
+                }
+                (outcome, quit)
+            }
+        }
+    }
+
+    /// Asks a person, and remembers an answer that lasts.
+    pub(super) async fn ask(
+        &self,
+        call: &ToolCall,
+        question: Question,
+        cancel: &CancellationToken,
+    ) -> (Result<Approved<Action>, Refused>, bool) {
+        if !self.asker.is_somebody_there() {
+            let needs: Vec<String> = question.capabilities.iter().map(Capability::describe).collect();
+            let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
+            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it"))), false);
+        }
+        let capabilities = question.capabilities.clone();
+        (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());
+        let lasting = match question.lasting() {
+            Ok(exact) => Lasting::Exactly { what: exact.words(), always: self.services.keeps_answers() },
+            Err(because) => Lasting::Once { because: because.to_owned() },
+        };
+        let asked = Asked { call: call.clone(), capabilities, lasting };
+        let answered = tokio::select! {
+            biased;
+            () = cancel.cancelled() => None,
+            answered = self.asker.ask(&asked) => Some(answered),
+        };
+        // A question whose call is given up is withdrawn; an answer that comes in the same moment is one to nothing.
+        let Some(Answered { answer, reason }) = answered.filter(|_| !cancel.is_cancelled()) else {
+            return (Err(Refused::Withdrawn), false);
+        };
+        let answer = self.remember(&question, &asked.lasting, answer);
+        (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer, reason: reason.clone() }.into());
+        let no = || Refused::No(reason.map_or_else(|| "the person said no".to_owned(), |reason| format!("the person said no: {reason}")));
+        (question.answered(answer).ok_or_else(no), answer == Answer::Quit)
+    }
+
+    /// Keeps an answer for as long as it may hold, and returns the answer that this makes it.
+    fn remember(&self, question: &Question, lasting: &Lasting, answer: Answer) -> Answer {
+        let answer = match (answer, lasting) {
+            (Answer::AllowSession | Answer::AllowAlways, Lasting::Once { .. }) => Answer::Allow,
+            (Answer::AllowAlways, Lasting::Exactly { always: false, .. }) => Answer::AllowSession,
+            (answer, _) => answer,
+        };
+        let kept = match question.lasting() {
+            Ok(exact) if answer == Answer::AllowAlways => self.services.keep_answer(exact),
+            _ => Ok(()),
+        };
+        let answer = match kept {
+            Ok(()) => answer,
+            Err(problem) => {
+                let message = format!("the answer holds for this session alone: {problem}");
+                (self.sink)(Kind::Warning { message }.into());
+                Answer::AllowSession
+            }
+        };
+        self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
+        answer
+    }
+
+    /// Notes where commands run from now on, as far as the box tells.
+    pub(super) fn follow(&self, output: &Output) {
+        let here = match output {
+            Output::Moved(moved) => Some(moved.path.clone()),
+            Output::Command(ended) => ended.working_directory.clone(),
+            // A new box begins in the project's folder.
+            Output::Fault(Fault::BoxEnded { .. }) => Some(".".into()),
+            _ => None,
+        };
+        if let Some(here) = here {
+            self.policy.lock().expect("nothing panics while it holds this lock").move_to(&here);
+        }
+    }
+}
