@@ -6,6 +6,7 @@
 mod adapt;
 mod ask;
 mod budget;
+mod by_hand;
 mod calls;
 mod conversation;
 mod denials;
@@ -25,6 +26,7 @@ mod stuck;
 mod summary;
 mod task;
 
+pub use by_hand::ByHand;
 pub use conversation::Conversation;
 pub use interrupt::Interrupt;
 pub use options::Options;

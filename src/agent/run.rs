@@ -60,6 +60,8 @@ pub struct Agent {
     pub(super) greeting: String,
     pub(super) learnt: Learnt,
     pub(super) denials: Denials,
+    /// Commands that the person ran themselves.
+    pub(super) n_by_hand: u32,
 }
 
 /// What the loop does after one turn.
@@ -93,6 +95,7 @@ impl Agent {
             greeting: String::new(),
             learnt: Learnt::default(),
             denials: Denials::default(),
+            n_by_hand: 0,
         }
     }
 

@@ -11,6 +11,7 @@ use super::exit_code;
 use super::resume::Aim;
 use super::run::Seat;
 use super::run::sit_down;
+use crate::agent::ByHand;
 use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Usage;
@@ -71,6 +72,11 @@ impl Chat {
         self.usage += outcome.usage;
         self.last_response = outcome.response;
         Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
+    }
+
+    /// Runs a command of the person's own in the sandbox; the model is told of it with their next message.
+    pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
+        self.seat.agent.run_by_hand(command, interrupt).await.map_err(|failure| self.seat.error(failure))
     }
 
     /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.

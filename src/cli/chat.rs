@@ -16,12 +16,13 @@ use crate::app;
 use crate::app::Chat;
 use crate::app::Interrupt;
 use crate::app::exit_code;
+use crate::event::CallStatus;
 use crate::ui::Keyboard;
 use crate::ui::Typed;
 use crate::ui::read_message;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -72,6 +73,28 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             }
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
                 super::say(&format!("{command} is not known. {HELP}"));
+                continue;
+            }
+            command if command.starts_with('!') => {
+                let command = command.trim_start_matches('!').trim();
+                if command.is_empty() {
+                    super::say("Put a command behind the `!`, such as `!git status`.\n");
+                    continue;
+                }
+                match chat.run_by_hand(command, &interrupt).await {
+                    Ok(ran) if !setup.config.ui.stream_during_tools || ran.status == CallStatus::Denied => {
+                        super::say(&format!("{}\n", text::clean(&ran.text)));
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        failure::show(&error, &mut io::stderr(), terminal.paint);
+                        lost = Some(error);
+                        break exit_code::NO_BOX;
+                    }
+                }
+                if interrupt.is_ended() {
+                    break exit_code::INTERRUPTED;
+                }
                 continue;
             }
             _ => {}

@@ -30,6 +30,7 @@ mod layers;
 mod link;
 mod llm;
 mod modes;
+mod one_door;
 mod resume;
 mod session;
 mod streams;

@@ -209,3 +209,26 @@ fn an_architect_is_asked_about_each_command_and_each_change() {
     let unattended = run(env.here(&["config", "--config"]).arg(env.path(".podbay-user.toml"))).expect(0).text();
     assert!(unattended.contains("agent.max_turns = 10"), "{unattended}");
 }
+
+/// The ways in that need an engine, each with a rule that denies and without.
+#[test]
+fn a_denial_stops_a_call_and_a_command_typed_in_a_chat() {
+    let Some(env) = TestBox::new() else { return };
+    let call = |rules: &str| run(env.here(&["call", "bash", r#"{"command": "touch made"}"#]).env("PODBAY_POLICY_DENY", rules)).code;
+    assert_eq!((call(r#"["bash(touch *)"]"#), env.path("made").exists()), (4, false));
+    assert_eq!((call("[]"), env.path("made").exists()), (0, true));
+    let model = ScriptedModel::new().says("You made it.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--deny", "bash(touch *)"]);
+    talk.sees("> ");
+    talk.types("!touch never\n");
+    talk.sees("Denied: the rule `bash(touch *)` denies it");
+    talk.types("!echo by hand | tee hand.txt\n");
+    talk.sees("by hand\r\n");
+    talk.types("what did I do?\n");
+    talk.sees("You made it.");
+    talk.leaves();
+    assert_eq!((env.path("never").exists(), env.read("hand.txt")), (false, "by hand\n".to_owned()));
+    let told = model.requests()[0]["messages"].to_string();
+    assert!(told.contains("$ echo by hand | tee hand.txt\\nby hand") && told.contains("$ touch never\\nDenied"), "{told}");
+    env.assert_no_container();
+}
