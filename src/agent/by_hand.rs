@@ -5,6 +5,7 @@ use super::Failure;
 use super::Interrupt;
 use crate::event::CallStatus;
 use crate::event::ToolCall;
+use crate::tools::Pipeline;
 
 /// What came of a command of the person's own.
 #[derive(Debug)]
@@ -15,6 +16,11 @@ pub struct ByHand {
 }
 
 impl Agent {
+    /// Returns the pipeline that its calls go through.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
     /// Runs a command that the person typed, through the pipeline like every call; the model is told of it before their next words.
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Failure> {
         self.n_by_hand += 1;

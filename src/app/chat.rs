@@ -74,6 +74,22 @@ impl Chat {
         Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
     }
 
+    /// Returns the answers that hold now, in words, each with for how long.
+    pub fn answers(&self) -> Vec<String> {
+        let until = |always| if always { "always in this project" } else { "until the session ends" };
+        self.seat.agent.pipeline().answers().iter().map(|(exact, always)| format!("{} ({})", exact.words(), until(*always))).collect()
+    }
+
+    /// Takes the answer of this number, from 1, back; returns what it was, in words.
+    pub fn forget_answer(&mut self, number: usize) -> Result<String, String> {
+        let pipeline = self.seat.agent.pipeline();
+        let answers = pipeline.answers();
+        let Some((exact, _)) = number.checked_sub(1).and_then(|at| answers.get(at)) else {
+            return Err(format!("there is no answer {number}; there are {}", answers.len()));
+        };
+        pipeline.forget_answer(exact).map(|()| exact.words())
+    }
+
     /// Runs a command of the person's own in the sandbox; the model is told of it with their next message.
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
         self.seat.agent.run_by_hand(command, interrupt).await.map_err(|failure| self.seat.error(failure))

@@ -57,4 +57,7 @@ impl Services for HostServices {
         let answers = self.answers.as_ref().ok_or("a project in somebody else's sandbox has no answers of its own")?;
         answers.add(exact).map_err(|error| with_causes(&error))
     }
+    fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+        self.answers.as_ref().map_or(Ok(false), |answers| answers.remove(exact)).map(drop).map_err(|error| with_causes(&error))
+    }
 }

@@ -22,7 +22,7 @@ use crate::ui::Typed;
 use crate::ui::read_message;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -69,6 +69,10 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             "/quit" | "/exit" | "/q" => break exit_code::DONE,
             "/help" | "/h" | "/?" => {
                 super::say(HELP);
+                continue;
+            }
+            command if command == "/answers" || command.starts_with("/answers ") => {
+                super::say(&answers(&mut chat, command.trim_start_matches("/answers").trim()));
                 continue;
             }
             command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
@@ -118,4 +122,24 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     chat.close(code, lost.as_ref(), interrupt.run()).await;
     terminal.finish();
     Ok(code)
+}
+
+/// Lists the answers that hold, or takes one back.
+fn answers(chat: &mut Chat, words: &str) -> String {
+    if let Some(number) = words.strip_prefix("forget") {
+        return match number
+            .trim()
+            .parse()
+            .map_err(|_| "say which one, by its number: /answers forget 2".to_owned())
+            .and_then(|n| chat.forget_answer(n))
+        {
+            Ok(what) => format!("asked again: {}\n", text::line(&what)),
+            Err(problem) => format!("{}\n", text::line(&problem)),
+        };
+    }
+    let all = chat.answers();
+    if all.is_empty() {
+        return "Nothing was allowed for more than once.\n".to_owned();
+    }
+    all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", text::line(words))).collect()
 }

@@ -14,6 +14,7 @@ use crate::event::Lasting;
 use crate::event::ToolCall;
 use crate::policy::Action;
 use crate::policy::Approved;
+use crate::policy::Exact;
 use crate::policy::Question;
 use crate::policy::Verdict;
 use crate::wire::Fault;
@@ -134,6 +135,22 @@ impl Pipeline {
         };
         self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
         answer
+    }
+
+    /// Returns the answers that hold now, each with whether it holds for good in this project.
+    pub fn answers(&self) -> Vec<(Exact, bool)> {
+        let (session, always) = self.policy.lock().expect("nothing panics while it holds this lock").answers();
+        let only_now = session.into_iter().filter(|exact| !always.contains(exact)).map(|exact| (exact, false)).collect::<Vec<_>>();
+        only_now.into_iter().chain(always.iter().map(|exact| (exact.clone(), true))).collect()
+    }
+
+    /// Takes an answer back, here and where it was kept; the error says why it was not.
+    pub fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+        if self.services.keeps_answers() {
+            self.services.forget_answer(exact)?;
+        }
+        self.policy.lock().expect("nothing panics while it holds this lock").forget(exact);
+        Ok(())
     }
 
     /// Notes where commands run from now on, as far as the box tells.

@@ -93,6 +93,11 @@ pub trait Services: Send + Sync {
     fn keep_answer(&self, exact: &Exact) -> Result<(), String> {
         Err(format!("no answer is kept here, and so this one is not: {}", exact.words()))
     }
+
+    /// Takes back what was kept so; the error says why it stays.
+    fn forget_answer(&self, exact: &Exact) -> Result<(), String> {
+        Err(format!("no answer is kept here, and so none can be taken back: {}", exact.words()))
+    }
 }
 
 /// Asks a person about one call. Nobody there, an ended input or a withdrawn question is a no.

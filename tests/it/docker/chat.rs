@@ -122,6 +122,11 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
     talk.answers("p\n");
     talk.sees("First.");
     assert_eq!(env.read("log"), "once\nsession\nsession\ngood\n");
+    talk.types("/answers\n");
+    talk.sees("1. bash `echo session >> log` (until the session ends)");
+    talk.sees("2. bash `echo good >> log` (always in this project)");
+    talk.types("/answers forget 3\n");
+    talk.sees("there is no answer 3; there are 2");
     talk.types("more\n");
     talk.answers("n\n");
     let asked = talk.answers("n put it into notes.txt\n");
@@ -135,15 +140,22 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
 
     // The next chat knows what was allowed for good, and nothing else of it.
     let again = [bash("echo good >> log"), bash("echo session >> log")];
-    let model = ScriptedModel::new().calls_many(again).says("Third.").start_blocking();
+    let once_more = [bash("echo good >> log")];
+    let model = ScriptedModel::new().calls_many(again).says("Third.").calls_many(once_more).says("Again.").start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
     talk.sees("> ");
     talk.types("again\n");
     let asked = talk.answers("n\n");
     assert!(asked.contains("command: echo session >> log") && !asked.contains("command: echo good"), "{asked}");
     talk.sees("Third.");
+    // What is taken back in a chat is asked again in the same one, and for good.
+    talk.types("/answers forget 1\n");
+    talk.sees("asked again: bash `echo good >> log`");
+    talk.types("once more\n");
+    talk.answers("p\n");
+    talk.sees("Again.");
     talk.leaves();
-    assert_eq!(env.read("log").matches("good").count(), 3);
+    assert_eq!(env.read("log").matches("good").count(), 4);
 
     // A rule that denies or gates wins, nobody is asked where nobody is, and `run` in mode ask has the answer too.
     let ask = |more: &[&str]| {
@@ -151,7 +163,7 @@ fn a_person_at_a_terminal_is_asked_and_each_answer_holds_as_long_as_it_says() {
         run(env.task(&model, &["work", "--mode", "ask"]).args(more)).code
     };
     assert_eq!((ask(&[]), ask(&["--deny", "bash(echo *)"])), (0, 4));
-    assert_eq!(env.read("log").matches("good").count(), 4);
+    assert_eq!(env.read("log").matches("good").count(), 5);
 
     // Another project has no such answer, also one that was made where this one was.
     let answers = |folder: &Path| run(env.podbay(&["config", "answers", "-C"]).arg(folder)).expect(0).text();
