@@ -15,6 +15,7 @@ use crate::agent::ByHand;
 use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Usage;
+use crate::policy::Mode;
 
 /// A conversation with a person: one box, one model, many messages.
 pub struct Chat {
@@ -72,6 +73,16 @@ impl Chat {
         self.usage += outcome.usage;
         self.last_response = outcome.response;
         Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
+    }
+
+    /// Returns how much is allowed without asking.
+    pub fn mode(&self) -> Mode {
+        self.seat.agent.pipeline().mode()
+    }
+
+    /// Changes that from the next call on.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.seat.agent.pipeline().set_mode(mode);
     }
 
     /// Returns the answers that hold now, in words, each with for how long.

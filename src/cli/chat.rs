@@ -22,7 +22,7 @@ use crate::ui::Typed;
 use crate::ui::read_message;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -69,6 +69,10 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             "/quit" | "/exit" | "/q" => break exit_code::DONE,
             "/help" | "/h" | "/?" => {
                 super::say(HELP);
+                continue;
+            }
+            command if command == "/mode" || command.starts_with("/mode ") => {
+                mode(&mut chat, command.trim_start_matches("/mode").trim());
                 continue;
             }
             command if command == "/answers" || command.starts_with("/answers ") => {
@@ -122,6 +126,17 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     chat.close(code, lost.as_ref(), interrupt.run()).await;
     terminal.finish();
     Ok(code)
+}
+
+/// Says which mode holds, or changes it.
+fn mode(chat: &mut Chat, word: &str) {
+    match word {
+        "" => super::say(&format!("mode {}\n", chat.mode().as_str())),
+        "auto" => chat.set_mode(app::Mode::Auto),
+        "ask" => chat.set_mode(app::Mode::Ask),
+        "deny" => chat.set_mode(app::Mode::Deny),
+        _ => super::say(&format!("There is no mode {}: auto, ask and deny are.\n", text::line(word))),
+    }
 }
 
 /// Lists the answers that hold, or takes one back.

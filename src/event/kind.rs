@@ -266,6 +266,11 @@ pub enum Kind {
         before: u64,
         after: u64,
     },
+    /// The person chose how much is allowed without asking from here on.
+    ModeChanged {
+        /// `auto`, `ask` or `deny`.
+        mode: String,
+    },
     /// So many calls were denied that the model was told to stop trying.
     DenialsEscalated {
         in_a_row: u32,

@@ -137,6 +137,12 @@ impl Policy {
         self.mode
     }
 
+    /// Changes the mode; one that is named takes the place of an autonomy.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+        self.is_architect = false;
+    }
+
     /// Returns whether the person wants to decide everything.
     pub fn is_architect(&self) -> bool {
         self.is_architect

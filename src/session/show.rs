@@ -258,6 +258,7 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "! the hook `{run}` ({}) held it back: {}", moment.as_str(), first_lines(said)).expect(TAKES_ALL);
         }
         Kind::Unknown => text.push_str("(a record that this version does not know)\n"),
+        Kind::ModeChanged { mode } => writeln!(text, "\n(mode {mode} from here on)").expect(TAKES_ALL),
         // A warning that stands beside it says it.
         Kind::DenialsEscalated { .. }
         | Kind::PromptBegun { .. }

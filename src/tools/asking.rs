@@ -15,6 +15,7 @@ use crate::event::ToolCall;
 use crate::policy::Action;
 use crate::policy::Approved;
 use crate::policy::Exact;
+use crate::policy::Mode;
 use crate::policy::Question;
 use crate::policy::Verdict;
 use crate::wire::Fault;
@@ -135,6 +136,17 @@ impl Pipeline {
         };
         self.policy.lock().expect("nothing panics while it holds this lock").remember(question, answer);
         answer
+    }
+
+    /// Returns how much is allowed without asking.
+    pub fn mode(&self) -> Mode {
+        self.policy.lock().expect("nothing panics while it holds this lock").mode()
+    }
+
+    /// Changes that from the next call on.
+    pub fn set_mode(&self, mode: Mode) {
+        self.policy.lock().expect("nothing panics while it holds this lock").set_mode(mode);
+        (self.sink)(Kind::ModeChanged { mode: mode.as_str().to_owned() }.into());
     }
 
     /// Returns the answers that hold now, each with whether it holds for good in this project.

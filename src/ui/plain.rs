@@ -163,6 +163,7 @@ impl<O: Write, E: Write> Plain<O, E> {
                 );
                 self.note(&paint.dim(&sum))
             }
+            Kind::ModeChanged { mode } => self.note(&paint.dim(&format!("mode {} from here on", text::line(mode)))),
             Kind::SessionResumed { .. } => self.note(&paint.dim("the session goes on")),
             // How much is used, not which of the shares that are warned of was passed.
             Kind::ContextNear { used, window, .. } => {

@@ -244,3 +244,36 @@ fn a_denial_stops_a_call_and_a_command_typed_in_a_chat() {
     assert!(told.contains("$ echo by hand | tee hand.txt\\nby hand") && told.contains("$ touch never\\nDenied"), "{told}");
     env.assert_no_container();
 }
+
+/// PERM-1: the mode is changed while the session goes on.
+#[test]
+fn the_mode_is_changed_in_a_chat() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ["asked", "auto", "deny", "ask"].into_iter().fold(ScriptedModel::new(), |model, name| {
+        model.calls("bash", json!({"command": format!("touch {name}")})).says(&format!("After {name}."))
+    });
+    let model = model.start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--autonomy", "architect"]);
+    talk.sees("> ");
+    talk.types("/mode\n");
+    talk.sees("mode ask\r\n");
+    talk.types("work\n");
+    talk.answers("y\n");
+    talk.sees("After asked.");
+    for mode in ["auto", "deny"] {
+        talk.types(&format!("/mode {mode}\n"));
+        talk.sees(&format!("mode {mode} from here on"));
+        talk.types("work\n");
+        let shown = talk.sees(&format!("After {mode}."));
+        assert!(!shown.contains("Allow it?"), "{shown}");
+    }
+    talk.types("/mode often\n");
+    talk.sees("There is no mode often: auto, ask and deny are.");
+    talk.types("/mode ask\n");
+    talk.types("work\n");
+    assert!(talk.answers("a\n").contains("a and p hold for exactly this"), "a mode that is named takes the place of an autonomy");
+    talk.sees("After ask.");
+    talk.leaves();
+    assert_eq!(["asked", "auto", "deny", "ask"].map(|name| env.path(name).exists()), [true, true, false, true]);
+    env.assert_no_container();
+}
