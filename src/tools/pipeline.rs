@@ -199,7 +199,7 @@ impl Pipeline {
             }
             Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
         };
-        // 6, a cache, is left out on purpose: docs/decisions/022-results-are-not-cached.md.
+        // 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
         // 7, hooks that may hold it back.
         if let Err(held) = self.before_call(call, name, cancel).await {
             return self.held(call, name, held, read_only);
