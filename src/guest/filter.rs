@@ -189,7 +189,7 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
     ] {
         rules.entry(call).or_default().push(SeccompRule::new(conditions)?);
     }
-    for (call, of_a_process) in [(libc::SYS_setpriority, libc::PRIO_PROCESS as u64), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)] {
+    for (call, of_a_process) in [(libc::SYS_setpriority, u64::from(libc::PRIO_PROCESS)), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)] {
         rules.entry(call).or_default().push(SeccompRule::new(vec![isnt(0, of_a_process)?])?);
         rules.entry(call).or_default().push(SeccompRule::new(vec![isnt(1, 0)?])?);
     }
