@@ -15,7 +15,10 @@ mod host_call;
 mod judge;
 mod options;
 mod paths;
+mod question;
 mod rule;
+#[cfg(test)]
+mod verdicts;
 
 pub use action::Action;
 pub use action::capabilities;
@@ -29,11 +32,11 @@ pub use host_call::TaskChange;
 pub use host_call::TaskStatus;
 pub use judge::Mode;
 pub use judge::Policy;
-pub use judge::Question;
 pub use judge::Verdict;
 pub use options::Example;
 pub use options::Options;
 pub use options::RuleDecision;
+pub use question::Question;
 pub use rule::HOOK;
 pub use rule::Rule;
 pub use rule::RuleError;

@@ -1,0 +1,299 @@
+//! What policy says: the table of modes, the order of rules, and answers that last.
+
+use super::Action;
+use super::Autonomy;
+use super::Exact;
+use super::Example;
+use super::HostCall;
+use super::Mode;
+use super::Options;
+use super::Policy;
+use super::Question;
+use super::RuleDecision;
+use super::Verdict;
+use crate::event::Answer;
+use crate::event::Decision;
+use crate::wire::Bash;
+use crate::wire::Call;
+use crate::wire::CopyFile;
+use crate::wire::Hook;
+use crate::wire::ListDirectory;
+use crate::wire::MoveFile;
+use crate::wire::WriteFile;
+
+fn write(path: &str) -> Action {
+    Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
+}
+
+fn moved(source: &str, destination: &str) -> Action {
+    let (source, destination) = (source.into(), destination.into());
+    Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false }))
+}
+
+fn copied(source: &str, destination: &str) -> Action {
+    let (source, destination) = (source.into(), destination.into());
+    Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false }))
+}
+
+fn list() -> Action {
+    Action::Box(Call::ListDirectory(ListDirectory {
+        path: ".".into(),
+        recursive: false,
+        show_hidden: false,
+        show_size: false,
+        max_entries: 1,
+    }))
+}
+
+fn bash() -> Action {
+    let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
+    let command = "make".to_owned();
+    Action::Box(Call::Bash(Bash { command, working_directory: None, timeout_ms, grace_ms, stream_bytes, tail_bytes, background: false }))
+}
+
+#[track_caller]
+fn check(mode: Mode, options: &Options, action: Action, expected: Decision) {
+    let policy = Policy::new(mode, options).expect("good rules");
+    let found = match policy.judge(action) {
+        Verdict::Allow { .. } => Decision::Allow,
+        Verdict::Ask(_) => Decision::Ask,
+        Verdict::Deny { .. } => Decision::Deny,
+    };
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_table_is_the_one_that_scripts_depend_on() {
+    let none = Options::default();
+    let rows = [
+        (list(), [Decision::Ask, Decision::Allow, Decision::Deny].map(|_| Decision::Allow)),
+        (write("a.rs"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+        (bash(), [Decision::Ask, Decision::Allow, Decision::Deny]),
+        (write(".env"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+        (moved("a", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+        (moved("server.key", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+        (moved("a", ".git/hooks/x"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+        (copied(".env", "b"), [Decision::Ask, Decision::Deny, Decision::Deny]),
+        (copied("server.key", "b"), [Decision::Ask, Decision::Allow, Decision::Deny]),
+    ];
+    for (action, [ask, auto, deny]) in rows {
+        check(Mode::Ask, &none, action.clone(), ask);
+        check(Mode::Auto, &none, action.clone(), auto);
+        check(Mode::Deny, &none, action, deny);
+    }
+}
+
+#[test]
+fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
+    let rules = Options { allow: vec!["write_file".into()], deny: vec!["write_file(secret/**)".into()], ..Options::default() };
+    check(Mode::Ask, &rules, write("a.rs"), Decision::Allow);
+    check(Mode::Ask, &rules, write("secret/a"), Decision::Deny);
+    check(Mode::Deny, &rules, write("a.rs"), Decision::Deny);
+    check(Mode::Auto, &rules, write(".env"), Decision::Allow);
+}
+
+fn shell(command: &str) -> Action {
+    let Action::Box(Call::Bash(bash)) = bash() else { unreachable!("it is one") };
+    Action::Box(Call::Bash(Bash { command: command.to_owned(), ..bash }))
+}
+
+#[test]
+fn a_gate_wants_a_word_each_time_and_denies_where_nobody_is_asked() {
+    let rules = Options { allow: vec!["bash(cargo *)".into()], gate: vec!["bash(cargo install *)".into()], ..Options::default() };
+    check(Mode::Ask, &rules, shell("cargo test"), Decision::Allow);
+    check(Mode::Ask, &rules, shell("cargo install x"), Decision::Ask);
+    check(Mode::Auto, &rules, shell("cargo install x"), Decision::Deny);
+    check(Mode::Auto, &rules, shell("$X"), Decision::Deny);
+    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+    let question = asked(&policy, shell("cargo install x"));
+    assert_eq!(question.lasting(), Err("the rule `bash(cargo install *)` wants a word each time"));
+    policy.remember(&question, Answer::AllowAlways);
+    // Nor does an answer from before there was the rule.
+    policy.recall(Exact::of(&shell("cargo install x"), ""));
+    assert!(matches!(policy.judge(shell("cargo install x")), Verdict::Ask(_)));
+}
+
+#[test]
+fn a_hook_is_asked_for_by_the_settings_and_held_by_rules_of_its_own() {
+    let hook = |command: &str| {
+        let hook = Hook {
+            command: command.to_owned(),
+            input: String::new(),
+            environment: Vec::new(),
+            timeout_ms: 1000,
+            grace_ms: 0,
+            output_bytes: 0,
+        };
+        [Action::Box(Call::Hook(hook.clone())), Action::Host(HostCall::Hook(hook))]
+    };
+    let rules = Options { deny: vec!["bash".into(), "hook(curl *)".into()], gate: vec!["hook(git push *)".into()], ..Options::default() };
+    for mode in [Mode::Auto, Mode::Ask, Mode::Deny] {
+        let policy = Policy::new(mode, &rules).expect("good rules");
+        let allows = |command: &str| hook(command).map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. }));
+        assert_eq!(allows("cargo fmt --check"), [true, true]);
+        for denied in ["curl x", "git push origin", "rm -rf /"] {
+            assert_eq!(allows(denied), [false, false], "{denied}");
+        }
+    }
+    let to_the_letter = Options { allow: vec!["hook(rm -rf /)".into()], ..Options::default() };
+    let policy = Policy::new(Mode::Auto, &to_the_letter).expect("good rules");
+    assert!(hook("rm -rf /").map(|action| matches!(policy.judge_hook(action), Verdict::Allow { .. })).into_iter().all(|allows| allows));
+}
+
+#[test]
+fn a_rule_that_asks_wins_over_one_that_allows_and_counts_in_mode_ask() {
+    let rules = Options { allow: vec!["bash(git *)".into()], ask: vec!["bash(git log *)".into()], ..Options::default() };
+    check(Mode::Ask, &rules, shell("git log"), Decision::Ask);
+    check(Mode::Ask, &rules, shell("git diff"), Decision::Allow);
+    check(Mode::Auto, &rules, shell("git log"), Decision::Allow);
+    check(Mode::Deny, &rules, shell("git diff"), Decision::Deny);
+}
+
+#[test]
+fn a_blocked_command_is_asked_about_each_time() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    for command in ["rm -rf /", "git push --force", "npm publish"] {
+        let question = asked(&policy, shell(command));
+        assert!(question.lasting().is_err_and(|because| because.ends_with("is asked about each time")), "{command}");
+        policy.remember(&question, Answer::AllowSession);
+        policy.recall(Exact::of(&shell(command), ""));
+        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
+    }
+    let to_the_letter = Options { allow: vec!["bash(rm -rf /)".into()], ..Options::default() };
+    check(Mode::Auto, &to_the_letter, shell("rm -rf /"), Decision::Allow);
+    let Verdict::Deny { reason, .. } = Policy::new(Mode::Auto, &Options::default()).expect("no rules").judge(shell("rm -rf /")) else {
+        panic!("must deny")
+    };
+    assert_eq!(
+        reason,
+        "mode auto does not allow to run a blocked command (it removes the root folder); do it another way, within the project"
+    );
+}
+
+#[test]
+fn examples_of_a_rule_are_tried_when_it_is_read() {
+    let example = |speaks_of: &str, not_of: &str| Example {
+        decision: RuleDecision::Allow,
+        rule: "bash(git commit *)".to_owned(),
+        speaks_of: vec![speaks_of.to_owned()],
+        not_of: vec![not_of.to_owned()],
+    };
+    let new = |example| Policy::new(Mode::Ask, &Options { rules: vec![example], ..Options::default() });
+    let policy = new(example("git commit -m x", "git commit; rm x")).expect("good examples");
+    assert!(matches!(policy.judge(shell("git commit -m y")), Verdict::Allow { .. }));
+    for (bad, part) in [
+        (example("git push", "x"), "does not speak of its example `git push`"),
+        (example("git commit", "git commit -a"), "`git commit -a`"),
+    ] {
+        let error = new(bad).expect_err("a bad example").to_string();
+        assert!(error.contains("the rule `bash(git commit *)` cannot be used") && error.contains(part), "{error}");
+    }
+}
+
+#[track_caller]
+fn asked(policy: &Policy, action: Action) -> Question {
+    match policy.judge(action) {
+        Verdict::Ask(question) => question,
+        verdict => panic!("it is not asked: {verdict:?}"),
+    }
+}
+
+fn is_allowed(policy: &Policy, action: Action) -> bool {
+    matches!(policy.judge(action), Verdict::Allow { .. })
+}
+
+#[test]
+fn an_answer_that_lasts_speaks_of_exactly_what_was_asked() {
+    for answer in [Answer::AllowSession, Answer::AllowAlways] {
+        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+        for action in [shell("cargo test -p 'a*b'"), write("src/a*.rs"), moved("a", "b")] {
+            let question = asked(&policy, action.clone());
+            policy.remember(&question, answer);
+            assert!(is_allowed(&policy, action));
+            assert!(question.answered(answer).is_some());
+        }
+        let others = [
+            shell("cargo test -p axb"),
+            shell("cargo test -p 'a*b' -q"),
+            shell("cargo test -p 'a*b'; touch x"),
+            shell("cargo"),
+            write("src/ab.rs"),
+            write("src/a*.rs.bak"),
+            write("x/../src/a*.rs"),
+            moved("a", "c"),
+            moved("b", "a"),
+            copied("a", "b"),
+        ];
+        for other in others {
+            assert!(matches!(policy.judge(other.clone()), Verdict::Ask(_)), "{other:?}");
+        }
+        policy.move_to(&"sub".into());
+        assert!(!is_allowed(&policy, shell("cargo test -p 'a*b'")), "in another folder");
+        assert!(is_allowed(&policy, write("src/a*.rs")), "files are named from the project's");
+        policy.move_to(&"/workspace".into());
+        assert!(is_allowed(&policy, shell("cargo test -p 'a*b'")));
+    }
+}
+
+#[test]
+fn an_architect_is_asked_about_each_change_and_each_command_each_time() {
+    let rules = Options { autonomy: Some(Autonomy::Architect), allow: vec!["bash".into(), "write_file".into()], ..Options::default() };
+    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+    for action in [shell("ls"), shell("cargo test"), write("a"), moved("a", "b")] {
+        let question = asked(&policy, action.clone());
+        assert!(question.lasting().is_err_and(|because| because.contains("`architect`")));
+        policy.remember(&question, Answer::AllowSession);
+        policy.recall(Exact::of(&action, ""));
+        asked(&policy, action);
+    }
+    assert!(is_allowed(&policy, list()) && policy.is_architect());
+    let update = serde_json::json!({"section": "A", "content": "b"});
+    let update = serde_json::from_value(update).map(|update| Action::Box(Call::UpdateConfig(update)));
+    assert!(update.is_ok_and(|update| is_allowed(&policy, update)), "it is the one exception");
+    check(Mode::Auto, &rules, write("a"), Decision::Allow);
+    assert!(!Policy::new(Mode::Auto, &rules).expect("good rules").is_architect(), "a mode that is named wins");
+}
+
+#[test]
+fn what_cannot_be_read_for_certain_is_allowed_once_only() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    for command in ["$X", "rm *.o", "make $(cat x)", "eval \"$x\"", "cargo test $1", "A=$B make", "make > $X", "sh x.sh; . y", "("] {
+        let question = asked(&policy, shell(command));
+        assert!(question.lasting().is_err(), "{command}");
+        policy.remember(&question, Answer::AllowAlways);
+        policy.recall(Exact::of(&shell(command), ""));
+        assert!(matches!(policy.judge(shell(command)), Verdict::Ask(_)), "{command}");
+        assert!(question.answered(Answer::AllowAlways).is_some(), "this once");
+    }
+    assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
+    let long = format!("make {}", "x".repeat(5000));
+    assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
+}
+
+#[test]
+fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
+    let rules = Options { allow: vec!["bash(make *)".into()], ask: vec!["bash(make *)".into()], ..Options::default() };
+    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+    for command in ["make install", "make $X"] {
+        let question = asked(&policy, shell(command));
+        policy.remember(&question, Answer::DenySession);
+        assert!(question.answered(Answer::DenySession).is_none());
+        assert!(matches!(policy.judge(shell(command)), Verdict::Deny { .. }));
+    }
+    assert!(matches!(policy.judge(shell("make all")), Verdict::Ask(_)));
+}
+
+#[test]
+fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
+    let answers = [Exact::of(&shell("cat .env"), ""), Exact::of(&write("a"), ""), Exact::of(&shell("make"), "")];
+    let rules = Options { deny: vec!["write_file(a)".into()], ..Options::default() };
+    for (mode, allowed) in [(Mode::Ask, [true, false, true]), (Mode::Auto, [false, false, true]), (Mode::Deny, [false; 3])] {
+        let mut policy = Policy::new(mode, &rules).expect("good rules");
+        policy.recall(answers.iter().flatten().cloned());
+        assert_eq!([shell("cat .env"), write("a"), shell("make")].map(|action| is_allowed(&policy, action)), allowed, "{mode:?}");
+    }
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    policy.recall(answers.into_iter().flatten());
+    let make = Exact::of(&shell("make"), "").expect("exact");
+    assert!(policy.forget(&make) && !policy.forget(&make) && !is_allowed(&policy, shell("make")));
+}
