@@ -1,5 +1,5 @@
-//! Files of the project that have lost their names and still take room, because a command has them open or mapped, or on their way through a
-//! socket.
+//! Files of the project that have lost their names and still take room, because a command has them open or mapped, runs them, or has them on
+//! their way through a socket.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -62,7 +62,14 @@ pub(super) fn unlinked(workspace: &Path, end: Instant) -> Unlinked {
     seen
 }
 
+/// The folder of the project, and the device that it says it is on.
+struct Place<'path> {
+    path: &'path Path,
+    device: Option<u64>,
+}
+
 fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
+    let place = Place { path: workspace, device: fs::metadata(workspace).ok().map(|facts| facts.dev()) };
     // By inode: many processes may hold one file.
     let mut open: HashMap<u64, u64> = HashMap::new();
     let mut mapped: HashMap<u64, u64> = HashMap::new();
@@ -78,7 +85,7 @@ fn count(pids: Vec<i32>, workspace: &Path, end: Instant) -> Unlinked {
                 whole = false;
                 break;
             }
-            whole &= look_at_descriptors(&thread, workspace, &mut open);
+            whole &= look_at_descriptors(&thread, &place, &mut open);
         }
         whole &= look_at_maps(pid, workspace, &mut mapped);
     }
@@ -95,26 +102,58 @@ fn threads(pid: i32) -> Vec<PathBuf> {
 }
 
 /// Returns whether the thread let itself be looked into, or is gone.
-fn look_at_descriptors(thread: &Path, workspace: &Path, found: &mut HashMap<u64, u64>) -> bool {
+fn look_at_descriptors(thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
     let entries = match fs::read_dir(thread.join("fd")) {
         Ok(entries) => entries,
         Err(error) => return is_gone(thread, error.kind()),
     };
     for entry in entries {
         let Ok(entry) = entry else { return is_gone(thread, ErrorKind::Other) };
-        // The name says which file system it is on, whatever that calls itself; the facts are the open file's own.
-        let Ok(name) = fs::read_link(entry.path()) else { continue };
-        if is_full_socket(name.as_os_str().as_bytes(), thread, &entry.file_name()) {
+        if !look_at_link(&entry.path(), thread, place, found) {
             return false;
         }
-        if is_deleted(name.as_os_str().as_bytes(), workspace)
-            && let Ok(facts) = fs::metadata(entry.path())
-            && facts.nlink() == 0
-        {
-            found.insert(facts.ino(), facts.blocks().saturating_mul(512));
-        }
+    }
+    // The file that it runs is held even where nothing of it is mapped any more.
+    look_at_link(&thread.join("exe"), thread, place, found)
+}
+
+/// Looks at what a link in a thread's folder leads to; returns whether that could be seen.
+fn look_at_link(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
+    // The name says which file system it is on, whatever that calls itself; the facts are the open file's own.
+    let name = match fs::read_link(link) {
+        Ok(name) => name.into_os_string(),
+        // It was closed meanwhile.
+        Err(error) if error.kind() == ErrorKind::NotFound => return true,
+        // A path that is longer than a page is not told. Whoever goes deep enough has one.
+        Err(_) => return look_without_name(link, thread, place, found),
+    };
+    if is_full_socket(name.as_bytes(), thread, link.file_name().unwrap_or_default()) {
+        return false;
+    }
+    if is_deleted(name.as_bytes(), place.path)
+        && let Ok(facts) = fs::metadata(link)
+        && facts.nlink() == 0
+    {
+        found.insert(facts.ino(), facts.blocks().saturating_mul(512));
     }
     true
+}
+
+/// Looks at a file by its facts alone: one without a name on the project's device is the project's, and one on another device may be, because
+/// some file systems tell of one for folders and of another for files.
+fn look_without_name(link: &Path, thread: &Path, place: &Place<'_>, found: &mut HashMap<u64, u64>) -> bool {
+    let facts = match fs::metadata(link) {
+        Ok(facts) => facts,
+        Err(error) => return is_gone(thread, error.kind()),
+    };
+    if facts.nlink() > 0 {
+        return true;
+    }
+    let is_ours = place.device == Some(facts.dev());
+    if is_ours {
+        found.insert(facts.ino(), facts.blocks().saturating_mul(512));
+    }
+    is_ours
 }
 
 /// Returns whether an open file is a socket in which descriptors wait to be received, also those sent before a connection was accepted. What
@@ -274,6 +313,77 @@ step()";
         assert_eq!(seen[2], (1, true), "received");
         assert!(!seen[3].1, "sent to one who has not accepted: {seen:?}");
         assert_eq!(seen[4], (0, true), "gone");
+    }
+
+    #[test]
+    fn a_file_whose_path_is_too_long_to_be_told_is_seen() {
+        use nix::fcntl::OFlag;
+        use nix::fcntl::openat;
+        use nix::sys::stat::Mode;
+        use nix::unistd::UnlinkatFlags;
+        use nix::unistd::unlinkat;
+        let folder = std::env::temp_dir().join(format!("podbay-far-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let name = "x".repeat(250);
+        let mut here = vec![fs::File::open(&folder).expect("opened")];
+        for _ in 0..20 {
+            let above = here.last().expect("the first");
+            nix::sys::stat::mkdirat(above, name.as_str(), Mode::S_IRWXU).expect("made");
+            let flags = OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+            here.push(openat(above, name.as_str(), flags, Mode::empty()).expect("opened").into());
+        }
+        let deepest = here.last().expect("the last");
+        let flags = OFlag::O_CREAT | OFlag::O_RDWR | OFlag::O_CLOEXEC;
+        let mut file = fs::File::from(openat(deepest, "hidden", flags, Mode::S_IRWXU).expect("made"));
+        file.write_all(&vec![1; 1 << 20]).expect("written");
+        file.sync_all().expect("synced");
+        let told = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let named = look();
+        unlinkat(deepest, "hidden", UnlinkatFlags::NoRemoveDir).expect("removed");
+        while here.pop().is_some() && !here.is_empty() {
+            unlinkat(here.last().expect("the one above"), name.as_str(), UnlinkatFlags::RemoveDir).expect("removed");
+        }
+        let seen = look();
+        drop(file);
+        let gone = look();
+        fs::remove_dir_all(&folder).expect("removed");
+        assert!(told.is_err(), "the kernel tells it all the same: {told:?}");
+        assert_eq!((named.files, named.whole), (0, true), "it has a name");
+        // Where the file system tells of another device for files, nobody can be sure.
+        assert!((seen.files == 1 && seen.bytes >= 1 << 20) || !seen.whole, "{seen:?}");
+        assert_eq!((gone.files, gone.whole), (0, true));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "what is looked at here is a process")]
+    fn a_program_without_a_name_is_seen_while_it_runs() {
+        let folder = std::env::temp_dir().join(format!("podbay-runs-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("made");
+        let path = folder.join("program");
+        fs::copy("/bin/sleep", &path).expect("copied");
+        // Of what lies behind the program nothing is ever mapped.
+        let mut file = fs::File::options().append(true).open(&path).expect("opened");
+        file.write_all(&vec![1; 1 << 20]).expect("written");
+        file.sync_all().expect("synced");
+        drop(file);
+        let start = || loop {
+            match std::process::Command::new(&path).arg("30").spawn() {
+                Ok(child) => return child,
+                // Another test's child has it open for a moment, between fork and exec.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) => panic!("{error}"),
+            }
+        };
+        let mut child = start();
+        let look = || count(vec![child.id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        let named = look();
+        fs::remove_file(&path).expect("removed");
+        let seen = look();
+        child.kill().and_then(|()| child.wait()).expect("ends");
+        fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!((named.files, named.whole), (0, true), "it has a name");
+        assert!(seen.files == 1 && seen.bytes >= 1 << 20 && seen.whole, "{seen:?}");
     }
 
     #[test]

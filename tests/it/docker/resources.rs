@@ -268,6 +268,20 @@ threading.Thread(target=fill).start()
 ctypes.CDLL(None).syscall(60, 0)";
     let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{script}\""));
     has(&text, &[grown]);
+    // Where its path is too long to be told.
+    let script = "import os, time
+os.mkdir('deep'); os.chdir('deep')
+for n in range(20):
+    os.mkdir('x' * 250); os.chdir('x' * 250)
+f = open('hidden', 'wb')
+os.unlink('hidden')
+for n in range(20):
+    os.chdir('..'); os.rmdir('x' * 250)
+for n in range(200):
+    f.write(bytes(1 << 20)); f.flush(); time.sleep(0.01)
+time.sleep(60)";
+    let text = greedy(&env, &[], &settings, &format!("exec python3 -c \"{script}\""));
+    has(&text, &[grown, "most was written by `python3`"]);
     // One that stays small, or is closed again, is nobody's trouble.
     let text =
         greedy(&env, &[], &settings, &format!("python3 -c \"{open}f.write(bytes(40 << 20)); f.flush(); time.sleep(1)\"; echo through"));
