@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cgroup::Cgroup;
@@ -55,6 +56,9 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// How long background commands may take to be gone after KILL.
 const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
+
+/// Between two looks at whether a supervisor, which is to end one, was stopped.
+const BACKGROUND_AGAIN: Duration = Duration::from_millis(50);
 
 /// Between two looks at what background commands take of the disk.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
@@ -98,6 +102,7 @@ pub(super) struct Session {
 /// A command that outlives its call. Dropping this ends it, because its supervisor then finds itself alone.
 struct Background {
     control: Arc<Control>,
+    supervisor: i32,
     _watch: AbortOnDropHandle<()>,
 }
 
@@ -222,7 +227,7 @@ impl Session {
                 session.background_ended.notify_waiters();
             }
         });
-        self.background().push(Background { control, _watch: AbortOnDropHandle::new(watch) });
+        self.background().push(Background { control, supervisor, _watch: AbortOnDropHandle::new(watch) });
     }
 
     /// Returns the limit that is crossed by what is free now, given what was.
@@ -290,23 +295,25 @@ impl Session {
 
     /// Ends all background commands and returns how many there were.
     pub(super) async fn end_background(&self) -> usize {
-        let (n_ended, changed) = {
+        let n_ended = {
             let background = self.background();
             for kept in background.iter() {
                 kept.control.order(Stop::Kill);
             }
-            (background.len(), self.background_ended.notified())
-        };
-        tokio::pin!(changed);
-        let all_ended = async {
-            while self.n_background() > 0 {
-                changed.as_mut().await;
-                changed.set(self.background_ended.notified());
-            }
+            background.len()
         };
         // Whoever waits for a free process is told what comes of it.
-        let _ = tokio::time::timeout(BACKGROUND_ENDS, all_ended).await;
-        n_ended
+        let end = Instant::now() + BACKGROUND_ENDS;
+        loop {
+            let changed = self.background_ended.notified();
+            let supervisors: Vec<i32> = self.background().iter().map(|kept| kept.supervisor).collect();
+            if supervisors.is_empty() || Instant::now() >= end {
+                return n_ended;
+            }
+            // A command can stop its supervisor, which is of the same user; that must not save it.
+            supervisors.into_iter().for_each(kill_in_place_of);
+            let _ = tokio::time::timeout(BACKGROUND_AGAIN, changed).await;
+        }
     }
 
     pub(super) fn n_background(&self) -> usize {

@@ -180,6 +180,45 @@ while True:
     env.assert_no_container();
 }
 
+/// Nobody could end it otherwise: `kill` is a process too, and who is to end it was stopped.
+#[test]
+fn r_12_a_background_command_that_holds_all_processes_and_stopped_its_supervisor_is_ended_for_the_next() {
+    let Some(env) = TestBox::new() else { return };
+    let hold = "import os, sys, time
+ours = os.getppid()
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(600)
+    except OSError:
+        if not os.path.exists('begun'):
+            if sys.argv[1] == 'stop':
+                os.kill(ours, 19)
+            open('begun', 'w').close()
+        time.sleep(0.001)
+";
+    env.write("hold.py", hold);
+    for does in ["stop", "let"] {
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": format!("exec python3 hold.py {does}"), "background": true}))
+            // Without a process of its own.
+            .calls("bash", json!({"command": "until [ -e begun ]; do :; done; echo first", "timeout_seconds": 20}))
+            .calls("bash", json!({"command": "echo second"}))
+            .calls("bash", json!({"command": "echo third"}))
+            .calls("bash", json!({"command": "echo fourth; sleep 0; echo fifth"}))
+            .says("Done.")
+            .start_blocking();
+        let mut task = env.here(&["run", "--output", "jsonl", "--pids", "60", "--model", "scripted", "--endpoint"]);
+        let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
+        let told = model.requests().last().expect("requests")["messages"].to_string();
+        has(&told, &["second", "third", "the sandbox had no free process left; 1 background command(s) were ended", "fourth\\nfifth\\n"]);
+        assert!(!told.contains("cannot be started"), "{told}");
+        assert!(!text.contains("box_lost"), "{text}");
+        std::fs::remove_file(env.path("begun")).expect("it was full");
+        env.assert_no_container();
+    }
+}
+
 #[test]
 fn r_08_a_project_that_grows_too_much_is_stopped_and_so_is_a_full_disk() {
     let Some(env) = TestBox::new() else { return };
