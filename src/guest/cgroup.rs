@@ -52,6 +52,12 @@ impl Cgroup {
         self.limit("pids/pids.max", "pids.max")
     }
 
+    /// Returns whether no process more can be started.
+    pub(super) fn has_no_free_process(&self) -> bool {
+        let current = self.pick("pids/pids.current", "pids.current").and_then(|text| text.trim().parse::<u64>().ok());
+        matches!((current, self.n_processes()), (Some(current), Some(limit)) if current >= limit)
+    }
+
     /// Thousandths of a core.
     pub(super) fn millicores(&self) -> Option<u64> {
         let text = match self.version {
@@ -144,5 +150,19 @@ mod tests {
     #[test]
     fn no_files_mean_no_limits() {
         check("none", &[("something", "")], (0, None, None, None, 0, 0));
+    }
+
+    #[test]
+    fn a_full_table_of_processes_is_seen_without_a_count_of_refusals() {
+        for (current, limit, is_full) in [("60", "60", true), ("59", "60", false), ("60", "max", false)] {
+            let root = std::env::temp_dir().join(format!("podbay-cgroup-{}-full-{current}-{limit}", std::process::id()));
+            fs::create_dir_all(&root).expect("folder");
+            for (name, text) in [("cgroup.controllers", "pids"), ("pids.current", current), ("pids.max", limit)] {
+                fs::write(root.join(name), text).expect("file");
+            }
+            let found = Cgroup::at(&root).has_no_free_process();
+            fs::remove_dir_all(&root).expect("removed");
+            assert_eq!(found, is_full, "{current} of {limit}");
+        }
     }
 }

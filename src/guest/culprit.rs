@@ -1,7 +1,11 @@
 //! Which of a command's processes takes the most, by name, as far as can be seen quickly: they are gone when its end is told.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -15,6 +19,12 @@ use crate::wire::Culprit;
 const PATIENCE: Duration = Duration::from_millis(25);
 /// How many are looked at in any case: on a busy machine the time can be over after the first.
 const ENOUGH: usize = 8;
+
+/// How many open files of a process are looked at in any case.
+const ENOUGH_FILES: usize = 256;
+
+/// Where files lie in memory that belongs to nobody but who has them open.
+const IN_MEMORY: [&[u8]; 2] = [b"/memfd:", b"/dev/shm/"];
 
 /// The name of the process that starts commands, and of each command until it is one.
 const SPAWNER: &str = "podbay-spawner";
@@ -32,20 +42,33 @@ pub(super) enum By {
 
 /// Returns the name under which most is taken by what this process has started, all processes of that name together.
 pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
-    let mut by_name: HashMap<String, (u64, u64)> = HashMap::new();
+    biggest_until(supervisor, by, Instant::now() + PATIENCE)
+}
+
+/// Returns which of these supervisors has started the most processes of one name, and which those are.
+pub(super) fn most_processes(supervisors: impl IntoIterator<Item = i32>) -> Option<(i32, Culprit)> {
     let end = Instant::now() + PATIENCE;
+    let seen = supervisors.into_iter().filter_map(|supervisor| Some((supervisor, biggest_until(supervisor, By::Count, end)?)));
+    seen.max_by_key(|(_, culprit)| culprit.count)
+}
+
+fn biggest_until(supervisor: i32, by: By, end: Instant) -> Option<Culprit> {
+    let mut by_name: HashMap<String, (u64, u64)> = HashMap::new();
+    let mut files = HashSet::new();
     let mut waiting = family::children(supervisor);
     let mut n_seen = 0;
+    let mut at_least = false;
     while let Some(pid) = waiting.pop() {
         n_seen += 1;
         if n_seen > ENOUGH && Instant::now() > end {
+            at_least = true;
             break;
         }
         waiting.extend(family::children(pid));
         // It may have ended meanwhile. Between fork and exec a process has our own name, and what it does is ours.
         let Some(name) = name(pid).filter(|name| name != SPAWNER) else { continue };
         let amount = match by {
-            By::Memory => memory(pid),
+            By::Memory => memory(pid, &mut files, end),
             By::Written => written(pid),
             By::Work => work(pid),
             By::Count => 1,
@@ -55,7 +78,7 @@ pub(super) fn biggest(supervisor: i32, by: By) -> Option<Culprit> {
     }
     let (name, (count, amount)) = by_name.into_iter().max_by_key(|(_, (_, amount))| *amount)?;
     let bytes = if matches!(by, By::Memory | By::Written) { amount } else { 0 };
-    Some(Culprit { name, count, bytes })
+    Some(Culprit { name, count, bytes, at_least })
 }
 
 /// Returns whether a process is no longer one of ours, between fork and exec. It may call itself what it likes.
@@ -68,10 +91,33 @@ fn name(pid: i32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned())
 }
 
-fn memory(pid: i32) -> u64 {
-    let pages = fs::read_to_string(format!("/proc/{pid}/statm")).ok();
-    let pages = pages.and_then(|text| text.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()).unwrap_or(0);
-    pages * sysconf(SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, i64::cast_unsigned)
+/// Returns what a process has of the memory: what it uses alone, and of what can be shared the larger of what it has mapped and of what its
+/// open files there take, mapped or not.
+fn memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
+    let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
+    let page = sysconf(SysconfVar::PAGE_SIZE).ok().flatten().map_or(4096, i64::cast_unsigned);
+    resident.saturating_sub(shared) * page + (shared * page).max(open_in_memory(pid, files, end))
+}
+
+/// Returns what the files take that a process has open and that lie in memory, but for those that another one was seen to have.
+fn open_in_memory(pid: i32, files: &mut HashSet<(u64, u64)>, end: Instant) -> u64 {
+    let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let mut bytes = 0_u64;
+    for (n, entry) in entries.enumerate() {
+        if n > ENOUGH_FILES && Instant::now() > end {
+            break;
+        }
+        let lies_there = |name: &Path| IN_MEMORY.iter().any(|place| name.as_os_str().as_bytes().starts_with(place));
+        if fs::read_link(entry.path()).is_ok_and(|name| lies_there(&name))
+            && let Ok(facts) = fs::metadata(entry.path())
+            && files.insert((facts.dev(), facts.ino()))
+        {
+            bytes = bytes.saturating_add(facts.blocks().saturating_mul(512));
+        }
+    }
+    bytes
 }
 
 fn written(pid: i32) -> u64 {
@@ -115,5 +161,30 @@ mod tests {
         }
         assert!(found.as_ref().is_some_and(|culprit| culprit.name == "sleep" && culprit.count >= 3), "{found:?}");
         assert!(memory.is_some_and(|culprit| culprit.bytes > 0));
+    }
+
+    #[test]
+    fn a_file_in_memory_counts_with_who_has_it_open_and_once() {
+        let file = nix::sys::memfd::memfd_create(c"hidden", nix::sys::memfd::MFdFlags::empty()).expect("made");
+        let mut file = std::fs::File::from(file);
+        // Without the flag that closes it, a child has it too.
+        let mut child = Command::new("sleep").arg("30").spawn().expect("starts");
+        let look = |files: &mut HashSet<(u64, u64)>| open_in_memory(child.id() as i32, files, Instant::now() + PATIENCE);
+        let before = look(&mut HashSet::new());
+        std::io::Write::write_all(&mut file, &vec![1; 3 << 20]).expect("written");
+        let mut files = HashSet::new();
+        let (after, again) = (look(&mut files), look(&mut files));
+        child.kill().and_then(|()| child.wait()).expect("ends");
+        assert_eq!((after.saturating_sub(before), again), (3 << 20, 0));
+    }
+
+    #[test]
+    fn who_has_started_the_most_is_found_among_several() {
+        let mut child = Command::new("sleep").arg("30").spawn().expect("starts");
+        let own = std::process::id() as i32;
+        let found = most_processes([child.id() as i32, own]);
+        child.kill().and_then(|()| child.wait()).expect("ends");
+        assert!(found.is_some_and(|(supervisor, culprit)| supervisor == own && culprit.count >= 1));
+        assert_eq!(most_processes([]), None);
     }
 }

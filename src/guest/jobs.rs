@@ -24,6 +24,8 @@ use crate::wire::Processes;
 const MOST: usize = 64;
 /// Bytes of a command that are shown.
 const MAX_COMMAND: usize = 200;
+/// Characters of a command where it is only named.
+const MAX_NAMED: usize = 60;
 /// Bytes of what one printed that are read, from its end.
 const MAX_TAIL: u64 = 256 * 1024;
 /// How long one may take to be gone after KILL.
@@ -107,6 +109,19 @@ impl Jobs {
             job.ended = Some((Instant::now(), end));
         }
         self.changed.notify_waiters();
+    }
+
+    /// Returns the supervisors of those that still run.
+    pub(super) fn supervisors(&self) -> Vec<i32> {
+        self.lock().iter().filter(|job| job.ended.is_none()).map(|job| job.supervisor).collect()
+    }
+
+    /// Says which of those that still run a supervisor belongs to.
+    pub(super) fn named(&self, supervisor: i32) -> Option<String> {
+        let jobs = self.lock();
+        let job = jobs.iter().find(|job| job.ended.is_none() && job.supervisor == supervisor)?;
+        let command: String = job.command.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_NAMED).collect();
+        Some(format!("the background command {} (`{}`)", job.id, command.trim()))
     }
 
     pub(super) async fn serve(&self, call: &Processes) -> Result<Background, Fault> {

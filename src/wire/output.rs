@@ -350,4 +350,7 @@ pub struct Culprit {
     pub count: u64,
     /// What they took together: memory, or bytes written where a limit of the disk was met.
     pub bytes: u64,
+    /// Whether the look was cut short, so that there may be more of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub at_least: bool,
 }

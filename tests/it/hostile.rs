@@ -212,7 +212,7 @@ fn ended() -> Output {
     Output::Command(CommandEnded {
         end: End::Signaled { signal: i32::MAX },
         limit: Some(podbay::wire::Limit::Memory { bytes: u64::MAX }),
-        culprit: Some(podbay::wire::Culprit { name: BAD.to_owned(), count: u64::MAX, bytes: u64::MAX }),
+        culprit: Some(podbay::wire::Culprit { name: BAD.to_owned(), count: u64::MAX, bytes: u64::MAX, at_least: true }),
         working_directory: None,
         output_bytes: u64::MAX,
         omitted_bytes: u64::MAX,

@@ -141,8 +141,10 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         format!("killed{limit}: a command here stopped the sandbox's own processes again and again")
     });
     let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
+    let crowded = run.crowded(limit);
     let full = if status.success() { None } else { session.full() };
-    let note = [session.told(), rescued, note, crossed, starved, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    let note =
+        [session.told(), rescued, note, crossed, starved, crowded, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,
@@ -361,7 +363,7 @@ impl Run<'_> {
         }
         match self.stopping {
             Stopping::No { .. } => {
-                self.watch.time_is_up(self.started.supervisor);
+                self.watch.time_is_up(self.session, self.started.supervisor);
                 if self.count.refused_forks() {
                     // Of a bomb each that ends makes room for another one, and asking hundreds takes longer than there is.
                     self.grace = Duration::ZERO;
@@ -387,6 +389,21 @@ impl Run<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says of a command that met a limit what else it met of the one of processes: that it was met at all, where that is not what ended it,
+    /// and who else has most of them.
+    fn crowded(&self, limit: Option<Limit>) -> Option<String> {
+        let met = match limit? {
+            Limit::Processes { .. } => None,
+            _ if self.count.refused_forks() || self.watch.is_crowded() => {
+                let count = self.session.cgroup.n_processes()?;
+                Some(format!("meanwhile it met the limit of {count} processes in the sandbox"))
+            }
+            _ => return None,
+        };
+        let others = self.watch.crowd(self.session, self.started.supervisor);
+        [met, others].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"))
     }
 
     /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.

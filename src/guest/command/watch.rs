@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::guest::culprit::By;
 use crate::guest::culprit::biggest;
+use crate::guest::culprit::most_processes;
 use crate::guest::disk::Part;
 use crate::guest::disk::Room;
 use crate::guest::family::wake;
@@ -35,7 +36,10 @@ pub(super) struct Watch {
     n_refused: u64,
     n_counts: u32,
     memory: Option<Culprit>,
-    processes: Option<Culprit>,
+    /// With the supervisor of who started them, which may be that of a background command.
+    processes: Option<(i32, Culprit)>,
+    /// Whether no process more could be started when the time was up.
+    is_crowded: bool,
     disk: Option<Culprit>,
 }
 
@@ -53,6 +57,7 @@ impl Watch {
             n_counts: 0,
             memory: None,
             processes: None,
+            is_crowded: false,
             disk: None,
         }
     }
@@ -72,7 +77,8 @@ impl Watch {
         if n_refused > self.n_refused && self.n_counts < COUNTS {
             self.n_refused = n_refused;
             self.n_counts += 1;
-            keep_larger(&mut self.processes, biggest(supervisor, By::Count), |culprit| culprit.count);
+            let supervisors = std::iter::once(supervisor).chain(session.jobs.supervisors());
+            keep_larger(&mut self.processes, most_processes(supervisors), |(_, culprit)| culprit.count);
         }
         let mut crossed = None;
         if now >= self.disk_at {
@@ -118,16 +124,32 @@ impl Watch {
     /// Returns who ran into a limit, as far as somebody was seen; of a command that was too slow, what still ran.
     pub(super) fn culprit(&mut self, limit: Option<Limit>) -> Option<Culprit> {
         match limit? {
-            Limit::Memory { .. } | Limit::Time { .. } => self.memory.take(),
-            Limit::Processes { .. } => self.processes.take(),
+            // Who sleeps beside the one that took it all is not to be accused.
+            Limit::Memory { bytes } => self.memory.take().filter(|culprit| has_share(culprit.bytes, bytes)),
+            Limit::Time { .. } => self.memory.take(),
+            Limit::Processes { .. } => self.processes.take().map(|(_, culprit)| culprit),
             Limit::Disk { .. } | Limit::Files { .. } | Limit::FreeSpace { .. } | Limit::FreeFiles { .. } => self.disk.take(),
             Limit::FileSize { .. } => None,
         }
     }
 
+    /// Says which command in the background was seen to have more processes than this one, or any other.
+    pub(super) fn crowd(&self, session: &Session, supervisor: i32) -> Option<String> {
+        let (crowded, culprit) = self.processes.as_ref().filter(|(other, _)| *other != supervisor)?;
+        let most = session.jobs.named(*crowded)?;
+        Some(format!("most processes in the sandbox are of {most}: {} were seen", culprit.count))
+    }
+
+    /// Returns whether no process more could be started when the time was up.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.is_crowded
+    }
+
     /// Looks at who is there when the time is up: afterwards nobody is. Where all processes are in use, ending them comes first.
-    pub(super) fn time_is_up(&mut self, supervisor: i32) {
-        self.memory = self.processes.clone().or_else(|| biggest(supervisor, By::Memory));
+    pub(super) fn time_is_up(&mut self, session: &Session, supervisor: i32) {
+        self.is_crowded = session.cgroup.has_no_free_process();
+        let own = self.processes.as_ref().filter(|(seen, _)| *seen == supervisor).map(|(_, culprit)| culprit.clone());
+        self.memory = own.or_else(|| biggest(supervisor, By::Memory));
     }
 }
 
@@ -137,7 +159,7 @@ fn has_share(written: u64, taken: u64) -> bool {
     written > 0 && written >= taken / 8
 }
 
-fn keep_larger(kept: &mut Option<Culprit>, seen: Option<Culprit>, size: impl Fn(&Culprit) -> u64) {
+fn keep_larger<T>(kept: &mut Option<T>, seen: Option<T>, size: impl Fn(&T) -> u64) {
     if seen.as_ref().map(&size) > kept.as_ref().map(&size) {
         *kept = seen;
     }

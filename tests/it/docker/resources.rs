@@ -87,11 +87,80 @@ fn r_01_a_fork_bomb_ends_at_the_limit_and_is_named() {
 }
 
 #[test]
+fn r_01_a_bomb_that_minds_no_refusal_is_told_the_limit_beside_its_time() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("bomb.py", "import os\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        pass\n");
+    let arguments = json!({"command": "exec python3 bomb.py", "timeout_seconds": 2}).to_string();
+    let text = run(&mut env.here(&["call", "--pids", "100", "bash", &arguments])).expect(1).text();
+    has(&text, &["2 s", "the limit of 100 processes in the sandbox", "python3"]);
+    // Who only runs too long met no other limit.
+    let arguments = json!({"command": "sleep 30", "timeout_seconds": 1}).to_string();
+    let text = run(&mut env.here(&["call", "--pids", "100", "bash", &arguments])).expect(1).text();
+    assert!(text.contains("longer than the limit of 1 s") && !text.contains("processes"), "{text}");
+    env.assert_no_container();
+}
+
+#[test]
+fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(
+        "hold.py",
+        "import os, time\nfor n in range(44):\n    if os.fork() == 0: time.sleep(600)\nopen('begun', 'w').close()\ntime.sleep(600)\n",
+    );
+    let loops = "until [ -e begun ]; do :; done; for n in $(seq 20); do sleep 3 & done; wait; exit 3";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "exec python3 hold.py", "background": true}))
+        .calls("bash", json!({"command": loops, "timeout_seconds": 30}))
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["--pids", "60", "be greedy"])).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    has(
+        &told,
+        &[
+            "the limit of 60 processes in the sandbox; most of those that were seen: `python3`, ",
+            "most processes in the sandbox are of the background command ",
+            "(`exec python3 hold.py`): ",
+        ],
+    );
+    env.assert_no_container();
+
+    // Beside one that holds few it is the command itself.
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sleep 600", "background": true}))
+        .calls("bash", json!({"command": "for n in $(seq 80); do sleep 3 & done; wait; exit 3", "timeout_seconds": 30}))
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["--pids", "60", "be greedy"])).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].to_string();
+    has(&told, &["the limit of 60 processes in the sandbox; most of those that were seen: `sleep`, "]);
+    assert!(!told.contains("most processes in the sandbox are of"), "{told}");
+    env.assert_no_container();
+}
+
+#[test]
 fn r_02_a_memory_hog_is_named_with_what_it_had() {
     let Some(env) = TestBox::new() else { return };
     let hog = "python3 -c 'x = []\nwhile True: x.append(bytearray(4 << 20))'";
     let text = greedy(&env, &["--memory", "256m"], &[], hog);
     has(&text, &["killed: out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " MiB"]);
+}
+
+#[test]
+fn r_02_who_sleeps_beside_a_file_in_memory_that_took_it_all_is_not_named() {
+    let Some(env) = TestBox::new() else { return };
+    let hog = "import os, time
+f = os.memfd_create('hidden')
+while True:
+    os.write(f, bytes(4 << 20)); time.sleep(0.005)
+";
+    env.write("hog.py", hog);
+    let sleeper = "python3 -c 'import time; x = bytearray(12 << 20); time.sleep(600)' &";
+    let command = format!("ln -s \"$(command -v python3)\" hog; {sleeper} sleep 1; exec ./hog hog.py");
+    let text = greedy(&env, &["--memory", "256m"], &[], &command);
+    has(&text, &["killed: out of memory, the limit of the sandbox is 256.0 MiB"]);
+    assert!(!text.contains("seen with `python3`"), "{text}");
+    has(&text, &["most of it was seen with `hog`, "]);
 }
 
 #[test]
