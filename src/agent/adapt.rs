@@ -19,7 +19,6 @@ use crate::llm::Finish;
 use crate::llm::Objection;
 use crate::llm::Reply;
 use crate::llm::Request;
-use crate::llm::Server;
 use crate::llm::ToolModeChoice;
 use crate::tools::Lack;
 
@@ -87,7 +86,7 @@ impl Agent {
             }
             Objection::Schema if mode == ToolMode::Constrained && self.may_change() => self.change_mode(ToolMode::Text, why),
             Objection::Unreadable if mode == ToolMode::Native && !self.learnt.is_held && self.may_change() => {
-                if self.client.probed().is_some_and(|probed| probed.server == Server::LlamaCpp) {
+                if self.client.probed().is_some_and(|probed| probed.holds_calls()) {
                     self.learnt.is_held = true;
                     self.announce(mode, ToolMode::Constrained, why);
                 } else {

@@ -18,6 +18,7 @@ use super::options::Options;
 use super::probe::Probed;
 use super::probe::Server;
 use super::prompt::Prompt;
+use super::provider::Provider;
 use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
 use super::provider::openai;
@@ -169,11 +170,11 @@ impl Client {
         }
     }
 
-    /// Has llama-server read the conversation into its cache, so that the first answer comes sooner. Other servers are left alone.
+    /// Has a server that does so read the conversation into its cache, so that the first answer comes sooner. Others are left alone.
     ///
     /// To be called while something else keeps everybody waiting; an interrupt ends it without an error.
     pub async fn warm(&self, prompt: &Prompt, cancel: &CancellationToken, deadline: Duration) -> Result<(), Error> {
-        if self.manner().server != Server::LlamaCpp {
+        if !self.provider().reads_ahead() {
             return Ok(());
         }
         let mut prompt = prompt.clone();
@@ -245,10 +246,9 @@ impl Client {
 
     /// Returns whether an answer without a word may hide an error.
     ///
-    /// A model may have nothing to say, but LM Studio ends the stream in good order when the prompt does not fit, and other servers
-    /// just hang up. llama-server can be believed if it gave a reason.
+    /// A model may have nothing to say, but not every server's silence can be believed.
     fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
-        assembler.is_empty() && (manner.server == Server::Other || assembler.finish.is_none())
+        assembler.is_empty() && !manner.provider.may_be_silent(assembler.finish.is_some())
     }
 
     /// Asks once more without a stream, which makes servers say what was wrong.
@@ -350,11 +350,16 @@ impl Client {
         idle.max(Duration::from_secs_f64((3.0 * n_tokens / speed.max(0.1)).min(3600.0)))
     }
 
+    /// Returns what the server is asked for beside the API that all have: as long as nobody knows what it is, nothing.
+    pub(super) fn provider(&self) -> &'static dyn Provider {
+        self.learnt(|learnt| learnt.probed.as_ref().map_or(Server::Other, |probed| probed.server)).provider()
+    }
+
     fn manner(&self) -> Manner {
         let probed = self.probed();
         let model = self.inner.options.model.clone().or_else(|| probed.as_ref().map(|probed| probed.model.clone()));
         Manner {
-            server: probed.as_ref().map_or(Server::Other, |probed| probed.server),
+            provider: self.provider(),
             model,
             context: probed.and_then(|probed| probed.context),
             asks_cost: self.inner.endpoint.is_at("openrouter.ai"),

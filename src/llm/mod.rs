@@ -4,8 +4,10 @@
 //! of telling a model about tools (`format`). It leaves to others which tools there are (`tools`), when to ask again and when to compact
 //! (`agent`), and how a model server is started (`inference`). Whatever a server sends is bounded and taken for hostile.
 //!
-//! Start with [`Client::stream`], then [`Prompt`], then `provider::openai`.
+//! What differs between kinds of servers is one trait, `provider::Provider`. Start with [`Client::stream`], then [`Prompt`], then
+//! `provider::openai`.
 
+mod asking;
 mod client;
 pub mod control;
 mod count;

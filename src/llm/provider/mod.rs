@@ -1,10 +1,60 @@
-//! How one kind of server is spoken to, one file per kind; what several share stands beside them.
+//! What differs between kinds of model servers, one file per kind; what several share stands beside them.
+//!
+//! All of them speak `OpenAI`'s chat completions ([`openai`]), and whatever one of them sends is understood from any other: a proxy that hides
+//! `/props` still hands `timings` through, and a router repeats the errors of every server behind it. So answers and errors are read in one
+//! place, and a [`Provider`] says only what is asked of its kind of server, and what is believed of it.
 
 pub(super) mod assemble;
 pub(super) mod calls;
+mod compatible;
 pub(super) mod failure;
 pub(super) mod half;
 pub(super) mod instead;
+mod listed;
+mod llama_cpp;
 mod object;
 pub(super) mod openai;
 pub(super) mod think;
+
+use std::fmt;
+
+pub(super) use compatible::Compatible;
+use futures::future::BoxFuture;
+pub(super) use llama_cpp::LlamaCpp;
+
+use super::asking::Asking;
+use super::error::Error;
+use super::options::Options;
+use super::probe::Probed;
+use super::stream::Request;
+use openai::Manner;
+
+/// The kinds there are, each asked in turn whether the server is one of it; the last one takes any.
+pub(super) const KINDS: [&dyn Provider; 2] = [&LlamaCpp, &Compatible];
+
+/// One kind of model server.
+pub(super) trait Provider: fmt::Debug + Send + Sync {
+    /// Asks what the server serves; `None` where it is of another kind.
+    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>>;
+
+    /// Returns how many tokens the server makes of a text, where it counts.
+    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>>;
+
+    /// Returns whether a request may hold this parameter of sampling, which is not in `OpenAI`'s API.
+    fn samples_by(&self, parameter: &str) -> bool;
+
+    /// Returns what a request holds that this kind of server alone is asked for, as keys and their JSON.
+    fn extras(&self, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
+
+    /// Returns whether a stream that ends in good order without a word is an answer, rather than an error that was not said.
+    fn may_be_silent(&self, has_reason: bool) -> bool;
+
+    /// Returns whether the model's thinking should go back with its messages; others may refuse the field.
+    fn replays_thinking(&self) -> bool;
+
+    /// Returns whether it reads a conversation into its cache for a request that wants no answer.
+    fn reads_ahead(&self) -> bool;
+
+    /// Returns whether an answer can be held to a schema although the prompt tells of tools by the server's own means.
+    fn holds_calls(&self) -> bool;
+}

@@ -4,8 +4,8 @@ use serde_json::json;
 use crate::event::ToolMode;
 use crate::llm::format::constrained;
 use crate::llm::options::Options;
-use crate::llm::probe::Server;
 use crate::llm::prompt::Prompt;
+use crate::llm::provider::Provider;
 use crate::llm::provider::assemble::Reading;
 use crate::llm::stream::Request;
 
@@ -15,7 +15,7 @@ const MAX_AUTO_OUTPUT: u64 = 16_384;
 /// What is known of the server when a request is written.
 #[derive(Clone, Debug)]
 pub(in crate::llm) struct Manner {
-    pub(in crate::llm) server: Server,
+    pub(in crate::llm) provider: &'static dyn Provider,
     pub(in crate::llm) model: Option<String>,
     pub(in crate::llm) context: Option<u64>,
     /// It says what an answer cost only where it is asked to.
@@ -52,16 +52,14 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if let Some(limit) = max_tokens(request, options, manner) {
         put("max_tokens", &limit.to_string());
     }
-    let is_llama = manner.server == Server::LlamaCpp;
-    for (key, value, is_known) in [
+    for (key, value, is_common) in [
         ("temperature", request.temperature.or(options.temperature), true),
         ("top_p", options.top_p, true),
         ("presence_penalty", options.presence_penalty, true),
-        ("min_p", options.min_p, is_llama),
-        ("repeat_penalty", options.repeat_penalty, is_llama),
+        ("min_p", options.min_p, false),
+        ("repeat_penalty", options.repeat_penalty, false),
     ] {
-        let value = value.filter(|_| is_known);
-        if let Some(value) = value.filter(|value| value.is_finite()) {
+        if let Some(value) = value.filter(|value| value.is_finite() && (is_common || manner.provider.samples_by(key))) {
             put(key, &json!(value).to_string());
         }
     }
@@ -76,20 +74,8 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
-    if manner.asks_cost {
-        put("usage", "{\"include\":true}");
-    }
-    if is_llama {
-        if let Some(top_k) = options.top_k {
-            put("top_k", &top_k.to_string());
-        }
-        put("cache_prompt", "true");
-        if stream {
-            put("return_progress", "true");
-        }
-        if let Some(slot) = request.slot {
-            put("id_slot", &slot.to_string());
-        }
+    for (key, value) in manner.provider.extras(request, options, manner, stream) {
+        put(key, &value);
     }
     body.push('}');
     body.into_bytes()
@@ -113,13 +99,15 @@ mod tests {
     use super::*;
     use crate::llm::message::Message;
     use crate::llm::message::ToolSpec;
+    use crate::llm::provider::Compatible;
+    use crate::llm::provider::LlamaCpp;
 
     fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec { name: "bash".into(), description: "Runs.".into(), parameters: json!({"type": "object"}) }]
     }
 
     fn llama() -> Manner {
-        Manner { server: Server::LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false }
+        Manner { provider: &LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false }
     }
 
     #[track_caller]
@@ -149,7 +137,7 @@ mod tests {
             written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
             json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "cache_prompt": true, "return_progress": true, "id_slot": 0})
         );
-        let other = Manner { server: Server::Other, model: None, context: None, asks_cost: false };
+        let other = Manner { provider: &Compatible, model: None, context: None, asks_cost: false };
         let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
@@ -159,7 +147,7 @@ mod tests {
 
     #[test]
     fn one_that_says_the_cost_only_on_request_is_asked_for_it() {
-        let manner = Manner { server: Server::Other, model: None, context: None, asks_cost: true };
+        let manner = Manner { provider: &Compatible, model: None, context: None, asks_cost: true };
         let body = written(ToolMode::Native, &Request::default(), &Options::default(), &manner);
         assert_eq!(body["usage"], json!({"include": true}));
         let is_at = |url: &str| crate::llm::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");

@@ -1,0 +1,84 @@
+//! Small questions beside the conversation: what the server is, how long a text is.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::RequestBuilder;
+use reqwest::header::CONTENT_TYPE;
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::error::Error;
+use super::exchange;
+use super::exchange::Limits;
+use super::provider::failure::Failure;
+
+/// Longest answer, in bytes, to what is read: chat templates and the model lists of hubs are long.
+const MAX_PAGE: usize = 4 * 1024 * 1024;
+/// Longest answer, in bytes, to what was sent: the numbers of a long text's tokens, or a long conversation as its template writes it.
+const MAX_ANSWER: usize = 64 * 1024 * 1024;
+
+/// Asks one server, all within one deadline.
+pub(super) struct Asking<'a> {
+    client: &'a Client,
+    limits: Limits<'a>,
+    begun: Instant,
+}
+
+impl<'a> Asking<'a> {
+    pub(super) fn new(client: &'a Client, cancel: &'a CancellationToken, within: Duration) -> Self {
+        let begun = Instant::now();
+        Self { client, limits: Limits { cancel, until: begun.checked_add(within), deadline: within }, begun }
+    }
+
+    /// Returns how long it has been asked.
+    pub(super) fn waited(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    pub(super) async fn pause(&self, pause: Duration) -> Result<(), Error> {
+        self.limits.pause(pause).await
+    }
+
+    /// Reads a page of the server itself, such as `/props`.
+    pub(super) async fn page(&self, path: &str) -> Result<Value, Error> {
+        let url = self.client.inner().endpoint.at_root(path);
+        self.value(self.client.request(Method::GET, url), MAX_PAGE).await
+    }
+
+    /// Reads a page of the API, such as `/models`.
+    pub(super) async fn of_api(&self, path: &str) -> Result<Value, Error> {
+        let url = self.client.inner().endpoint.api(path);
+        self.value(self.client.request(Method::GET, url), MAX_PAGE).await
+    }
+
+    /// Sends JSON to a page of the server itself.
+    pub(super) async fn post(&self, path: &str, body: String) -> Result<Value, Error> {
+        let url = self.client.inner().endpoint.at_root(path);
+        let request = self.client.request(Method::POST, url).header(CONTENT_TYPE, "application/json").body(body);
+        self.value(request, MAX_ANSWER).await
+    }
+
+    async fn value(&self, request: RequestBuilder, max: usize) -> Result<Value, Error> {
+        let (endpoint, limits) = (self.client.inner().shown_endpoint.as_str(), &self.limits);
+        // One limit is enough: what is slower than the deadline is slower than the idle limit.
+        let idle = limits.deadline.saturating_add(Duration::from_secs(1));
+        let response = exchange::send(request, endpoint, idle, limits).await?;
+        if !response.status().is_success() {
+            return Err(exchange::failed(response, endpoint, self.client.key(), idle, limits).await);
+        }
+        let (is_html, packed) = (exchange::is_html(&response), exchange::packing(&response));
+        let failure = Failure { endpoint, key: self.client.key(), code: 200, is_html, packed, ..Failure::default() };
+        if packed.is_some() {
+            return Err(failure.not_json(&[]));
+        }
+        let body = exchange::rest(response, Vec::new(), max, endpoint, idle, limits).await?;
+        let value: Value = serde_json::from_slice(&body).map_err(|_| failure.not_json(&body))?;
+        match failure.of_value(&value) {
+            Some(error) => Err(error),
+            None => Ok(value),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Any server that speaks `OpenAI`'s API: vLLM, LM Studio, Ollama, `OpenRouter` and others.
+
+use futures::future::BoxFuture;
+use futures::future::FutureExt;
+use serde_json::Value;
+
+use super::Provider;
+use super::listed::Listed;
+use super::openai::Manner;
+use crate::event::ToolMode;
+use crate::llm::asking::Asking;
+use crate::llm::error::Error;
+use crate::llm::options::Options;
+use crate::llm::probe::Probed;
+use crate::llm::probe::Server;
+use crate::llm::stream::Request;
+
+#[derive(Debug)]
+pub(in crate::llm) struct Compatible;
+
+impl Provider for Compatible {
+    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+        async move { asking.of_api("/models").await.map(|models| Some(read(&models, options.model.as_deref()))) }.boxed()
+    }
+
+    /// None of these counts what is not to be answered; the sums of its answers are all there is.
+    fn count<'a>(&'a self, _: &'a Asking<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
+        std::future::ready(None).boxed()
+    }
+
+    fn samples_by(&self, _: &str) -> bool {
+        false
+    }
+
+    fn extras(&self, _: &Request, _: &Options, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
+        if manner.asks_cost { vec![("usage", "{\"include\":true}".to_owned())] } else { Vec::new() }
+    }
+
+    /// LM Studio ends the stream in good order, with a reason too, when the prompt does not fit, and other servers just hang up.
+    fn may_be_silent(&self, _: bool) -> bool {
+        false
+    }
+
+    fn replays_thinking(&self) -> bool {
+        false
+    }
+
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
+    fn holds_calls(&self) -> bool {
+        false
+    }
+}
+
+fn read(models: &Value, wanted: Option<&str>) -> Probed {
+    let listed = Listed::find(models, wanted);
+    Probed {
+        model: wanted.map(str::to_owned).or_else(|| listed.name()).unwrap_or_else(|| "unknown".to_owned()),
+        context: listed.context(),
+        n_slots: None,
+        tools: ToolMode::Native,
+        reason: "the server does not tell what its model's template can do".to_owned(),
+        server: Server::Other,
+        images: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn other_servers_say_what_they_can() {
+        let models = json!({"data": [{"id": "a", "max_model_len": 4096}, {"id": "b", "context_length": 100}]});
+        let expected = Probed {
+            model: "b".into(),
+            context: Some(100),
+            n_slots: None,
+            tools: ToolMode::Native,
+            reason: "the server does not tell what its model's template can do".into(),
+            server: Server::Other,
+            images: false,
+        };
+        assert_eq!(read(&models, Some("b")), expected);
+        let first = read(&models, None);
+        assert_eq!((first.model.as_str(), first.context), ("a", Some(4096)));
+        let unlisted = read(&models, Some("c"));
+        assert_eq!((unlisted.model.as_str(), unlisted.context), ("c", None));
+        assert_eq!(read(&json!([1]), None).model, "unknown");
+    }
+}

@@ -1,0 +1,43 @@
+//! What `/v1/models` says, which every kind of server has.
+
+use serde_json::Value;
+
+use crate::llm::error::plain;
+
+/// A window beyond this is a mistake or a trick, in tokens.
+const MAX_CONTEXT: u64 = 16 * 1024 * 1024;
+/// Longest model name, in characters.
+pub(super) const MAX_NAME: usize = 200;
+
+/// One model of the list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed<'a>(Option<&'a Value>);
+
+impl<'a> Listed<'a> {
+    /// Finds the wanted model, or the first where none is wanted.
+    pub(super) fn find(models: &'a Value, wanted: Option<&str>) -> Self {
+        let list = models.get("data").and_then(Value::as_array);
+        let is_wanted = |entry: &&Value| wanted.is_none_or(|wanted| entry.get("id").and_then(Value::as_str) == Some(wanted));
+        Self(list.and_then(|list| list.iter().find(is_wanted)))
+    }
+
+    pub(super) fn name(self) -> Option<String> {
+        name(self.0?.get("id"))
+    }
+
+    /// Returns how many tokens it reads at once, by any of the names that servers have for it.
+    pub(super) fn context(self) -> Option<u64> {
+        let names = ["max_model_len", "loaded_context_length", "context_length", "context_window"];
+        names.iter().find_map(|key| self.0?.get(key).and_then(window))
+    }
+}
+
+/// Returns a name that can be shown.
+pub(super) fn name(value: Option<&Value>) -> Option<String> {
+    value.and_then(Value::as_str).map(|name| plain(name, MAX_NAME)).filter(|name| !name.is_empty())
+}
+
+/// Returns a window that can be true.
+pub(super) fn window(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|tokens| (1..=MAX_CONTEXT).contains(tokens))
+}

@@ -1,0 +1,207 @@
+//! llama.cpp's own server.
+//!
+//! It says in `/props` how large a slot's window is and what its chat template can do. That decides how tools are told: a template that
+//! cannot show them makes it drop them without a word.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::future::FutureExt;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Provider;
+use super::listed;
+use super::listed::Listed;
+use super::listed::MAX_NAME;
+use super::openai::Manner;
+use crate::event::ToolMode;
+use crate::llm::asking::Asking;
+use crate::llm::error::Error;
+use crate::llm::error::plain;
+use crate::llm::options::Options;
+use crate::llm::probe::Probed;
+use crate::llm::probe::Server;
+use crate::llm::stream::Request;
+
+/// Pause between two questions while the model loads.
+const LOADING: Duration = Duration::from_millis(500);
+/// More slots than this are a mistake or a trick.
+const MAX_SLOTS: u32 = 1024;
+
+#[derive(Debug)]
+pub(in crate::llm) struct LlamaCpp;
+
+impl Provider for LlamaCpp {
+    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+        async move {
+            let Some(props) = props(asking).await? else { return Ok(None) };
+            let models = match asking.of_api("/models").await {
+                Ok(models) => models,
+                Err(error @ (Error::Cancelled | Error::Unauthorized { .. })) => return Err(error),
+                // What it said already is enough.
+                Err(_) => Value::Null,
+            };
+            Ok(Some(read(&props, &models, options.model.as_deref())))
+        }
+        .boxed()
+    }
+
+    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>> {
+        async move {
+            let body = json!({"content": text, "add_special": false}).to_string();
+            let answer = asking.post("/tokenize", body).await.ok()?;
+            answer.get("tokens")?.as_array().map(|tokens| tokens.len() as u64)
+        }
+        .boxed()
+    }
+
+    fn samples_by(&self, parameter: &str) -> bool {
+        matches!(parameter, "min_p" | "repeat_penalty")
+    }
+
+    fn extras(&self, request: &Request, options: &Options, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
+        let mut extras = Vec::new();
+        if let Some(top_k) = options.top_k {
+            extras.push(("top_k", top_k.to_string()));
+        }
+        extras.push(("cache_prompt", "true".to_owned()));
+        if stream {
+            extras.push(("return_progress", "true".to_owned()));
+        }
+        if let Some(slot) = request.slot {
+            extras.push(("id_slot", slot.to_string()));
+        }
+        extras
+    }
+
+    fn may_be_silent(&self, has_reason: bool) -> bool {
+        has_reason
+    }
+
+    fn replays_thinking(&self) -> bool {
+        true
+    }
+
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
+    fn holds_calls(&self) -> bool {
+        true
+    }
+}
+
+/// Returns what `/props` says, once the model is loaded; `None` from another kind of server.
+async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
+    loop {
+        match asking.page("/props").await {
+            Ok(value) => return Ok(Some(value).filter(is_props)),
+            Err(Error::ModelLoading { endpoint, .. }) => {
+                asking.pause(LOADING).await.map_err(|error| match error {
+                    Error::Timeout { .. } => Error::ModelLoading { endpoint, waited: asking.waited() },
+                    other => other,
+                })?;
+            }
+            // It has no such page: another kind of server.
+            Err(
+                Error::Status { .. } | Error::NotJson { .. } | Error::Reported { .. } | Error::Redirect { .. } | Error::TooLarge { .. },
+            ) => return Ok(None),
+            // Where `/props` needs a key that is wrong, so does the rest.
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_props(value: &Value) -> bool {
+    ["default_generation_settings", "chat_template", "chat_template_caps", "total_slots"].iter().any(|key| value.get(key).is_some())
+}
+
+fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
+    let listed = Listed::find(models, wanted);
+    let file = |path: &str| plain(path.rsplit(['/', '\\']).next().unwrap_or(path).trim_end_matches(".gguf"), MAX_NAME);
+    let model = wanted
+        .map(str::to_owned)
+        .or_else(|| listed::name(props.get("model_alias")))
+        .or_else(|| props.get("model_path").and_then(Value::as_str).map(file).filter(|name| !name.is_empty()))
+        .or_else(|| listed.name())
+        .unwrap_or_else(|| "unknown".to_owned());
+    let context = props.pointer("/default_generation_settings/n_ctx").and_then(listed::window).or_else(|| listed.context());
+    let n_slots = props.get("total_slots").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let (tools, reason) = tool_mode(props);
+    Probed {
+        model,
+        context,
+        n_slots: n_slots.filter(|n| (1..=MAX_SLOTS).contains(n)),
+        tools,
+        reason: reason.to_owned(),
+        server: Server::LlamaCpp,
+        images: props.pointer("/modalities/vision").and_then(Value::as_bool) == Some(true),
+    }
+}
+
+fn tool_mode(props: &Value) -> (ToolMode, &'static str) {
+    let capability = |name: &str| props.get("chat_template_caps").and_then(|caps| caps.get(name)).and_then(Value::as_bool);
+    match (capability("supports_tools"), capability("supports_tool_calls")) {
+        (Some(false), _) | (_, Some(false)) => (ToolMode::Constrained, "the model's chat template has no tools"),
+        (Some(true), _) | (_, Some(true)) => (ToolMode::Native, "the model's chat template has tools"),
+        // Servers before `chat_template_caps` show the template itself.
+        (None, None) => match props.get("chat_template").and_then(Value::as_str) {
+            Some(template) if template.contains("tools") => (ToolMode::Native, "the model's chat template mentions tools"),
+            Some(_) => (ToolMode::Constrained, "the model's chat template does not mention tools"),
+            None => (ToolMode::Constrained, "the server does not show its model's chat template"),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn props(n_ctx: &Value, caps: &Value) -> Value {
+        json!({"default_generation_settings": {"n_ctx": n_ctx}, "total_slots": 2, "model_alias": "qwen", "model_path": "/m/x.gguf", "chat_template_caps": caps})
+    }
+
+    #[test]
+    fn llama_server_says_it_all() {
+        let props = props(&json!(8192), &json!({"supports_tools": true, "supports_tool_calls": true}));
+        let expected = Probed {
+            model: "qwen".into(),
+            context: Some(8192),
+            n_slots: Some(2),
+            tools: ToolMode::Native,
+            reason: "the model's chat template has tools".into(),
+            server: Server::LlamaCpp,
+            images: false,
+        };
+        assert_eq!(read(&props, &Value::Null, None), expected);
+    }
+
+    #[test]
+    fn the_template_decides_how_tools_are_told() {
+        let mode = |props: &Value| tool_mode(props).0;
+        let caps = |tools: bool, calls: bool| props(&json!(1), &json!({"supports_tools": tools, "supports_tool_calls": calls}));
+        assert_eq!(mode(&caps(true, true)), ToolMode::Native);
+        assert_eq!(mode(&caps(false, false)), ToolMode::Constrained);
+        assert_eq!(mode(&caps(true, false)), ToolMode::Constrained);
+        assert_eq!(mode(&json!({"chat_template": "{% if tools %}"})), ToolMode::Native);
+        assert_eq!(mode(&json!({"chat_template": "{{ x }}"})), ToolMode::Constrained);
+    }
+
+    #[test]
+    fn hostile_values_are_not_believed() {
+        for n_ctx in [json!(0), json!(-1), json!(1_u64 << 63), json!("8192"), json!(1e300), json!(null), json!([8192])] {
+            assert_eq!(read(&props(&n_ctx, &Value::Null), &Value::Null, None).context, None, "{n_ctx}");
+        }
+        let name = |alias: &str, path: &str| {
+            let props = json!({"model_alias": alias, "model_path": path, "total_slots": 1e9});
+            let probed = read(&props, &Value::Null, None);
+            assert_eq!(probed.n_slots, None);
+            probed.model
+        };
+        assert_eq!(name("\u{1b}]0;x\u{7}evil\u{202e}", ""), "]0;x evil");
+        assert_eq!(name(&"n".repeat(10_000), "").chars().count(), MAX_NAME + 1);
+        assert_eq!(name("", "C:\\m\\smol.gguf"), "smol");
+        assert_eq!(name(" ", ""), "unknown");
+    }
+}
