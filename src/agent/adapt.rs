@@ -59,7 +59,7 @@ impl Agent {
     }
 
     /// Returns how many tokens the next answer may have, where the task has a limit, and which limit that is.
-    pub(super) async fn left(&self, task: &Task, interrupt: &Interrupt) -> Option<(LimitKind, u64)> {
+    pub(super) async fn left(&mut self, task: &Task, interrupt: &Interrupt) -> Option<(LimitKind, u64)> {
         if self.options.max_tokens == 0 && self.options.max_cost <= 0.0 {
             return None;
         }

@@ -71,13 +71,22 @@ impl Gauge {
         self.told_window.or_else(|| client.probed()?.context).filter(|window| *window > 0)
     }
 
-    /// Returns how many tokens the conversation is.
-    pub(super) async fn used(&self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
+    /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the server is asked for all of it, once.
+    pub(super) async fn used(&mut self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
         let head = conversation.prompt().head();
-        let (from, tokens) = self.known.filter(|(from, _)| head.is_char_boundary(*from)).unwrap_or_default();
+        let known = self.known.filter(|(from, _)| head.is_char_boundary(*from));
+        let (from, tokens) = known.unwrap_or_default();
         let (rest, n_images) = without_images(&head[from..]);
         let tokens = tokens.saturating_add(n_images * IMAGE_TOKENS);
-        let counted = if rest.len() >= WORTH_COUNTING { client.count(&rest, cancel).await } else { None };
+        let counted = if rest.len() < WORTH_COUNTING {
+            None
+        } else if known.is_none() && n_images == 0 {
+            let counted = client.count_prompt(conversation.prompt(), cancel).await;
+            self.known = counted.map(|tokens| (head.len(), tokens));
+            counted
+        } else {
+            client.count(&rest, cancel).await
+        };
         tokens.saturating_add(counted.unwrap_or(rest.len() as u64 / BYTES_PER_TOKEN))
     }
 

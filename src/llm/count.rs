@@ -6,6 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::Asking;
 use super::client::Client;
+use super::prompt::Prompt;
 
 /// Counting must not hold anybody up: an estimate will do.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -14,5 +15,11 @@ impl Client {
     /// Returns how many tokens the server makes of a text; `None` from servers that do not say, or not in time.
     pub async fn count(&self, text: &str, cancel: &CancellationToken) -> Option<u64> {
         self.provider().count(&Asking::new(self, cancel, WITHIN), text).await
+    }
+
+    /// Returns how many tokens the server reads for a whole conversation: those of what its template makes of it, or at least those of its
+    /// JSON. `None` as above.
+    pub async fn count_prompt(&self, prompt: &Prompt, cancel: &CancellationToken) -> Option<u64> {
+        self.provider().count_prompt(&Asking::new(self, cancel, WITHIN), prompt).await
     }
 }

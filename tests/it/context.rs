@@ -267,6 +267,21 @@ async fn a_summary_that_is_longer_than_what_it_replaces_is_cut_or_not_taken() {
     assert_resumable(&desk);
 }
 
+/// Before the first answer nobody has counted; the server can, and is asked once.
+#[tokio::test]
+async fn what_no_answer_has_counted_yet_is_counted_as_the_template_writes_it() {
+    let model = ScriptedModel::new().density(3).context(20_000).calls("bash", json!({"command": "echo 1"})).says("Done.").start().await;
+    let options = agent::Options { compact_percent: 0, context_warnings: vec![1], max_tokens: 1_000_000, ..agent::Options::default() };
+    let desk = Desk::new(model, agent(options)).await;
+    assert_eq!(desk.work(&"read this ".repeat(500)).await.response, "Done.");
+    let (templates, texts) = (desk.model.sent_to("/apply-template"), desk.model.sent_to("/tokenize"));
+    assert_eq!((templates.len(), texts.len()), (1, 1), "asked once, though it is looked at more often");
+    assert_eq!(templates[0]["messages"], desk.model.requests()[0]["messages"]);
+    let n_tokens = texts[0]["content"].as_str().expect("a text").len() as u64 / 3;
+    let near = desk.kinds().into_iter().find_map(|kind| if let Kind::ContextNear { used, .. } = kind { Some(used) } else { None });
+    assert_eq!(near, Some(n_tokens));
+}
+
 /// What fills a window twice as fast as ordinary text must not end a run that could go on.
 #[tokio::test]
 async fn dense_text_in_a_small_window_is_given_room_too() {

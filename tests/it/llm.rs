@@ -30,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::support::ScriptedModel;
 use crate::support::scripted_model::Running;
 use crate::support::scripted_model::exceeded;
+use crate::support::scripted_model::serve::TEMPLATE;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -576,4 +577,31 @@ async fn the_fixed_beginning_is_read_ahead_by_llama_server_only() {
     assert_eq!(model.requests()[0]["max_tokens"], json!(0));
     let common = bodies[0].iter().zip(&bodies[1]).take_while(|(a, b)| a == b).count();
     assert!(bodies[0][..common].ends_with(br#"{"role":"user","content":""#), "{}", String::from_utf8_lossy(&bodies[0][..common]));
+}
+
+#[tokio::test]
+async fn a_whole_conversation_is_counted_as_its_template_writes_it() {
+    let cancel = CancellationToken::new();
+    let model = ScriptedModel::new().density(1).start().await;
+    let (llama, prompt) = (client(&model), prompt(ToolMode::Native));
+    assert_eq!(llama.count_prompt(&prompt, &cancel).await, None, "nothing is known of the server yet");
+    llama.probe(&cancel, MINUTE).await.expect("a probe");
+    let counted = llama.count_prompt(&prompt, &cancel).await;
+    let asked = model.sent_to("/apply-template");
+    assert_eq!(asked, [serde_json::from_str::<Value>(&format!("{}]}}", prompt.head())).expect("JSON")]);
+    let text = format!("{TEMPLATE}{}{}", asked[0]["tools"], asked[0]["messages"]);
+    assert_eq!(counted, Some(text.len() as u64));
+    assert_eq!(model.sent_to("/tokenize"), [json!({"content": text, "add_special": true, "parse_special": true})]);
+
+    // Where that page is missing the JSON is better than nothing.
+    let model = ScriptedModel::new().density(1).without_template_page().start().await;
+    let older = client(&model);
+    older.probe(&cancel, MINUTE).await.expect("a probe");
+    assert_eq!(older.count_prompt(&prompt, &cancel).await, Some(prompt.n_bytes() as u64));
+
+    let model = ScriptedModel::new().without_props().start().await;
+    let other = client(&model);
+    other.probe(&cancel, MINUTE).await.expect("a probe");
+    assert_eq!((other.count_prompt(&prompt, &cancel).await, other.count("a", &cancel).await), (None, None));
+    assert_eq!([model.sent_to("/apply-template"), model.sent_to("/tokenize")], [Vec::<Value>::new(), Vec::new()]);
 }

@@ -13,6 +13,7 @@ use crate::llm::error::Error;
 use crate::llm::options::Options;
 use crate::llm::probe::Probed;
 use crate::llm::probe::Server;
+use crate::llm::prompt::Prompt;
 use crate::llm::stream::Request;
 
 #[derive(Debug)]
@@ -25,6 +26,10 @@ impl Provider for Compatible {
 
     /// None of these counts what is not to be answered; the sums of its answers are all there is.
     fn count<'a>(&'a self, _: &'a Asking<'a>, _: &'a str) -> BoxFuture<'a, Option<u64>> {
+        std::future::ready(None).boxed()
+    }
+
+    fn count_prompt<'a>(&'a self, _: &'a Asking<'a>, _: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
         std::future::ready(None).boxed()
     }
 

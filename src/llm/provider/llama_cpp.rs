@@ -22,6 +22,7 @@ use crate::llm::error::plain;
 use crate::llm::options::Options;
 use crate::llm::probe::Probed;
 use crate::llm::probe::Server;
+use crate::llm::prompt::Prompt;
 use crate::llm::stream::Request;
 
 /// Pause between two questions while the model loads.
@@ -50,8 +51,20 @@ impl Provider for LlamaCpp {
     fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>> {
         async move {
             let body = json!({"content": text, "add_special": false}).to_string();
-            let answer = asking.post("/tokenize", body).await.ok()?;
-            answer.get("tokens")?.as_array().map(|tokens| tokens.len() as u64)
+            tokens(asking, body).await
+        }
+        .boxed()
+    }
+
+    fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
+        async move {
+            let head = prompt.head();
+            match asking.post("/apply-template", format!("{head}]}}")).await.as_ref().map(|answer| answer["prompt"].as_str()) {
+                // As it reads a prompt itself: with the token that begins a text, and control tokens as what they are.
+                Ok(Some(text)) => tokens(asking, json!({"content": text, "add_special": true, "parse_special": true}).to_string()).await,
+                // Older than that page, or a template that refuses: the JSON is more or less as long.
+                _ => self.count(asking, &head).await,
+            }
         }
         .boxed()
     }
@@ -90,6 +103,12 @@ impl Provider for LlamaCpp {
     fn holds_calls(&self) -> bool {
         true
     }
+}
+
+/// Returns how many tokens `/tokenize` makes of what is sent to it.
+async fn tokens(asking: &Asking<'_>, body: String) -> Option<u64> {
+    let answer = asking.post("/tokenize", body).await.ok()?;
+    answer.get("tokens")?.as_array().map(|tokens| tokens.len() as u64)
 }
 
 /// Returns what `/props` says, once the model is loaded; `None` from another kind of server.

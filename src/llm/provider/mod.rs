@@ -26,6 +26,7 @@ use super::asking::Asking;
 use super::error::Error;
 use super::options::Options;
 use super::probe::Probed;
+use super::prompt::Prompt;
 use super::stream::Request;
 use openai::Manner;
 
@@ -39,6 +40,9 @@ pub(super) trait Provider: fmt::Debug + Send + Sync {
 
     /// Returns how many tokens the server makes of a text, where it counts.
     fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>>;
+
+    /// Returns how many tokens the server reads for a whole conversation, where it counts.
+    fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>>;
 
     /// Returns whether a request may hold this parameter of sampling, which is not in `OpenAI`'s API.
     fn samples_by(&self, parameter: &str) -> bool;

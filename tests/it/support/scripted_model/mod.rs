@@ -1,5 +1,5 @@
 //! A model server that says what a test tells it to say, with llama-server's manners: `/props`, `/v1/models`, `/tokenize`,
-//! `/apply-template`, and `/v1/chat/completions` with and without a stream.
+//! `/apply-template`, `/slots`, and `/v1/chat/completions` with and without a stream.
 //!
 //! ```ignore
 //! let model = ScriptedModel::new().calls("bash", json!({"command": "ls"})).says("Done.").start().await;
@@ -39,6 +39,11 @@ pub(crate) struct ScriptedModel {
     summary_stall: Option<Duration>,
     /// Bytes that it reads as one token.
     density: usize,
+    n_slots: u64,
+    /// How many of its slots have work; `None` where it does not say.
+    n_busy: Option<u64>,
+    /// It writes out what its template makes of a conversation.
+    has_template: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +116,9 @@ impl ScriptedModel {
             summary: None,
             summary_stall: None,
             density: 4,
+            n_slots: 1,
+            n_busy: Some(0),
+            has_template: true,
         }
     }
 
@@ -247,6 +255,18 @@ impl ScriptedModel {
     /// Reads this many bytes as one token, instead of four.
     pub(crate) fn density(mut self, bytes: usize) -> Self {
         self.density = bytes;
+        self
+    }
+
+    /// Has this many slots, so many of them with work; `None` where it does not say.
+    pub(crate) fn slots(mut self, n_slots: u64, n_busy: Option<u64>) -> Self {
+        (self.n_slots, self.n_busy) = (n_slots, n_busy);
+        self
+    }
+
+    /// Has no `/apply-template`, as before it came.
+    pub(crate) fn without_template_page(mut self) -> Self {
+        self.has_template = false;
         self
     }
 

@@ -78,6 +78,13 @@ impl Running {
         self.seen(|seen| seen.raw.clone())
     }
 
+    /// Returns what was sent to one of its pages, such as `/tokenize`, in order.
+    pub(crate) fn sent_to(&self, page: &str) -> Vec<Value> {
+        let begins = format!("POST {page} ");
+        let body = |raw: &[u8]| find(raw, b"\r\n\r\n").and_then(|at| serde_json::from_slice(&raw[at + 4..]).ok()).unwrap_or_default();
+        self.seen(|seen| seen.raw.iter().filter(|raw| raw.starts_with(begins.as_bytes())).map(|raw| body(raw)).collect())
+    }
+
     /// Returns how long each request for a completion but the first came after the last byte of the answer before it.
     pub(crate) fn pauses(&self) -> Vec<Duration> {
         self.seen(|seen| seen.times.windows(2).map(|pair| pair[1].received.saturating_duration_since(pair[0].answered)).collect())

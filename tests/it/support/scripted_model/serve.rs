@@ -16,6 +16,9 @@ use super::running::Times;
 use super::stream::Events;
 use super::stream::whole;
 
+/// How its template begins every prompt.
+pub(crate) const TEMPLATE: &str = "<|begin|>";
+
 /// Serves one connection, request after request.
 pub(super) async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
     let mut buffer = Vec::new();
@@ -95,7 +98,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
                 "supports_object_arguments": script.tools, "supports_system_role": true, "supports_string_content": true,
             });
             let props = json!({
-                "default_generation_settings": {"n_ctx": script.context, "params": {}}, "total_slots": 1, "model_alias": "scripted",
+                "default_generation_settings": {"n_ctx": script.context, "params": {}}, "total_slots": script.n_slots, "model_alias": "scripted",
                 "model_path": "/m/scripted.gguf", "chat_template": "{# scripted #}", "chat_template_caps": caps,
                 "modalities": {"vision": script.vision}, "build_info": "b0-scripted",
             });
@@ -108,7 +111,18 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             let n = request["content"].as_str().map_or(0, str::len) / script.density;
             (200, json!({"tokens": (0..n.max(1)).collect::<Vec<_>>()}))
         }
-        "/apply-template" => (200, json!({"prompt": request["messages"].to_string()})),
+        "/apply-template" if !script.has_template => (404, json!({"error": {"message": "File Not Found", "code": 404}})),
+        "/apply-template" => {
+            let tools = request.get("tools").map(Value::to_string).unwrap_or_default();
+            (200, json!({"prompt": format!("{TEMPLATE}{tools}{}", request["messages"])}))
+        }
+        "/slots" => match script.n_busy {
+            Some(n_busy) => (200, (0..script.n_slots).map(|id| json!({"id": id, "is_processing": id < n_busy})).collect()),
+            None => (
+                501,
+                json!({"error": {"message": "This server does not support slots endpoint.", "type": "not_supported_error", "code": 501}}),
+            ),
+        },
         "/health" => (200, json!({"status": "ok"})),
         _ => (404, json!({"error": {"message": "File Not Found", "type": "not_found_error", "code": 404}})),
     };
