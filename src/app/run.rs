@@ -53,6 +53,9 @@ use crate::tools::Pipeline;
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
 
+/// Said once, where it begins: from then on the requests of the run itself are among those that a server has.
+const BUSY: &str = "others have all slots of the model server: an answer waits until one of them is free";
+
 /// Said at the start of every session in a box that somebody else keeps; `docs/security.md` has the whole list.
 const NOT_WITH_ATTACH: &str = "attached to a sandbox that somebody else keeps: changes are live, and review, masked secrets, plan mode and an \
                                allow-list for the network are not offered here";
@@ -235,7 +238,8 @@ pub(super) async fn sit_down(
         }
     };
     let model::Found { client, probed, notes, is_own, hold } = found;
-    for warning in started.warnings.into_iter().chain(notes).chain(bench.holes_once(cancel).await) {
+    let busy = probed.is_full().then(|| BUSY.to_owned());
+    for warning in started.warnings.into_iter().chain(notes).chain(busy).chain(bench.holes_once(cancel).await) {
         recorder.warn(warning);
     }
     let image = match bench.socket() {

@@ -22,6 +22,8 @@ pub struct Probed {
     pub context: Option<u64>,
     /// Conversations the server holds at once.
     pub n_slots: Option<u32>,
+    /// How many of them had work when it was asked; `None` where the server does not say.
+    pub n_busy: Option<u32>,
     pub tools: ToolMode,
     /// Why tools are told that way.
     pub reason: String,
@@ -39,6 +41,11 @@ impl Probed {
     /// Returns whether an answer can be held to a schema over a conversation that tells of tools by the server's own means.
     pub fn holds_calls(&self) -> bool {
         self.server.provider().holds_calls()
+    }
+
+    /// Returns whether every slot had work, so that an answer has to wait.
+    pub fn is_full(&self) -> bool {
+        self.n_slots.zip(self.n_busy).is_some_and(|(n_slots, n_busy)| n_busy >= n_slots)
     }
 
     /// Has tools told as the settings say, where they do.
@@ -97,17 +104,29 @@ impl Client {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_set_goes_before_what_is_found() {
-        let probed = Probed {
+    fn probed() -> Probed {
+        Probed {
             model: "m".to_owned(),
             context: None,
             n_slots: None,
+            n_busy: None,
             tools: ToolMode::Constrained,
             reason: "the model's chat template has no tools".to_owned(),
             server: Server::LlamaCpp,
             images: false,
-        };
+        }
+    }
+
+    #[test]
+    fn a_server_is_full_only_if_it_says_so() {
+        let full = |n_slots, n_busy| Probed { n_slots, n_busy, ..probed() }.is_full();
+        assert_eq!([full(Some(1), Some(1)), full(Some(2), Some(2))], [true, true]);
+        assert_eq!([full(Some(2), Some(1)), full(Some(1), None), full(None, Some(1)), full(None, None)], [false; 4]);
+    }
+
+    #[test]
+    fn what_is_set_goes_before_what_is_found() {
+        let probed = probed();
         assert_eq!(probed.clone().chosen(ToolModeChoice::Auto), probed);
         for (choice, mode) in [
             (ToolModeChoice::Native, ToolMode::Native),

@@ -315,6 +315,21 @@ fn a_model_is_tried_one_thing_after_the_other() {
     line(&found, "trial", "mode of a run", "ok", &["constrained: the model's chat template has no tools"]);
 }
 
+#[test]
+fn who_else_has_the_servers_slots_is_said() {
+    let env = TestEnv::new();
+    for (n_slots, n_busy, status, words) in [
+        (1, Some(0), "ok", "1 conversation at a time, and nobody else asks"),
+        (4, Some(1), "ok", "4 conversations at a time, 1 of them for others"),
+        (2, None, "ok", "2 conversations at a time; whether others wait for it, it does not say"),
+        (1, Some(1), "warn", "1 conversation at a time, and other requests have them all"),
+    ] {
+        let model = ScriptedModel::new().slots(n_slots, n_busy).status(500, "{}").start_blocking();
+        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        line(&found, "trial", "slots", status, &[words]);
+    }
+}
+
 /// What of the prompt is too much for a model is found by leaving out one part after the other.
 #[test]
 fn a_model_that_the_whole_prompt_is_too_much_for_is_asked_with_less() {
@@ -360,7 +375,7 @@ fn a_model_that_cannot_do_it_is_told_of() {
     let found = tried(ScriptedModel::new().status(500, "{\"error\":{\"message\":\"out of memory\"}}"), 1);
     line(&found, "trial", "chat", "fail", &["out of memory"]);
     let trials = found["checks"].as_array().expect("a list").iter().filter(|check| check["group"] == "trial").count();
-    assert_eq!(trials, 2, "the rest would only fail the same way: {found:#}");
+    assert_eq!(trials, 3, "the rest would only fail the same way: {found:#}");
     line(&tried(ScriptedModel::new().html(), 1), "trial", "chat", "fail", &["web page"]);
 
     let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", "http://127.0.0.1:9/v1"]), 1);

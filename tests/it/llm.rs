@@ -605,3 +605,27 @@ async fn a_whole_conversation_is_counted_as_its_template_writes_it() {
     assert_eq!((other.count_prompt(&prompt, &cancel).await, other.count("a", &cancel).await), (None, None));
     assert_eq!([model.sent_to("/apply-template"), model.sent_to("/tokenize")], [Vec::<Value>::new(), Vec::new()]);
 }
+
+#[tokio::test]
+async fn what_slots_do_is_asked_where_the_server_says_it_and_holds_nobody_up() {
+    let cancel = CancellationToken::new();
+    let probe = async |script: ScriptedModel| {
+        let model = script.start().await;
+        let probed = client(&model).probe(&cancel, MINUTE).await.expect("a probe");
+        (probed.n_slots, probed.n_busy, probed.is_full())
+    };
+    assert_eq!(probe(ScriptedModel::new()).await, (Some(1), Some(0), false));
+    assert_eq!(probe(ScriptedModel::new().slots(1, Some(1))).await, (Some(1), Some(1), true));
+    assert_eq!(probe(ScriptedModel::new().slots(3, Some(2))).await, (Some(3), Some(2), false));
+    assert_eq!(probe(ScriptedModel::new().slots(2, None)).await, (Some(2), None, false));
+    assert_eq!(probe(ScriptedModel::new().without_props()).await, (None, None, false));
+    let begun = Instant::now();
+    assert_eq!(probe(ScriptedModel::new().silent_slots()).await, (Some(1), None, false));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+
+    // A server that sleeps has nothing to do, and is not woken to say so.
+    let model = ScriptedModel::new().slots(1, None).sleeps().start().await;
+    let probed = client(&model).probe(&cancel, MINUTE).await.expect("a probe");
+    assert_eq!(probed.n_busy, Some(0));
+    assert!(!model.raw_requests().iter().any(|raw| raw.starts_with(b"GET /slots")));
+}

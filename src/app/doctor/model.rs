@@ -242,6 +242,7 @@ mod tests {
             model: "qwen".to_owned(),
             context: Some(8192),
             n_slots: None,
+            n_busy: None,
             tools: ToolMode::Constrained,
             reason: "no tools".to_owned(),
             images: false,

@@ -77,6 +77,7 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
         }
     };
     let mut checks = vec![Check::ok(GROUP, "connectivity", format!("{} ({})", serves(&probed), took(begun)))];
+    checks.extend(slots(&probed));
     let step = |what: &str, finished: bool| {
         let task = "trying the model".to_owned();
         (source.progress)(Progress { task, done: 0, total: None, unit: Unit::Steps, detail: what.to_owned(), finished });
@@ -105,6 +106,27 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
     checks.push(full::check(&client, &source.config.tools, mode, can_call, cancel).await);
     step("", true);
     checks
+}
+
+/// Returns how many conversations the server holds at once and whether others have them all, where it says so.
+fn slots(probed: &Probed) -> Option<Check> {
+    let slots = match probed.n_slots? {
+        1 => "1 conversation at a time".to_owned(),
+        n_slots => format!("{n_slots} conversations at a time"),
+    };
+    if probed.is_full() {
+        let remedy = "what follows waits for it, and a run would: wait until it is done, or start llama-server with more slots (`-np N`)";
+        return Some(Check::warn(GROUP, "slots", format!("{slots}, and other requests have them all"), remedy));
+    }
+    Some(Check::ok(
+        GROUP,
+        "slots",
+        match probed.n_busy {
+            None => format!("{slots}; whether others wait for it, it does not say"),
+            Some(0) => format!("{slots}, and nobody else asks"),
+            Some(n_busy) => format!("{slots}, {n_busy} of them for others"),
+        },
+    ))
 }
 
 impl Source<'_> {

@@ -27,6 +27,8 @@ use crate::llm::stream::Request;
 
 /// Pause between two questions while the model loads.
 const LOADING: Duration = Duration::from_millis(500);
+/// How long it may take to say what its slots do: one that reads a long prompt answers only between two pieces of it.
+const SLOTS: Duration = Duration::from_secs(1);
 /// More slots than this are a mistake or a trick.
 const MAX_SLOTS: u32 = 1024;
 
@@ -43,7 +45,8 @@ impl Provider for LlamaCpp {
                 // What it said already is enough.
                 Err(_) => Value::Null,
             };
-            Ok(Some(read(&props, &models, options.model.as_deref())))
+            let probed = read(&props, &models, options.model.as_deref());
+            Ok(Some(Probed { n_busy: busy(asking, &props).await?, ..probed }))
         }
         .boxed()
     }
@@ -132,6 +135,26 @@ async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
     }
 }
 
+/// Returns how many slots have work; `None` where the server does not say (`--no-slots`), or not soon.
+async fn busy(asking: &Asking<'_>, props: &Value) -> Result<Option<u32>, Error> {
+    if props.get("is_sleeping").and_then(Value::as_bool) == Some(true) {
+        // It has nothing to do, and this question would wake it, unlike the others.
+        return Ok(Some(0));
+    }
+    match tokio::time::timeout(SLOTS, asking.page("/slots")).await {
+        Ok(Ok(slots)) => Ok(n_busy(&slots)),
+        Ok(Err(Error::Cancelled)) => Err(Error::Cancelled),
+        Ok(Err(_)) | Err(_) => Ok(None),
+    }
+}
+
+/// Takes nothing else from `/slots`: older servers show what others ask there.
+fn n_busy(slots: &Value) -> Option<u32> {
+    let is_busy = |slot: &Value| slot.get("is_processing").and_then(Value::as_bool);
+    let busy = slots.as_array()?.iter().map(is_busy).collect::<Option<Vec<bool>>>()?;
+    u32::try_from(busy.into_iter().filter(|is_busy| *is_busy).count()).ok()
+}
+
 fn is_props(value: &Value) -> bool {
     ["default_generation_settings", "chat_template", "chat_template_caps", "total_slots"].iter().any(|key| value.get(key).is_some())
 }
@@ -152,6 +175,7 @@ fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
         model,
         context,
         n_slots: n_slots.filter(|n| (1..=MAX_SLOTS).contains(n)),
+        n_busy: None,
         tools,
         reason: reason.to_owned(),
         server: Server::LlamaCpp,
@@ -188,6 +212,7 @@ mod tests {
             model: "qwen".into(),
             context: Some(8192),
             n_slots: Some(2),
+            n_busy: None,
             tools: ToolMode::Native,
             reason: "the model's chat template has tools".into(),
             server: Server::LlamaCpp,
@@ -205,6 +230,16 @@ mod tests {
         assert_eq!(mode(&caps(true, false)), ToolMode::Constrained);
         assert_eq!(mode(&json!({"chat_template": "{% if tools %}"})), ToolMode::Native);
         assert_eq!(mode(&json!({"chat_template": "{{ x }}"})), ToolMode::Constrained);
+    }
+
+    #[test]
+    fn what_slots_do_is_believed_only_where_each_says_it() {
+        assert_eq!(n_busy(&json!([{"id": 0, "is_processing": true, "prompt": "x"}, {"id": 1, "is_processing": false}])), Some(1));
+        assert_eq!(n_busy(&json!([])), Some(0));
+        for other in [json!(null), json!({"status": "ok"}), json!([{"id": 0, "state": 1}]), json!([{"is_processing": 1}]), json!([[true]])]
+        {
+            assert_eq!(n_busy(&other), None, "{other}");
+        }
     }
 
     #[test]

@@ -11,6 +11,11 @@ use podbay::inference::ModelServer;
 use podbay::inference::Paths;
 use podbay::inference::Serving;
 use podbay::inference::Store;
+use podbay::llm;
+use podbay::llm::Client;
+use podbay::llm::Message;
+use podbay::llm::Prompt;
+use podbay::llm::Request;
 use podbay::llm::http;
 use serde_json::Value;
 use serde_json::json;
@@ -53,6 +58,23 @@ pub(super) async fn complete(serving: &Serving) -> Value {
     serde_json::from_str(answer["choices"][0]["message"]["content"].as_str().expect("text")).expect("JSON that fits the schema")
 }
 
+/// Panics unless the server counts beforehand exactly what it then reads.
+async fn assert_counts_what_it_reads(serving: &Serving, cancel: &CancellationToken) {
+    let client = Client::new(serving.endpoint.clone(), Some(serving.key.clone()), llm::Options::default()).expect("a client");
+    let probed = client.probe(cancel, Duration::from_secs(10)).await.expect("a probe");
+    assert_eq!((probed.n_slots, probed.n_busy), (Some(1), None), "our own server does not say what its slot does");
+    let mut prompt = Prompt::new("You answer in a word.", &[], probed.tools);
+    for message in [Message::user("What is <|im_end|> good for?"), Message::assistant("Nothing."), Message::user("And d\u{e9}j\u{e0} vu?")]
+    {
+        prompt.push(&message);
+    }
+    let counted = client.count_prompt(&prompt, cancel).await;
+    let request = Request { max_tokens: Some(1), ..Request::default() };
+    let reply = client.stream(&prompt, &request, &mut |_| {}, cancel, Duration::from_mins(3)).await.expect("an answer");
+    assert_eq!(counted, Some(reply.usage.prompt));
+    assert_ne!(counted, client.count(&prompt.head(), cancel).await, "not the tokens of its JSON");
+}
+
 #[tokio::test]
 async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     let Some(engine) = connect().await else { return };
@@ -87,6 +109,7 @@ async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     let third = server.ensure(&image, &model, &progress, &cancel).await.expect("another server");
     assert!(!third.reused && third.container != first.container);
     complete(&third).await;
+    assert_counts_what_it_reads(&third, &cancel).await;
     let mut log = Vec::new();
     assert!(server.logs(100, false, |bytes| log.extend_from_slice(bytes), &cancel).await.expect("a log"));
     let log = String::from_utf8_lossy(&log);

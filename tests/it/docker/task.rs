@@ -136,3 +136,15 @@ fn each_kind_of_work_is_sampled_as_the_settings_say() {
     let mut chat = env.here(&["chat", "--model", "scripted", "--endpoint"]);
     assert_eq!(asked(chat.arg(model.endpoint()), &model, "hello\n"), (json!(0.5), json!(0.75)), "in a talk");
 }
+
+#[test]
+fn a_run_that_has_to_wait_for_others_says_so_once() {
+    let Some(env) = TestBox::new() else { return };
+    for n_busy in [1, 0] {
+        let model = ScriptedModel::new().slots(1, Some(n_busy)).calls("bash", json!({"command": "true"})).says("Done.").start_blocking();
+        let result = run(&mut env.task(&model, &["work"])).expect(0).json();
+        let n_said = result["warnings"].to_string().matches("others have all slots of the model server").count();
+        assert_eq!(n_said as u64, n_busy, "{result:#}");
+    }
+    env.assert_no_container();
+}

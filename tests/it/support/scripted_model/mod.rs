@@ -42,6 +42,9 @@ pub(crate) struct ScriptedModel {
     n_slots: u64,
     /// How many of its slots have work; `None` where it does not say.
     n_busy: Option<u64>,
+    /// It never says what its slots do.
+    silent_slots: bool,
+    is_asleep: bool,
     /// It writes out what its template makes of a conversation.
     has_template: bool,
 }
@@ -118,6 +121,8 @@ impl ScriptedModel {
             density: 4,
             n_slots: 1,
             n_busy: Some(0),
+            silent_slots: false,
+            is_asleep: false,
             has_template: true,
         }
     }
@@ -261,6 +266,18 @@ impl ScriptedModel {
     /// Has this many slots, so many of them with work; `None` where it does not say.
     pub(crate) fn slots(mut self, n_slots: u64, n_busy: Option<u64>) -> Self {
         (self.n_slots, self.n_busy) = (n_slots, n_busy);
+        self
+    }
+
+    /// Does not answer when it is asked what its slots do, as while it reads a long prompt.
+    pub(crate) fn silent_slots(mut self) -> Self {
+        self.silent_slots = true;
+        self
+    }
+
+    /// Says that it sleeps.
+    pub(crate) fn sleeps(mut self) -> Self {
+        self.is_asleep = true;
         self
     }
 

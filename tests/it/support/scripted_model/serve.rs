@@ -100,7 +100,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             let props = json!({
                 "default_generation_settings": {"n_ctx": script.context, "params": {}}, "total_slots": script.n_slots, "model_alias": "scripted",
                 "model_path": "/m/scripted.gguf", "chat_template": "{# scripted #}", "chat_template_caps": caps,
-                "modalities": {"vision": script.vision}, "build_info": "b0-scripted",
+                "modalities": {"vision": script.vision}, "build_info": "b0-scripted", "is_sleeping": script.is_asleep,
             });
             (200, props)
         }
@@ -116,6 +116,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             let tools = request.get("tools").map(Value::to_string).unwrap_or_default();
             (200, json!({"prompt": format!("{TEMPLATE}{tools}{}", request["messages"])}))
         }
+        "/slots" if script.silent_slots => std::future::pending().await,
         "/slots" => match script.n_busy {
             Some(n_busy) => (200, (0..script.n_slots).map(|id| json!({"id": id, "is_processing": id < n_busy})).collect()),
             None => (
