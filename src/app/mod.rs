@@ -99,6 +99,8 @@ pub use shell::ShellInput;
 pub use shell::ShellUpdate;
 pub use shell::shell;
 
+pub use crate::guest::not_watched;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 

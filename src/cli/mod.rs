@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            say(&format!("error: cannot start: {error}\n"));
+            say(&format!("error: cannot start: {}\n", app::not_watched(error)));
             return ExitCode::from(exit_code::FAILED);
         }
     };

@@ -59,4 +59,6 @@ pub use serve::Error;
 pub use serve::serve;
 pub use session::Setup;
 pub use spawner::pair as spawner_pair;
+pub use unix::NO_WATCHES;
+pub use unix::not_watched;
 pub use variables::not_passed_on;

@@ -172,9 +172,29 @@ pub(super) fn set_nonblocking(fd: impl AsFd) -> io::Result<()> {
     Ok(())
 }
 
+/// What the kernel means with "No space left on device" where something is to be waited for: it counts by user, not by container.
+pub const NO_WATCHES: &str = "the kernel gives this user no more epoll watches (`fs.epoll.max_user_watches`): some program of the same user \
+                              holds them all, such as a command in another sandbox; end it, or raise that number";
+
 /// Lets the runtime wait for a descriptor that `fd` owns for as long as it lives.
 #[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays the same")]
 pub(super) fn watch<T: AsFd + AsRawFd + 'static>(fd: T) -> io::Result<AsyncFd<T>> {
     // SAFETY: used with `OwnedFd`, `File` and `SignalFd`, which own one descriptor and never exchange it.
-    Ok(unsafe { AsyncFd::register(fd) }?)
+    unsafe { AsyncFd::register(fd) }.map_err(|error| not_watched(error.into()))
+}
+
+/// Says in words of our own why there is nothing more to be waited with.
+pub fn not_watched(error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(libc::ENOSPC) { io::Error::other(NO_WATCHES) } else { error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_that_finds_no_room_is_not_told_as_a_full_disk() {
+        assert_eq!(not_watched(Errno::ENOSPC.into()).to_string(), NO_WATCHES);
+        assert_eq!(not_watched(Errno::EPERM.into()).raw_os_error(), Some(libc::EPERM));
+    }
 }

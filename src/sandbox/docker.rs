@@ -158,9 +158,14 @@ pub(super) async fn greet(
         Err(error) => {
             let said = diagnostics();
             let said = said.trim();
-            if said.is_empty() { Err(Error::Link(error)) } else { Err(Error::NotStarted { problem: said.chars().take(400).collect() }) }
+            if said.is_empty() { Err(Error::Link(error)) } else { Err(Error::NotStarted { problem: why_not(said) }) }
         }
     }
+}
+
+/// Returns what a guest said that could not start. It writes to no disk before its hello, so that none can be full.
+fn why_not(said: &str) -> String {
+    if said.ends_with("(os error 28)") { guest::NO_WATCHES.to_owned() } else { said.chars().take(400).collect() }
 }
 
 /// Checks that `/workspace` is the folder that was opened. Nothing has run in the box yet, so the guest's word is good.
@@ -214,6 +219,14 @@ fn not_created(error: crate::engine::Error, spec: &Spec) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_guest_without_room_to_wait_does_not_speak_of_a_full_disk() {
+        let full = std::io::Error::from_raw_os_error(libc::ENOSPC);
+        let words = why_not(&format!("podbay guest: {full}"));
+        assert!(words.contains("fs.epoll.max_user_watches") && !words.contains("No space left"), "{words}");
+        assert_eq!(why_not("podbay guest: it is too old"), "podbay guest: it is too old");
+    }
 
     #[test]
     fn a_limit_that_the_engine_may_not_set_is_named_by_its_key() {

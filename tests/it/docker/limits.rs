@@ -30,6 +30,17 @@ fn a_command_that_runs_out_of_memory_is_told_the_limit() {
 }
 
 #[test]
+fn a_command_can_stand_beside_the_guest_when_memory_runs_out_and_not_behind_the_host() {
+    let Some(env) = TestBox::new() else { return };
+    let script = "score=/proc/$$/oom_score_adj; cat $score; echo 500 > $score; cat $score; echo -1 > $score; cat $score";
+    let arguments = json!({ "command": script }).to_string();
+    let text = run(&mut env.here(&["call", "bash", &arguments])).expect(0).text();
+    let scores: Vec<&str> = text.lines().filter(|line| line.parse::<i32>().is_ok()).collect();
+    assert!(scores == ["1000", "500", "500"] && text.contains("Permission denied"), "{text}");
+    env.assert_no_container();
+}
+
+#[test]
 fn a_command_that_runs_out_of_processes_is_told_the_limit() {
     let command = "for n in $(seq 100); do sleep 5 & done; wait";
     check(&["--pids", "32"], command, "the limit of 32 processes");
