@@ -14,8 +14,9 @@ use serde::Serializer;
 
 /// A path as the kernel knows it: bytes without a NUL.
 ///
-/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN` and a backslash is `\\`. Reading
-/// the text is lenient: a backslash that starts neither form stands for itself, because models write such paths.
+/// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN`, so is each of a control character or of a break
+/// of lines, with which one name could look like two, and a backslash is `\\`. Reading the text is lenient: a backslash that starts neither
+/// form stands for itself, because models write such paths.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BytesPath(Vec<u8>);
 
@@ -55,10 +56,14 @@ impl BytesPath {
     pub fn to_text(&self) -> String {
         let mut out = String::with_capacity(self.0.len());
         for chunk in self.0.utf8_chunks() {
-            out.push_str(&chunk.valid().replace('\\', "\\\\"));
-            for byte in chunk.invalid() {
-                let _ = write!(out, "\\x{byte:02x}");
+            for character in chunk.valid().chars() {
+                match character {
+                    '\\' => out.push_str("\\\\"),
+                    character if breaks(character) => push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes()),
+                    character => out.push(character),
+                }
             }
+            push_bytes(&mut out, chunk.invalid());
         }
         out
     }
@@ -73,6 +78,16 @@ impl BytesPath {
 
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+fn breaks(character: char) -> bool {
+    character.is_control() || matches!(character, '\u{2028}' | '\u{2029}')
+}
+
+fn push_bytes(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        let _ = write!(out, "\\x{byte:02x}");
     }
 }
 
@@ -148,6 +163,16 @@ mod tests {
         check(b"caf\xe9.txt", "caf\\xe9.txt");
         check(b"a\\b", "a\\\\b");
         check(b"", "");
+    }
+
+    #[test]
+    fn no_name_is_two_lines_or_moves_a_cursor() {
+        check(b"new\nline", "new\\x0aline");
+        check(b"\x1b[2J\t\r\x7f", "\\x1b[2J\\x09\\x0d\\x7f");
+        check("a\u{85}b\u{2028}c".as_bytes(), "a\\xc2\\x85b\\xe2\\x80\\xa8c");
+        // As a model may write it, too.
+        assert_eq!(BytesPath::from_text("new\nline").as_bytes(), b"new\nline");
+        check("gr\u{fc}n \u{1f600}".as_bytes(), "gr\u{fc}n \u{1f600}");
     }
 
     #[test]

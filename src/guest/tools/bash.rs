@@ -105,7 +105,7 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
         return Err(Fault::NotStarted { problem });
     }
     let Ready { shell, directory, environment } = prepare(session, bash)?;
-    let (path, file) = make_log(&session.scratch, line)?;
+    let (path, file) = make_log(session, line)?;
     let order = Order { argv: shell.plain(&bash.command), program: shell.path.clone().into_bytes(), environment, ..Order::default() };
     let log = file.try_clone().map_err(|error| cannot_prepare(&error))?;
     let stdout = OwnedFd::from(file);
@@ -147,7 +147,8 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
         omitted_bytes: output_bytes - n_sent,
         n_survivors,
         duration_ms: began.elapsed().as_millis() as u64,
-        note: join([directory.note, note, Some(what)]),
+        // What it prints goes nowhere then.
+        note: join([directory.note, note, Some(what), session.full()]),
     })
 }
 
@@ -201,12 +202,12 @@ async fn early_end(control: &crate::guest::process::Control, line: &mut Line) ->
 }
 
 /// Makes a file of its own for the output, where the command may write and nothing else is.
-fn make_log(scratch: &Path, line: &Line) -> Result<(PathBuf, File), Fault> {
+fn make_log(session: &Session, line: &Line) -> Result<(PathBuf, File), Fault> {
     let id = line.id().0;
     let mut number = 0_u32;
     loop {
         let name = if number == 0 { format!("podbay-background-{id}.log") } else { format!("podbay-background-{id}-{number}.log") };
-        let path = scratch.join(name);
+        let path = session.scratch.join(name);
         match File::options()
             .read(true)
             .append(true)
@@ -219,7 +220,8 @@ fn make_log(scratch: &Path, line: &Line) -> Result<(PathBuf, File), Fault> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
             Err(error) => {
                 let doing = format!("make {} for the output", path.display());
-                return Err(Fault::Io { doing, problem: error.to_string() });
+                let problem = join([Some(error.to_string()), session.full()]).unwrap_or_default();
+                return Err(Fault::Io { doing, problem });
             }
         }
     }

@@ -34,6 +34,11 @@ fn names_that_are_no_text_come_back_as_they_were() {
     let call = |tool: &str, arguments: serde_json::Value| run(&mut env.here(&["call", tool, &arguments.to_string()])).expect(0).text();
     let listed = call("list_directory", serde_json::json!({}));
     assert!(listed.chars().all(|c| c == '\n' || !podbay::event::is_hidden(c)), "{listed:?}");
+    for tool in [("list_directory", "{}"), ("glob", r#"{"pattern":"*"}"#), ("tree", "{}")] {
+        let text = run(&mut env.here(&["call", tool.0, tool.1])).expect(0).text();
+        let n_lines = text.lines().filter(|line| line.contains("new\\x0aline") || line.contains("back\\\\slash")).count();
+        assert!(n_lines == 2 && !text.lines().any(|line| line.starts_with("line")), "{tool:?}: {text}");
+    }
     for (n, name) in names.iter().enumerate() {
         let path = podbay::wire::BytesPath::from_bytes(*name).to_text();
         let read = call("read_file", serde_json::json!({ "path": path }));

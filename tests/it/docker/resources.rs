@@ -626,6 +626,20 @@ fn r_15_which_of_its_own_folders_is_full_is_told() {
     has(&text, &["/tmp is full"]);
     let text = greedy(&env, &flags, &[], "head -c 1G /dev/zero > /dev/shm/large");
     has(&text, &["/dev/shm is full"]);
+    // A command in the background has nowhere to print to.
+    let fill = "cd /tmp && python3 -c '\nfor n in range(10**6): open(f\"f{n}\", \"w\").close()'";
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "sleep 30", "background": true}))
+        .calls("bash", json!({ "command": fill }))
+        .calls("bash", json!({"command": "sleep 30", "background": true}))
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["--memory", "256m", "be greedy"])).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].clone();
+    let told: Vec<String> =
+        told.as_array().expect("a list").iter().filter(|message| message["role"] == "tool").map(|m| m["content"].to_string()).collect();
+    assert!(told[0].contains("it runs in the background") && !told[0].contains("full"), "{told:#?}");
+    has(&told[2], &["for the output", "No space left on device", "/tmp is full: it holds 64 MiB in 16384 files at most"]);
     // Of what failed for another reason nothing of the kind is said.
     let text = greedy(&env, &flags, &[], "false");
     assert!(!text.contains("full"), "{text}");

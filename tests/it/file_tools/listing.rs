@@ -41,3 +41,24 @@ fn what_is_left_out_is_counted() {
     let (entries, omitted) = project.list(ListDirectory { max_entries: 3, recursive: true, ..list("") });
     assert_eq!((entries.len(), omitted), (3, 498));
 }
+
+#[test]
+fn a_name_with_a_break_of_lines_is_one_line_for_every_tool_and_can_be_read_by_it() {
+    let project = Project::new(&[("folder/plain", "needle\n"), ("folder/new\nline", "needle two\n")]);
+    let shown = r"folder/new\x0aline";
+    assert_eq!(project.glob("folder/*"), [shown, "folder/plain"]);
+    let texts = [
+        Call::ListDirectory(list("folder")),
+        Call::Glob(glob("folder/*")),
+        Call::Grep(grep("needle")),
+        Call::Tree(Tree { path: "folder".into(), depth: 2, max_entries: 10 }),
+    ]
+    .map(|call| serde_json::to_string(&project.call(call)).expect("JSON"));
+    for text in texts {
+        assert!(text.contains(r"new\\x0aline") && !text.contains(r"new\nline"), "{text}");
+    }
+    assert_eq!(project.read(shown).expect("reads").text, "needle two\n");
+    assert_eq!(project.read("folder/new\nline").expect("reads").path.to_string(), shown);
+    let missing = project.read("folder/no\nne").expect_err("is not there").to_string();
+    assert!(missing.contains(r"folder/no\x0ane"), "{missing}");
+}
