@@ -17,6 +17,7 @@ use super::denials::Denials;
 use super::early::take_back;
 use super::gauge::Gauge;
 use super::moments::Before;
+use super::nudge::UNREAD;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
 use super::picture::Looked;
@@ -281,6 +282,8 @@ impl Agent {
         if let Some(fault) = reply.fault {
             task.n_misunderstood += 1;
             if task.n_misunderstood >= self.options.misunderstandings {
+                // What was said beside it is all that the person gets.
+                task.response = reply.text;
                 return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
             }
             self.note(&fault);
@@ -325,7 +328,7 @@ impl Agent {
         {
             task.nudged = Some(reply.text.clone());
             task.asked.clone_from(&unsure.calls);
-            self.note(UNSURE);
+            self.note(if unsure.calls.is_empty() { UNREAD } else { UNSURE });
             return Next::GoOn;
         }
         if task.nudged.is_none()

@@ -93,7 +93,7 @@ impl From<text::Incomplete> for ParsedIncomplete {
     fn from(incomplete: text::Incomplete) -> Self {
         let part = match incomplete.part {
             text::Part::Call => "call",
-            text::Part::Unreadable => "unreadable",
+            text::Part::Unreadable | text::Part::Unclear => "unreadable",
             text::Part::Reasoning => "reasoning",
         };
         Self { part, name: incomplete.name, text: incomplete.text }

@@ -219,7 +219,8 @@ impl Client {
         {
             let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
             // No line of a stream begins like this, whatever the server calls it.
-            let is_other = begins(b"{") || begins(b"<") || begins(b"\x1f\x8b") || is_document && !is_stream;
+            let is_events = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].into_iter().any(begins);
+            let is_other = begins(b"{") || begins(b"<") || begins(b"\x1f\x8b") || is_document && !is_stream && !is_events;
             if n_bytes == 0 && is_other {
                 // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
                 let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;

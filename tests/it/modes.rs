@@ -84,6 +84,26 @@ async fn a_call_that_nobody_can_read_is_asked_for_again() {
 }
 
 #[tokio::test]
+async fn an_answer_that_talks_of_an_unreadable_call_is_asked_about_once_and_then_counts() {
+    let talk = "I fixed the template. Before, it wrote:\n\n<tool_call>{{\"name\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}</tool_call>\n\n\
+                Now the braces are single.";
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let desk = Desk::new(ScriptedModel::new().says(talk).says(talk).start().await, set_to(choice)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, talk, 0), "{choice:?}");
+        let asked = desk.model.requests()[1]["messages"].as_array().and_then(|all| all.last()).expect("a message").to_string();
+        assert!(asked.contains("If it was meant, make it again as plain JSON"), "{asked}");
+        desk.model.assert_append_only();
+    }
+    // One who never writes it so that it can be read has failed, and what was said is kept.
+    let broken = "I look.\n<tool_call>{{\"name\": \"bash\"}}</tool_call>";
+    let desk = desk(ScriptedModel::new().says(broken).says(broken).says(broken)).await;
+    let outcome = desk.work("look").await;
+    assert_eq!(outcome.status, RunStatus::Failed);
+    assert!(outcome.response.starts_with("I look."), "{}", outcome.response);
+}
+
+#[tokio::test]
 async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
     let thought = "I should look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
     let desk = desk(ScriptedModel::new().thinks(thought).says("").says("Done.")).await;

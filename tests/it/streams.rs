@@ -176,7 +176,9 @@ async fn a_server_that_is_started_anew_is_waited_for() {
 
 #[tokio::test]
 async fn what_a_server_calls_its_stream_does_not_matter() {
-    for kind in ["text/plain", "application/octet-stream", "text/event-stream; charset=utf-8"] {
+    for kind in
+        ["text/plain", "application/octet-stream", "text/event-stream; charset=utf-8", "application/json", "text/html; charset=utf-8"]
+    {
         let stream = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n{}{}", said("Here."), end());
         let model = ScriptedModel::new().raw_http(stream).start().await;
         let (reply, _) = ask(&client(model.address(), Options::default(), Duration::ZERO)).await;

@@ -76,7 +76,7 @@ pub(in crate::llm) fn not_carried_out(incomplete: &Incomplete, finish: Option<Fi
     match incomplete.part {
         Part::Call => Some(cut_off(incomplete.name.as_deref(), finish)),
         Part::Unreadable => Some(unreadable(incomplete.name.as_deref())),
-        Part::Reasoning => None,
+        Part::Reasoning | Part::Unclear => None,
     }
 }
 

@@ -135,8 +135,18 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
         "exceeds the maximum number of tokens",
         "`max_new_tokens` must be",
         "`inputs` must have less than",
+        // SGLang, then Bedrock, Azure, xAI, Cohere, TabbyAPI.
+        "longer than the model's context length",
+        "requested token count exceeds",
+        "input is too long for requested model",
+        "maximum prompt length",
+        "too many tokens:",
+        "greater than max_seq_len",
     ];
-    if !is("type", "exceed_context_size_error") && !is("code", "context_length_exceeded") && !said.iter().any(|words| lower.contains(words))
+    if !is("type", "exceed_context_size_error")
+        && !is("code", "context_length_exceeded")
+        && !is("code", "model_max_prompt_tokens_exceeded")
+        && !said.iter().any(|words| lower.contains(words))
     {
         return None;
     }
@@ -237,6 +247,12 @@ mod tests {
             ),
             (r#"{"error":"Context size has been exceeded."}"#, None, None),
             (r#"{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}"#, None, None),
+            (
+                r#"{"error":{"message":"The input (5000 tokens) is longer than the model's context length (4096 tokens)."}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (r#"{"error":{"message":"too long","code":"model_max_prompt_tokens_exceeded"}}"#, None, None),
             (r#"{"error":{"message":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}}"#, None, None),
             (r#"{"error":"Input prompt is too big compared to KV size. Please try increasing KV size."}"#, None, None),
             (r#"{"error":"prompt too long; exceeded max context length by 12 tokens"}"#, None, None),

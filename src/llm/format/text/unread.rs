@@ -40,6 +40,7 @@ impl Unread {
             Opener::Function => &["</function>"],
             Opener::Invoke => &["</invoke>", "</function>"],
             Opener::Marker => &["<|tool_call_end|>"],
+            Opener::Channel => &["<|call|>", "<|end|>", "<|return|>"],
             Opener::Mistral => &["[/TOOL_CALLS]"],
             _ => &[],
         };
@@ -76,7 +77,7 @@ impl Unread {
         let end = self.closers.iter().filter_map(|closer| Some((inner.find(closer)?, closer.len()))).min();
         let (body, after) = end.map_or((inner, ""), |(at, len)| (&inner[..at], &inner[at + len..]));
         let after = after.trim_start_matches([' ', '\t']);
-        if after.starts_with(|c: char| c.is_alphanumeric() || ",.;:!?\"')".contains(c)) {
+        if after.starts_with([',', '.', ';', ':', '!', '?', '"', '\'', ')']) || is_pattern(body) {
             return None;
         }
         let name = if self.is_marked() {
@@ -85,14 +86,26 @@ impl Unread {
             // In the open nothing else says that it is a call.
             Some(call::begun_name(body).and_then(|name| tools.resolve(name)).filter(|_| has_arguments(body))?)
         };
-        let is_read = name.map_or(!self.since.is_empty(), |name| self.since.iter().any(|read| read == name));
-        let is_call = match name {
-            Some(_) if self.is_marked() => begins_call(body, tools),
-            Some(_) => is_object(body),
-            None => is_object(body) && after.trim().is_empty() && end.is_some(),
+        if name.map_or(!self.since.is_empty(), |name| self.since.iter().any(|read| read == name)) {
+            return None;
+        }
+        // What comes at the end was meant to be carried out, whatever it is; with words behind it nobody knows.
+        let behind = if self.is_marked() { after } else { after_object(body) };
+        let is_last = behind.trim().is_empty() && self.len == self.head.len();
+        let part = match name {
+            Some(_) if self.is_marked() && begins_call(body, tools) || !self.is_marked() && is_object(body) => {
+                if is_last {
+                    Part::Unreadable
+                } else {
+                    Part::Unclear
+                }
+            }
+            Some(_) if self.is_marked() && end.is_some() && is_last => Part::Unclear,
+            None if is_object(body) && is_last && end.is_some() => Part::Unreadable,
+            _ => return None,
         };
         let text = self.head[..self.behind + body.len()].to_owned();
-        (is_call && !is_read).then(|| Incomplete { part: Part::Unreadable, name: name.map(str::to_owned), text })
+        Some(Incomplete { part, name: name.map(str::to_owned), text })
     }
 }
 
@@ -118,19 +131,32 @@ fn has_arguments(body: &str) -> bool {
     call::ARGUMENTS.iter().any(|key| body.contains(&format!("\"{key}\"")))
 }
 
-/// Returns whether a text is meant as the object of a call, but is none, and not the pattern that models are shown of one. What is an object
-/// was read, and names nothing that is known, or has words behind it.
+/// Returns whether it is the pattern that models are shown of a call, or what they are told of a tool.
+fn is_pattern(body: &str) -> bool {
+    let is_schema = body.contains("\"description\"") && body.contains("\"parameters\"");
+    is_schema || ["NAME", "<function-name>", "...", "\u{2026}", "\"<"].iter().any(|mark| body.contains(mark))
+}
+
+/// Returns what stands behind an object without a mark: behind the end of its fence, or behind its last bracket.
+fn after_object(body: &str) -> &str {
+    let end = body.find("\n```").map(|at| at + 4).or_else(|| body.rfind('}').map(|at| at + 1));
+    end.map_or("", |end| &body[end..])
+}
+
+/// Returns whether a text is meant as the object of a call, but is none. What is an object was read, and names nothing that is known, or has words behind it.
 fn is_object(body: &str) -> bool {
     let body = body.trim_start();
-    let is_pattern = body.contains("NAME") || body.contains("<function-name>") || body.contains("...");
     let is_unreadable = || json::value(&mut Cursor::new(body, 0, true), 0) == Err(Stop::No);
-    body.starts_with(['{', '[']) && !is_pattern && KEYS.iter().any(|key| body.contains(&format!("\"{key}\""))) && is_unreadable()
+    body.starts_with(['{', '[']) && KEYS.iter().any(|key| body.contains(&format!("\"{key}\""))) && is_unreadable()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::corpus::LS;
     use super::super::corpus::check;
+    use super::super::corpus::tools;
+    use super::super::parse;
+    use super::Part;
 
     #[test]
     fn a_marked_call_that_nobody_can_read_is_reported() {
@@ -168,6 +194,8 @@ mod tests {
         for text in [
             "The <tool_call> tag is put around calls of bash.",
             "<tool_call> is the tag. bash is a tool.",
+            "The schema is\n```jsonc\n{\"name\": \"bash\", // its name\n \"description\": \"runs\", \"parameters\": {\"type\": \"object\"}}\n```",
+            "Format:\n<tool_call>{\"name\": \"<tool name>\", \"arguments\": {\u{2026}}}</tool_call>\nis the form",
             "<tool_call>{{\"name\": \"bash\"}}</tool_call>, with braces doubled, is what you must not write.",
             "> <tool_call>{{\"name\": \"bash\"}}</tool_call>\n\nis a quotation.",
             "For example:\n<tool_call>{{\"name\": \"bash\"}}</tool_call>\nis wrong.",
@@ -178,6 +206,27 @@ mod tests {
             "Use <tool_call> {one call} and nothing else.",
         ] {
             check(text, text, text, "", &[], None);
+        }
+    }
+
+    #[test]
+    fn with_words_behind_it_nobody_knows_whether_it_was_meant() {
+        let part = |text: &str| parse(text, &tools(), None).incomplete.map(|incomplete| incomplete.part);
+        for text in [
+            "Before, it wrote:\n\n<tool_call>{{\"name\": \"bash\", \"arguments\": {}}}</tool_call>\n\nNow the braces are single.",
+            "<tool_call>{{\"name\": \"bash\"}}</tool_call> Let me wait.",
+            "The test sends\n```python\n{\"name\": \"bash\", \"arguments\": {\"command\": cmd}}\n```\nand expects a result.",
+            "<tool_call>\nname: bash\narguments:\n  command: ls\n</tool_call>",
+            "<tool_call>bash ls -la</tool_call>",
+        ] {
+            assert_eq!(part(text), Some(Part::Unclear), "{text}");
+            check(text, text, &parse(text, &tools(), None).content, "", &[], Some("bash"));
+        }
+        for text in [
+            "I look.\n<tool_call>{{\"name\": \"bash\"}}</tool_call>\n",
+            "<|channel|>commentary to=functions.bash code<|message|>ls -l<|call|>",
+        ] {
+            assert_eq!(part(text), Some(Part::Unreadable), "{text}");
         }
     }
 

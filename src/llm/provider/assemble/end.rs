@@ -95,7 +95,9 @@ impl Assembler {
             unknown::add(&mut self.parsed, self.before_calls, &self.tools);
         }
         let goes_on = text::goes_on(&self.parsed, self.before_calls) || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
-        let unsure = (self.with_calls() && self.calls.is_empty() && goes_on).then(|| unsure(&self.parsed, &is_taken));
+        let is_unclear =
+            self.parsed.calls.is_empty() && incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
+        let unsure = (self.with_calls() && self.calls.is_empty() && (goes_on || is_unclear)).then(|| unsure(&self.parsed, &is_taken));
         let thinking = std::mem::take(&mut self.thinking);
         let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
         let json = match self.reading {
@@ -202,7 +204,11 @@ impl Assembler {
 
 /// Returns whether there was a call that was not carried out, and not only the beginning of something.
 fn is_sure(incomplete: &text::Incomplete) -> bool {
-    incomplete.name.is_some() || incomplete.part == text::Part::Unreadable
+    match incomplete.part {
+        text::Part::Call => incomplete.name.is_some(),
+        text::Part::Unreadable => true,
+        text::Part::Unclear | text::Part::Reasoning => false,
+    }
 }
 
 /// Returns the answer in the beginning of a JSON text. What was shown is what the person knows of; the raw half of a JSON text would only

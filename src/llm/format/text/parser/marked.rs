@@ -74,7 +74,12 @@ impl Parser {
                         self.has_thought = true;
                         self.go(c.at())
                     }
-                    Err(Stop::No) => self.plain(text, c.seen()),
+                    Err(Stop::No) => {
+                        if found.begun.is_some() {
+                            self.could_not_read(&text[begin..], 0, Opener::Channel);
+                        }
+                        self.plain(text, c.seen())
+                    }
                     Err(Stop::More) if last => self.cut_off(text, found.begun),
                     Err(Stop::More) => Step::Wait,
                 }

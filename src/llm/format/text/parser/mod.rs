@@ -38,6 +38,8 @@ pub enum Part {
     Call,
     /// A whole call, marked as one, that is written in no way that could be read. It is content too.
     Unreadable,
+    /// The same with words behind it, or hardly in the form of one: nobody knows whether it was meant.
+    Unclear,
     /// Not an error by itself: the answer that should follow is missing.
     Reasoning,
 }
