@@ -25,6 +25,7 @@ fn mistakes(config: &Config) -> Mistakes {
     times(config, &mut mistakes);
     sampling(config, &mut mistakes);
     shares(config, &mut mistakes);
+    mistakes.extend(config.hooks.mistakes());
     let (agent, tools, llm) = (&config.agent, &config.tools, &config.llm);
     let mut wrong = |key: &str, what: String| mistakes.push((key.to_owned(), what));
     if !(agent.max_cost.is_finite() && agent.max_cost >= 0.0) {
@@ -167,6 +168,12 @@ mod tests {
         }
         check("[agent]\nwrap_up_percent = 101\n", "agent.wrap_up_percent", 2);
         check("[agent]\ntimeout = \"400d\"\n", "agent.timeout", 2);
+    }
+
+    #[test]
+    fn a_hook_in_which_the_model_could_run_something_is_refused() {
+        check("[[hooks.pre_tool_use]]\nrun = 'echo \"{{tool_input}}\"'\nwhere = 'host'\n", "hooks.pre_tool_use", 1);
+        check("[hooks.post_tool_use]\nbash = 'bash -c {{tool_input}}'\n", "hooks.post_tool_use", 1);
     }
 
     #[test]

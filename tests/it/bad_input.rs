@@ -255,6 +255,14 @@ fn flags_in_front_of_a_command_are_told_where_they_belong() {
 }
 
 #[test]
+fn a_hook_in_which_the_model_could_run_something_on_this_machine_is_refused() {
+    let env = TestEnv::new();
+    let path = env.beside("with-hook.toml");
+    std::fs::write(&path, "[[hooks.post_tool_use]]\nrun = 'echo \"{{tool_name}} {{tool_input}}\"'\nwhere = 'host'\n").expect("written");
+    run(env.here(&["config", "--config"]).arg(&path)).expect(2).says(&["with-hook.toml:1: `hooks.post_tool_use`", "$PODBAY_TOOL_NAME"]);
+}
+
+#[test]
 fn a_pipe_in_the_place_of_the_settings_holds_up_nobody() {
     let env = TestEnv::new();
     let folder = env.home().join(".config/podbay");

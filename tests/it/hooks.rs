@@ -81,6 +81,21 @@ async fn hooks_are_told_the_call_as_the_tool_takes_it_and_what_came_of_it() {
 }
 
 #[tokio::test]
+async fn a_hook_that_could_run_what_the_model_wrote_is_not_run_and_holds_the_call_back() {
+    for run in ["echo \"{{tool_input}}\"", "bash -c {{tool_input}}", "cat <<END\n{{tool_input}}\nEND"] {
+        let desk = desk(write("$(touch ran)"), &format!("[pre_tool_use]\n'*' = {}", json!(run))).await;
+        let outcome = desk.work("write").await;
+        assert_eq!(
+            (outcome.status, status(&desk), desk.reached()),
+            (RunStatus::Blocked, CallStatus::Denied, Vec::<String>::new()),
+            "{run}"
+        );
+        assert!(desk.results(1)[0].contains("$PODBAY_TOOL_ARGS"), "{}", desk.results(1)[0]);
+        assert!(!desk.guest.path("ran").exists(), "{run}");
+    }
+}
+
+#[tokio::test]
 async fn nobody_waits_for_a_hook_after_a_call_but_the_end_of_the_session() {
     let desk = desk(write("a.txt"), "[post_tool_use]\n'*' = 'while [ ! -e go ]; do sleep 0.05; done; touch marker; exit 3'").await;
     assert_eq!(desk.work("write").await.status, RunStatus::Completed);

@@ -7,6 +7,7 @@
 mod end;
 mod moment;
 mod options;
+mod placeholder;
 mod told;
 
 use std::sync::Arc;

@@ -182,7 +182,7 @@ impl Pipeline {
     fn ready(&self, hook: &Hook, told: &Told<'_>) -> Result<Ready, String> {
         let timeout = hook.timeout.unwrap_or(self.hooks.options.timeout);
         let call = wire::Hook {
-            command: told.filled(&hook.run),
+            command: told.filled(&hook.run)?,
             input: told.json(),
             environment: told.environment(),
             timeout_ms: timeout.get().saturating_mul(1000),

@@ -10,6 +10,7 @@ use serde::de::SeqAccess;
 use serde::de::Visitor;
 use serde::de::value::MapAccessDeserializer;
 
+use super::placeholder;
 use crate::event::Seconds;
 
 /// Commands of the person's own at certain moments of a session: the section `[hooks]`.
@@ -58,10 +59,29 @@ impl Default for HookOptions {
     }
 }
 
+impl HookOptions {
+    /// Returns the keys with a command that may not run, and why: what the model wrote could do more in it than stand there.
+    pub fn mistakes(&self) -> Vec<(String, String)> {
+        let moments = [
+            ("session_start", &self.session_start),
+            ("user_prompt", &self.user_prompt),
+            ("pre_tool_use", &self.pre_tool_use),
+            ("post_tool_use", &self.post_tool_use),
+            ("pre_compact", &self.pre_compact),
+            ("stop", &self.stop),
+        ];
+        let of = |(moment, hooks): (&str, &Vec<Hook>)| -> Vec<(String, String)> {
+            let refused = hooks.iter().filter_map(|hook| placeholder::check(&hook.run).err());
+            refused.map(|why| (format!("hooks.{moment}"), why)).collect()
+        };
+        moments.into_iter().flat_map(of).collect()
+    }
+}
+
 /// One command and when it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Hook {
-    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, quoted.
+    /// For the shell. `{{tool_name}}` and `{{tool_input}}` stand for the call's, as plain words; `"$PODBAY_TOOL_ARGS"` may stand anywhere.
     pub run: String,
     #[serde(default, rename = "if")]
     pub condition: Condition,

@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::Hook;
+use super::placeholder;
 use crate::event::CallStatus;
 use crate::event::Moment;
 use crate::event::SessionId;
@@ -81,29 +82,10 @@ impl<'a> Told<'a> {
         all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), short(value?).replace('\0', "")))).collect()
     }
 
-    /// Returns the command with what it names put in, each as one word of the shell whatever it holds.
-    pub(super) fn filled(&self, command: &str) -> String {
-        if !command.contains("{{") {
-            return command.to_owned();
-        }
+    /// Returns the command with what it names put in; the error says why it may not be.
+    pub(super) fn filled(&self, command: &str) -> Result<String, String> {
         let input = self.tool_input.map(Value::to_string).unwrap_or_default();
-        let fields = [("{{tool_name}}", self.tool_name.unwrap_or_default()), ("{{tool_input}}", input.as_str())];
-        let mut filled = String::with_capacity(command.len());
-        let mut rest = command;
-        // In one pass, so that what was put in is not searched again.
-        while let Some(at) = rest.find("{{") {
-            filled.push_str(&rest[..at]);
-            rest = &rest[at..];
-            if let Some((field, value)) = fields.iter().find(|(field, _)| rest.starts_with(field)) {
-                filled.push_str(&quoted(value));
-                rest = &rest[field.len()..];
-            } else {
-                filled.push_str("{{");
-                rest = &rest[2..];
-            }
-        }
-        filled.push_str(rest);
-        filled
+        placeholder::fill(command, self.tool_name.unwrap_or_default(), &input)
     }
 }
 
@@ -123,10 +105,6 @@ fn holds(input: &Value, wanted: &str) -> bool {
         }
     }
     in_strings(input, wanted) || input.to_string().contains(wanted)
-}
-
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
@@ -153,14 +131,6 @@ mod tests {
         }
         let said = Told { prompt: Some("deploy it"), ..Told::new(Moment::UserPrompt, None) };
         assert!(said.is_for(&hook("bash", "deploy")) && !said.is_for(&hook("*", "test")));
-    }
-
-    #[test]
-    fn what_is_put_in_is_one_word_and_not_searched_again() {
-        let input = json!({"command": "'; rm -rf x; echo '{{tool_name}}"});
-        let told = Told { tool_name: Some("bash"), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
-        let expected = r#"log 'bash' '{"command":"'\''; rm -rf x; echo '\''{{tool_name}}"}' {{other}}"#;
-        assert_eq!(told.filled("log {{tool_name}} {{tool_input}} {{other}}"), expected);
     }
 
     #[test]
