@@ -48,7 +48,7 @@ impl Exact {
         let Action::Box(call) = action else { return None };
         let with = with(call);
         if let Call::Bash(bash) = call {
-            let command = bash.command.trim();
+            let command = trimmed(&bash.command);
             let directory = match &bash.working_directory {
                 Some(path) => plain(path, false)?,
                 None => here.to_owned(),
@@ -75,6 +75,15 @@ impl Exact {
             None => format!("{} {}{with}", self.tool, self.paths.join(", ")),
         }
     }
+}
+
+/// Takes off what is nothing to a shell at both ends: its own blanks alone, as other spaces belong to a file's name, and none behind a
+/// backslash, which makes it part of a word.
+pub(super) fn trimmed(text: &str) -> &str {
+    const BLANKS: [char; 3] = [' ', '\t', '\n'];
+    let begun = text.trim_start_matches(BLANKS);
+    let ended = begun.trim_end_matches(BLANKS);
+    if ended.ends_with('\\') { begun } else { ended }
 }
 
 /// Returns why a yes to this can only hold once; `None` where it may hold longer.

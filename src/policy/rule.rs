@@ -16,6 +16,7 @@ use crate::code::shell::WordKind;
 use crate::event::Capability;
 use crate::policy::Action;
 use crate::policy::HostCall;
+use crate::policy::exact::trimmed;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::GitQuery;
@@ -128,7 +129,7 @@ impl Rule {
     /// Returns whether it says the whole command to the letter.
     pub(super) fn names(&self, reading: &Reading) -> bool {
         match &self.pattern {
-            Some(Pattern::Command(text) | Pattern::Commands(text)) => text.trim() == reading.text,
+            Some(Pattern::Command(text) | Pattern::Commands(text)) => trimmed(text) == reading.text,
             Some(Pattern::Path(_) | Pattern::Regex(_)) | None => false,
         }
     }

@@ -271,6 +271,22 @@ fn what_cannot_be_read_for_certain_is_allowed_once_only() {
 }
 
 #[test]
+fn a_space_that_is_none_to_a_shell_makes_another_command() {
+    let rules = Options { allow: vec!["bash(./y.sh)".into()], ..Options::default() };
+    let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");
+    policy.recall(Exact::of(&shell("./x.sh"), ""));
+    for command in ["./x.sh", " ./x.sh\t\n", "./y.sh", "./y.sh "] {
+        assert!(is_allowed(&policy, shell(command)), "{command:?}");
+    }
+    for space in ['\u{2003}', '\u{a0}', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{3000}'] {
+        for command in [format!("./x.sh{space}"), format!("{space}./x.sh"), format!("./y.sh{space}"), format!("{space}./y.sh")] {
+            assert!(!is_allowed(&policy, shell(&command)), "{command:?}");
+        }
+    }
+    assert_ne!(Exact::of(&shell("./x.sh\\ "), ""), Exact::of(&shell("./x.sh\\"), ""));
+}
+
+#[test]
 fn a_no_for_the_session_is_not_asked_again_and_wins_over_what_is_allowed() {
     let rules = Options { allow: vec!["bash(make *)".into()], ask: vec!["bash(make *)".into()], ..Options::default() };
     let mut policy = Policy::new(Mode::Ask, &rules).expect("good rules");

@@ -20,6 +20,7 @@ use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
 use crate::event::Capability;
+use crate::policy::exact::trimmed;
 
 /// A command of the shell, read once for everything that asks about it.
 #[derive(Clone, Debug)]
@@ -49,7 +50,7 @@ impl Reading {
             all.remove(&Capability::ReadFiles);
             all.insert(Capability::RunInBox);
         }
-        Self { text: text.trim().to_owned(), script, needs, capabilities: all.into_iter().collect() }
+        Self { text: trimmed(text).to_owned(), script, needs, capabilities: all.into_iter().collect() }
     }
 }
 
