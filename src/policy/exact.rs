@@ -14,6 +14,7 @@ use crate::code::shell::Command;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 use crate::event::Capability;
+use crate::wire::ApplyPatch;
 use crate::wire::ArchiveAction;
 use crate::wire::Call;
 use crate::wire::PatchAction;
@@ -35,7 +36,8 @@ pub struct Exact {
     /// Every path that the call names, in its order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like.
+    /// What else makes a difference: `recursive`, `overwrite`, `background` and the like; of a patch what it does to each
+    /// file, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<String>,
 }
@@ -119,7 +121,7 @@ fn is_certain(reading: &Reading) -> bool {
 fn with(call: &Call) -> Vec<String> {
     let flags: &[(bool, &str)] = match call {
         Call::Bash(bash) => &[(bash.background, "background")],
-        Call::ApplyPatch(patch) => &[(patch.files.iter().any(|file| matches!(file.action, PatchAction::Delete { .. })), "delete")],
+        Call::ApplyPatch(patch) => return patched(patch),
         Call::DeleteFile(delete) => &[(delete.recursive, "recursive")],
         Call::CopyFile(copy) => &[(copy.recursive, "recursive"), (copy.overwrite, "overwrite")],
         Call::MoveFile(moved) => &[(moved.overwrite, "overwrite")],
@@ -131,4 +133,15 @@ fn with(call: &Call) -> Vec<String> {
         _ => &[],
     };
     flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| (*name).to_owned()).collect()
+}
+
+/// What a patch does to each of its files, in their order: together with the paths, what happens to which.
+fn patched(patch: &ApplyPatch) -> Vec<String> {
+    let done = patch.files.iter().map(|file| match &file.action {
+        PatchAction::Add { .. } => "create",
+        PatchAction::Delete { .. } => "delete",
+        PatchAction::Update { to: Some(_), .. } => "move",
+        PatchAction::Update { to: None, .. } => "update",
+    });
+    patch.dry_run.then_some("dry_run").into_iter().chain(done).map(ToOwned::to_owned).collect()
 }

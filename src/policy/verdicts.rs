@@ -13,12 +13,15 @@ use super::RuleDecision;
 use super::Verdict;
 use crate::event::Answer;
 use crate::event::Decision;
+use crate::wire::ApplyPatch;
 use crate::wire::Bash;
 use crate::wire::Call;
 use crate::wire::CopyFile;
+use crate::wire::FilePatch;
 use crate::wire::Hook;
 use crate::wire::ListDirectory;
 use crate::wire::MoveFile;
+use crate::wire::PatchAction;
 use crate::wire::WriteFile;
 
 fn write(path: &str) -> Action {
@@ -284,6 +287,34 @@ fn a_space_that_is_none_to_a_shell_makes_another_command() {
         }
     }
     assert_ne!(Exact::of(&shell("./x.sh\\ "), ""), Exact::of(&shell("./x.sh\\"), ""));
+}
+
+#[test]
+fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
+    let update = |to: Option<&str>| PatchAction::Update { hunks: Vec::new(), to: to.map(Into::into) };
+    let add = || PatchAction::Add { content: "x".to_owned() };
+    let delete = || PatchAction::Delete { hunks: Vec::new() };
+    let patch = |files: Vec<(&str, PatchAction)>, dry_run: bool| {
+        let files = files.into_iter().map(|(path, action)| FilePatch { path: path.into(), action, notes: Vec::new() }).collect();
+        Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false }))
+    };
+    let all = [
+        patch(vec![("a", update(None)), ("b", add())], false),
+        patch(vec![("a", update(None)), ("b", add())], true),
+        patch(vec![("a", update(Some("b")))], false),
+        patch(vec![("a", add()), ("b", update(None))], false),
+        patch(vec![("a", update(None)), ("b", update(None))], false),
+        patch(vec![("a", add()), ("b", delete())], false),
+        patch(vec![("a", delete()), ("b", add())], false),
+        patch(vec![("a", delete()), ("b", delete())], false),
+    ];
+    for answered in &all {
+        let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+        policy.remember(&asked(&policy, answered.clone()), Answer::AllowSession);
+        for action in &all {
+            assert_eq!(is_allowed(&policy, action.clone()), action == answered, "{answered:?} {action:?}");
+        }
+    }
 }
 
 #[test]
