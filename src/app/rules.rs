@@ -26,7 +26,7 @@ pub(super) fn policy(mode: Mode, options: &policy::Options, mut warn: impl FnMut
 pub(super) fn recall(policy: &mut Policy, answers: Option<&Answers>, mut warn: impl FnMut(String)) {
     match answers.map(Answers::list) {
         Some(Ok(answers)) => policy.recall(answers),
-        Some(Err(error)) => warn(format!("what was allowed for good is asked again: {}", with_causes(&error))),
+        Some(Err(error)) => warn(format!("what was allowed for good is asked again: {}; {}", with_causes(&error), error.hint())),
         None => {}
     }
 }

@@ -43,7 +43,8 @@ impl Answers {
         Self { file: folder.join(format!("{key}.json")), project: project.to_owned() }
     }
 
-    /// Returns what was allowed for good, the oldest first. A record that is not whole, or of another folder, says nothing.
+    /// Returns what was allowed for good, the oldest first. A record of another folder says nothing; one that is not
+    /// whole is an error, so that nobody writes over what could still be read in it.
     pub fn list(&self) -> Result<Vec<Exact>, Error> {
         let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
         let file = match OpenOptions::new().read(true).custom_flags(flags).open(&self.file) {
@@ -52,8 +53,9 @@ impl Answers {
         };
         let mut bytes = Vec::new();
         file.take(LONGEST).read_to_end(&mut bytes).map_err(self.failed("read"))?;
-        let record: Option<Record> = serde_json::from_slice(&bytes).ok();
-        Ok(record.filter(|record| record.project == self.project).map_or_else(Vec::new, |record| record.allowed))
+        let damaged = |source| Error::DamagedAnswers { path: self.file.clone(), source };
+        let record: Record = serde_json::from_slice(&bytes).map_err(damaged)?;
+        Ok(if record.project == self.project { record.allowed } else { Vec::new() })
     }
 
     /// Adds an answer.
@@ -134,11 +136,30 @@ mod tests {
         assert_eq!(fs::metadata(&file).expect("there").permissions().mode() & 0o777, 0o600);
         assert!(mine.remove(&command("make")).expect("writes") && !mine.remove(&command("make")).expect("reads"));
         assert_eq!(mine.list().expect("reads"), [command("cargo test")]);
-        fs::write(&file, "{\"project\": \"/a\", \"allow").expect("written");
-        assert_eq!(mine.list().expect("no fault"), [], "half a record says nothing");
         mine.clear().expect("removes");
         mine.clear().expect("nothing to remove");
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn a_damaged_record_is_named_and_never_written_over() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let answers = Answers::new(temp.path(), "1-2", Path::new("/a"));
+        let file = temp.path().join("1-2.json");
+        for text in ["{\"project\": \"/a\", \"allow", "", "[]", "{\"project\": \"/a\", \"allowed\": [{\"tool\": 1}]}"] {
+            fs::write(&file, text).expect("written");
+            let errors = [answers.list().map(drop), answers.add(&command("make")), answers.remove(&command("make")).map(drop)];
+            for error in errors.map(|done| done.expect_err(text)) {
+                assert!(
+                    error.to_string().contains(&file.display().to_string()) && error.hint().contains("move"),
+                    "{error}: {}",
+                    error.hint()
+                );
+            }
+            assert_eq!(fs::read_to_string(&file).expect("there"), text);
+        }
+        answers.clear().expect("by the person's word");
+        answers.add(&command("make")).expect("writes");
     }
 
     #[test]

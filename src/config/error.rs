@@ -34,6 +34,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    #[error("the record of lasting answers, `{}`, is damaged", path.display())]
+    DamagedAnswers {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
     #[error("there are {most} lasting answers for this project already")]
     TooManyAnswers { most: usize },
     #[error("{origin}: `{key}` looks like a secret, and a secret does not belong there")]
@@ -54,6 +60,9 @@ impl Error {
             }
             Self::Read { .. } => "settings are a text file: check its path and who may read it, or name another one with `--config`".to_owned(),
             Self::Project { .. } => "settings that come with a project are a plain text file: move this one away, or put one in its place".to_owned(),
+            Self::DamagedAnswers { .. } => {
+                "correct the file, or move it away: then all that it allowed is asked again; nothing is written to it as it is".to_owned()
+            }
             Self::TooManyAnswers { .. } => "take some back with `podbay config answers --forget N`, or write a rule: `[policy] allow`".to_owned(),
             Self::Trust { .. } | Self::Answers { .. } => "check the owner, the mode and the free space of the state folder: `podbay doctor`".to_owned(),
             Self::Syntax { .. } => "the file is TOML: `[section]`, then `key = value`; text stands in double quotes".to_owned(),
