@@ -63,7 +63,7 @@ pub(super) fn read(command: &Command) -> Option<Use> {
             // What a setting runs, the reading looked into.
             Some("-C" | "-c") => arguments = rest.get(1..).unwrap_or_default(),
             Some("--no-pager" | "-P" | "--version" | "--no-optional-locks" | "--literal-pathspecs") => arguments = rest,
-            Some("--git-dir" | "--work-tree" | "--namespace" | "--super-prefix") => {
+            Some("--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" | "--config-env" | "--attr-source") => {
                 is_plain = false;
                 arguments = rest.get(1..).unwrap_or_default();
             }
@@ -137,14 +137,19 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "p4" if matches!(first, Some("submit")) => "p4 submit",
         "lfs" if matches!(first, Some("push" | "prune")) => "lfs push",
         "reset" if may_have(rest, "", &["--hard", "--merge", "--keep"]) => "reset --hard",
-        "clean" if force() && !has(rest, "n", &["--dry-run"]) => "clean -f",
+        // A setting, or a form of `--force` that nobody thought of, removes as well.
+        "clean" if !is_dry_run(rest) => "clean -f",
+        "checkout-index" if may_have(rest, "fa", &["--force", "--all"]) => "checkout of files",
+        "read-tree" if may_have(rest, "u", &["--reset"]) => "reset --hard",
+        "subtree" if matches!(first, Some("push")) || is_unknown_first => "push",
         "checkout" if throws_away(rest) => "checkout of files",
         "restore" if !has(rest, "S", &["--staged"]) || may_have(rest, "W", &["--worktree"]) => "restore",
         "switch" if may_have(rest, "f", &["--force", "--discard-changes"]) => "switch --discard-changes",
         "branch" if may_have(rest, "DMf", &["--force"]) => "branch -D",
         "tag" if may_have(rest, "d", &["--delete"]) => "tag -d",
         "stash" if matches!(first, Some("drop" | "clear")) || is_unknown_first => "stash drop",
-        "rebase" if !has(rest, "", &["--abort", "--continue", "--skip", "--quit", "--show-current-patch"]) => "rebase",
+        // Further on, such a word may be what another option is given.
+        "rebase" if !matches!(first, Some("--abort" | "--continue" | "--skip" | "--quit" | "--show-current-patch")) => "rebase",
         "reflog" if matches!(first, Some("expire" | "delete" | "drop")) || is_unknown_first => "reflog expire",
         "gc" if may_have(rest, "", &["--prune"]) => "gc --prune",
         "update-ref" if may_have(rest, "d", &["--stdin", "--delete"]) => "update-ref -d",
@@ -155,12 +160,24 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
     Some(operation.to_owned())
 }
 
+/// A `clean` that certainly removes nothing: it says `-n`, and every other option is known to take no value and to take nothing back.
+fn is_dry_run(rest: &[Word]) -> bool {
+    let options = || rest.iter().take_while(|word| word.text != "--").filter(|word| word.text.starts_with('-'));
+    let letters = |word: &Word| word.text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "ndxXfq".contains(c)));
+    let says_so = |word: &Word| word.text == "--dry-run" || (letters(word) && word.text.contains('n'));
+    let is_plain = |word: &Word| letters(word) || matches!(word.text.as_str(), "--dry-run" | "--force" | "--quiet");
+    !rest.iter().any(words::may_be_option) && options().all(is_plain) && options().any(says_so)
+}
+
 /// A checkout that writes over files, as against one that changes branches. In doubt it writes.
 fn throws_away(rest: &[Word]) -> bool {
-    if may_have(rest, "f", &["--force", "--ours", "--theirs", "--pathspec-from-file"]) || rest.iter().any(|word| word.text == "--") {
+    if may_have(rest, "fp", &["--force", "--ours", "--theirs", "--patch", "--pathspec-from-file"])
+        || rest.iter().any(|word| word.text == "--")
+    {
         return true;
     }
-    if has(rest, "bB", &["--orphan", "--detach", "--track"]) {
+    let takes_back = rest.iter().any(|word| word.text.starts_with("--no-"));
+    if !takes_back && has(rest, "bB", &["--orphan", "--detach", "--track"]) {
         return false;
     }
     let operands: Vec<&Word> = words::operands(rest).collect();

@@ -3,7 +3,8 @@ use crate::code::shell::WordKind;
 
 /// Returns whether one of the words is, or may turn out to be, one of these options.
 ///
-/// Short ones are letters (`-f` is also in `-xdf`), long ones count when they are shortened (`--har` for `--hard`), as most programs take them.
+/// Short ones are letters (`-f` is also in `-xdf`), long ones count when they are shortened (`--har` or `--h` for `--hard`), as most
+/// programs take them.
 pub(super) fn may_have(words: &[Word], letters: &str, long: &[&str]) -> bool {
     before_dashes(words).any(|word| may_be_option(word) || is_option(&word.text, letters, long))
 }
@@ -20,7 +21,7 @@ fn before_dashes(words: &[Word]) -> impl Iterator<Item = &Word> {
 pub(super) fn is_option(text: &str, letters: &str, long: &[&str]) -> bool {
     if text.starts_with("--") {
         let name = text.split('=').next().unwrap_or(text);
-        return name.len() > 3 && long.iter().any(|option| option.starts_with(name));
+        return name.len() > 2 && long.iter().any(|option| option.starts_with(name));
     }
     text.strip_prefix('-').is_some_and(|rest| rest.contains(|c| letters.contains(c)))
 }
