@@ -4,12 +4,15 @@ use super::words;
 use super::words::has;
 use super::words::may_have;
 use crate::code::shell::Command;
+use crate::code::shell::Script;
 use crate::code::shell::Word;
 
 /// What git is used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     Reads,
+    /// It reads a repository whose settings may name programs.
+    ReadsElsewhere,
     Changes,
     /// An operation that loses something, or reaches others.
     Gated(String),
@@ -57,11 +60,15 @@ pub(super) fn read(command: &Command) -> Option<Use> {
     }
     let mut arguments = command.arguments();
     let mut is_plain = command.program().is_some_and(|program| program.text == "git");
+    let mut is_elsewhere = false;
     while let Some((first, rest)) = arguments.split_first() {
         match first.known() {
             None => return Some(Use::Gated("an operation that cannot be read".to_owned())),
             // What a setting runs, the reading looked into.
-            Some("-C" | "-c") => arguments = rest.get(1..).unwrap_or_default(),
+            Some(option @ ("-C" | "-c")) => {
+                is_elsewhere |= option == "-C";
+                arguments = rest.get(1..).unwrap_or_default();
+            }
             Some("--no-pager" | "-P" | "--version" | "--no-optional-locks" | "--literal-pathspecs") => arguments = rest,
             Some("--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" | "--config-env" | "--attr-source") => {
                 is_plain = false;
@@ -79,7 +86,23 @@ pub(super) fn read(command: &Command) -> Option<Use> {
     if let Some(operation) = gated(verb, rest) {
         return Some(Use::Gated(operation));
     }
-    Some(if is_plain && reads(verb, rest) { Use::Reads } else { Use::Changes })
+    Some(match is_plain && reads(verb, rest) {
+        true if is_elsewhere => Use::ReadsElsewhere,
+        true => Use::Reads,
+        false => Use::Changes,
+    })
+}
+
+/// Returns whether git may look at another repository than the project's: after a change of folders.
+pub(super) fn may_be_elsewhere(script: &Script, working_directory: Option<&str>) -> bool {
+    let is_top = working_directory.is_none_or(|path| matches!(path.trim_end_matches('/'), "" | "." | "/workspace"));
+    let moves = |command: &Command| match command.name() {
+        Some("cd" | "pushd" | "popd") => true,
+        Some("env") => may_have(command.arguments(), "C", &["--chdir"]),
+        Some("find" | "gfind") => command.arguments().iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir")),
+        _ => false,
+    };
+    working_directory == Some("/") || !is_top || script.commands.iter().any(moves)
 }
 
 fn reads(verb: &str, rest: &[Word]) -> bool {

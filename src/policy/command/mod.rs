@@ -38,7 +38,8 @@ impl Reading {
     pub(super) fn new(text: &str, working_directory: Option<&str>) -> Self {
         let script = shell::read(text);
         let depth = place::depth(&script, working_directory);
-        let needs: Vec<_> = script.commands.iter().map(|command| needs(command, &script, depth)).collect();
+        let is_elsewhere = git::may_be_elsewhere(&script, working_directory);
+        let needs: Vec<_> = script.commands.iter().map(|command| needs(command, &script, depth, is_elsewhere)).collect();
         let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();
         if let Some(function) = script.functions.iter().find(|function| function.n_own_calls > 1) {
             let reason = format!("the function `{}` starts itself more than once", function.name);
@@ -55,7 +56,7 @@ impl Reading {
 }
 
 /// Returns what one command needs.
-fn needs(command: &Command, script: &Script, depth: usize) -> BTreeSet<Capability> {
+fn needs(command: &Command, script: &Script, depth: usize, is_elsewhere: bool) -> BTreeSet<Capability> {
     let mut needs = BTreeSet::new();
     if let Some(reason) = blocked::reason(command, depth) {
         needs.insert(Capability::BlockedCommand { reason });
@@ -68,7 +69,7 @@ fn needs(command: &Command, script: &Script, depth: usize) -> BTreeSet<Capabilit
         Some(Use::Changes) => {
             needs.insert(Capability::ChangeSessionGit);
         }
-        Some(Use::Reads) | None => {}
+        Some(Use::Reads | Use::ReadsElsewhere) | None => {}
     }
     let hosts = network::hosts(command);
     if network::publishes(command) {
@@ -76,7 +77,7 @@ fn needs(command: &Command, script: &Script, depth: usize) -> BTreeSet<Capabilit
     }
     let only_reads = match git {
         _ if !needs.is_empty() || !hosts.is_empty() => false,
-        Some(git) => git == Use::Reads && reading::around(command),
+        Some(git) => git == Use::Reads && !is_elsewhere && reading::around(command),
         None => reading::only_reads(command, script),
     };
     needs.extend(hosts.into_iter().map(|host| Capability::Network { host }));

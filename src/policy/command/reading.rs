@@ -10,6 +10,7 @@ use regex::Regex;
 use super::words::may_be_option;
 use super::words::may_have;
 use super::words::operands;
+use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
 use crate::code::shell::Script;
@@ -17,7 +18,7 @@ use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 
 /// Programs that neither write nor run anything, whatever they are given.
-const ANYTHING: [&str; 73] = [
+const ANYTHING: [&str; 71] = [
     ":",
     "basename",
     "break",
@@ -56,7 +57,6 @@ const ANYTHING: [&str; 73] = [
     "lsof",
     "md5sum",
     "nl",
-    "nm",
     "nproc",
     "numfmt",
     "od",
@@ -88,21 +88,21 @@ const ANYTHING: [&str; 73] = [
     "tty",
     "type",
     "uname",
-    "wait",
     "wc",
     "which",
 ];
 
 /// Programs that only read but for these options: letters, and long ones.
-const BUT: [(&str, &str, &[&str]); 12] = [
+const BUT: [(&str, &str, &[&str]); 13] = [
     ("date", "s", &["--set"]),
     ("diff", "l", &["--paginate"]),
     ("eza", "", &[]),
     ("fd", "xX", &["--exec", "--exec-batch"]),
     ("file", "C", &["--compile"]),
-    ("objdump", "", &[]),
+    ("nm", "p", &["--plugin"]),
+    ("objdump", "p", &["--plugin"]),
     ("rg", "z", &["--pre", "--pre-glob", "--hostname-bin", "--search-zip"]),
-    ("size", "", &[]),
+    ("size", "p", &["--plugin"]),
     ("sort", "oST", &["--output", "--compress-program", "--temporary-directory", "--buffer-size"]),
     ("tokei", "", &[]),
     ("tree", "oR", &["--output"]),
@@ -118,6 +118,9 @@ const VERSIONED: [&str; 26] = [
 /// Variables that change no more than how something looks.
 const LOOKS: [&str; 9] = ["LANG", "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "TZ", "COLUMNS", "LINES", "NO_COLOR"];
 
+/// Builtins that read the value of a list once more.
+const DECLARES: [&str; 6] = ["local", "declare", "typeset", "export", "readonly", "unset"];
+
 /// Returns whether a command certainly only reads.
 pub(super) fn only_reads(command: &Command, script: &Script) -> bool {
     if !around(command) {
@@ -125,6 +128,9 @@ pub(super) fn only_reads(command: &Command, script: &Script) -> bool {
     }
     let Some(program) = command.program() else { return true };
     let Some(name) = program.known() else { return false };
+    if DECLARES.contains(&name) && !command.assignments.iter().all(is_no_list) {
+        return false;
+    }
     // What it starts is judged on its own.
     command.starts_another || script.functions.iter().any(|function| function.name == name) || program_reads(name, command.arguments())
 }
@@ -132,6 +138,15 @@ pub(super) fn only_reads(command: &Command, script: &Script) -> bool {
 /// Returns whether what stands around a program changes nothing: no file is written, no variable set that programs obey.
 pub(super) fn around(command: &Command) -> bool {
     command.redirections.iter().all(is_harmless) && command.assignments.iter().all(|assignment| is_own(&assignment.name))
+}
+
+/// A value that no declaration takes for the text of a list, which it would expand.
+fn is_no_list(assignment: &Assignment) -> bool {
+    assignment.value.as_ref().is_none_or(|value| value.known().is_some_and(is_plain_value))
+}
+
+fn is_plain_value(text: &str) -> bool {
+    !text.contains(['(', '$', '`', '['])
 }
 
 fn is_harmless(redirection: &Redirection) -> bool {
@@ -155,7 +170,9 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
         return true;
     }
     if let Some((_, letters, long)) = BUT.iter().find(|(known, ..)| *known == name) {
-        return are_certain(arguments) && !may_have(arguments, letters, long);
+        // Some take more options from the file behind an `@`.
+        let has_file = arguments.iter().any(|word| word.text.starts_with('@'));
+        return are_certain(arguments) && !has_file && !may_have(arguments, letters, long);
     }
     if VERSIONED.contains(&name) && matches!(arguments, [one] if matches!(one.known(), Some("--version" | "-V"))) {
         return true;
@@ -166,18 +183,20 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
             !arguments.iter().any(|word| matches!(word.text.as_str(), "-v" | "-R") || may_be_option(word) && word.kind == WordKind::Pattern)
         }
         "printf" => arguments.first().is_some_and(|word| word.known().is_some_and(|text| !text.starts_with("-v"))),
-        "read" => arguments.iter().all(|word| word.known().is_some_and(|text| text.starts_with('-') || is_variable(text))),
-        "set" => arguments.iter().all(|word| word.known().is_some()),
-        "local" | "declare" | "typeset" | "export" | "readonly" | "unset" => names_own_variables(arguments),
+        "read" => arguments.iter().all(|word| word.known().is_some_and(|text| is_read_option(text) || is_variable(text))),
+        "set" => sets(arguments),
+        "wait" => arguments.iter().all(|word| word.known().is_some_and(is_job)),
+        _ if DECLARES.contains(&name) => names_own_variables(arguments),
         "env" | "hostname" => arguments.is_empty(),
         "command" => arguments.first().is_some_and(|word| matches!(word.known(), Some("-v" | "-V"))),
         "uniq" => are_certain(arguments) && operands(arguments).count() <= 1 && arguments.iter().all(|word| word.known().is_some()),
         "find" => find(arguments),
         "sed" => sed(arguments),
         "tar" => {
-            matches!(arguments.first().and_then(Word::known), Some("tf" | "-tf" | "tvf" | "-tvf" | "tzf" | "-tzf")) && arguments.len() == 2
+            matches!(arguments.first().and_then(Word::known), Some("tf" | "-tf" | "tvf" | "-tvf" | "tzf" | "-tzf"))
+                && names_one(&arguments[1..])
         }
-        "unzip" => matches!(arguments.first().and_then(Word::known), Some("-l" | "-v")) && arguments.len() == 2,
+        "unzip" => matches!(arguments.first().and_then(Word::known), Some("-l" | "-v")) && names_one(&arguments[1..]),
         "go" => matches!(arguments, [one] if one.known() == Some("version")),
         _ => false,
     }
@@ -197,9 +216,47 @@ fn is_variable(text: &str) -> bool {
 fn names_own_variables(arguments: &[Word]) -> bool {
     arguments.iter().all(|word| match word.known() {
         Some("-r" | "-a" | "-A" | "-x" | "-g" | "-p") => true,
-        Some(text) => is_variable(text.split('=').next().unwrap_or(text)),
+        Some(text) => text.split_once('=').map_or(is_variable(text), |(name, value)| is_variable(name) && is_plain_value(value)),
         None => false,
     })
+}
+
+/// One file, certainly no option and no place on another machine.
+fn names_one(arguments: &[Word]) -> bool {
+    matches!(arguments, [one] if one.known().is_some_and(|text| !text.starts_with('-') && !text.contains(':')))
+}
+
+fn is_read_option(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| "rsa".contains(c)))
+}
+
+fn is_job(text: &str) -> bool {
+    let number = text.strip_prefix('%').unwrap_or(text);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `set` with options that only make the shell stop earlier or say more: `-k` would make variables of a program's words.
+fn sets(arguments: &[Word]) -> bool {
+    const NAMES: [&str; 7] = ["pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber"];
+    let mut wants_name = false;
+    for word in arguments {
+        let Some(text) = word.known() else { return false };
+        if std::mem::take(&mut wants_name) {
+            if !NAMES.contains(&text) {
+                return false;
+            }
+            continue;
+        }
+        let Some(letters) = text.strip_prefix(['-', '+']) else { return false };
+        if text == "--" {
+            return true;
+        }
+        if letters.is_empty() || !letters.chars().all(|c| "euxvfCo".contains(c)) {
+            return false;
+        }
+        wants_name = letters.contains('o');
+    }
+    true
 }
 
 /// Programs behind `-exec` are judged on their own.

@@ -58,6 +58,9 @@ impl Walk<'_> {
                 }
                 let value = range.start + name + operator;
                 let is_list = source[value..].starts_with('(');
+                if is_list && !has_plain_keys(&source[value..range.end]) {
+                    return Err("a key of a list may run what it holds");
+                }
                 let read = if is_list { Ok(None) } else { word::read_value(source, value..range.end, opaque).map(Some) };
                 let (value, read) = match read {
                     Ok(value) => (value, Ok(())),
@@ -135,6 +138,15 @@ impl Walk<'_> {
             }
         }
     }
+}
+
+/// Returns whether a list has no keys but numbers: others are computed, or expanded once more.
+fn has_plain_keys(list: &str) -> bool {
+    let ends = list.match_indices("]=").chain(list.match_indices("]+="));
+    ends.map(|(at, _)| &list[..at]).all(|before| {
+        let key = before.trim_end_matches(|c: char| c.is_ascii_digit());
+        key.len() < before.len() && key.ends_with('[') && key[..key.len() - 1].ends_with([' ', '(', '\t', '\n'])
+    })
 }
 
 /// Reads a word as an assignment, if that is what the shell would take it for in front of a program.
