@@ -1,5 +1,6 @@
 //! A person's machine in miniature: a home, a state folder and a project of their own, and the program as they would run it.
 
+use std::io::ErrorKind;
 use std::io::Read;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
@@ -162,7 +163,17 @@ pub(crate) fn run(command: &mut Command) -> Done {
 
 /// Starts a command whose output is read while it runs.
 pub(crate) fn start(command: &mut Command) -> Started {
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    // What another test forks in the moment in which this one writes a program holds it open for writing until it is itself replaced.
+    let begun = Instant::now();
+    let mut child = loop {
+        match command.spawn() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy && begun.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            other => break other.expect("starts"),
+        }
+    };
     let stdout = drain(child.stdout.take().expect("a pipe"));
     let stderr = drain(child.stderr.take().expect("a pipe"));
     Started { child, stdout, stderr }
