@@ -97,7 +97,7 @@ impl Server {
             (engine::Options::default(), inference::Options { model: Some(SMOKE.to_owned()), ..inference::Options::default() });
         let engine = Engine::connect(&engine_options, &cancel).await?;
         let paths = Paths::new(&place.state);
-        let provision = Provision::new(&engine, &engine_options, paths.locks(), &progress);
+        let provision = Provision::new(&engine, &engine_options, false, paths.locks(), &progress);
         let image = provision.ensure(options.image_name(), &cancel).await?;
         let model = Store::new(&options, &paths, false)?.resolve(&progress, &cancel).await?;
         let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await?;

@@ -46,7 +46,7 @@ impl Warm {
         let engine = Engine::connect(&options, &cancel).await?;
         let progress: ProgressSink = Arc::new(|step| eprintln!("{}: {}", step.task, step.detail));
         let locks = tempfile::tempdir()?;
-        let image = Provision::new(&engine, &options, locks.path(), &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
+        let image = Provision::new(&engine, &options, false, locks.path(), &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
         let project = Project::open(project, None, &place.state)?;
         let box_options = sandbox::Options::default();
         let spec = Spec::new(&project, &image, engine.facts(&cancel).await?, &box_options, &sandbox::guest_volume_name())?;

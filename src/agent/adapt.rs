@@ -3,6 +3,8 @@
 //! Each step goes one way, from the server's own calls over a schema to plain text, so it ends. A person's `llm.tool_mode` holds: then only
 //! where the system prompt stands is changed, which costs the model nothing.
 
+use std::time::Duration;
+
 use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
@@ -24,6 +26,10 @@ use crate::tools::Lack;
 
 /// Answers in a row whose calls lack something, until the model is told of tools otherwise.
 const MAX_LACKING: u32 = 2;
+/// How often one answer whose rest was lost is asked for again, unless the settings allow fewer retries.
+const MAX_LOST: u32 = 2;
+/// Said then.
+const LOST: &str = "The rest of your last answer was lost. Give the whole answer again.";
 
 /// What was learnt of the way this model has to be asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -40,6 +46,7 @@ pub(super) struct Learnt {
 impl Agent {
     /// Asks, and asks otherwise where the server objects to the way it was asked.
     pub(super) async fn ask_adapting(&mut self, task: &mut Task, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
+        let mut n_lost = 0;
         loop {
             let left = self.left(task, interrupt).await;
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
@@ -47,15 +54,56 @@ impl Agent {
             let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
             task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };
-            let Some(objection) = error.objection() else { return outcome };
-            if interrupt.is_ended() || self.time_left(task).is_zero() || !self.adapt(objection, &error.root().to_string()) {
+            if interrupt.is_ended() || self.time_left(task).is_zero() {
                 return outcome;
+            }
+            let why = error.root().to_string();
+            let pause = match error.objection() {
+                Some(objection) => self.adapt(objection, &why).then_some(Duration::ZERO),
+                None => self.asks_again(error, &mut n_lost),
+            };
+            let Some(pause) = pause else { return outcome };
+            if !self.rest(pause, task, interrupt).await {
+                return Ok(error.partial().cloned().unwrap_or_default());
             }
             // What had come of the answer stands there already.
             if !self.conversation.history().is_open() {
-                self.note("The rest of your last answer was lost. Give the whole answer again.");
+                self.note(LOST);
             }
         }
+    }
+
+    /// Returns after how long an answer whose rest was lost is asked for again, if it is, and says so.
+    ///
+    /// Nothing of it was carried out: calls that only read and had begun early are taken back by now, and nobody heard of them.
+    fn asks_again(&self, error: &llm::Error, n_lost: &mut u32) -> Option<Duration> {
+        if error.partial().is_none() || *n_lost >= MAX_LOST.min(self.client.options().retries) {
+            return None;
+        }
+        // A server that says itself that it failed gets a moment; a connection is made anew at once.
+        let (pause, when) = if error.is_lost() {
+            (Duration::ZERO, String::new())
+        } else if error.is_given_up() {
+            let pause = self.client.pause_before(error, *n_lost)?;
+            (pause, format!(" in {:.1} s", pause.as_secs_f64()))
+        } else {
+            return None;
+        };
+        *n_lost += 1;
+        let message = format!("the answer broke off: {}; the model is asked for all of it again{when}", error.root());
+        self.emit(Kind::Warning { message });
+        Some(pause)
+    }
+
+    /// Lets time pass, but no more than the task has; returns false where the person ended that.
+    async fn rest(&self, pause: Duration, task: &Task, interrupt: &Interrupt) -> bool {
+        if pause.is_zero() {
+            return true;
+        }
+        let step = interrupt.step();
+        let goes_on = tokio::time::timeout(pause.min(self.time_left(task)), step.cancelled()).await.is_err();
+        interrupt.idle();
+        goes_on
     }
 
     /// Returns how many tokens the next answer may have, where the task has a limit, and which limit that is.

@@ -11,6 +11,7 @@ use super::budget::LEAST_ANSWER;
 use super::budget::last_word;
 use super::early::Starter;
 use super::task::Task;
+use crate::event::GIVEN_UP;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::Progress;
@@ -22,6 +23,10 @@ use crate::llm::Prompt;
 use crate::llm::Reply;
 use crate::llm::Request;
 use crate::llm::Update;
+
+/// What is waited for, as bars call it.
+const LOADS: &str = "the model server loads its model";
+const AWAY: &str = "waiting for the model server";
 
 impl Agent {
     /// Lets the model say where things stand, without tools. That it fails now is no news worth an error of its own.
@@ -51,6 +56,9 @@ impl Agent {
             }
             Err(error) if matches!(error.root(), llm::Error::Cancelled) => Some(Failure::Model(error)),
             Err(error) => {
+                if error.partial().is_none() {
+                    task.spent.turns -= 1;
+                }
                 self.emit(Kind::Warning { message: format!("no summary: {}", error.root()) });
                 None
             }
@@ -69,30 +77,49 @@ impl Agent {
         let sink = Arc::clone(&self.sink);
         let cancel = interrupt.step();
         let mut early = Starter::new(&self.pipeline, &self.places, &cancel);
+        let mut awaited = None;
         let mut show = |update: Update| {
             match &update {
                 Update::CallReady(ready) => early.take(ready),
-                Update::Retrying { .. } | Update::Loading { .. } => early.anew(),
+                Update::Retrying { .. } | Update::Loading { .. } | Update::Away { .. } => early.anew(),
                 _ => {}
             }
-            if let Some(kind) = shown(update) {
+            let awaits = match &update {
+                Update::Loading { .. } => Some(LOADS),
+                Update::Away { .. } => Some(AWAY),
+                _ => None,
+            };
+            if awaited != awaits
+                && let Some(task) = std::mem::replace(&mut awaited, awaits)
+            {
+                sink(waited_for(task, "").into());
+            }
+            for kind in shown(update) {
                 sink(kind.into());
             }
         };
         self.emit(Kind::ModelAsked);
         self.conversation.asked();
         let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
+        if let Some(task) = awaited {
+            // A wait that brought nothing is not done.
+            let is_in_vain = outcome.as_ref().map_or_else(|error| error.partial().is_none(), |reply| reply.finish == Finish::Interrupted);
+            self.emit(waited_for(task, if is_in_vain { GIVEN_UP } else { "" }));
+        }
         interrupt.idle();
         let (mut reply, error) = match outcome {
             Ok(reply) => (reply, None),
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        // Made again when it was asked about, it was meant, whatever follows it.
+        // Made again right when it was asked about, it was meant, whatever follows it.
         if reply.unsure.as_ref().is_some_and(|unsure| task.is_confirmed(&unsure.calls)) {
-            task.asked.clear();
             reply.confirm();
         }
+        if error.is_none() {
+            task.asked.clear();
+        }
+        self.take_as_text(task, &mut reply);
         let n_bytes = self.conversation.prompt().n_bytes();
         let interrupted = error.is_some() || reply.finish == Finish::Interrupted;
         if interrupted || request.no_tools || reply.finish == Finish::ContentFilter {
@@ -121,9 +148,27 @@ impl Agent {
             }
         }
         if error.is_none() {
+            self.warn_of_truncation(n_bytes, reply.usage.prompt);
             self.gauge.counted(&reply.usage, n_bytes, self.conversation.prompt().n_bytes());
         }
         error.map_or(Ok(reply), Err)
+    }
+
+    /// Says so where the server counts less of a conversation that only grew: it may read no more than its end.
+    fn warn_of_truncation(&mut self, n_bytes: usize, prompt: u64) {
+        let prompt_now = self.conversation.prompt();
+        if prompt_now.replays_thinking() {
+            // Its template may leave old thoughts out, and it refuses what is too long.
+            return;
+        }
+        if let Some(before) = self.gauge.shorter(n_bytes, prompt) {
+            let message = format!(
+                "the model server counted {prompt} tokens in a conversation of which it had counted {before} before: it seems to leave out the \
+                 beginning without a word. Give its model a larger window (Ollama: `num_ctx` or OLLAMA_CONTEXT_LENGTH) and say in \
+                 `llm.context` how large it is"
+            );
+            self.emit(Kind::Warning { message });
+        }
     }
 
     /// Returns how long a last answer may be: a few paragraphs, unless answers are to be shorter still.
@@ -141,33 +186,49 @@ impl Agent {
     }
 }
 
-fn shown(update: Update) -> Option<Kind> {
-    match update {
-        Update::Text(text) => Some(Kind::TextDelta { text }),
-        Update::Thinking(text) => Some(Kind::ThinkingDelta { text }),
-        Update::CallStarted { .. } | Update::CallReady(_) => None,
+/// Says how long something was waited for, and how long it may be.
+fn waiting(task: &str, waited: Duration, most: Option<Duration>) -> Kind {
+    let total = most.map(|most| most.as_secs());
+    let done = waited.as_secs().min(total.unwrap_or(u64::MAX));
+    Kind::Progress(Progress { task: task.to_owned(), done, total, unit: Unit::Seconds, detail: String::new(), finished: false })
+}
+
+/// Says that it is no longer waited for, and how that ended where it brought nothing.
+fn waited_for(task: &str, how: &str) -> Kind {
+    let (task, detail) = (task.to_owned(), how.to_owned());
+    Kind::Progress(Progress { task, done: 0, total: None, unit: Unit::Seconds, detail, finished: true })
+}
+
+/// Returns what is said of an update.
+fn shown(update: Update) -> Vec<Kind> {
+    let kind = match update {
+        Update::Text(text) => Kind::TextDelta { text },
+        Update::Thinking(text) => Kind::ThinkingDelta { text },
+        Update::CallStarted { .. } | Update::CallReady(_) => return Vec::new(),
         // What is read in a moment needs no bar.
-        Update::Prefill { total, .. } if total < 1024 => None,
-        Update::Prefill { done, total } => Some(Kind::Progress(Progress {
+        Update::Prefill { total, .. } if total < 1024 => return Vec::new(),
+        Update::Prefill { done, total } => Kind::Progress(Progress {
             task: "the model reads".to_owned(),
             done,
             total: Some(total),
             unit: Unit::Tokens,
             detail: String::new(),
             finished: done >= total,
-        })),
-        Update::Loading { waited } => Some(Kind::Progress(Progress {
-            task: "the model server loads its model".to_owned(),
-            done: waited.as_secs(),
-            total: None,
-            unit: Unit::Steps,
-            detail: String::new(),
-            finished: false,
-        })),
-        Update::Retrying { attempt, wait, reason } => {
-            Some(Kind::Warning { message: format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()) })
+        }),
+        Update::Loading { waited } => waiting(LOADS, waited, None),
+        Update::Away { waited, most, reason } => {
+            let mut kinds = vec![waiting(AWAY, waited, Some(most))];
+            if waited.is_zero() {
+                let message = format!("{reason}; trying again for up to {} s", most.as_secs());
+                kinds.insert(0, Kind::Warning { message });
+            }
+            return kinds;
         }
-    }
+        Update::Retrying { attempt, wait, reason } => {
+            Kind::Warning { message: format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()) }
+        }
+    };
+    vec![kind]
 }
 
 /// Counts four bytes a token where the server counts nothing.

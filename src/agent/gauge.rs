@@ -22,6 +22,11 @@ const IMAGE: &str = "\"url\":\"data:image/";
 pub(super) struct Gauge {
     /// Bytes of the conversation, and the tokens that the server said they are.
     known: Option<(usize, u64)>,
+    /// Bytes of the conversation when the server counted it last, and the tokens it said: what it has counted can only become more, as long
+    /// as nothing is written anew.
+    counted: Option<(usize, u64)>,
+    /// Whether the person was told that the server counted less than before.
+    told_shorter: bool,
     /// The window, where a refusal told it.
     told_window: Option<u64>,
     warned: u8,
@@ -47,6 +52,20 @@ impl Gauge {
         }
     }
 
+    /// Takes the server's count of a conversation of so many bytes; returns what it was before where it became less, once.
+    ///
+    /// A server that leaves out the beginning of what it cannot read says nothing of it but that. To be asked only where every message is
+    /// read as it was sent: a template that leaves out old thoughts makes less of it too.
+    pub(super) fn shorter(&mut self, n_bytes: usize, prompt: u64) -> Option<u64> {
+        if prompt == 0 {
+            return None;
+        }
+        let (bytes_before, before) = self.counted.replace((n_bytes, prompt))?;
+        let is_shorter = n_bytes >= bytes_before && prompt < before && !self.told_shorter;
+        self.told_shorter |= is_shorter;
+        is_shorter.then_some(before)
+    }
+
     /// Takes what a refusal says.
     pub(super) fn refused(&mut self, prompt: Option<u64>, window: Option<u64>, n_bytes: usize) {
         self.told_window = window.or(self.told_window);
@@ -58,17 +77,19 @@ impl Gauge {
     pub(super) fn shrunk(&mut self, tokens: u64, from: usize, to: usize) {
         let left = u128::from(tokens) * to as u128 / from.max(1) as u128;
         let known = Some((to, u64::try_from(left).unwrap_or(u64::MAX)));
-        *self = Self { known, told_window: self.told_window, ..Self::default() };
+        *self = Self { known, told_window: self.told_window, told_shorter: self.told_shorter, ..Self::default() };
     }
 
     /// Notes that the conversation is written otherwise from now on, so that earlier counts say nothing.
     pub(super) fn retold(&mut self) {
-        self.known = None;
+        (self.known, self.counted) = (None, None);
     }
 
     /// Returns how many tokens the model reads at once, if anybody said.
     pub(super) fn window(&self, client: &Client) -> Option<u64> {
-        self.told_window.or_else(|| client.probed()?.context).filter(|window| *window > 0)
+        let set = Some(client.options().context).filter(|tokens| *tokens > 0);
+        let told = self.told_window.or_else(|| client.probed()?.context);
+        told.into_iter().chain(set).min().filter(|window| *window > 0)
     }
 
     /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the server is asked for all of it, once.
@@ -128,6 +149,19 @@ mod tests {
         gauge.shrunk(1000, 4000, 1000);
         assert_eq!(gauge.known, Some((1000, 250)));
         assert_eq!(gauge.passed(95, &[75, 90]), Some(90));
+    }
+
+    #[test]
+    fn a_count_that_becomes_less_is_said_once_and_only_where_nothing_was_written_anew() {
+        let mut gauge = Gauge::default();
+        let counts = [(400, 100), (800, 200), (900, 0), (1200, 190), (1300, 100)].map(|(n_bytes, tokens)| gauge.shorter(n_bytes, tokens));
+        assert_eq!(counts, [None, None, None, Some(200), None]);
+        let mut gauge = Gauge::default();
+        assert_eq!(gauge.shorter(4000, 1000), None);
+        gauge.shrunk(1000, 4000, 1000);
+        assert_eq!((gauge.shorter(1000, 250), gauge.shorter(1100, 275)), (None, None));
+        gauge.retold();
+        assert_eq!(gauge.shorter(1200, 100), None);
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::llm::Fences;
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
 
 /// What to tell a model whose answer goes on behind a call in its text, or holds it where examples stand.
-pub(super) const UNSURE: &str = "Your answer goes on with words behind a tool call, or has it in a list or an indented block, so the call was not carried out. \
-                                 If it was meant, make it again on a line of its own and end your answer with it; else say that you are done.";
+pub(super) const UNSURE: &str = "Your answer shows a tool call rather than making it: with words behind it, in a list or an indented block, or behind words that say \
+                                 whose it is. It was not carried out. \
+                                 If it was meant, make it again on a line of its own and end your answer with it; else give your whole answer again.";
 
 /// What to tell a model whose answer holds what may be a call that nobody can read.
 pub(super) const UNREAD: &str = "Your answer holds what looks like a tool call in no form that can be read, so nothing was carried out. If it was meant, make it \
@@ -15,7 +16,7 @@ pub(super) const UNREAD: &str = "Your answer holds what looks like a tool call i
 
 /// Returns what to tell a model whose answer holds no call, but looks as if one was meant. `has_worked`: something was changed already, so
 /// that code in the answer is rather a report.
-pub(super) fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
+pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
     let (prose, blocks) = split(answer);
     if blocks.iter().any(|block| is_call_like(block)) {
         return Some(

@@ -23,7 +23,8 @@ pub struct Options {
     pub wrap_up_percent: u8,
     /// Time for the last answer once a limit is reached; where `timeout` is set, at most a tenth of it and two seconds at the least.
     pub last_answer: Seconds,
-    /// Share of the model's window from which on a checkpoint is kept, in percent: what a summary says if the model cannot make one.
+    /// Share of the model's window from which on a checkpoint is kept in the log, in percent: what the session had come to, put together without
+    /// the model.
     pub checkpoint_percent: u8,
     /// Share of the window at which room is made: long old results are set aside first, then a summary replaces older messages. 0: never,
     /// until the server refuses.
@@ -38,6 +39,8 @@ pub struct Options {
     pub show_entries: u32,
     /// Levels of folders they are shown from.
     pub show_depth: u32,
+    /// Whether the model is shown the branch and what is not committed at the start, where the project is a git repository.
+    pub show_git: bool,
     /// Whether the project's instructions (`PODBAY.md`, `AGENTS.md` and the like) are read.
     pub read_instructions: bool,
     /// Most lines of them; they never take more than 10 % of the model's window.
@@ -79,6 +82,7 @@ impl Default for Options {
             show_files: true,
             show_entries: 200,
             show_depth: 4,
+            show_git: true,
             read_instructions: true,
             instruction_lines: 200,
             instruction_bytes: ByteSize::kib(25),
@@ -94,6 +98,14 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Returns how long a task may take; without a limit that is for ever.
+    pub(super) fn time(&self) -> Duration {
+        match self.timeout.duration() {
+            Duration::ZERO => Duration::MAX,
+            time => time,
+        }
+    }
+
     /// The last answer comes after the time of the task: a tenth more of it at the most, but never less than a few words take.
     pub(super) fn time_for_last_answer(&self) -> Duration {
         let most = self.last_answer.duration();

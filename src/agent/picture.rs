@@ -78,6 +78,10 @@ impl Agent {
             };
             let why = match unseen {
                 Unseen::Absent => continue,
+                Unseen::Quit => {
+                    cancel.cancel();
+                    break;
+                }
                 // In many projects `@/` is how their own files begin.
                 Unseen::Outside if path.starts_with('/') => continue,
                 Unseen::Outside => "it leads out of the project".to_owned(),

@@ -1,4 +1,7 @@
 use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -9,20 +12,30 @@ use crate::sandbox;
 use crate::tools::Workspace;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::CommandEnded;
+use crate::wire::End;
 use crate::wire::EntryKind;
+use crate::wire::Git;
+use crate::wire::GitQuery;
 use crate::wire::ListDirectory;
 use crate::wire::Output;
 use crate::wire::ReadFile;
+use crate::wire::message::Stream;
 
 /// Files that hold the project's instructions; the first one found is read.
 const INSTRUCTIONS: [&str; 6] = ["PODBAY.md", "AGENTS.md", "ORCA.md", ".orca/ORCA.md", "OPENMONO.md", ".orangutan-config/orangutan.md"];
 const WITHIN: Duration = Duration::from_secs(10);
+/// How long git may look at the project before the first request, in milliseconds; a large one is asked about by a call, where it is of use.
+const GIT_MS: u64 = 1000;
+/// Most lines and bytes of what it says.
+const GIT_LINES: usize = 21;
+const GIT_BYTES: u64 = 2048;
 
 /// Returns what every model is told first. Nothing in it ever changes during a session: the server keeps it in its cache.
 ///
 /// It is short on purpose: a small model reads it again with every request that misses the cache, and follows few rules better than many.
 pub fn system_prompt(profile: Profile) -> String {
-    let rules = "You are a coding agent. You work on the project in /workspace with the tools you are given; nothing outside of it can be reached.\n\
+    let rules = "You are a coding agent. You work on the project in /workspace, on Linux, with the tools you are given; nothing outside of it can be reached.\n\
      - Look before you act: read files and run commands instead of guessing.\n\
      - Do only what was asked, with the smallest change that does it. No extra files, features, comments or clean-ups.\n\
      - Call one tool after the other and read what it answers. After a failure, change something before you try again.\n\
@@ -35,7 +48,7 @@ pub fn system_prompt(profile: Profile) -> String {
 
 /// Looks at the project through the box and returns what the model is told of it before the task, if anything.
 ///
-/// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %.
+/// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %, what git says is twenty lines.
 pub async fn gather_context(
     workspace: &dyn Workspace,
     options: &Options,
@@ -43,19 +56,50 @@ pub async fn gather_context(
     cancel: &CancellationToken,
 ) -> Result<Option<String>, sandbox::Error> {
     let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
-    let mut text = String::new();
-    if options.read_instructions
-        && let Some((name, instructions)) = instructions(workspace, options, characters / 10, cancel).await?
-    {
-        let _ = write!(text, "The project's own instructions ({name}):\n{instructions}\n");
-    }
-    if options.show_files
-        && let Some(files) = files(workspace, options, characters / 20, cancel).await?
-    {
-        if !text.is_empty() {
-            text.push('\n');
+    // Git is slowest: it looks while the others do.
+    let (instructions, files, changes) = tokio::try_join!(
+        async { if options.read_instructions { instructions(workspace, options, characters / 10, cancel).await } else { Ok(None) } },
+        async { if options.show_files { files(workspace, options, characters / 20, cancel).await } else { Ok(None) } },
+        async { if options.show_git { changes(workspace, cancel).await } else { Ok(None) } },
+    )?;
+    let parts = [
+        instructions.map(|(name, instructions)| format!("The project's own instructions ({name}):\n{instructions}\n")),
+        files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
+        changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
+    ];
+    let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
+    Ok((!text.is_empty()).then_some(text))
+}
+
+/// Returns the branch and what is not committed; `None` where there is no repository, no git, or too much to look at.
+async fn changes(workspace: &dyn Workspace, cancel: &CancellationToken) -> Result<Option<String>, sandbox::Error> {
+    let call = Call::Git(Git {
+        query: GitQuery::Status,
+        path: ".".into(),
+        protected: false,
+        timeout_ms: GIT_MS,
+        grace_ms: 500,
+        stream_bytes: GIT_BYTES,
+        tail_bytes: 0,
+    });
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let taken = Arc::clone(&said);
+    let on_chunk = Box::new(move |stream, bytes: &[u8]| {
+        if stream == Stream::Stdout {
+            taken.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
         }
-        let _ = write!(text, "Files in /workspace when the session began:\n{files}");
+    });
+    let Output::Command(CommandEnded { end: End::Exited { code: 0 }, output_bytes, .. }) =
+        workspace.call(call, on_chunk, cancel, WITHIN).await?
+    else {
+        return Ok(None);
+    };
+    let said = String::from_utf8_lossy(&said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned();
+    // The last line may be cut.
+    let whole = if output_bytes > said.len() as u64 { said.rfind('\n').map_or("", |end| &said[..=end]) } else { &said };
+    let mut text: String = whole.split_inclusive('\n').take(GIT_LINES).collect();
+    if !text.is_empty() && (text.len() as u64) < output_bytes {
+        text.push_str("(and more)\n");
     }
     Ok((!text.is_empty()).then_some(text))
 }

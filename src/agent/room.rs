@@ -7,8 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::Interrupt;
+use super::budget::LEAST_ANSWER;
 use super::summary;
 use crate::event::Evicted;
+use crate::event::GIVEN_UP;
 use crate::event::Kind;
 use crate::event::Progress;
 use crate::event::Unit;
@@ -97,7 +99,7 @@ impl Agent {
         if !self.before_summary(&cancel).await {
             return Room::Enough;
         }
-        let words = self.summarize(window, now, within, usage, interrupt).await;
+        let words = self.summarize((window, now), "", within, usage, interrupt).await;
         if interrupt.is_ended() {
             return Room::Enough;
         }
@@ -110,6 +112,56 @@ impl Agent {
             now = self.replace(&past, words.as_deref(), (head, 0), now, &cancel).await;
         }
         if self.is_freed(before, now, window) { Room::Enough } else { Room::None }
+    }
+
+    /// Has a summary replace all but the last messages because the person asks for it; `focus` is what it should keep above all, or nothing.
+    /// Returns what it cost, and whether there was anything to replace that is longer than a summary of it.
+    pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> (Usage, bool) {
+        let mut usage = Usage::default();
+        let (used, window) = self.fullness(interrupt).await;
+        // A conversation that is all there is leaves as little as one that is nearly full.
+        let window = window.map_or(used, |window| window.min(used)).max(1);
+        let head = self.conversation.history().n_context();
+        let tail = match self.tail(window, used) {
+            tail if self.n_replaced(head, tail) >= 2 => tail,
+            _ => 0,
+        };
+        let cancel = interrupt.run().clone();
+        if self.n_replaced(head, tail) < 2 || !self.before_summary(&cancel).await {
+            return (usage, false);
+        }
+        let room = self.gauge.window(&self.client).unwrap_or(u64::MAX);
+        let words = self.summarize((room, used), focus, self.options.time(), &mut usage, interrupt).await;
+        if interrupt.is_ended() {
+            return (usage, false);
+        }
+        let past = self.conversation.history().clone();
+        let after = self.replace(&past, words.as_deref(), (head, tail), used, &cancel).await;
+        (usage, after < used)
+    }
+
+    /// Returns how many tokens the conversation is, and how many the model reads at once, where that is known.
+    pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
+        let used = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
+        (used, self.gauge.window(&self.client))
+    }
+
+    /// Returns whether the window holds the shortest answer beside the conversation.
+    pub(super) async fn holds_an_answer(&mut self, interrupt: &Interrupt) -> bool {
+        let (used, window) = self.fullness(interrupt).await;
+        window.is_none_or(|window| used.saturating_add(LEAST_ANSWER) <= window)
+    }
+
+    /// Says why a full window ends the task, and what helps.
+    pub(super) async fn warn_of_full_window(&mut self, interrupt: &Interrupt) {
+        let (used, window) = self.fullness(interrupt).await;
+        let window = window.map_or_else(|| "fewer than that".to_owned(), |window| window.to_string());
+        let message = format!(
+            "the conversation is {used} tokens, the model reads {window} at once with its answer, and no more room could be made: a shorter \
+             task, fewer files or `--tools small` makes it shorter; else give the model server a larger window, and say so in `llm.context` \
+             where that is set"
+        );
+        self.emit(Kind::Warning { message });
     }
 
     fn is_freed(&self, before: u64, after: u64, window: u64) -> bool {
@@ -203,7 +255,14 @@ impl Agent {
     }
 
     /// Has the model write its part of the summary; `None` where it cannot.
-    async fn summarize(&self, window: u64, used: u64, within: Duration, usage: &mut Usage, interrupt: &Interrupt) -> Option<String> {
+    async fn summarize(
+        &self,
+        (window, used): (u64, u64),
+        focus: &str,
+        within: Duration,
+        usage: &mut Usage,
+        interrupt: &Interrupt,
+    ) -> Option<String> {
         let max_tokens = SUMMARY_MAX.min(window / 8).max(32);
         let step = |finished| Progress {
             task: "the model sums up the conversation".to_owned(),
@@ -219,20 +278,22 @@ impl Agent {
         let fits = used.saturating_add(max_tokens).saturating_add(200) < window;
         let asked = if fits {
             let mut prompt = prompt.clone();
-            prompt.push(&Message::user(summary::ASK));
+            prompt.push(&Message::user(summary::ask(focus)));
             prompt
         } else {
             let most = usize::try_from(window.saturating_mul(2)).unwrap_or(usize::MAX);
             let text = summary::transcript(self.conversation.history(), most);
-            let mut prompt = Prompt::new("You sum up conversations.", &[], prompt.mode());
-            prompt.push(&Message::user(format!("{text}\n{}", summary::ASK)));
+            let mut prompt = Prompt::new("You sum up conversations.", &[], prompt.mode()).with_tokens(prompt.tokens());
+            prompt.push(&Message::user(format!("{text}\n{}", summary::ask(focus))));
             prompt
         };
         let request = Request { no_tools: true, max_tokens: Some(max_tokens), ..Request::default() };
         let cancel: CancellationToken = interrupt.step();
         let outcome = self.client.stream(&asked, &request, &mut |_| {}, &cancel, within).await;
         interrupt.idle();
-        self.emit(Kind::Progress(step(true)));
+        let is_summed_up = outcome.as_ref().is_ok_and(|reply| !reply.text.trim().is_empty());
+        let how = if is_summed_up { String::new() } else { GIVEN_UP.to_owned() };
+        self.emit(Kind::Progress(Progress { detail: how, ..step(true) }));
         match outcome {
             Ok(reply) => {
                 *usage += reply.usage;

@@ -23,6 +23,7 @@ use super::nudge::nudge;
 use super::picture::Looked;
 use super::room::Room;
 use super::task::Task;
+use crate::event::CUT_OFF;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
@@ -69,6 +70,8 @@ pub struct Agent {
 pub(super) enum Next {
     GoOn,
     Done(RunStatus),
+    /// The answer stays without its end, however often it was gone on with.
+    Unended,
     Limit(LimitKind),
     Failed(Failure),
 }
@@ -188,9 +191,17 @@ impl Agent {
             match next {
                 Next::GoOn => {}
                 Next::Done(status) => return task.outcome(status, None, None),
+                Next::Unended => {
+                    let limit = LimitKind::Tokens;
+                    self.emit(Kind::LimitReached { limit, at_end: true });
+                    return task.outcome(RunStatus::Limit, Some(limit), None);
+                }
                 Next::Failed(failure) => return task.outcome(RunStatus::Failed, None, Some(failure)),
                 Next::Limit(kind) => {
                     self.emit(Kind::LimitReached { limit: kind, at_end: true });
+                    if kind == LimitKind::Context {
+                        self.warn_of_full_window(interrupt).await;
+                    }
                     let failure = self.last_answer(&mut task, kind, &text, interrupt).await;
                     let status = if interrupt.is_ended() { RunStatus::Interrupted } else { RunStatus::Limit };
                     return task.outcome(status, Some(kind), failure);
@@ -206,7 +217,8 @@ impl Agent {
         if interrupt.is_ended() {
             return Next::Done(RunStatus::Interrupted);
         }
-        if room == Room::None {
+        // With nothing done yet, a window that is nearly full may hold the answer all the same.
+        if room == Room::None && (task.spent.turns > 0 || !self.holds_an_answer(interrupt).await) {
             return Next::Limit(LimitKind::Context);
         }
         if let Some((LimitKind::Tokens, left)) = self.left(task, interrupt).await
@@ -223,7 +235,12 @@ impl Agent {
         {
             let said = (*prompt, *context);
             outcome = match self.refused(said, self.time_left(task), &mut task.spent.usage, interrupt).await {
-                Room::None => return Next::Limit(LimitKind::Context),
+                Room::None => {
+                    if error.partial().is_none() {
+                        task.spent.turns -= 1;
+                    }
+                    return Next::Limit(LimitKind::Context);
+                }
                 Room::Enough => {
                     // What had come of the answer stands there already.
                     if !self.conversation.history().is_open() {
@@ -233,10 +250,14 @@ impl Agent {
                 }
             };
         }
-        let reply = match outcome {
+        let mut reply = match outcome {
             Ok(reply) => reply,
             // What broke off in the middle broke off for the reason at its root.
             Err(error) => {
+                if error.partial().is_none() {
+                    // Nobody answered.
+                    task.spent.turns -= 1;
+                }
                 return match error.root() {
                     llm::Error::ContextExceeded { .. } => Next::Limit(LimitKind::Context),
                     llm::Error::Timeout { .. } if self.time_left(task).is_zero() => Next::Limit(LimitKind::Time),
@@ -248,6 +269,9 @@ impl Agent {
             return Next::Failed(Failure::NoPrice);
         }
         if reply.finish == Finish::Interrupted {
+            if reply.text.is_empty() && reply.thinking.is_empty() {
+                task.spent.turns -= 1;
+            }
             self.emit(Kind::Interrupted);
             return Next::Done(RunStatus::Interrupted);
         }
@@ -262,7 +286,10 @@ impl Agent {
             self.emit(Kind::Warning { message: message.to_owned() });
         }
         if !reply.calls.is_empty() {
-            (task.n_misunderstood, task.n_silent, task.n_filtered) = (0, 0, 0);
+            (task.n_misunderstood, task.n_silent, task.n_filtered, task.n_unsure) = (0, 0, 0, 0);
+            task.cut_off.clear();
+            // What was cut behind them is made again.
+            task.half = reply.half.take().map(|half| half.before + &half.begun);
             // It was meant: what it says next is the answer.
             if let Some(answer) = &mut task.nudged {
                 answer.clear();
@@ -276,14 +303,16 @@ impl Agent {
         }
         if let Some(kind) = task.cut {
             // Half an answer is better than none where the last one fails.
-            task.response = reply.text;
+            task.response = task.whole(&reply.text);
             return Next::Limit(kind);
         }
-        if let Some(fault) = reply.fault {
+        let tail = task.tail(&reply, self.conversation.prompt().known());
+        let has_tail = tail.is_some();
+        if let Some(fault) = reply.fault.take().or(tail) {
             task.n_misunderstood += 1;
             if task.n_misunderstood >= self.options.misunderstandings {
                 // What was said beside it is all that the person gets.
-                task.response = reply.text;
+                task.response = if has_tail { String::new() } else { reply.text };
                 return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
             }
             self.note(&fault);
@@ -315,17 +344,27 @@ impl Agent {
                 }
                 return Next::Failed(Failure::Silent { count: task.n_silent });
             }
-            self.learn_from_silence(reply);
+            // With a single turn no tool can be called, whatever the model was told.
+            if !task.is_talk {
+                self.learn_from_silence(reply);
+            }
             let cut = "Your answer reached the limit of tokens before it said anything. Think less, then call a tool, or say what you did and what you saw.";
             let empty = "Your answer was empty. Call a tool, or say what you did and what you saw.";
             self.note(if reply.finish == Finish::Length { cut } else { empty });
             return Next::GoOn;
         }
-        // Once, and again where the model meant it the time before.
+        if reply.finish == Finish::Length && task.cut_off.len() < self.options.misunderstandings as usize {
+            task.cut_off.push(reply.text.clone());
+            self.note(CUT_OFF);
+            return Next::GoOn;
+        }
+        // Once, and again where the model meant it the time before, or comes with another call when it is asked about one.
         if let Some(unsure) = &reply.unsure
             && !task.is_talk
-            && task.nudged.as_ref().is_none_or(String::is_empty)
+            && (task.nudged.as_ref().is_none_or(String::is_empty)
+                || !unsure.calls.is_empty() && task.n_unsure < self.options.misunderstandings)
         {
+            task.n_unsure += 1;
             task.nudged = Some(reply.text.clone());
             task.asked.clone_from(&unsure.calls);
             self.note(if unsure.calls.is_empty() { UNREAD } else { UNSURE });
@@ -340,8 +379,19 @@ impl Agent {
             self.note(words);
             return Next::GoOn;
         }
+        let n_pieces = task.cut_off.len() + 1;
         // What was said last counts: after a nudge it may well be a correction.
-        task.response.clone_from(&reply.text);
+        task.response = task.whole(&reply.text);
+        if reply.finish == Finish::Length {
+            // The next message may go on with it; whoever reads this one must know that it has no end.
+            let message = format!(
+                "the answer is incomplete: it reached the most tokens that one answer may have {}; a larger `llm.max_output_tokens`, or \
+                 a task that asks for less at once, lets it come to its end",
+                if n_pieces == 1 { "and is not gone on with".to_owned() } else { format!("{n_pieces} times in a row") },
+            );
+            self.emit(Kind::Warning { message });
+            return Next::Unended;
+        }
         Next::Done(completed(&self.options, task))
     }
 

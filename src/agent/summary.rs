@@ -14,9 +14,17 @@ const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
 
 /// How the model is asked for its part.
-pub(super) const ASK: &str = "The window is nearly full, so the messages above will be replaced by a summary that you write now. Say what the person \
-                              wants; what was done and what came of it; what was found out, with exact names, paths and numbers; and what is to be \
-                              done next. Write it for yourself, in plain sentences, without a preface. No tool can be called.";
+const ASK: &str = "To make room, the messages above will be replaced by a summary that you write now. Say what the person wants; what was \
+                   done and what came of it; what was found out, with exact names, paths and numbers; and what is to be done next. Write \
+                   it for yourself, in plain sentences, without a preface. No tool can be called.";
+
+/// Returns how the model is asked for its part; `focus` is what the person said that it should keep above all, or nothing.
+pub(super) fn ask(focus: &str) -> String {
+    match focus.trim() {
+        "" => ASK.to_owned(),
+        focus => format!("{ASK} Above all keep what is about this: {focus}"),
+    }
+}
 
 /// Puts a summary of at most so many bytes together, but for the few words that it cannot do without: what the person said and which files
 /// were changed is ours to say, the rest is the model's.

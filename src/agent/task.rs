@@ -26,6 +26,10 @@ pub(super) struct Task {
     pub(super) warned: bool,
     pub(super) n_misunderstood: u32,
     pub(super) n_silent: u32,
+    /// What the last answers said that were cut by the most tokens that one may have, in their order.
+    pub(super) cut_off: Vec<String>,
+    /// What was said from the answer on in which a call in the text was cut.
+    pub(super) half: Option<String>,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.
@@ -41,8 +45,10 @@ pub(super) struct Task {
     pub(super) n_filtered: u32,
     /// What the model had answered when it was asked whether it meant to act; once in a task.
     pub(super) nudged: Option<String>,
-    /// The calls with words behind them that it was asked about last.
+    /// The calls that it was asked about with the last request, because of the words around them.
     pub(super) asked: Vec<ToolCall>,
+    /// How often it was asked so since it last did something.
+    pub(super) n_unsure: u32,
     /// The calls of the last answer that began while it came.
     pub(super) early: Vec<Early>,
 }
@@ -67,6 +73,8 @@ impl Task {
             warned: false,
             n_misunderstood: 0,
             n_silent: 0,
+            cut_off: Vec::new(),
+            half: None,
             response: String::new(),
             changed: Vec::new(),
             has_worked: false,
@@ -76,13 +84,23 @@ impl Task {
             cut: None,
             n_filtered: 0,
             nudged: None,
+            n_unsure: 0,
             asked: Vec::new(),
             early: Vec::new(),
         }
     }
 
+    /// Returns an answer with what was said of it before it was cut.
+    pub(super) fn whole(&mut self, rest: &str) -> String {
+        std::mem::take(&mut self.cut_off).concat() + rest
+    }
+
     /// Puts together what is reported of a self.
-    pub(super) fn outcome(self, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+    pub(super) fn outcome(mut self, status: RunStatus, limit: Option<LimitKind>, failure: Option<Failure>) -> Outcome {
+        if self.response.is_empty() {
+            // Nothing went on with it: half an answer is what there is.
+            self.response = self.whole("");
+        }
         Outcome {
             status: if failure.is_some() { RunStatus::Failed } else { status },
             response: self.response,

@@ -11,6 +11,7 @@ use super::holes;
 use super::record::Recorder;
 use crate::config::Answers;
 use crate::config::Config;
+use crate::engine;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::engine::Owner;
@@ -106,6 +107,7 @@ impl Bench {
 
     /// Connects to the engine for a box that is all that is wanted: what the engine is gets asked while its image is looked up.
     pub(super) async fn reach(config: &Config, state: &State, ground: Ground, cancel: &CancellationToken) -> Result<Self, Error> {
+        engine::keep_machine_id(state.root());
         let engine = match &ground {
             Ground::Project(_) => Some(Engine::open(&config.engine, cancel).await.map_err(Error::Engine)?),
             Ground::Socket(_) => None,
@@ -158,7 +160,7 @@ impl Bench {
     }
 
     pub(super) fn provision(&self, progress: &ProgressSink) -> Result<Provision, Error> {
-        Ok(Provision::new(self.engine()?, &self.config.engine, self.state.locks(), progress))
+        Ok(Provision::new(self.engine()?, &self.config.engine, self.config.offline, self.state.locks(), progress))
     }
 
     /// Says which holes of the engine let a container out, where that was not said before. The engine has told of itself by now.
@@ -201,6 +203,13 @@ impl Bench {
             ..Labels::new(Role::Workspace)
         };
         Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, sink, cancel).await.map_err(Error::Sandbox)
+    }
+
+    /// Says which containers could not be removed while something else was to be said.
+    pub(super) fn tell_left(&self, sink: &Sink) {
+        for left in self.engine.iter().flat_map(Engine::take_left) {
+            sink(Kind::Warning { message: left.to_string() }.into());
+        }
     }
 
     /// Removes what controllers that were killed left behind. It must not delay anybody, and its failure is nobody's.

@@ -93,6 +93,12 @@ fn wants_background(arguments: &str) -> bool {
 
 /// Gets a box for one use: that of `podbay up`, beside whoever else uses it, or one of its own under the project's lock.
 pub(super) async fn take(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
+    let taken = Box::pin(take_one(bench, front)).await;
+    bench.tell_left(&sink_of(front));
+    taken
+}
+
+async fn take_one(bench: &Bench, front: &Front) -> Result<(Sandbox, Option<Lock>), Error> {
     let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));

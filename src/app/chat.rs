@@ -75,6 +75,19 @@ impl Chat {
         Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
     }
 
+    /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
+    /// replace.
+    pub async fn compact(&mut self, focus: &str, interrupt: &Interrupt) -> bool {
+        let (usage, is_shorter) = self.seat.agent.compact(focus, interrupt).await;
+        self.usage += usage;
+        is_shorter
+    }
+
+    /// Returns how many tokens the conversation is, and how many the model reads at once, where that is known.
+    pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
+        self.seat.agent.fullness(interrupt).await
+    }
+
     /// Returns how much is allowed without asking.
     pub fn mode(&self) -> Mode {
         self.seat.agent.pipeline().mode()

@@ -8,6 +8,7 @@ use super::Front;
 use super::Place;
 use super::bench::Bench;
 use super::bench::Ground;
+use super::exit_code;
 use super::model;
 use crate::engine::FileLock;
 use crate::event::ByteSize;
@@ -56,6 +57,13 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
     model::check_endpoint(&place.config, place.api_key.as_ref())?;
     let bench = open(place, "`podbay up`", cancel).await?;
     bench.sweep_aside();
+    let status = Box::pin(up_with(place, front, &bench)).await;
+    bench.tell_left(&front.sink);
+    status
+}
+
+async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, Error> {
+    let cancel = front.interrupt.run();
     let sink = Arc::clone(&front.sink);
     let progress: ProgressSink = Arc::new(move |step| sink(Kind::Progress(step).into()));
     // Of two that come at once the second finds what the first has made.
@@ -66,7 +74,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
         let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
         Ok::<_, Error>((spec, next))
     };
-    let server = model::connect(&bench, place.api_key.clone(), &progress, cancel);
+    let server = model::connect(bench, place.api_key.clone(), &progress, cancel);
     let (spec, found) = match tokio::join!(environment, server) {
         (Ok((mut spec, next)), Ok(found)) => {
             if let Some(next) = next {
@@ -93,7 +101,7 @@ pub async fn up(place: &Place, front: &Front) -> Result<Status, Error> {
         (front.sink)(Kind::Warning { message }.into());
     }
     (front.sink)(Kind::ModelReady { model: probed.model, context: probed.context, tools: probed.tools, reason: probed.reason }.into());
-    look(place, &bench, cancel).await
+    look(place, bench, cancel).await
 }
 
 /// Ends the environment of the project and the model server, unless another process works with that; returns the names of what was ended.
@@ -101,21 +109,49 @@ pub async fn down(place: &Place, front: &Front) -> Result<Vec<String>, Error> {
     let cancel = front.interrupt.run();
     let bench = open(place, "`podbay down`", cancel).await?;
     let mut ended = Vec::new();
-    if Environment::down(bench.engine()?, bench.project()?, cancel).await.map_err(Error::Sandbox)? {
+    // One that cannot be ended is no reason to leave the other.
+    let environment = Environment::down(bench.engine()?, bench.project()?, cancel).await.map_err(Error::Sandbox);
+    if matches!(environment, Ok(true)) {
         ended.push("environment".to_owned());
     }
     let server = inference::ModelServer::new(bench.engine()?, &place.config.inference, &model::paths(&bench));
-    match server.stop(cancel).await {
-        Ok(true) => ended.push("model server".to_owned()),
-        Ok(false) => {}
+    let server = match server.stop(cancel).await {
         // It is that of all projects.
         Err(inference::Error::Used { pid, model }) => {
             let message = format!("the model server stays: process {pid} works with the model {model}; end that one first");
             (front.sink)(Kind::Warning { message }.into());
+            Ok(false)
         }
-        Err(error) => return Err(Error::Inference(error)),
+        other => other.map_err(Error::Inference),
+    };
+    if matches!(server, Ok(true)) {
+        ended.push("model server".to_owned());
     }
-    Ok(ended)
+    match (environment, server) {
+        (Ok(_), Ok(_)) => Ok(ended),
+        (environment, server) => {
+            let failed: Vec<Error> = environment.err().into_iter().chain(server.err()).collect();
+            Err(unfinished(failed, &ended, front))
+        }
+    }
+}
+
+/// Says what was ended where not all could be, and which error kept which; returns the one that the command ends with.
+fn unfinished(mut failed: Vec<Error>, ended: &[String], front: &Front) -> Error {
+    let warn = |message| (front.sink)(Kind::Warning { message }.into());
+    if !ended.is_empty() {
+        warn(format!("ended: {}", ended.join(", ")));
+    }
+    if front.interrupt.is_ended() {
+        // A signal decides the code, and what is left is to be said all the same.
+        failed.insert(0, Error::Interrupted);
+    }
+    let first = failed.remove(0);
+    for error in failed.iter().filter(|error| error.exit_code() != exit_code::INTERRUPTED) {
+        let words = std::iter::once(error.to_string()).chain(error.causes()).chain(error.hints());
+        warn(words.collect::<Vec<_>>().join(": "));
+    }
+    first
 }
 
 pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {

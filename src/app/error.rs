@@ -23,7 +23,7 @@ pub enum Error {
     Rule(#[source] policy::RuleError),
     #[error("{}", if .0.is_about_one() { "the session cannot be had" } else { "the state folder cannot be used" })]
     Session(#[source] session::Error),
-    #[error("the container engine cannot be used")]
+    #[error("{}", if .0.is_about_image() { "the image could not be had" } else { "the container engine cannot be used" })]
     Engine(#[source] engine::Error),
     #[error("the sandbox could not be had")]
     Sandbox(#[source] sandbox::Error),
@@ -54,12 +54,30 @@ pub enum Error {
     Late { seconds: u64 },
     #[error("interrupted")]
     Interrupted,
+    /// The same, in the middle of removing things.
+    #[error("{}", given_up(removed, left))]
+    GivenUp {
+        removed: Vec<String>,
+        /// Names of what is left, with what kept it from being removed.
+        left: Vec<(String, String)>,
+    },
     #[error("this is a bug in Podbay")]
     Bug,
 }
 
 fn is_refused_key(failure: &agent::Failure) -> bool {
     matches!(failure, agent::Failure::Model(error) if error.is_refused_key())
+}
+
+fn given_up(removed: &[String], left: &[(String, String)]) -> String {
+    let mut words = "interrupted".to_owned();
+    if !removed.is_empty() {
+        words.push_str(&format!("; removed: {}", removed.join(", ")));
+    }
+    for (name, problem) in left {
+        words.push_str(&format!("; left: {name} ({problem})"));
+    }
+    words
 }
 
 /// Says what a failure of `inference` kept from being had.
@@ -98,6 +116,11 @@ impl Error {
         if is_own_server && (failure.is_of_server() || is_refused_key(&failure)) { Self::OwnServer(failure) } else { Self::Agent(failure) }
     }
 
+    /// Makes an error of what kept the image of the model server from being had; an engine that cannot be used has none for a sandbox either.
+    pub(super) fn of_server_image(error: engine::Error) -> Self {
+        if error.is_about_image() { Self::Inference(inference::Error::of_image(error)) } else { Self::Engine(error) }
+    }
+
     /// Returns whether a model was named that nobody knows.
     pub fn is_unknown_model(&self) -> bool {
         matches!(self, Self::Inference(inference::Error::UnknownModel { .. }))
@@ -120,7 +143,8 @@ impl Error {
             | Self::Engine(engine::Error::Cancelled { .. })
             | Self::Model(llm::Error::Cancelled)
             | Self::Inference(inference::Error::Cancelled { .. })
-            | Self::Interrupted => exit_code::INTERRUPTED,
+            | Self::Interrupted
+            | Self::GivenUp { .. } => exit_code::INTERRUPTED,
             Self::Engine(_) | Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => exit_code::NO_BOX,
             Self::Inference(_) | Self::Model(_) | Self::Agent(agent::Failure::Model(_)) | Self::OwnServer(agent::Failure::Model(_)) => {
                 exit_code::NO_MODEL
@@ -145,7 +169,7 @@ impl Error {
             Self::Model(_) | Self::Agent(_) | Self::OwnServer(_) => "model",
             Self::Io { .. } => "io",
             Self::Late { .. } => "limit",
-            Self::Interrupted => "interrupted",
+            Self::Interrupted | Self::GivenUp { .. } => "interrupted",
             Self::Bug => "bug",
         }
     }
@@ -179,7 +203,10 @@ impl Error {
                 Some("give it more with --timeout, or have everything ready first, which takes what time it needs: podbay up".to_owned())
             }
             Self::Bug => Some("please report what stands above this on the error stream, with the command you ran".to_owned()),
-            Self::Io { .. } | Self::Interrupted => None,
+            Self::GivenUp { left, .. } if !left.is_empty() => {
+                Some("`podbay gc` goes on once the engine answers; `docker rm --force NAME` removes one by hand".to_owned())
+            }
+            Self::Io { .. } | Self::Interrupted | Self::GivenUp { .. } => None,
         }
     }
 

@@ -28,7 +28,7 @@ pub async fn build_images(
         ));
     }
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
-    let provision = Provision::new(&engine, &config.engine, state.locks(), progress).allow_install(install);
+    let provision = Provision::new(&engine, &config.engine, config.offline, state.locks(), progress).allow_install(install);
     let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), crate::inference::DEFAULT_IMAGE.to_owned(), CONTROLLER.to_owned()];
     let names = if names.is_empty() { &needed[..] } else { names };
     let mut built = Vec::new();
@@ -56,7 +56,8 @@ pub async fn list_images(
     cancel: &CancellationToken,
 ) -> Result<Vec<ImageLine>, Error> {
     let engine = Engine::connect(&config.engine, cancel).await.map_err(Error::Engine)?;
-    let listed = Provision::new(&engine, &config.engine, state.locks(), progress).list(cancel).await.map_err(Error::Engine)?;
+    let listed =
+        Provision::new(&engine, &config.engine, config.offline, state.locks(), progress).list(cancel).await.map_err(Error::Engine)?;
     let line = |image: ListedImage| ImageLine {
         name: image.name,
         state: match image.state {

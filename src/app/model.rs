@@ -1,4 +1,3 @@
-use std::sync::Arc;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -8,11 +7,14 @@ use super::Error;
 use super::bench::Bench;
 use crate::agent::Failure;
 use crate::config::Config;
+use crate::event::GIVEN_UP;
+use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Secret;
-use crate::inference::Hold;
+use crate::event::Unit;
 use crate::inference::ModelServer;
 use crate::inference::Paths;
+use crate::inference::Serving;
 use crate::inference::Store;
 use crate::llm;
 use crate::llm::Client;
@@ -28,10 +30,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub(super) struct Found {
     pub(super) client: Client,
     pub(super) probed: Probed,
-    /// The server is ours: what we ask of it costs nobody anything.
-    pub(super) is_own: bool,
-    /// Keeps our own server from being ended by another process.
-    pub(super) hold: Option<Arc<Hold>>,
+    /// Where the server is ours: what we ask of it costs nobody anything.
+    pub(super) own: Option<(ModelServer, Serving)>,
     /// What a person should know about this model, and about the list it may be from.
     pub(super) notes: Vec<String>,
 }
@@ -46,33 +46,30 @@ pub(super) async fn connect(
     let options = &bench.config.llm;
     if let Some(endpoint) = &options.endpoint {
         let endpoint = Endpoint::parse(endpoint).map_err(|error| Error::Model(error.into()))?;
-        let (client, probed) = match bench.socket() {
-            None => probe(endpoint, key, options, options.probe_timeout(), cancel).await?,
-            // Box and model server come up together; a server that is being started is worth waiting for.
-            Some(_) => wait_for(bench, &endpoint, key.as_ref(), cancel).await?,
-        };
-        return Ok(Found { client, probed, is_own: false, hold: None, notes: Vec::new() });
+        let (client, probed) = wait_for(bench, &endpoint, key.as_ref(), progress, cancel).await?;
+        return Ok(Found { client, probed, own: None, notes: Vec::new() });
     }
     check(bench)?;
     let server = &bench.config.inference;
     let paths = paths(bench);
     let provision = bench.provision(progress)?;
-    let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::Engine) };
+    let image = async { provision.ensure(server.image_name(), cancel).await.map_err(Error::of_server_image) };
     let model = async { Store::new(server, &paths, bench.config.offline)?.resolve(progress, cancel).await };
     let model = async { model.await.map_err(Error::Inference) };
     let (image, model) = tokio::try_join!(image, model)?;
-    let notes = model.note.iter().cloned().chain(super::models::model_mistakes(&bench.config)).collect();
-    let serving =
-        ModelServer::new(bench.engine()?, server, &paths).ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+    let notes: Vec<String> = model.note.iter().cloned().chain(super::models::model_mistakes(&bench.config)).collect();
+    let own = ModelServer::new(bench.engine()?, server, &paths);
+    let serving = own.ensure(&image, &model, progress, cancel).await.map_err(Error::Inference)?;
+    let notes = [notes, serving.warnings.clone()].concat();
     // What one's own server does costs nothing; said only where somebody counts.
     let price = if bench.config.agent.max_cost > 0.0 && !options.price.is_known() { Price::FREE } else { options.price };
     let options = &Options { price, ..options.clone() };
-    let answer = probe(serving.endpoint, Some(serving.key), options, server.probe_timeout.duration(), cancel).await;
+    let answer = probe(serving.endpoint.clone(), Some(serving.key.clone()), options, server.probe_timeout.duration(), cancel).await;
     let (client, probed) = answer.map_err(|error| match error {
         Error::Model(error) if error.is_of_server() => Error::of_agent(Failure::Model(error), true),
         other => other,
     })?;
-    Ok(Found { client, probed, is_own: true, hold: Some(serving.hold), notes })
+    Ok(Found { client, probed, own: Some((own, serving)), notes })
 }
 
 pub(super) fn paths(bench: &Bench) -> Paths {
@@ -99,14 +96,49 @@ pub(super) fn not_named() -> Error {
     )
 }
 
-/// Probes an endpoint, again and again while nothing listens there, for as long as a box may take to start.
-async fn wait_for(bench: &Bench, endpoint: &Endpoint, key: Option<&Secret>, cancel: &CancellationToken) -> Result<(Client, Probed), Error> {
+/// Probes an endpoint, again and again while its server loads the model, for as long as one of ours may take for that.
+///
+/// Beside a sandbox that somebody else keeps also while nothing listens there: both come up together.
+async fn wait_for(
+    bench: &Bench,
+    endpoint: &Endpoint,
+    key: Option<&Secret>,
+    progress: &ProgressSink,
+    cancel: &CancellationToken,
+) -> Result<(Client, Probed), Error> {
     let options = &bench.config.llm;
-    let until = Instant::now() + bench.config.sandbox.start_timeout.duration();
+    let begun = Instant::now();
+    let loaded_by = begun + bench.config.inference.start_timeout.duration();
+    let started_by = begun + bench.socket().map_or(Duration::ZERO, |_| bench.config.sandbox.start_timeout.duration());
+    let mut waits = false;
+    let step = |finished| Progress {
+        task: "the server loads its model".to_owned(),
+        done: 0,
+        total: None,
+        unit: Unit::Steps,
+        detail: format!("{} s", begun.elapsed().as_secs()),
+        finished,
+    };
     loop {
         match probe(endpoint.clone(), key.cloned(), options, options.probe_timeout(), cancel).await {
-            Err(Error::Model(llm::Error::Unreachable { .. })) if Instant::now() < until => {}
-            other => return other,
+            Err(Error::Model(llm::Error::Unreachable { .. })) if Instant::now() < started_by => {}
+            Err(Error::Model(llm::Error::ModelLoading { .. })) if Instant::now() < loaded_by => {
+                waits = true;
+                progress(step(false));
+            }
+            other => {
+                if waits {
+                    let end = step(true);
+                    progress(if other.is_ok() { end } else { Progress { detail: GIVEN_UP.to_owned(), ..end } });
+                }
+                return match other {
+                    // All that it was waited for, not the last look alone.
+                    Err(Error::Model(llm::Error::ModelLoading { endpoint, .. })) => {
+                        Err(Error::Model(llm::Error::ModelLoading { endpoint, waited: begun.elapsed() }))
+                    }
+                    other => other,
+                };
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}

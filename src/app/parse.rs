@@ -1,5 +1,7 @@
 use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use serde::Serialize;
@@ -54,7 +56,7 @@ pub fn parse_text(input: impl Read, tools: Option<&Path>, hint: Option<&str>) ->
         Some(path) => read_tools(path)?,
         None => own_tools(),
     };
-    let bytes = bounded(input, MOST_TEXT, "the text on the standard input")?;
+    let bytes = bounded(input, MOST_TEXT, "the text on the standard input", "one answer of a model is enough")?;
     let text = String::from_utf8(bytes).map_err(|error| {
         Error::usage(
             format!("the text on the standard input is not UTF-8: byte {} is wrong", error.utf8_error().valid_up_to() + 1),
@@ -119,8 +121,8 @@ fn own_tools() -> Vec<ToolSpec> {
 fn read_tools(path: &Path) -> Result<Vec<ToolSpec>, Error> {
     const HINT: &str = "it holds a JSON array of names, or of tools as they stand in a request: [{\"type\": \"function\", \"function\": {\"name\": \"…\"}}]";
     let shown = path.display();
-    let file = File::open(path).map_err(|error| Error::usage(format!("the list of tools {shown} cannot be read: {error}"), HINT))?;
-    let bytes = bounded(file, MOST_TOOLS, &format!("the list of tools {shown}"))?;
+    let file = open_file(path).map_err(|problem| Error::usage(format!("the list of tools {shown} cannot be read: {problem}"), HINT))?;
+    let bytes = bounded(file, MOST_TOOLS, &format!("the list of tools {shown}"), HINT)?;
     let value: Value =
         serde_json::from_slice(&bytes).map_err(|error| Error::usage(format!("the list of tools {shown} {}", json_fault(&error)), HINT))?;
     let list = value.get("tools").unwrap_or(&value);
@@ -138,13 +140,24 @@ fn tool(entry: &Value) -> Option<ToolSpec> {
     Some(ToolSpec { name: name.to_owned(), description: String::new(), parameters })
 }
 
+/// Opens a plain file, and nothing else: nobody may ever write into a pipe, and a device has no end.
+fn open_file(path: &Path) -> Result<File, String> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(|error| error.to_string())?;
+    let facts = file.metadata().map_err(|error| error.to_string())?;
+    match facts.file_type() {
+        kind if kind.is_file() => Ok(file),
+        kind if kind.is_dir() => Err("it is a folder".to_owned()),
+        _ => Err("it is a pipe or a device, and only a plain file is read".to_owned()),
+    }
+}
+
 /// Reads everything, as long as it is not too much.
-fn bounded(input: impl Read, most: u64, what: &str) -> Result<Vec<u8>, Error> {
+fn bounded(input: impl Read, most: u64, what: &str, hint: &str) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let read = input.take(most + 1).read_to_end(&mut bytes);
     read.map_err(|error| Error::usage(format!("{what} cannot be read: {error}"), "name a file, or pipe one in"))?;
     if bytes.len() as u64 > most {
-        return Err(Error::usage(format!("{what} is over {} MiB", most >> 20), "one answer of a model is enough"));
+        return Err(Error::usage(format!("{what} is over {} MiB", most >> 20), hint));
     }
     Ok(bytes)
 }
@@ -195,6 +208,25 @@ mod tests {
         let text = format!("It would be\n{call}\nShall I?");
         assert_eq!(read(&text), (0, text.clone()));
         assert_eq!(read(&format!("<think>I should not {call} at all.</think>")).0, 0);
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_at_once_and_why() {
+        let folder = tempfile::tempdir().expect("made");
+        let pipe = folder.path().join("pipe");
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let large = folder.path().join("large.json");
+        File::create(&large).and_then(|file| file.set_len(MOST_TOOLS + 1)).expect("written");
+        for (path, words) in [
+            (pipe.as_path(), "it is a pipe or a device"),
+            (Path::new("/dev/zero"), "it is a pipe or a device"),
+            (folder.path(), "it is a folder"),
+            (&large, "is over 4 MiB"),
+        ] {
+            let report = read_tools(path).expect_err("is no list").report();
+            assert!(report.message.contains(words), "{report:?}");
+            assert!(report.hints.iter().any(|hint| hint.contains("a JSON array of names")), "{report:?}");
+        }
     }
 
     #[test]

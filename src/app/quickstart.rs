@@ -57,13 +57,11 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     model::check_endpoint(&place.config, place.api_key.as_ref())?;
     let engine = Engine::connect(&place.config.engine, cancel).await.map_err(Error::Engine)?;
     // The one command that may install what makes base images, because it promises to get there by itself.
-    let provision = Provision::new(&engine, &place.config.engine, place.state.locks(), &progress).allow_install(true);
-    let mut images = vec![place.config.sandbox.image.clone().unwrap_or_else(|| crate::sandbox::DEFAULT_IMAGE.to_owned())];
+    let provision = Provision::new(&engine, &place.config.engine, place.config.offline, place.state.locks(), &progress).allow_install(true);
+    let image = place.config.sandbox.image.as_deref().unwrap_or(crate::sandbox::DEFAULT_IMAGE);
+    provision.ensure(image, cancel).await.map_err(Error::Engine)?;
     if place.config.llm.endpoint.is_none() {
-        images.push(place.config.inference.image_name().to_owned());
-    }
-    for image in images {
-        provision.ensure(&image, cancel).await.map_err(Error::Engine)?;
+        provision.ensure(place.config.inference.image_name(), cancel).await.map_err(Error::of_server_image)?;
     }
     let mut place = place.clone();
     let writes_code = choose_model(&mut place, front, &progress).await?;
@@ -71,6 +69,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 5;
     place.config.agent.show_files = false;
+    place.config.agent.show_git = false;
     place.config.agent.read_instructions = false;
     place.config.tools.set = Set::Small;
     // The same answer every time, and from a model that does not know when to stop no long one.

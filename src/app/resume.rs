@@ -20,11 +20,16 @@ use crate::session;
 use crate::session::Artifacts;
 use crate::session::Beginning;
 use crate::session::Found;
+use crate::session::Latest;
 use crate::session::Log;
 use crate::session::Open;
 use crate::session::Past;
 use crate::session::Records;
 use crate::session::Repair;
+use crate::session::State;
+
+/// How many logs are looked at for one that was broken off.
+const MOST_RECENT: usize = 50;
 
 /// Which session to go on with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,13 +63,12 @@ impl<'a> Aim<'a> {
 /// Opens the log of an earlier session and everything in it that matters. Nothing in the log is carried out again, and nothing that was
 /// allowed in it is allowed now.
 pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, watcher: &Sink) -> Result<(Recorder, Past), Error> {
-    let found = match wanted {
+    let latest = match wanted {
+        Resume::Id(id) if id != "last" => session::find(&place.state, id).map(|found| Latest { found, passed_over: Vec::new() }),
         // Of this project, whatever was worked on elsewhere since.
-        Resume::Id(id) if id == "last" => session::find_latest(&place.state, project),
-        Resume::Id(id) => session::find(&place.state, id),
-        Resume::Latest => session::find_latest(&place.state, project),
-    }
-    .map_err(Error::Session)?;
+        Resume::Id(_) | Resume::Latest => session::find_latest(&place.state, project),
+    };
+    let Latest { found, passed_over } = latest.map_err(Error::Session)?;
     check(&session::read(&found.path).map_err(Error::Session)?, &found, project, aim)?;
     let (log, mut records, repair) = Log::resume(&place.state, &found.path, &place.config.session).map_err(Error::Session)?;
     let recorder = Recorder::resume(log, place.api_key.as_ref(), Arc::clone(watcher));
@@ -74,6 +78,9 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
         mode: place.mode.as_str().to_owned(),
         task: aim.task().map(ToOwned::to_owned),
     });
+    if !passed_over.is_empty() {
+        recorder.warn(format!("this is the last session that can be read; logs were written since: {}", session::few(&passed_over)));
+    }
     for warning in problems(&records, repair.as_ref(), &past) {
         recorder.warn(warning);
     }
@@ -90,6 +97,15 @@ pub(super) fn open(place: &Place, project: &str, wanted: &Resume, aim: Aim<'_>, 
     }
     recorder.sync();
     Ok((recorder, past))
+}
+
+/// Returns the session of this project that was worked on last where it has no end. One that somebody works with now has none yet, and a
+/// copy that nobody went on with is as it was left. Only the newest logs are looked at.
+pub(super) fn broken_off(state: &State, project: &str) -> Option<SessionId> {
+    let mut here = session::recent(state).ok()?.take(MOST_RECENT).filter(|summary| summary.project == project);
+    let last = here
+        .find(|summary| !summary.title.is_empty() && !summary.is_copy && (summary.status.is_some() || !session::is_held(&summary.path)))?;
+    last.status.is_none().then_some(last.session)
 }
 
 /// Refuses what cannot be gone on with, before anything is touched.
@@ -172,4 +188,63 @@ fn prompt_of(beginning: &Beginning) -> Prompt {
     let tools: Vec<ToolSpec> = beginning.tools.iter().map(spec).collect();
     let prompt = Prompt::new(&beginning.system, &tools, beginning.mode).with_thinking_replayed(beginning.thinking);
     prompt.with_system_folded(beginning.folded)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::Duration;
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::session::Options;
+
+    /// Begins a session that was worked on so many seconds ago; nobody else writes it when the log that is returned is dropped.
+    fn begin(state: &State, id: &str, project: &str, age: u64, rest: &[Kind]) -> Log {
+        let started = Kind::SessionStarted {
+            version: session::VERSION,
+            session: id.parse().expect("an id"),
+            podbay: "0".to_owned(),
+            project: project.to_owned(),
+            mode: "auto".to_owned(),
+            task: Some("work".to_owned()),
+        };
+        let mut log = Log::create(state, &Event::now(started), &Options::default()).expect("a new log");
+        for kind in rest {
+            log.append(&Event::now(kind.clone())).expect("writes");
+        }
+        let found = session::find(state, id).expect("there");
+        let at = SystemTime::now() - Duration::from_secs(age);
+        File::options().append(true).open(found.path).and_then(|file| file.set_modified(at)).expect("ours");
+        log
+    }
+
+    #[test]
+    fn what_was_broken_off_here_is_found_whatever_was_done_elsewhere_since() {
+        let temp = tempfile::tempdir().expect("a folder");
+        let state = &State::open(&temp.path().join("state")).expect("opens");
+        let broken = || broken_off(state, "/here").map(|id| id.to_string());
+        assert_eq!(broken(), None);
+        drop(begin(state, "aaaaaaaaaaaa", "/here", 100, &[]));
+        drop(begin(state, "bbbbbbbbbbbb", "/else", 90, &[]));
+        assert_eq!(broken().as_deref(), Some("aaaaaaaaaaaa"), "a run elsewhere hides nothing");
+        let held = begin(state, "cccccccccccc", "/here", 80, &[]);
+        drop(begin(state, "dddddddddddd", "/here", 70, &[Kind::SessionForked { from: "cccccccccccc".parse().expect("an id") }]));
+        assert_eq!(broken().as_deref(), Some("aaaaaaaaaaaa"), "one that runs is not broken off, and neither is its copy");
+        drop(held);
+        assert_eq!(broken().as_deref(), Some("cccccccccccc"));
+        let done = Kind::RunFinished {
+            status: RunStatus::Completed,
+            exit_code: 0,
+            response: String::new(),
+            turns: 1,
+            tool_calls: 0,
+            usage: crate::event::Usage::default(),
+            limit: None,
+            error: None,
+            duration_ms: 1,
+        };
+        drop(begin(state, "eeeeeeeeeeee", "/here", 60, &[done]));
+        assert_eq!(broken(), None, "what came after it has its end");
+    }
 }

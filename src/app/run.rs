@@ -16,6 +16,7 @@ use super::bench::progress_of;
 use super::exit_code;
 use super::host_hook::HostHooks;
 use super::model;
+use super::own_server::OwnServer;
 use super::record::Recorder;
 use super::resume;
 use super::resume::Aim;
@@ -35,7 +36,6 @@ use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolMode;
 use crate::event::ToolTold;
-use crate::inference::Hold;
 use crate::llm::Probed;
 use crate::llm::Prompt;
 use crate::llm::TaskKind;
@@ -88,10 +88,8 @@ pub(super) struct Seat {
     pub(super) model: String,
     /// The task of the session that is gone on with, where the model has not heard of it yet.
     untold: Option<String>,
-    /// The model server is ours.
-    is_own_server: bool,
-    /// Keeps it from being ended by another process.
-    _server: Option<Arc<Hold>>,
+    /// The model server, where it is ours.
+    server: Option<OwnServer>,
     /// An earlier run left a task open.
     pub(super) is_open: bool,
     sandbox: Sandbox,
@@ -189,12 +187,17 @@ pub(super) async fn sit_down(
     let answers = ground.answers(&place.state);
     rules::recall(&mut policy, answers.as_ref(), warn);
     let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
+    // Looked for before this session's own log is there.
+    let broken_off = if place.resume.is_none() { resume::broken_off(&place.state, &ground.text()) } else { None };
     let (recorder, mut past) = match &place.resume {
         Some(wanted) => resume::open(place, &ground.text(), wanted, aim, &front.sink),
         None => begin(place, ground.text(), aim, &front.sink).map(|recorder| (recorder, Past::default())),
     }
     .map_err(|error| (error, None))?;
     *session = Some(recorder.session().clone());
+    if let Some(broken_off) = broken_off {
+        recorder.warn(format!("the last session here, {broken_off}, was broken off; `--resume {broken_off}` goes on with it"));
+    }
     let failed = |error| (error, Some(recorder.clone()));
     let progress = progress_of(&recorder);
     let bench = Bench::open(config, &place.state, ground, cancel).await.map_err(failed)?;
@@ -213,9 +216,9 @@ pub(super) async fn sit_down(
         let mut history = past.history.clone();
         // Another model may go on with the session, and one that sees nothing would be refused every request.
         let n_images = if found.probed.images { 0 } else { history.take_images_out() };
-        let conversation = Conversation::over(prompt, history);
+        let conversation = Conversation::over(prompt.with_tokens(&found.probed.tokens), history);
         let warm_up = config.inference.warm_up.duration();
-        if found.is_own
+        if found.own.is_some()
             && !warm_up.is_zero()
             && let Err(error) = found.client.warm(conversation.prompt(), cancel, warm_up).await
         {
@@ -225,6 +228,7 @@ pub(super) async fn sit_down(
         Ok::<_, Error>((found, conversation, begins, n_images))
     };
     let (made, found) = tokio::join!(make_box, find_model);
+    bench.tell_left(&recorder.sink());
     let (sandbox, started) = match made {
         Ok(made) => made,
         Err(error) => return Err(failed(error)),
@@ -237,7 +241,8 @@ pub(super) async fn sit_down(
             return Err(failed(error));
         }
     };
-    let model::Found { client, probed, notes, is_own, hold } = found;
+    let model::Found { client, probed, notes, own } = found;
+    let server = own.map(|(server, serving)| OwnServer::keep(server, serving, recorder.sink()));
     let busy = probed.is_full().then(|| BUSY.to_owned());
     for warning in started.warnings.into_iter().chain(notes).chain(busy).chain(bench.holes_once(cancel).await) {
         recorder.warn(warning);
@@ -273,7 +278,7 @@ pub(super) async fn sit_down(
     }
     let artifacts = Artifacts::new(&place.state, recorder.session(), &config.session);
     let pipeline = Pipeline::new(
-        catalogue,
+        catalogue.restoring(&probed.tokens),
         policy,
         Arc::new(sandbox.clone()),
         Arc::new(HostServices::new(artifacts, recorder.sink(), HostHooks::of(place), answers)),
@@ -304,7 +309,7 @@ pub(super) async fn sit_down(
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
     let is_open = past.history.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, is_own_server: is_own, _server: hold, is_open, sandbox, lock: Some(lock) })
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, lock: Some(lock) })
 }
 
 /// Begins a new session's log.
@@ -356,7 +361,7 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, 
 impl Seat {
     /// Makes an error of what went wrong here.
     pub(super) fn error(&self, failure: Failure) -> Error {
-        Error::of_agent(failure, self.is_own_server)
+        Error::of_agent(failure, self.server.is_some())
     }
 
     /// Reports how a task ended.

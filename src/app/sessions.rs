@@ -11,9 +11,9 @@ use crate::session::Found;
 use crate::session::State;
 use crate::session::Summary;
 
-/// Lists the sessions, newest first.
-pub fn list_sessions(state: &State) -> Result<Vec<Summary>, Error> {
-    session::list(state).map_err(Error::Session)
+/// Lists so many sessions, newest first.
+pub fn list_sessions(state: &State, most: usize) -> Result<Vec<Summary>, Error> {
+    session::list(state, most).map_err(Error::Session)
 }
 
 /// Returns one session as readable text; `wanted` is an id, the beginning of one, or `last`.
@@ -33,8 +33,9 @@ pub fn raw_session(state: &State, wanted: &str, out: &mut impl Write) -> Result<
 pub fn session_line(summary: &Summary) -> String {
     let status = summary.status.map_or_else(|| "unfinished".to_owned(), |status| format!("{status:?}").to_lowercase());
     let turns = summary.turns.map_or_else(String::new, |turns| format!(", {turns} turn{}", if turns == 1 { "" } else { "s" }));
+    let name = summary.name.as_ref().map_or_else(String::new, |name| format!("[{name}] "));
     format!(
-        "{}  {}  {status:<11}  {}{turns}  ({})",
+        "{}  {}  {status:<11}  {name}{}{turns}  ({})",
         summary.session,
         summary.started.strftime("%Y-%m-%d %H:%M"),
         summary.title,
@@ -50,8 +51,7 @@ pub fn session_json(summary: &Summary) -> String {
 /// Returns which session is to go on and the folder that it worked in; the last one is never a demonstration, which cannot.
 pub fn session_project(state: &State, wanted: &str) -> Result<(SessionId, PathBuf), Error> {
     if wanted == "last" {
-        let last = list_sessions(state)?.into_iter().find(|summary| summary.project != demo::PROJECT);
-        let last = last.ok_or(Error::Session(session::Error::NoSession))?;
+        let last = session::last(state, |summary| summary.project != demo::PROJECT).map_err(Error::Session)?;
         return Ok((last.session, PathBuf::from(last.project)));
     }
     let found = session::find(state, wanted).map_err(Error::Session)?;
@@ -67,14 +67,30 @@ pub fn fork_session(state: &State, wanted: &str) -> Result<SessionId, Error> {
     session::fork(state, &found).map(|fork| fork.session).map_err(Error::Session)
 }
 
-/// Takes back the last messages of a session; returns how many of them are left.
-pub fn rewind_session(state: &State, wanted: &str, messages: u32, config: &Config) -> Result<usize, Error> {
+/// Gives a session a name, or takes it away; returns which one it is, in words.
+pub fn rename_session(state: &State, wanted: &str, name: &str) -> Result<String, Error> {
     let found = session::find(state, wanted).map_err(Error::Session)?;
-    session::rewind(state, &found, messages, &config.session).map_err(Error::Session)
+    session::rename(state, &found, name).map_err(Error::Session)?;
+    Ok(which(&found))
 }
 
-/// Removes sessions; one that is not found keeps all of them.
-pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<SessionId>, Error> {
+/// Takes back the last messages of a session; returns which one it is, in words, and how many of them are left.
+pub fn rewind_session(state: &State, wanted: &str, messages: u32, config: &Config) -> Result<(String, usize), Error> {
+    let found = session::find(state, wanted).map_err(Error::Session)?;
+    let left = session::rewind(state, &found, messages, &config.session).map_err(Error::Session)?;
+    Ok((which(&found), left))
+}
+
+/// Says which session this is: `last` and a few letters of an id may not mean the one that a person thinks of.
+fn which(found: &Found) -> String {
+    match session::summary(found) {
+        Some(summary) if !summary.title.is_empty() => format!("{} ({})", found.session, summary.title),
+        _ => found.session.to_string(),
+    }
+}
+
+/// Removes sessions, and says in words which they were; one that is not found keeps all of them.
+pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<String>, Error> {
     let mut all: Vec<Found> = Vec::new();
     for one in wanted {
         let found = session::find(state, one).map_err(Error::Session)?;
@@ -82,10 +98,13 @@ pub fn remove_sessions(state: &State, wanted: &[String]) -> Result<Vec<SessionId
             all.push(found);
         }
     }
+    let mut removed = Vec::new();
     for found in &all {
+        let words = which(found);
         session::remove(state, found).map_err(Error::Session)?;
+        removed.push(words);
     }
-    Ok(all.into_iter().map(|found| found.session).collect())
+    Ok(removed)
 }
 
 /// Returns a session as Markdown; `clean` frees texts of what a terminal would obey.

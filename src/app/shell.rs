@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::Error;
 use super::Front;
 use super::Place;
@@ -22,9 +24,13 @@ use crate::wire::Output;
 use crate::wire::Terminal;
 use crate::wire::message::Stream;
 
+/// How long a command may take to end after it was asked to, beyond its own time for that: a sandbox that lives needs far less.
+const ENDING: Duration = Duration::from_secs(5);
+
 /// A shell, or one command, that a person runs in the box.
 pub struct Shell {
     open: OpenCall,
+    grace: Duration,
     sandbox: Sandbox,
     lock: Option<Lock>,
 }
@@ -54,6 +60,11 @@ impl ShellInput {
         self.0.send(bytes).await.is_ok()
     }
 
+    /// Returns whether the sandbox has taken all of it: one that answers does so at once, whatever the command then makes of it.
+    pub fn is_taken(&self) -> bool {
+        self.0.is_taken()
+    }
+
     pub fn close(&self) {
         self.0.close();
     }
@@ -78,13 +89,14 @@ pub async fn shell(
         timeout_ms: None,
         grace_ms: place.config.sandbox.grace.get() * 1000,
     });
+    let grace = place.config.sandbox.grace.duration();
     let call = match approved.into_inner() {
         Action::Box(call) => call,
         Action::Host(_) => unreachable!("a command of the person's is a call in the box"),
     };
     let link = sandbox.link(cancel).await.map_err(Error::Sandbox)?;
     match link.open(call) {
-        Ok(open) => Ok(Shell { open, sandbox, lock }),
+        Ok(open) => Ok(Shell { open, grace, sandbox, lock }),
         Err(error) => {
             sandbox.close().await;
             Err(Error::Sandbox(sandbox::Error::Link(error)))
@@ -101,9 +113,16 @@ impl Shell {
         self.open.resize(rows, columns);
     }
 
-    /// Asks the command to end; a second time without patience.
-    pub fn cancel(&self) {
+    /// Asks the command to end. Returns how long that may take: from a sandbox that has said nothing by then nothing more will come.
+    pub fn cancel(&self) -> Duration {
         self.open.cancel();
+        self.grace + ENDING
+    }
+
+    /// Asks once more, without patience.
+    pub fn hurry(&self) -> Duration {
+        self.open.cancel();
+        ENDING
     }
 
     /// Waits for what comes next. After `Ended` or `Failed` nothing comes.

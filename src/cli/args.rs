@@ -298,7 +298,7 @@ pub(super) struct SessionFlags {
     /// End with code 4 if anything was denied
     #[arg(long, help_heading = "Permissions")]
     pub(super) deny_is_failure: bool,
-    /// Go on with an earlier session of this project: its id, the beginning of one, or `last`
+    /// Go on with an earlier session of this project: its id, the beginning of one, its name, or `last`
     #[arg(long, value_name = "ID", conflicts_with = "go_on", help_heading = "Session")]
     pub(super) resume: Option<String>,
     /// Go on with the session of this project that was worked on last

@@ -1,14 +1,15 @@
 use std::io;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::args::ModeFlag;
 use super::args::OutputFormat;
 use super::args::SessionFlags;
 use super::failure;
 use super::flags;
-use super::front::Nobody;
 use super::front::Person;
+use super::front::Wishes;
 use super::front::err_paint;
 use super::run::listen;
 use super::setup::Setup;
@@ -20,9 +21,12 @@ use crate::event::CallStatus;
 use crate::ui::Keyboard;
 use crate::ui::Typed;
 use crate::ui::read_message;
+use crate::ui::revealed;
+use crate::ui::slash;
+use crate::ui::slash::Line;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -42,13 +46,17 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     setup.end_trust_without_file(folder)?;
     setup.add_permissions(&flags);
     let terminal = setup.terminal(flags.output);
+    terminal.show_each_answer();
     setup.show_warnings(&terminal);
-    let is_unattended = setup.config.policy.autonomy == Some(app::Autonomy::Unattended);
-    let person = Person { keyboard: keyboard.clone(), terminal: terminal.clone(), turn: tokio::sync::Mutex::new(()) };
+    // A mode that is named takes the place of an autonomy, and with it of being asked nothing.
+    let is_unattended = setup.config.policy.autonomy == Some(app::Autonomy::Unattended) && flags.mode.is_none();
+    let wishes = Arc::new(Wishes::default());
+    wishes.is_away.store(is_unattended, Ordering::Relaxed);
+    let (keys, turn) = (keyboard.clone(), tokio::sync::Mutex::new(()));
+    let person = Person { keyboard: keys, terminal: terminal.clone(), turn, wishes: Arc::clone(&wishes) };
     let mut place = setup.place(folder, flags::mode(flags.mode, setup.config.policy.autonomy, ModeFlag::Ask))?;
     place.resume = flags::resume(&flags);
-    let asker: Arc<dyn app::Asker> = if is_unattended { Arc::new(Nobody) } else { Arc::new(person) };
-    let mut chat = Chat::open(&place, &terminal.front(&interrupt, asker)).await?;
+    let mut chat = Chat::open(&place, &terminal.front(&interrupt, Arc::new(person))).await?;
     super::say(&format!("session {}, model {}. {HELP}", chat.session(), text::line(chat.model())));
     if chat.is_open() {
         super::say("The last task was broken off. Say how to go on, or just that it should.\n");
@@ -64,33 +72,14 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
             }
             Typed::Cancelled => break exit_code::INTERRUPTED,
         };
-        match message.trim() {
-            "" => continue,
-            "/quit" | "/exit" | "/q" => break exit_code::DONE,
-            "/help" | "/h" | "/?" => {
-                super::say(HELP);
-                continue;
-            }
-            command if command == "/mode" || command.starts_with("/mode ") => {
-                mode(&mut chat, command.trim_start_matches("/mode").trim());
-                continue;
-            }
-            command if command == "/answers" || command.starts_with("/answers ") => {
-                super::say(&answers(&mut chat, command.trim_start_matches("/answers").trim()));
-                continue;
-            }
-            command if command.starts_with('/') && !command.contains(char::is_whitespace) => {
-                super::say(&format!("{command} is not known. {HELP}"));
-                continue;
-            }
-            command if command.starts_with('!') => {
-                let command = command.trim_start_matches('!').trim();
-                if command.is_empty() {
-                    super::say("Put a command behind the `!`, such as `!git status`.\n");
-                    continue;
-                }
-                match chat.run_by_hand(command, &interrupt).await {
-                    Ok(ran) if !setup.config.ui.stream_during_tools || ran.status == CallStatus::Denied => {
+        let message = match slash::read(&message) {
+            Line::Say(message) => message,
+            Line::Quit => break exit_code::DONE,
+            Line::Run(command) => {
+                match chat.run_by_hand(&command, &interrupt).await {
+                    // Why stands above already; what else the model reads of it is said to a model.
+                    Ok(ran) if ran.status == CallStatus::Denied => super::say("The command was not run.\n"),
+                    Ok(ran) if !setup.config.ui.stream_during_tools => {
                         super::say(&format!("{}\n", text::clean(&ran.text)));
                     }
                     Ok(_) => {}
@@ -103,10 +92,19 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 if interrupt.is_ended() {
                     break exit_code::INTERRUPTED;
                 }
+                if wishes.leaves.load(Ordering::Relaxed) {
+                    break exit_code::DONE;
+                }
                 continue;
             }
-            _ => {}
-        }
+            command => {
+                obey(&mut chat, command, &interrupt, &wishes).await;
+                if interrupt.is_ended() {
+                    break exit_code::INTERRUPTED;
+                }
+                continue;
+            }
+        };
         let said = chat.say(&message, &interrupt).await;
         let _ = writeln!(io::stdout());
         if let Some(error) = said.error {
@@ -121,6 +119,9 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         if interrupt.is_ended() {
             break exit_code::INTERRUPTED;
         }
+        if wishes.leaves.load(Ordering::Relaxed) {
+            break exit_code::DONE;
+        }
     };
     let code = signals.exit_code(code);
     chat.close(code, lost.as_ref(), interrupt.run()).await;
@@ -128,33 +129,59 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     Ok(code)
 }
 
-/// Says which mode holds, or changes it.
-fn mode(chat: &mut Chat, word: &str) {
-    match word {
-        "" => super::say(&format!("mode {}\n", chat.mode().as_str())),
-        "auto" => chat.set_mode(app::Mode::Auto),
-        "ask" => chat.set_mode(app::Mode::Ask),
-        "deny" => chat.set_mode(app::Mode::Deny),
-        _ => super::say(&format!("There is no mode {}: auto, ask and deny are.\n", text::line(word))),
+/// Does what a slash command asks for.
+async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wishes) {
+    match command {
+        Line::Help => super::say(HELP),
+        Line::Mode(word) => mode(chat, word.as_deref(), wishes),
+        Line::Answers => super::say(&answers(chat)),
+        Line::Forget(number) => super::say(&match chat.forget_answer(number) {
+            Ok(what) => format!("asked again: {}\n", revealed(&what)),
+            Err(problem) => format!("{}\n", text::line(&problem)),
+        }),
+        Line::Context => {
+            let (used, window) = chat.fullness(interrupt).await;
+            super::say(&context(used, window));
+        }
+        Line::Compact(focus) => {
+            if !chat.compact(&focus, interrupt).await && !interrupt.is_ended() {
+                super::say("Nothing was replaced: a summary would be no shorter.\n");
+            }
+        }
+        Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
+        // The loop has seen to these.
+        Line::Nothing | Line::Quit | Line::Run(_) | Line::Say(_) => {}
     }
 }
 
-/// Lists the answers that hold, or takes one back.
-fn answers(chat: &mut Chat, words: &str) -> String {
-    if let Some(number) = words.strip_prefix("forget") {
-        return match number
-            .trim()
-            .parse()
-            .map_err(|_| "say which one, by its number: /answers forget 2".to_owned())
-            .and_then(|n| chat.forget_answer(n))
-        {
-            Ok(what) => format!("asked again: {}\n", text::line(&what)),
-            Err(problem) => format!("{}\n", text::line(&problem)),
-        };
-    }
+/// Says which mode holds, or changes it; whoever names one is there again.
+fn mode(chat: &mut Chat, word: Option<&str>, wishes: &Wishes) {
+    let mode = match word {
+        Some("auto") => app::Mode::Auto,
+        Some("ask") => app::Mode::Ask,
+        Some("deny") => app::Mode::Deny,
+        _ => return super::say(&format!("mode {}\n", chat.mode().as_str())),
+    };
+    chat.set_mode(mode);
+    wishes.is_away.store(false, Ordering::Relaxed);
+}
+
+/// Says how full the model's window is.
+fn context(used: u64, window: Option<u64>) -> String {
+    const CELLS: u64 = 20;
+    let Some(window) = window.filter(|window| *window > 0) else {
+        return format!("about {used} tokens; the server does not say how many the model reads at once\n");
+    };
+    let full = usize::try_from((used.saturating_mul(CELLS) / window).min(CELLS)).unwrap_or_default();
+    let bar = "#".repeat(full) + &".".repeat(CELLS as usize - full);
+    format!("[{bar}] about {used} of {window} tokens, {} %\n", used.saturating_mul(100) / window)
+}
+
+/// Lists the answers that hold.
+fn answers(chat: &Chat) -> String {
     let all = chat.answers();
     if all.is_empty() {
         return "Nothing was allowed for more than once.\n".to_owned();
     }
-    all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", text::line(words))).collect()
+    all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", revealed(words))).collect()
 }

@@ -19,6 +19,7 @@ use crate::config::PassedOver;
 use crate::ui;
 use crate::ui::Keyboard;
 use crate::ui::Paint;
+use crate::ui::revealed;
 use crate::ui::text;
 
 #[derive(Debug, Args)]
@@ -91,11 +92,11 @@ fn answers(args: &AnswersArgs) -> Result<u8, app::Error> {
     let folder = setup::folder(args.path.as_deref())?;
     if args.forget_all || args.forget.is_some() {
         let forgotten = app::forget_answers(&folder, &setup.state, args.forget)?;
-        deliver(&forgotten.iter().map(|words| format!("asked again: {}\n", text::line(words))).collect::<String>())?;
+        deliver(&forgotten.iter().map(|words| format!("asked again: {}\n", revealed(words))).collect::<String>())?;
         return Ok(exit_code::DONE);
     }
     let all = app::lasting_answers(&folder, &setup.state)?;
-    deliver(&all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", text::line(words))).collect::<String>())?;
+    deliver(&all.iter().zip(1..).map(|(words, n)| format!("{n}. {}\n", revealed(words))).collect::<String>())?;
     Ok(exit_code::DONE)
 }
 

@@ -38,7 +38,7 @@ pub(super) async fn doctor(args: DoctorArgs) -> Result<u8, app::Error> {
     sources.file.clone_from(&args.config.config);
     let model = ModelFlags { endpoint: args.endpoint, provider: args.provider, api_key_env: args.api_key_env, ..ModelFlags::default() };
     flags::model(&model, &mut sources.flags)?;
-    super::trace(args.config.verbose);
+    super::log::begin(args.config.verbose);
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     // The settings may be what is broken, so how things are shown goes by the defaults.

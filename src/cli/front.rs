@@ -3,6 +3,8 @@ use std::io::IsTerminal;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use tokio_util::sync::CancellationToken;
 
@@ -38,15 +40,27 @@ pub(super) struct Terminal {
 
 impl Terminal {
     pub(super) fn new(format: OutputFormat, options: &ui::Options) -> Self {
-        let paint = err_paint(options);
+        let terminal = Self { format, screen: Arc::default(), delivery: Delivery::default(), paint: err_paint(options) };
+        terminal.begin(options);
+        terminal
+    }
+
+    /// Begins a picture, the first one or one after [`Self::finish`].
+    pub(super) fn begin(&self, options: &ui::Options) {
+        let Self { format, delivery, paint, .. } = self.clone();
         let progress = if io::stderr().is_terminal() { ui::Progress::bars() } else { ui::Progress::lines(io::stderr()) };
-        let delivery = Delivery::default();
         // Only text puts the answer on the standard output as it comes; with JSON that stream belongs to the objects.
         let out: Box<dyn Write + Send> = if format == OutputFormat::Text { Box::new(delivery.clone()) } else { Box::new(io::sink()) };
         let look =
             Look { paint, stream: io::stdout().is_terminal(), tool_output: options.stream_during_tools, thinking: options.show_thinking };
         let screen = Plain::new(out, Box::new(io::stderr()) as Box<dyn Write + Send>, look, progress);
-        Self { format, screen: Arc::new(Mutex::new(Some(screen))), delivery, paint }
+        *self.screen.lock().expect("nothing panics while it holds this lock") = Some(screen);
+    }
+
+    /// Shows each answer of a conversation as soon as it is complete.
+    pub(super) fn show_each_answer(&self) {
+        let mut screen = self.screen.lock().expect("nothing panics while it holds this lock");
+        *screen = screen.take().map(Plain::with_each_answer);
     }
 
     /// Returns where the rooms send their events.
@@ -116,6 +130,29 @@ pub(super) struct Person {
     pub(super) keyboard: Keyboard,
     pub(super) terminal: Terminal,
     pub(super) turn: tokio::sync::Mutex<()>,
+    pub(super) wishes: Arc<Wishes>,
+}
+
+/// What the person said of being asked, as whoever reads their next words has to know.
+#[derive(Default)]
+pub(super) struct Wishes {
+    /// Nobody is to be asked anything, though somebody is there.
+    pub(super) is_away: AtomicBool,
+    /// A question was answered by leaving.
+    pub(super) leaves: AtomicBool,
+}
+
+/// A question that stands on the screen. Where it is given up before its answer, whoever looks at it sees that.
+struct Standing {
+    is_answered: bool,
+}
+
+impl Drop for Standing {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            super::say("\n(the question is withdrawn)\n");
+        }
+    }
 }
 
 impl Asker for Person {
@@ -126,20 +163,31 @@ impl Asker for Person {
             // Dropping this future withdraws the question; the keyboard gives its line back.
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
-            ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await.unwrap_or(Answer::Deny.into())
+            let mut standing = Standing { is_answered: false };
+            let answered = ui::ask(&question, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await;
+            standing.is_answered = true;
+            let answered: Answered = answered.unwrap_or(Answer::Deny.into());
+            self.wishes.leaves.fetch_or(answered.answer == Answer::Quit, Ordering::Relaxed);
+            answered
         })
     }
 
     fn question<'a>(&'a self, question: &'a str, options: &'a [String]) -> Later<'a, Option<String>> {
         Box::pin(async move {
+            if !self.is_somebody_there() {
+                return None;
+            }
             let _turn = self.turn.lock().await;
             let withdrawn = CancellationToken::new();
             let _guard = withdrawn.clone().drop_guard();
-            ui::question(question, options, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await
+            let mut standing = Standing { is_answered: false };
+            let answer = ui::question(question, options, &self.keyboard, &mut io::stderr(), self.terminal.paint, &withdrawn).await;
+            standing.is_answered = true;
+            answer
         })
     }
 
     fn is_somebody_there(&self) -> bool {
-        self.keyboard.is_terminal()
+        self.keyboard.is_terminal() && !self.wishes.is_away.load(Ordering::Relaxed)
     }
 }

@@ -18,6 +18,7 @@ use crate::app::Interrupt;
 use crate::app::exit_code;
 use crate::event::Kind;
 use crate::event::ProgressSink;
+use crate::ui::text;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ImagesCommand {
@@ -63,7 +64,7 @@ async fn build(names: &[String], install: bool, config: &ConfigFlags) -> Result<
     terminal.finish();
     let mut out = Delivery::default();
     for (name, id) in built {
-        let _ = writeln!(out, "{name} {id}");
+        let _ = writeln!(out, "{} {}", text::line(&name), text::line(&id));
     }
     out.end()?;
     Ok(signals.exit_code(exit_code::DONE))
@@ -104,10 +105,10 @@ pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {
     }
     let swept = app::gc(&setup.config, interrupt.run()).await?;
     for name in &swept.removed {
-        let _ = writeln!(out, "removed {name}");
+        let _ = writeln!(out, "removed {}", text::line(name));
     }
     for (name, problem) in &swept.failed {
-        super::say(&format!("could not remove {name}: {problem}\n"));
+        super::say(&format!("could not remove {}: {}\n", text::line(name), text::line(problem)));
     }
     if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() {
         let _ = writeln!(out, "nothing to remove");

@@ -70,8 +70,9 @@ pub(super) const PAGES: &[Page] = &[
         command: "run",
         text: "Works on a task until the model says that it is done, a limit is reached, or something is in the way. Nobody is asked: what \
                the mode does not allow is denied, and the model is told so. The model's answer goes to the standard output.\n\n\
-               The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. The first Ctrl-C stops \
-               what runs and ends in order, the second ends at once.\n\n\
+               The standard input is only read where TASK is `-`, so a pipe that nobody closes cannot hang a run. Ctrl-C ends \
+               the call that runs, and the model goes on without it; while the model speaks, or twice, it ends the task (130). SIGTERM \
+               ends it in any case (143).\n\n\
                A run that was broken off, however that came, goes on with --continue or --resume ID: the model is sent what it was sent \
                before, no call is carried out twice, and one that was under way is told to the model as such. Without TASK the open task \
                goes on.\n\n\
@@ -124,7 +125,8 @@ pub(super) const PAGES: &[Page] = &[
         text: "Opens a shell in the project's sandbox, under the same limits as the agent's commands, or runs the command behind `--` \
                there. With a terminal the command gets one of its own; without one, plain pipes. Its output passes unchanged. Where \
                `podbay up` has been called with the same settings, the shell joins that sandbox; with others it gets one of its own beside \
-               it, and a warning.",
+               it, and a warning. Ctrl-C is a key for the command; where the sandbox itself takes none for two seconds, one more says so, \
+               and another one leaves it.",
         examples: &[
             ("Open a shell:", "podbay sh"),
             ("Run one command:", "podbay sh -- make test"),
@@ -328,6 +330,17 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "sessions rename",
+        text: "Gives a session a name of at most 60 characters. The list shows it, and every command that takes a session's id takes the name. \
+               The log stays as it is.",
+        examples: &[
+            ("Name the last one:", "podbay sessions rename last parser"),
+            ("Give it another one:", "podbay sessions rename parser lexer"),
+            ("Take the name away:", "podbay sessions rename parser ''"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "sessions rm",
         text: "Removes sessions: their logs, what a repair kept of them, and the long outputs that were kept. One that is being written is refused. \
                `podbay gc` removes old ones as `session.keep_days` and `session.keep_sessions` say.",
@@ -423,7 +436,7 @@ pub(super) const PAGES: &[Page] = &[
                the middle of: \"part\" is \"call\", \"reasoning\", or \"unreadable\" for a whole call in no form that can be read.\n\n\
                All formats that current models write are recognised. Only names of known tools are calls: those of --tools, or else \
                Podbay's own. Examples in prose and in code are no calls; JSON in a fence or in the open is one where the text has no \
-               other. --template-hint settles what a text alone leaves open, and hides no format.",
+               other and the sentence before it does not show it to somebody (\"the file says:\", \"you can run:\"). --template-hint settles what a text alone leaves open, and hides no format.",
         examples: &[
             ("An answer that a server left unread:", "podbay debug parse <answer.txt"),
             ("With the tools of a request:", "podbay debug parse --tools request.json <answer.txt"),

@@ -23,6 +23,7 @@ mod help;
 mod images;
 mod init;
 mod later;
+mod log;
 mod manual;
 mod models;
 mod number;
@@ -213,15 +214,6 @@ fn first_words(error: &clap::Error) -> String {
 /// Writes to the error stream. Where even that is gone there is nobody left to tell.
 fn say(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
-}
-
-/// Shows our own diagnostics with `--verbose` or as `PODBAY_LOG` says.
-fn trace(verbose: bool) {
-    use tracing_subscriber::EnvFilter;
-    let default = if verbose { "podbay=debug" } else { "off" };
-    let filter = EnvFilter::try_from_env("PODBAY_LOG").unwrap_or_else(|_| EnvFilter::new(default));
-    // A second command in the same process keeps the first one's choice.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).without_time().try_init();
 }
 
 #[cfg(test)]

@@ -1,13 +1,16 @@
 use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use nix::sys::termios;
 use nix::sys::termios::SetArg;
 use nix::sys::termios::Termios;
 
+/// How the terminal was before. It is the process's own, and so is its mode.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
 /// The person's terminal, handed through byte by byte until this is dropped.
-pub(super) struct RawTerminal {
-    before: Termios,
-}
+pub(super) struct RawTerminal;
 
 impl RawTerminal {
     pub(super) fn enter() -> io::Result<Self> {
@@ -15,15 +18,25 @@ impl RawTerminal {
         let before = termios::tcgetattr(&stdin)?;
         let mut raw = before.clone();
         termios::cfmakeraw(&mut raw);
+        // Known first, so that there is no moment in which the way back is not.
+        *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
+        let entered = Self;
         termios::tcsetattr(&stdin, SetArg::TCSADRAIN, &raw)?;
-        Ok(Self { before })
+        Ok(entered)
     }
 }
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // A terminal that is gone needs no mode.
-        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSADRAIN, &self.before);
+        restore();
+    }
+}
+
+/// Gives the terminal back as it was, also where the process ends without dropping anything.
+pub(super) fn restore() {
+    if let Some(before) = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        // A terminal that is gone needs no mode, and one that stands still must not hold up the end.
+        let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &before);
     }
 }
 

@@ -12,6 +12,7 @@ use crate::config::Config;
 use crate::config::Sources;
 use crate::event::Kind;
 use crate::event::ProgressSink;
+use crate::ui::text;
 
 /// Becomes the model server; returns only if that fails.
 ///
@@ -19,7 +20,7 @@ use crate::event::ProgressSink;
 pub(super) async fn serve_model(args: ServeModelArgs) -> Result<u8, app::Error> {
     let loaded = Config::load(&Sources::from_env(std::env::vars_os())).map_err(app::Error::Config)?;
     for warning in &loaded.warnings {
-        super::say(&format!("warning: {warning}\n"));
+        super::say(&format!("warning: {}\n", text::line(warning)));
     }
     let interrupt = Interrupt::new();
     let _signals = listen(&interrupt)?;

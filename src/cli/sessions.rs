@@ -27,7 +27,7 @@ pub(super) enum SessionsCommand {
     },
     /// Show what happened in a session
     Show {
-        /// Its id, the beginning of one, or `last`
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         /// Print the records as they are
@@ -36,7 +36,7 @@ pub(super) enum SessionsCommand {
     },
     /// Open a chat that goes on with a session, in its own project
     Resume {
-        /// Its id, the beginning of one, or `last`
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         #[command(flatten)]
@@ -44,13 +44,13 @@ pub(super) enum SessionsCommand {
     },
     /// Copy a session into a new one that goes on by itself
     Fork {
-        /// Its id, the beginning of one, or `last`
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID")]
         id: String,
     },
     /// Print a session in a form for elsewhere; what looks like a key is masked
     Export {
-        /// Its id, the beginning of one, or `last`
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID", default_value = "last")]
         id: String,
         /// Which form
@@ -59,16 +59,25 @@ pub(super) enum SessionsCommand {
     },
     /// Take back the last messages, with all that came of them; files stay as they are
     Rewind {
-        /// Its id, the beginning of one, or `last`
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID")]
         id: String,
         /// How many of your messages
         #[arg(value_name = "N")]
         messages: u32,
     },
+    /// Give a session a name, by which it is found as by its id
+    Rename {
+        /// Its id, the beginning of one, its name, or `last`: the one of all projects that was worked on last
+        #[arg(value_name = "ID")]
+        id: String,
+        /// The name; an empty one takes it away
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
     /// Remove sessions, with all that was kept of their outputs
     Rm {
-        /// Ids, or beginnings of them
+        /// Ids, beginnings of them, names, or `last`: the one of all projects that was worked on last
         #[arg(value_name = "ID", required = true)]
         ids: Vec<String>,
     },
@@ -91,7 +100,7 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
     let mut out = Delivery::default();
     match command {
         SessionsCommand::List { json, lines } => {
-            for summary in app::list_sessions(&setup.state)?.into_iter().take(lines) {
+            for summary in app::list_sessions(&setup.state, lines)? {
                 let line = if json { app::session_json(&summary) } else { text::line(&app::session_line(&summary)) };
                 let _ = writeln!(out, "{line}");
             }
@@ -122,17 +131,23 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
             let _ = write!(out, "{exported}");
         }
         SessionsCommand::Rewind { id, messages } => {
-            let left = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
-            let _ = writeln!(out, "taken back: {messages}, left: {left} (files stay as they are)");
+            let (session, left) = app::rewind_session(&setup.state, &id, messages, &setup.config)?;
+            let _ = writeln!(out, "session {}: taken back: {messages}, left: {left} (files stay as they are)", text::line(&session));
+        }
+        SessionsCommand::Rename { id, name } => {
+            let session = app::rename_session(&setup.state, &id, &name)?;
+            let called =
+                if name.trim().is_empty() { "has no name now".to_owned() } else { format!("is called {}", text::line(name.trim())) };
+            let _ = writeln!(out, "session {} {called}", text::line(&session));
         }
         SessionsCommand::Rm { ids } => {
             // All are found before the first is removed: a word that is wrong removes nothing.
             for session in app::remove_sessions(&setup.state, &ids)? {
-                let _ = writeln!(out, "removed session {session}");
+                let _ = writeln!(out, "removed session {}", text::line(&session));
             }
         }
         SessionsCommand::Other(words) => {
-            let known = ["list", "show", "resume", "fork", "export", "rewind", "rm"];
+            let known = ["list", "show", "resume", "fork", "export", "rewind", "rename", "rm"];
             return Err(later::below("sessions", &known, &words));
         }
     }

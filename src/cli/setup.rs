@@ -54,7 +54,7 @@ impl Setup {
         if app::is_attached(&settings.loaded.config) {
             super::flags::check_attached(&overrides)?;
         }
-        super::trace(flags.verbose);
+        super::log::begin(flags.verbose);
         Ok(Self { config: settings.loaded.config.clone(), state, settings })
     }
 

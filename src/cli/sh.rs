@@ -3,10 +3,14 @@ use std::io::IsTerminal;
 use std::io::Read;
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::signal::unix::SignalKind;
 use tokio::signal::unix::signal;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::args::OutputFormat;
 use super::args::ShArgs;
@@ -18,9 +22,21 @@ use super::setup::Setup;
 use crate::app;
 use crate::app::Interrupt;
 use crate::app::Shell;
+use crate::app::ShellInput;
 use crate::app::ShellUpdate;
 use crate::app::exit_code;
 use crate::event::Kind;
+
+/// Pieces of input that wait for room in the command's window, so that a Ctrl-C behind them is seen.
+const QUEUE: usize = 64;
+
+const CTRL_C: u8 = 3;
+
+/// Rows and columns of a terminal that does not say, as a serial line.
+const SIZE: (u16, u16) = (24, 80);
+
+/// A sandbox that lives takes a key at once, also where the machine has much to do.
+const ANSWERS: Duration = Duration::from_secs(2);
 
 /// Runs a shell or a command; whatever goes wrong on our side has its own code, so that the command's codes stay its own.
 pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
@@ -39,7 +55,7 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
         }
     });
     let interactive = io::stdin().is_terminal() && io::stdout().is_terminal();
-    let size = interactive.then(window_size).flatten();
+    let size = interactive.then(|| window_size().unwrap_or(SIZE));
     let kind = std::env::var("TERM").unwrap_or_else(|_| "dumb".to_owned());
     let with = size.map(|(rows, columns)| (rows, columns, kind));
     // Until the command runs, a signal ends the start; afterwards it is passed on.
@@ -57,7 +73,10 @@ pub(super) async fn sh(args: ShArgs) -> Result<u8, app::Error> {
     let raw = if size.is_some() { RawTerminal::enter().ok() } else { None };
     let code = converse(&mut shell, &interrupt, size.is_some()).await;
     drop(raw);
+    // What cannot be ended is said.
+    terminal.begin(&setup.config.ui);
     shell.close().await;
+    terminal.finish();
     Ok(starting.exit_code(code))
 }
 
@@ -67,24 +86,41 @@ enum Next {
     Typed(Option<Vec<u8>>),
     Resized,
     Stopped,
+    Late,
 }
 
 async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool) -> u8 {
     let mut typed = read_input();
     let input = shell.input();
+    // Fed aside: input that a sandbox does not take must keep nobody from what else happens.
+    let (queue, waiting) = mpsc::channel(QUEUE);
+    let mut queue = Some(queue);
+    let _feeding = AbortOnDropHandle::new(tokio::spawn(feed(shell.input(), waiting)));
     let Ok(mut resizes) = signal(SignalKind::window_change()) else { return exit_code::SHELL_FAILED };
+    let mut unheard = Unheard::default();
+    // Until when room is waited for, where there is none.
+    let mut full_until: Option<Instant> = None;
+    let mut is_dropping = false;
     let mut n_stops = 0;
-    let mut open = true;
+    // When a command that was asked to end is no longer waited for.
+    let mut ends_at: Option<Instant> = None;
     // Why its output cannot be passed on, once that is so; the command is ended then.
     let mut unwritten: Option<io::Error> = None;
     let end = if with_terminal { "\r\n" } else { "\n" };
     loop {
+        // Of a terminal nobody waits longer than that: a Ctrl-C may be behind what it pasted.
+        full_until = match &queue {
+            Some(queue) if with_terminal && queue.capacity() == 0 => full_until.or(Some(Instant::now() + ANSWERS)),
+            _ => None,
+        };
+        let late = tokio::time::sleep_until(ends_at.unwrap_or_else(Instant::now));
         let next = tokio::select! {
             came = shell.recv() => Next::Came(came),
-            bytes = typed.recv(), if open => Next::Typed(bytes),
+            bytes = hear(&mut typed, queue.as_ref(), full_until), if queue.is_some() => Next::Typed(bytes),
             _ = resizes.recv(), if with_terminal => Next::Resized,
             () = interrupt.run().cancelled(), if n_stops == 0 => Next::Stopped,
             () = interrupt.haste().cancelled(), if n_stops == 1 => Next::Stopped,
+            () = late, if ends_at.is_some() => Next::Late,
         };
         match next {
             // Raw, the one way past the sanitiser: the person asked for this command's own bytes.
@@ -94,7 +130,7 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
                     && let Err(error) = out.write_all(&bytes).and_then(|()| out.flush())
                 {
                     unwritten = Some(error);
-                    shell.cancel();
+                    ends_at.get_or_insert(Instant::now() + shell.cancel());
                 }
             }
             Next::Came(ShellUpdate::Stderr(bytes)) => {
@@ -104,30 +140,35 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
                 if let Some(note) = note {
                     super::say(&format!("podbay: {}{end}", crate::ui::text::line(&note)));
                 }
-                return match unwritten {
-                    None => code,
-                    // Whoever read our output has had enough: it is as if the command had written into that pipe itself.
-                    Some(error) if error.kind() == io::ErrorKind::BrokenPipe => exit_code::BROKEN_PIPE,
-                    Some(error) => {
-                        super::say(&format!("error: cannot write the command's output to the standard output: {error}{end}"));
-                        exit_code::SHELL_FAILED
-                    }
-                };
+                return unwritten.map_or(code, |error| undelivered(&error, end));
             }
             Next::Came(ShellUpdate::Failed { problem }) => {
                 super::say(&format!("error: {}{end}", crate::ui::text::line(&problem)));
                 return exit_code::SHELL_FAILED;
             }
             Next::Typed(Some(bytes)) => {
-                // What the command does not take now waits in its window; beyond that our own end waits.
-                if !input.send(&bytes).await {
-                    open = false;
+                let Some(to) = &queue else { continue };
+                let is_taken = to.capacity() == QUEUE && input.is_taken();
+                match if with_terminal { unheard.typed(&bytes, is_taken, Instant::now()) } else { Heard::InTime } {
+                    Heard::InTime => {}
+                    Heard::TooLate => super::say(&format!("{end}podbay: the sandbox does not answer; Ctrl-C once more leaves it{end}")),
+                    Heard::Never => {
+                        super::say(&format!("{end}error: the sandbox does not answer{end}"));
+                        return exit_code::SHELL_FAILED;
+                    }
+                }
+                match to.try_send(bytes) {
+                    Ok(()) => (full_until, is_dropping) = (None, false),
+                    Err(TrySendError::Full(_)) => {
+                        if !std::mem::replace(&mut is_dropping, true) {
+                            super::say(&format!("{end}podbay: the command takes no more input; what is typed until it does is lost{end}"));
+                        }
+                    }
+                    // The command has ended.
+                    Err(TrySendError::Closed(_)) => queue = None,
                 }
             }
-            Next::Typed(None) => {
-                open = false;
-                input.close();
-            }
+            Next::Typed(None) => queue = None,
             Next::Resized => {
                 if let Some((rows, columns)) = window_size() {
                     shell.resize(rows, columns);
@@ -135,9 +176,80 @@ async fn converse(shell: &mut Shell, interrupt: &Interrupt, with_terminal: bool)
             }
             Next::Stopped => {
                 n_stops += 1;
-                shell.cancel();
+                let within = if n_stops == 1 { shell.cancel() } else { shell.hurry() };
+                let at = Instant::now() + within;
+                ends_at = Some(ends_at.map_or(at, |before| before.min(at)));
+            }
+            Next::Late => {
+                super::say(&format!("error: the command was asked to end, and the sandbox does not answer{end}"));
+                return unwritten.map_or(exit_code::INTERRUPTED, |error| undelivered(&error, end));
             }
         }
+    }
+}
+
+/// Says that the command's output could not be passed on, where nobody knows that yet.
+fn undelivered(error: &io::Error, end: &str) -> u8 {
+    // Whoever read our output has had enough: it is as if the command had written into that pipe itself.
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        return exit_code::BROKEN_PIPE;
+    }
+    super::say(&format!("error: cannot write the command's output to the standard output: {error}{end}"));
+    exit_code::SHELL_FAILED
+}
+
+/// Waits for input, while there is room for it: what the command does not take now waits in its window, beyond that our own end waits, but not
+/// longer than `until`. `None`: the input has ended, or nobody takes any more.
+async fn hear(typed: &mut mpsc::Receiver<Vec<u8>>, queue: Option<&mpsc::Sender<Vec<u8>>>, until: Option<Instant>) -> Option<Vec<u8>> {
+    let room = queue?.reserve();
+    let _room = match until {
+        Some(until) => tokio::time::timeout_at(until, room).await.ok().transpose(),
+        None => room.await.map(Some),
+    }
+    .ok()?;
+    typed.recv().await
+}
+
+/// Feeds the command until there is no more, or it has ended.
+async fn feed(input: ShellInput, mut waiting: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = waiting.recv().await {
+        if !input.send(&bytes).await {
+            return;
+        }
+    }
+    input.close();
+}
+
+/// Ctrl-C that the sandbox has not taken. In a terminal handed through it is a key like any other and for the command to hear, but a sandbox
+/// that takes no key at all must not keep the person.
+#[derive(Default)]
+struct Unheard {
+    /// When the first of them was pressed.
+    since: Option<Instant>,
+    is_said: bool,
+}
+
+/// Whether a Ctrl-C still reaches anybody.
+#[derive(Debug, PartialEq, Eq)]
+enum Heard {
+    InTime,
+    TooLate,
+    Never,
+}
+
+impl Unheard {
+    /// Takes what was typed; `is_taken` says whether the sandbox has taken all that was typed before.
+    fn typed(&mut self, bytes: &[u8], is_taken: bool, now: Instant) -> Heard {
+        if is_taken {
+            *self = Self::default();
+        }
+        if !bytes.contains(&CTRL_C) {
+            return Heard::InTime;
+        }
+        if now.duration_since(*self.since.get_or_insert(now)) < ANSWERS {
+            return Heard::InTime;
+        }
+        if std::mem::replace(&mut self.is_said, true) { Heard::Never } else { Heard::TooLate }
     }
 }
 
@@ -158,4 +270,27 @@ fn read_input() -> mpsc::Receiver<Vec<u8>> {
         }
     });
     receive
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ctrl_c_that_nobody_took_for_a_while_leaves() {
+        let start = Instant::now();
+        let mut unheard = Unheard::default();
+        let mut typed = |ms: u64, bytes: &[u8], is_taken: bool| unheard.typed(bytes, is_taken, start + Duration::from_millis(ms));
+        assert_eq!(typed(0, b"\x03", true), Heard::InTime);
+        assert_eq!(typed(1900, b"\x03", false), Heard::InTime, "a busy sandbox has its time");
+        assert_eq!(typed(3000, b"x", false), Heard::InTime);
+        assert_eq!(typed(3100, b"\x03", false), Heard::TooLate);
+        assert_eq!(typed(3200, b"y", true), Heard::InTime, "it has come back");
+        // A program that takes every Ctrl-C and ends of none is the person's own.
+        for second in 4..20 {
+            assert_eq!(typed(second * 1000, b"\x03", true), Heard::InTime);
+        }
+        assert_eq!(typed(30_000, b"\x03", false), Heard::TooLate);
+        assert_eq!(typed(30_001, b"a\x03b", false), Heard::Never);
+    }
 }

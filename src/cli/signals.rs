@@ -48,11 +48,13 @@ impl Signals {
                         }
                     }
                     _ = hangup.recv() => {
+                        n_presses += 1;
                         told.end_by(exit_code::HUNG_UP);
                     }
                 }
                 if n_presses >= PATIENCE {
                     // Nothing is lost by this: the log is written as it goes, and the box ends with us.
+                    super::raw::restore();
                     std::process::exit(i32::from(told.exit_code().unwrap_or(exit_code::INTERRUPTED)));
                 }
             }

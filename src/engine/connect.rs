@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Options;
 use super::address::Address;
+use super::clean_up::Ending;
 use super::details::Component;
 use super::tcp;
 
@@ -23,6 +24,7 @@ const OLDEST: ClientVersion = ClientVersion { major_version: 1, minor_version: 4
 pub struct Engine {
     pub(super) docker: Docker,
     pub(super) timeout: Duration,
+    pub(super) ending: Arc<Ending>,
     address: Arc<Address>,
     facts: Arc<OnceCell<Facts>>,
 }
@@ -95,7 +97,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Opens the way to the engine. For whoever has more to ask while it thinks about [`Engine::facts`], which takes it longest.
+    /// Opens the way to the engine. Once `cancel` has fired, also later, what is cleaned up there has little time. For whoever has more to ask while it thinks about [`Engine::facts`], which takes it longest.
     pub async fn open(options: &Options, cancel: &CancellationToken) -> Result<Self, Error> {
         let address = Address::find(options, |name| std::env::var(name).ok())?;
         let timeout = Duration::from_secs(options.timeout_s.max(1));
@@ -109,7 +111,8 @@ impl Engine {
             () = cancel.cancelled() => return Err(cancelled()),
             docker = opening => docker?,
         };
-        Ok(Self { docker, timeout, address: Arc::new(address), facts: Arc::default() })
+        let ending = Arc::new(Ending::new(cancel));
+        Ok(Self { docker, timeout, ending, address: Arc::new(address), facts: Arc::default() })
     }
 
     /// Returns what the engine is. It is asked once, and agrees on an API version with us then.

@@ -18,7 +18,6 @@ use bollard::models::RestartPolicyNameEnum;
 use bollard::query_parameters::CreateContainerOptionsBuilder;
 use bollard::query_parameters::InspectContainerOptions;
 use bollard::query_parameters::LogsOptionsBuilder;
-use bollard::query_parameters::RemoveContainerOptionsBuilder;
 use bollard::query_parameters::RenameContainerOptionsBuilder;
 use bollard::query_parameters::StartContainerOptions;
 use bollard::query_parameters::StopContainerOptionsBuilder;
@@ -35,9 +34,10 @@ use super::bounded::bounded;
 pub struct ContainerId(pub String);
 
 impl ContainerId {
-    /// Returns the twelve characters people know it by.
+    /// Returns the twelve characters people know it by; a name, which stands for it as well, is known by all of it.
     pub fn short(&self) -> &str {
-        self.0.get(..12).unwrap_or(&self.0)
+        let is_id = self.0.len() == 64 && self.0.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if is_id { &self.0[..12] } else { &self.0 }
     }
 }
 
@@ -131,6 +131,20 @@ pub struct ContainerState {
     pub ports: Vec<(u16, u16)>,
     /// Mount sources on the host.
     pub sources: Vec<PathBuf>,
+    /// Its first process while it runs, as the engine's machine numbers it.
+    pub pid: Option<u32>,
+    /// The limits that the engine says it has.
+    pub limits: Held,
+}
+
+/// Limits of a container as somebody says they are; `None` is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes.
+    pub memory: Option<u64>,
+    pub n_processes: Option<u64>,
+    /// Thousandths of a core.
+    pub millicores: Option<u64>,
 }
 
 impl Engine {
@@ -148,14 +162,19 @@ impl Engine {
         };
         // Once it was asked the engine makes it all the same, and nobody would know of it.
         let made = match &error {
-            Error::Cancelled { .. } => tokio::time::timeout(self.timeout, request).await.ok().and_then(Result::ok).map(|made| made.id),
+            Error::Cancelled { .. } => tokio::select! {
+                biased;
+                made = tokio::time::timeout(self.timeout.min(super::clean_up::GIVEN_UP), request) => match made {
+                    Ok(made) => made.ok().map(|made| made.id),
+                    Err(_) => Some(spec.name.clone()),
+                },
+                () = self.late() => Some(spec.name.clone()),
+            },
             Error::NoAnswer { .. } => Some(spec.name.clone()),
             _ => None,
         };
-        if let Some(made) = made
-            && let Err(left) = self.remove(&ContainerId(made)).await
-        {
-            tracing::warn!(%left, "a container that nobody wants any more could not be removed");
+        if let Some(made) = made {
+            self.discard_soon(&ContainerId(made)).await;
         }
         Err(error)
     }
@@ -179,18 +198,6 @@ impl Engine {
         bounded(doing, cancel, self.timeout, self.docker.rename_container(&id.0, options)).await
     }
 
-    /// Removes it with its anonymous volumes, running or not. That it is gone already, or going, counts as done.
-    pub async fn remove(&self, id: &ContainerId) -> Result<(), Error> {
-        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
-        let doing = || format!("remove the container {}", id.short());
-        // Cleaning up goes on when the run was cancelled.
-        let outcome = bounded(doing, &CancellationToken::new(), self.timeout, self.docker.remove_container(&id.0, Some(options))).await;
-        match outcome {
-            Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-            other => other,
-        }
-    }
-
     /// Returns the container's state, `None` if there is none by that id or name.
     pub async fn state(&self, name: &str, cancel: &CancellationToken) -> Result<Option<ContainerState>, Error> {
         let doing = || format!("look at the container `{name}`");
@@ -202,6 +209,14 @@ impl Engine {
         };
         let state = found.state.unwrap_or_default();
         let config = found.config.unwrap_or_default();
+        let host_config = found.host_config.unwrap_or_default();
+        // An engine that cannot keep a limit says so once and makes it nothing.
+        let given = |limit: Option<i64>| limit.and_then(|limit| u64::try_from(limit).ok()).filter(|&limit| limit > 0);
+        let limits = Held {
+            memory: given(host_config.memory),
+            n_processes: given(host_config.pids_limit),
+            millicores: given(host_config.nano_cpus).map(|nano| nano / 1_000_000),
+        };
         let ports = found.network_settings.and_then(|settings| settings.ports).unwrap_or_default();
         Ok(Some(ContainerState {
             id: ContainerId(found.id.unwrap_or_default()),
@@ -211,6 +226,8 @@ impl Engine {
             exit_code: state.exit_code,
             oom_killed: state.oom_killed.unwrap_or(false),
             started_at: state.started_at.unwrap_or_default(),
+            pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).filter(|&pid| pid > 0),
+            limits,
             image: found.image.unwrap_or_default(),
             ports: ports.iter().filter_map(|(port, bindings)| published(port, bindings.as_deref())).collect(),
             sources: found.mounts.unwrap_or_default().into_iter().filter_map(|mount| mount.source.map(PathBuf::from)).collect(),

@@ -36,6 +36,8 @@ pub enum Error {
     TooOld { address: String, found: String, needed: &'static str },
     #[error("the engine did not answer within {} s while asked to {doing}", within.as_secs())]
     NoAnswer { doing: String, within: Duration },
+    #[error("{doing}: the engine says that it has, and after {} s it is still there", within.as_secs())]
+    Stays { doing: String, within: Duration },
     #[error("{doing}: cancelled")]
     Cancelled { doing: String },
     #[error("{doing}: not found")]
@@ -56,6 +58,8 @@ pub enum Error {
     Pull { image: String, message: String },
     #[error("the image `{image}` is not here, and {problem}")]
     NoImage { image: String, problem: String },
+    #[error("the image `{image}` {}, and `offline` is set", if *is_outdated { "would have to be built" } else { "is not here" })]
+    Offline { image: String, is_own: bool, is_outdated: bool },
     #[error("there is no base image of Debian {suite}: {problem}")]
     NoBase { suite: String, problem: String },
     #[error("making a base image of Debian {suite} needs programs that are not on this machine: {}", packages.join(", "))]
@@ -98,6 +102,35 @@ impl Error {
         matches!(self, Self::NotFound { .. })
     }
 
+    /// Returns whether an image could not be had, while the engine may be as good as ever.
+    pub fn is_about_image(&self) -> bool {
+        matches!(
+            self,
+            Self::Build { .. }
+                | Self::Pull { .. }
+                | Self::NoImage { .. }
+                | Self::Offline { .. }
+                | Self::NoBase { .. }
+                | Self::MissingTools { .. }
+        )
+    }
+
+    /// Returns whether the engine said that it is removing the thing already.
+    pub(super) fn is_under_way(&self) -> bool {
+        matches!(self, Self::Answer { status: 409, message, .. } if message.contains("already in progress"))
+    }
+
+    /// Returns it with its causes, in one line.
+    pub fn with_causes(&self) -> String {
+        let mut words = self.to_string();
+        let mut source = std::error::Error::source(self);
+        while let Some(error) = source {
+            words = format!("{words}: {error}");
+            source = error.source();
+        }
+        words
+    }
+
     /// Returns whether the engine said that the state of the thing does not allow it, such as a removal already under way.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Answer { status: 409, .. })
@@ -121,12 +154,17 @@ impl Error {
             Self::NotAnEngine { .. } => "check DOCKER_HOST: the port may belong to another program, or want TLS (DOCKER_TLS_VERIFY=1)",
             Self::TooOld { .. } => "update the engine to Docker 20.10 or newer",
             Self::NoAnswer { .. } => "the engine hangs or is overloaded; try `docker info`, restart it, or raise `engine.timeout_s`",
+            Self::Stays { .. } => "it may hold a process that cannot be killed; try `docker rm --force`, or restart the engine",
             Self::NoSpace { .. } => {
                 "make room on the engine's disk: `docker system df` shows what takes it, `podbay gc` removes leftovers of ours"
             }
             Self::Pull { .. } => "check the image's name and your connection; without a registry use an image that `docker images` lists",
             Self::Lost { .. } => "the connection to the engine broke; did it restart? try `docker info`",
             Self::NoImage { .. } => "check the name: `docker images` lists what is here",
+            Self::Offline { is_own: true, .. } => {
+                "bring it here with `podbay images bundle load FILE`, or unset `offline` once and run `podbay images build`"
+            }
+            Self::Offline { .. } => "bring it here (`docker save` elsewhere, `docker load` here), or unset `offline` for this",
             Self::NoBase { suite, .. } => {
                 return Some(format!(
                     "pull it where a registry answers and bring it here (`docker save debian:{suite}-slim`, `docker load`), or run \
@@ -142,5 +180,26 @@ impl Error {
             Self::Setting { .. } | Self::Cancelled { .. } | Self::NotFound { .. } | Self::Answer { .. } => return None,
         };
         Some(text.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removal_that_is_under_way_is_told_from_one_that_cannot_be() {
+        let answer = |status, message: &str| Error::Answer { doing: "remove it".to_owned(), status, message: message.to_owned() };
+        assert!(answer(409, "removal of container 0123 is already in progress").is_under_way());
+        let stuck = answer(409, "You cannot remove a paused container 0123. Unpause and then stop the container");
+        assert!(stuck.is_conflict() && !stuck.is_under_way());
+        assert!(!answer(500, "Could not kill running container 0123, cannot remove - already in progress").is_under_way());
+    }
+
+    #[test]
+    fn a_broken_connection_says_what_broke_it() {
+        let source = Box::new(std::io::Error::other("the peer went away"));
+        let words = Error::Lost { doing: "remove it".to_owned(), source }.with_causes();
+        assert_eq!(words, "remove it: the peer went away");
     }
 }

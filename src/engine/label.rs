@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 
+use super::machine::machine;
 use crate::event::InstanceId;
 use crate::event::SessionId;
 
@@ -47,34 +48,64 @@ impl Role {
 /// Which process made an object, precisely enough to know later whether it is still there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// The kernel's boot and the pid namespace: only in the same one can we judge.
-    place: String,
+    place: Place,
     pid: u32,
     /// Clock ticks after boot at which it started: pids come again, this pair does not.
     started: u64,
+}
+
+/// Where a process runs: a pid means something only in the same boot and the same namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    /// The kernel's boot; empty where it does not say.
+    boot: String,
+    /// The pid namespace.
+    namespace: String,
+    /// What stays when the machine is booted anew. Labels of an older form do not say it, and not every machine has it.
+    machine: Option<String>,
 }
 
 impl Owner {
     /// Returns this process.
     pub fn current() -> Self {
         let pid = std::process::id();
-        Self { place: place(), pid, started: started(pid).unwrap_or(0) }
+        Self { place: Place::here(), pid, started: started(pid).unwrap_or(0) }
     }
 
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.rsplitn(3, ':');
         let started = parts.next()?.parse().ok()?;
         let pid = parts.next()?.parse().ok()?;
-        Some(Self { place: parts.next()?.to_owned(), pid, started })
+        Some(Self { place: Place::parse(parts.next()?)?, pid, started })
     }
 
-    /// Returns whether it has surely ended. On another machine or in another pid namespace that cannot be seen.
+    /// Returns whether it has surely ended: it is not there in its own boot and pid namespace, or this machine was booted anew since. What
+    /// another machine does cannot be seen, nor what goes on in another pid namespace.
     pub fn is_gone(&self) -> bool {
-        self.place == place() && started(self.pid) != Some(self.started)
+        self.is_gone_as_seen_from(&Place::here(), started)
+    }
+
+    /// `started` tells when a process of that place started, if it is there.
+    fn is_gone_as_seen_from(&self, here: &Place, started: impl FnOnce(u32) -> Option<u64>) -> bool {
+        let place = &self.place;
+        if place.boot.is_empty() || here.boot.is_empty() {
+            return false;
+        }
+        if place.boot != here.boot {
+            return place.machine.is_some() && place.machine == here.machine;
+        }
+        place.namespace == here.namespace && started(self.pid) != Some(self.started)
     }
 
     pub fn pid(&self) -> u32 {
         self.pid
+    }
+
+    /// Returns one that has ended.
+    #[cfg(test)]
+    pub(crate) fn ended() -> Self {
+        let own = Self::current();
+        Self { started: own.started + 1, ..own }
     }
 }
 
@@ -84,11 +115,29 @@ impl fmt::Display for Owner {
     }
 }
 
-fn place() -> String {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let namespace = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default();
-    let number: String = namespace.chars().filter(char::is_ascii_digit).collect();
-    format!("{}/{number}", boot.trim())
+impl Place {
+    fn here() -> Self {
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        let link = fs::read_link("/proc/self/ns/pid").map(|link| link.to_string_lossy().into_owned()).unwrap_or_default();
+        Self { boot, namespace: link.chars().filter(char::is_ascii_digit).collect(), machine: machine() }
+    }
+
+    /// Reads `BOOT/NAMESPACE/MACHINE`, the last of which may be missing.
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split('/').map(str::to_owned);
+        let (boot, namespace, machine) = (parts.next()?, parts.next()?, parts.next());
+        parts.next().is_none().then_some(Self { boot, namespace, machine: machine.filter(|name| !name.is_empty()) })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.boot, self.namespace)?;
+        match &self.machine {
+            Some(machine) => write!(f, "/{machine}"),
+            None => Ok(()),
+        }
+    }
 }
 
 fn started(pid: u32) -> Option<u64> {
@@ -166,11 +215,54 @@ mod tests {
     #[test]
     fn this_process_is_there_and_an_ended_one_is_gone() {
         assert!(!Owner::current().is_gone());
-        let mut past = Owner::current();
-        past.started += 1;
+        let mut past = Owner::ended();
         assert!(past.is_gone(), "same pid, another start");
-        let mut elsewhere = past;
-        elsewhere.place = "another-boot/1".to_owned();
-        assert!(!elsewhere.is_gone(), "what cannot be seen is not judged");
+        past.place = Place { boot: "another-boot".to_owned(), namespace: "1".to_owned(), machine: None };
+        assert!(!past.is_gone(), "what cannot be seen is not judged");
+    }
+
+    /// Judges the process 7 that started at 70, by its label, from a place where `there` runs under that pid.
+    #[track_caller]
+    fn check(label: &str, here: &str, there: Option<u64>, is_gone: bool) {
+        let owner = Owner::parse(label).expect("a label of ours");
+        let here = Place::parse(here).expect("a place");
+        assert_eq!(owner.is_gone_as_seen_from(&here, |_| there), is_gone, "{label} from {here}");
+    }
+
+    #[test]
+    fn an_earlier_boot_of_the_same_machine_is_gone_and_another_machine_is_not_judged() {
+        let label = "boot-1/4026/m1:7:70";
+        check(label, "boot-1/4026/m1", Some(70), false);
+        check(label, "boot-1/4026/m1", Some(71), true);
+        check(label, "boot-1/4026/m1", None, true);
+        check(label, "boot-1/5000/m1", None, false);
+        // By chance the same pid may run again.
+        check(label, "boot-2/4026/m1", Some(70), true);
+        check(label, "boot-2/5000/m1", None, true);
+        check(label, "boot-2/4026/m2", None, false);
+        check(label, "boot-2/4026", None, false);
+        // A host's name can change while it runs.
+        check(label, "boot-1/4026/m2", None, true);
+    }
+
+    #[test]
+    fn a_label_of_the_older_form_is_judged_in_its_own_boot_alone() {
+        let label = "boot-1/4026:7:70";
+        check(label, "boot-1/4026/m1", Some(70), false);
+        check(label, "boot-1/4026/m1", None, true);
+        check(label, "boot-2/4026/m1", None, false);
+        check(label, "boot-2/4026", None, false);
+        check("boot-1/4026/:7:70", "boot-2/4026/", None, false);
+        check("/4026/m1:7:70", "boot-2/4026/m1", None, false);
+        check("/4026/m1:7:70", "/4026/m1", None, false);
+    }
+
+    #[test]
+    fn what_is_no_label_of_ours_names_nobody() {
+        for text in ["", "7:70", "boot:7:70", "a/b/c/d:7:70", "boot/1:x:70", "boot/1:7:-1", "boot/1/m:99999999999:1"] {
+            assert_eq!(Owner::parse(text), None, "{text}");
+        }
+        let old = "b/1:7:70";
+        assert_eq!(Owner::parse(old).expect("the older form").to_string(), old);
     }
 }

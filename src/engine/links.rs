@@ -67,7 +67,7 @@ impl Engine {
             answer
         });
         let found: Result<Vec<_>, Error> = answers.try_collect().await;
-        self.remove(id).await?;
+        self.discard(id).await;
         Ok(found?.into_iter().flatten().collect())
     }
 

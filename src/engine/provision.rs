@@ -31,6 +31,8 @@ pub struct Provision {
     patience: Option<Duration>,
     locks: PathBuf,
     options: Options,
+    /// Nothing is pulled and nothing is built: an image is here, or it is not to be had.
+    offline: bool,
     allow_install: bool,
     progress: ProgressSink,
 }
@@ -80,13 +82,15 @@ impl std::fmt::Display for Made<'_> {
 }
 
 impl Provision {
-    /// `locks` is a folder of this user's for lock files: of two processes that want the same image, the second waits.
-    pub fn new(engine: &Engine, options: &Options, locks: impl Into<PathBuf>, progress: &ProgressSink) -> Self {
+    /// `locks` is a folder of this user's for lock files: of two processes that want the same image, the second waits. `offline`: nothing is
+    /// pulled or built, which loads packages.
+    pub fn new(engine: &Engine, options: &Options, offline: bool, locks: impl Into<PathBuf>, progress: &ProgressSink) -> Self {
         Self {
             engine: engine.clone(),
             patience: options.pull.then(|| options.pull_timeout.duration()),
             locks: locks.into(),
             options: options.clone(),
+            offline,
             allow_install: false,
             progress: progress.clone(),
         }
@@ -106,7 +110,12 @@ impl Provision {
         if let Some(facts) = self.find(name, cancel).await? {
             return Ok(facts);
         }
-        match Recipe::find(name) {
+        let recipe = Recipe::find(name);
+        if self.offline {
+            let is_outdated = recipe.is_some() && self.engine.image(name, cancel).await?.is_some();
+            return Err(Error::Offline { image: name.to_owned(), is_own: recipe.is_some(), is_outdated });
+        }
+        match recipe {
             Some(recipe) => self.make(recipe, false, cancel).await,
             None => self.pull(name, cancel).await,
         }
@@ -135,6 +144,9 @@ impl Provision {
             let problem = format!("Podbay builds only its own: {}", Self::own_names().join(", "));
             return Err(Error::NoImage { image: name.to_owned(), problem });
         };
+        if self.offline {
+            return Err(Error::Offline { image: name.to_owned(), is_own: true, is_outdated: true });
+        }
         self.make(recipe, true, cancel).await
     }
 

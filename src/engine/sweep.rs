@@ -40,7 +40,8 @@ impl Leftover {
                     Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
                     _ => false,
                 };
-                is_somebodys && labels.owner.as_ref().is_none_or(super::Owner::is_gone)
+                // One that names nobody we know of may be somebody's: an image can bring labels along, and a newer Podbay other words.
+                is_somebodys && labels.owner.as_ref().is_some_and(super::Owner::is_gone)
             }
             Self::Volume { name, labels, created } => {
                 labels.role == Role::Guest && name != guest_volume && is_older(*created, age, Timestamp::now())
@@ -111,14 +112,19 @@ impl Engine {
         for leftover in self.containers(cancel).await? {
             let is_orphan = leftover.is_orphan(guest_volume, Duration::ZERO);
             let Leftover::Container { id, name, .. } = leftover else { continue };
-            if is_orphan {
-                match self.remove(&id).await {
-                    Ok(()) => swept.removed.push(name),
-                    Err(error) => swept.failed.push((name, error.to_string())),
-                }
+            if !is_orphan {
+                continue;
+            }
+            if cancel.is_cancelled() {
+                swept.failed.push((name, "there was no more time for it".to_owned()));
+                continue;
+            }
+            match self.remove_and_look(&id).await {
+                Ok(()) => swept.removed.push(name),
+                Err(error) => swept.failed.push((name, error.with_causes())),
             }
         }
-        if let Some(age) = others {
+        if let Some(age) = others.filter(|_| !cancel.is_cancelled()) {
             for leftover in self.volumes(cancel).await? {
                 let is_orphan = leftover.is_orphan(guest_volume, age);
                 let Leftover::Volume { name, .. } = leftover else { continue };
@@ -126,7 +132,7 @@ impl Engine {
                     match self.remove_volume(&name, cancel).await {
                         Ok(true) => swept.removed.push(name),
                         Ok(false) => {}
-                        Err(error) => swept.failed.push((name, error.to_string())),
+                        Err(error) => swept.failed.push((name, error.with_causes())),
                     }
                 }
             }
@@ -146,7 +152,31 @@ fn ours() -> HashMap<String, Vec<String>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Owner;
     use super::*;
+
+    #[track_caller]
+    fn check(role: Role, name: &str, running: bool, owner: Option<Owner>, is_orphan: bool) {
+        let labels = Labels { owner, ..Labels::new(role) };
+        let found = Leftover::Container { id: ContainerId("x".to_owned()), name: name.to_owned(), labels, running };
+        assert_eq!(found.is_orphan("podbay-guest-own", Duration::ZERO), is_orphan, "{found:?}");
+    }
+
+    #[test]
+    fn a_container_is_nobodys_only_where_its_owner_is_known_to_have_ended() {
+        for role in [Role::Workspace, Role::Filler] {
+            check(role, "a", true, Some(Owner::ended()), true);
+            check(role, "a", true, Some(Owner::current()), false);
+            // An image may bring the label of a role along, and a newer Podbay name owners in other words.
+            check(role, "a", true, None, false);
+        }
+        check(Role::Environment, "e-next", true, Some(Owner::ended()), true);
+        check(Role::Environment, "e-next", true, Some(Owner::current()), false);
+        check(Role::Environment, "e-old", false, Some(Owner::ended()), true);
+        check(Role::Environment, "e-old", true, Some(Owner::ended()), false);
+        check(Role::Environment, "e", false, Some(Owner::ended()), false);
+        check(Role::ModelServer, "m", true, Some(Owner::ended()), false);
+    }
 
     #[test]
     fn only_what_is_old_enough_is_swept() {

@@ -98,7 +98,7 @@ impl Engine {
         let request = self.docker.upload_to_container(&id.0, Some(options), bollard::body_full(archive));
         let within = self.timeout + Duration::from_secs(60);
         let outcome = bounded(|| format!("fill the volume `{volume}`"), cancel, within, request).await;
-        self.remove(&id).await?;
+        self.discard(&id).await;
         outcome
     }
 }

@@ -249,7 +249,7 @@ pub enum Kind {
         used: u64,
         window: u64,
     },
-    /// What a summary would say by now, made without the model: it stands in where the model cannot make one.
+    /// What the session had come to by then, put together without the model, for whoever reads the log.
     CheckpointMade {
         summary: String,
     },
@@ -435,7 +435,7 @@ pub struct Progress {
     /// `None` where the end is not known.
     pub total: Option<u64>,
     pub unit: Unit,
-    /// The last line of what is going on, such as a build step.
+    /// The last line of what is going on, such as a build step; at the end of a wait in vain, [`super::GIVEN_UP`].
     pub detail: String,
     pub finished: bool,
 }
@@ -447,6 +447,8 @@ pub enum Unit {
     Tokens,
     Steps,
     Percent,
+    /// Of a wait: how long it has been, and how long it may be at most. Nothing is ready before it ends.
+    Seconds,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]

@@ -49,6 +49,12 @@ pub use secret::Secret;
 pub use size::ByteSize;
 pub use usage::Usage;
 
+/// The detail of a step that ended without what was waited for.
+pub const GIVEN_UP: &str = "given up";
+/// The note to a model whose answer reached the most tokens that one may have: what it says next goes on with that one.
+pub const CUT_OFF: &str = "Your answer was cut off: it reached the most tokens that one answer may have. Go on exactly where it stopped, without \
+                           repeating anything; if a tool call was to come, make it now.";
+
 /// Where a room sends what happens; cheap to clone, never blocks for long.
 pub type Sink = Arc<dyn Fn(Event) + Send + Sync>;
 

@@ -26,6 +26,10 @@ use super::unix::set_dumpable;
 /// The killer of a full memory group takes commands before the guest, which stays at what the engine gave it.
 const OOM_SCORE: &str = "1000";
 
+/// How far commands step back for the guest, as `nice` counts: whoever is to end hundreds that never pause needs time to find them, and a
+/// call that reads a file must not wait for a build. Only processes of one box are weighed against each other so.
+const NICENESS: libc::c_int = 10;
+
 /// Where the descriptors live that must survive `close_from`, out of the way of what commands use.
 const KEPT_FROM: RawFd = 3;
 
@@ -106,6 +110,9 @@ fn prepare(order: &Order, stdio: &Stdio, failure: &OwnedFd) -> Result<RawFd, (Ra
     set_dumpable(true).map_err(|_| fail(Errno::last()))?;
     // Raising needs no right. Where `/proc` is read-only or hidden the command runs with the guest's own score.
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    // Nor does stepping back; a kernel that refuses has its reasons.
+    // SAFETY: takes plain numbers.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
     // Their effects are the default ones since the spawner's start; handlers do not survive exec, but a blocked signal does.
     sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None).map_err(fail)?;
     Ok(failure_at)

@@ -97,6 +97,12 @@ impl Directories {
         Ok(join(self.root_path.as_os_str().as_bytes(), relative.as_bytes()))
     }
 
+    /// Returns why nothing can be had by a path of the project, such as that nothing has this name; `None`: something is there.
+    pub(super) fn lacks(&self, path: &BytesPath) -> Option<Fault> {
+        let known = self.as_known(path);
+        self.root.look(known.as_ref().unwrap_or(path)).err()
+    }
+
     /// Returns the folder that the workspace lies in.
     pub(super) fn above(&self) -> Vec<u8> {
         self.root_path.parent().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())

@@ -3,6 +3,7 @@
 //! Supervisors and the spawner are subreapers: whatever a command forks, and however often, stays below them in the tree. Nothing here
 //! forks or makes threads, so that it works when the box has no free process slot.
 
+use std::collections::HashMap;
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
@@ -157,14 +158,7 @@ pub(super) fn ask_to_end() {
 pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     let mut stopped = HashSet::new();
     for _ in 0..MAX_STOP_PASSES {
-        let mut grew = false;
-        for pid in below(roots()) {
-            if stopped.insert(pid) {
-                grew = true;
-                kill(pid, libc::SIGSTOP);
-            }
-        }
-        if !grew {
+        if !stop_trees(roots(), &mut stopped) {
             break;
         }
     }
@@ -172,6 +166,66 @@ pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
         kill(pid, libc::SIGKILL);
     }
     stopped.len()
+}
+
+/// Stops these processes and all below them, each before its children are looked for: every one that is found leaves more of the processor to the
+/// search. Returns whether there were any that were not stopped before.
+fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
+    let mut known: HashSet<i32> = roots.iter().copied().collect();
+    let mut waiting = roots;
+    let mut grew = false;
+    while let Some(pid) = waiting.pop() {
+        if !stopped.contains(&pid) {
+            kill(pid, libc::SIGSTOP);
+            if is_alive(pid) {
+                stopped.insert(pid);
+                grew = true;
+            }
+        }
+        waiting.extend(children(pid).into_iter().filter(|&child| known.insert(child)));
+    }
+    grew
+}
+
+/// Kills everything below this process while nothing else in its namespace runs, except PID 1.
+///
+/// Hundreds of processes that never pause leave this one so little of the processor that it finds them more slowly than they make others. One
+/// call stops them all, together with whatever else may be signalled from here, which then goes on. Never on a host: see [`is_in_a_box`].
+pub(super) fn kill_at_once() {
+    kill(-1, libc::SIGSTOP);
+    let doomed: HashSet<i32> = descendants().into_iter().collect();
+    for &pid in &doomed {
+        kill(pid, libc::SIGKILL);
+    }
+    let own = std::process::id() as i32;
+    let others = processes().filter(|pid| *pid > 1 && *pid != own && !doomed.contains(pid));
+    for pid in children_first(&others.filter_map(|pid| Some((pid, stat(pid)?.parent))).collect()) {
+        kill(pid, libc::SIGCONT);
+    }
+}
+
+/// Returns the processes of a map to their parents in the order in which they may go on: a shell that went on before its child would see the
+/// child stopped, and take its terminal back.
+fn children_first(parents: &HashMap<i32, i32>) -> Vec<i32> {
+    let depth = |pid: i32| {
+        let above = std::iter::successors(Some(pid), |pid| parents.get(pid).copied());
+        // What was read while processes ended may lead in a circle.
+        above.take(parents.len() + 1).count()
+    };
+    let mut pids: Vec<(usize, i32)> = parents.keys().map(|&pid| (depth(pid), pid)).collect();
+    pids.sort_unstable_by(|one, other| other.cmp(one));
+    pids.into_iter().map(|(_, pid)| pid).collect()
+}
+
+/// Returns whether this serving process began its process namespace, so that nobody else serves in it.
+pub(super) fn is_in_own_box() -> bool {
+    std::process::id() == 1
+}
+
+/// Returns whether this serving process is in a process namespace that is the sandbox's: it began that, or was put there from outside. On a host,
+/// where all processes are others', neither is so.
+pub(super) fn is_in_a_box() -> bool {
+    is_in_own_box() || std::os::unix::process::parent_id() == 0
 }
 
 /// Ends everything below this process; returns whether nothing was left when the time was over.
@@ -203,6 +257,16 @@ mod tests {
         assert_eq!(stat, Stat { state: b'R', parent: 7, group: 40, n_threads: 3 });
         assert!(stat.is_alive() && Stat { state: b'Z', ..stat }.is_alive() && !Stat { state: b'Z', n_threads: 1, ..stat }.is_alive());
         assert_eq!(parse_stat(b"42 (a"), None);
+    }
+
+    #[test]
+    fn whoever_waits_for_others_goes_on_after_them() {
+        // A shell with a higher number than its child, whose child has another; and two that seem to be each other's.
+        let parents = HashMap::from([(70, 0), (20, 70), (50, 20), (8, 9), (9, 8)]);
+        let order = children_first(&parents);
+        let at = |pid| order.iter().position(|&other| other == pid).expect("is there");
+        assert!(at(50) < at(20) && at(20) < at(70), "{order:?}");
+        assert_eq!(order.len(), 5);
     }
 
     #[test]

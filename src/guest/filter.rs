@@ -1,8 +1,10 @@
 //! The system calls that commands may not make, on top of what the engine's filter denies already.
 //!
 //! The guest itself keeps `openat2`; its commands do not need it and their arguments cannot be read by a filter. Set-id bits are denied
-//! on files because a set-id file in the project would still work on the host. They are allowed in `mkdir`: a set-group-id folder is
-//! common in teams and gives nobody a right.
+//! because a set-id file in the project would still work on the host. A filter sees a mode and no file, so that a folder cannot be marked by
+//! `chmod` either, though its mark gives nobody a right. What is made in a folder with the mark gets it from there: the kernel does that by
+//! itself, and takes the bit from no argument of `mkdir`.
+//! Sockets are told apart here as well: the engine's filter does so too, and in a sandbox that somebody else keeps there may be none.
 //! Limits of other processes cannot be set: a small one on the guest would end the box. Nor can their priorities: with the lowest one the
 //! guest would not even get to die among busy commands.
 //! Signals cannot be sent in the ways that let their sender say who sent them, or that lose it when too many wait: PID 1 obeys those that come
@@ -79,6 +81,10 @@ const ABSENT: &[i64] = &[
     libc::SYS_landlock_restrict_self,
     SYS_FILE_SETATTR,
 ];
+
+/// Of whom sockets may be. VSOCK reaches a machine below without any network, and the others are large pieces of kernel that builds do not need;
+/// of netlink libc needs the part that tells of interfaces and routes.
+const FAMILIES: [i32; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// Requests of `ioctl` that most file systems do not know either. libc names few of them.
 const REQUESTS: [u64; 10] = [
@@ -220,6 +226,10 @@ fn refused() -> Result<Rules, seccompiler::BackendError> {
             add(call, &[(1, bits)])?;
         }
     }
+    let odd = FAMILIES.into_iter().map(|family| isnt(0, family as u64)).collect::<Result<_, _>>()?;
+    let netlink = vec![is(0, libc::AF_NETLINK as u64)?, isnt(2, libc::NETLINK_ROUTE as u64)?];
+    rules.insert(libc::SYS_socket, vec![SeccompRule::new(odd)?, SeccompRule::new(netlink)?]);
+    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![isnt(0, libc::AF_UNIX as u64)?])?]);
     // To rename with a whiteout makes one as well.
     rules.insert(libc::SYS_renameat2, vec![SeccompRule::new(vec![has_bits(4, u64::from(libc::RENAME_WHITEOUT))?])?]);
     for kind in [libc::S_IFCHR, libc::S_IFBLK].map(u64::from) {

@@ -2,12 +2,15 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use nix::fcntl::FallocateFlags;
+use nix::fcntl::fallocate;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -53,6 +56,11 @@ impl Job {
         Self { id, supervisor, command, log, began, control, ended: None }
     }
 
+    /// The same one, which has ended by now.
+    pub(super) fn over(self, end: End) -> Self {
+        Self { ended: Some((Instant::now(), end)), ..self }
+    }
+
     fn shown(&self) -> Process {
         let until = self.ended.map_or_else(Instant::now, |(at, _)| at);
         Process {
@@ -78,6 +86,20 @@ impl Job {
         bytes.truncate(at);
         last_lines(&String::from_utf8_lossy(&bytes), n_lines as usize).to_owned()
     }
+}
+
+/// Gives the room of what was printed first back where a log takes more than `most` bytes; returns whether it did.
+///
+/// Who prints goes on at the end of the file, whose length stays what was printed in all.
+pub(super) fn drop_oldest(log: &File, most: u64) -> bool {
+    let Ok(metadata) = log.metadata() else { return false };
+    let gone = metadata.len().saturating_sub(most / 2);
+    if metadata.blocks() * 512 <= most || gone == 0 {
+        return false;
+    }
+    let hole = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    // Where the file system makes no holes, all of it goes.
+    fallocate(log, hole, 0, i64::try_from(gone).unwrap_or(i64::MAX)).is_ok() || log.set_len(0).is_ok()
 }
 
 fn last_lines(text: &str, n: usize) -> &str {
@@ -124,28 +146,37 @@ impl Jobs {
         Some(format!("the background command {} (`{}`)", job.id, command.trim()))
     }
 
-    pub(super) async fn serve(&self, call: &Processes) -> Result<Background, Fault> {
+    /// Carries out a call; where no process more can be started, what is to stop is not asked first, since each that ends makes room for others.
+    pub(super) async fn serve(&self, call: &Processes, is_crowded: bool) -> Result<Background, Fault> {
         match call {
             Processes::List => Ok(Background { processes: self.lock().iter().map(Job::shown).collect(), printed: None }),
             Processes::Output { id, tail_lines } => {
                 self.one(*id, |job| Background { processes: vec![job.shown()], printed: Some(job.tail(*tail_lines)) })
             }
-            Processes::Stop { id, grace_ms } => self.stop(*id, Duration::from_millis(*grace_ms)).await,
+            Processes::Stop { id, .. } if is_crowded => self.stop(*id, None).await,
+            Processes::Stop { id, grace_ms } => self.stop(*id, Some(Duration::from_millis(*grace_ms))).await,
         }
     }
 
-    /// Asks one to end, and ends it when it does not.
-    async fn stop(&self, id: Option<i32>, grace: Duration) -> Result<Background, Fault> {
+    /// Asks one to end, and ends it when it does not; without a time for that, at once.
+    async fn stop(&self, id: Option<i32>, grace: Option<Duration>) -> Result<Background, Fault> {
         let (id, supervisor, control, is_over) =
             self.one(id, |job| (job.id, job.supervisor, Arc::clone(&job.control), job.ended.is_some()))?;
         if !is_over {
-            control.order(Stop::Term);
-            if !self.ends_within(&control, grace).await {
-                control.order(Stop::Kill);
-                let end = Instant::now() + GONE;
-                while !self.ends_within(&control, AGAIN).await && Instant::now() < end {
+            if grace.is_some() {
+                control.order(Stop::Term);
+            }
+            if !self.ends_within(&control, grace.unwrap_or_default()).await {
+                if grace.is_none() {
+                    control.kill_at_once();
+                } else {
+                    control.order(Stop::Kill);
+                }
+                let told = Instant::now();
+                while !self.ends_within(&control, AGAIN).await && told.elapsed() < GONE {
                     // A command can stop its supervisor, which is of the same user; that must not save it.
                     kill_in_place_of(supervisor);
+                    control.insist(told.elapsed());
                 }
                 if !self.ends_within(&control, Duration::ZERO).await {
                     return Err(Fault::Io {

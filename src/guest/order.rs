@@ -82,6 +82,8 @@ pub(super) enum Stop {
     Term,
     /// End everything.
     Kill,
+    /// End everything, and hold all that runs in the sandbox meanwhile: what is ended makes new processes faster than it can be looked for.
+    KillAtOnce,
 }
 
 impl Stop {
@@ -89,6 +91,7 @@ impl Stop {
         match self {
             Stop::Term => *b"T",
             Stop::Kill => *b"K",
+            Stop::KillAtOnce => *b"A",
         }
     }
 
@@ -96,6 +99,7 @@ impl Stop {
         match byte {
             b'T' => Some(Stop::Term),
             b'K' => Some(Stop::Kill),
+            b'A' => Some(Stop::KillAtOnce),
             _ => None,
         }
     }

@@ -5,11 +5,14 @@ use std::os::fd::AsFd;
 use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::os::fd::RawFd;
+use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use super::child::Stdio;
+use super::family::is_in_a_box;
+use super::family::is_in_own_box;
 use super::order::MAX_ORDER;
 use super::order::Order;
 use super::order::Report;
@@ -19,6 +22,9 @@ use super::unix::receive;
 use super::unix::send;
 use super::unix::set_nonblocking;
 use super::unix::watch;
+
+/// How long what does not end in a shared box is only killed.
+const HOLD_LATE: Duration = Duration::from_millis(800);
 
 /// The process that starts commands for this one.
 #[derive(Debug)]
@@ -78,6 +84,19 @@ impl Control {
     /// Tells the supervisor to end what it owns. The socket takes these few bytes at once, and if it is gone there is nothing to end.
     pub(super) fn order(&self, stop: Stop) {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
+    }
+
+    /// Tells the supervisor to end what it owns where that makes processes without end, and to hold all others meanwhile.
+    pub(super) fn kill_at_once(&self) {
+        self.order(if is_in_a_box() { Stop::KillAtOnce } else { Stop::Kill });
+    }
+
+    /// Does so where what was told to end did not end in the time that was `waited` for it. In a box that several share somebody's shell may see
+    /// its own program stopped and take the terminal back, so there it is put off.
+    pub(super) fn insist(&self, waited: Duration) {
+        if is_in_own_box() || waited >= HOLD_LATE {
+            self.kill_at_once();
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use super::beneath::Links;
 use super::tools::similar_names::SimilarNames;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
+use crate::wire::Protected;
 use crate::wire::protected_name;
 
 /// Where the project is mounted in every box.
@@ -186,20 +187,25 @@ impl Root {
         None
     }
 
-    /// Refuses what was opened if its name says that it holds a secret, whatever path led there.
-    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd) -> Result<(), Fault> {
+    /// Refuses what was opened if its name says that it holds a secret, whatever path led there; `approved` is what policy said of that path.
+    pub(crate) fn refuse_secret(&self, path: &BytesPath, opened: impl AsFd, approved: bool) -> Result<(), Fault> {
         let name = self.real(path, opened)?;
         match protected_name(&name) {
-            Some(protected) if protected.is_secret => Err(Fault::Protected { path: path.clone(), name }),
+            Some(protected) if protected.is_secret && !(approved && names(path, &protected)) => {
+                Err(Fault::Protected { path: path.clone(), name })
+            }
             _ => Ok(()),
         }
     }
 
-    /// Refuses a name in an open folder if it must not be changed, whatever path led there.
-    pub(crate) fn refuse_protected(&self, path: &BytesPath, folder: impl AsFd, name: &[u8]) -> Result<(), Fault> {
+    /// Refuses a name in an open folder if it must not be changed, whatever path led there; `approved` is what policy said of that path.
+    pub(crate) fn refuse_protected(&self, path: &BytesPath, folder: impl AsFd, name: &[u8], approved: bool) -> Result<(), Fault> {
         let folder = self.real(path, folder)?;
         let name = BytesPath::from_bytes(join(folder.as_bytes(), name));
-        if protected_name(&name).is_some() { Err(Fault::Protected { path: path.clone(), name }) } else { Ok(()) }
+        match protected_name(&name) {
+            Some(protected) if !(approved && names(path, &protected)) => Err(Fault::Protected { path: path.clone(), name }),
+            _ => Ok(()),
+        }
     }
 
     /// Returns where something that is open lies, from the project's folder, as the kernel says.
@@ -350,4 +356,9 @@ impl AsFd for Root {
 /// Bytes as the path type that `ignore` and `globset` match on.
 pub(crate) fn as_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+/// Returns whether a path says itself that it leads to this protected name. Whoever allowed a call saw its paths: what a link led to, or another
+/// path of the same call, nobody was asked about.
+pub(crate) fn names(path: &BytesPath, protected: &Protected) -> bool {
+    protected_name(path).is_some_and(|named| named.name.eq_ignore_ascii_case(&protected.name))
 }

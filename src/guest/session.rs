@@ -1,6 +1,7 @@
 //! What the calls of one stream share.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
@@ -34,6 +35,7 @@ use super::host::Line;
 use super::host::Word;
 use super::jobs::Job;
 use super::jobs::Jobs;
+use super::jobs::drop_oldest;
 use super::order::Report;
 use super::order::Stop;
 use super::pool::Pool;
@@ -60,8 +62,15 @@ const BACKGROUND_ENDS: Duration = Duration::from_secs(2);
 /// Between two looks at whether a supervisor, which is to end one, was stopped.
 const BACKGROUND_AGAIN: Duration = Duration::from_millis(50);
 
+/// Between two looks at what background commands have printed: one that prints as fast as it can fills `/tmp` within half a second.
+const LOG_LOOK: Duration = Duration::from_millis(50);
+
 /// Between two looks at what background commands take of the disk.
 const BACKGROUND_LOOK: Duration = Duration::from_millis(500);
+
+/// What is kept of the output of one, and how large a part of the folder that it lies in that may be.
+const MAX_LOG: u64 = 64 << 20;
+const LOG_PART: u64 = 4;
 
 /// What a serving process is given at its start.
 #[derive(Debug)]
@@ -138,7 +147,9 @@ impl Session {
             Call::Git(git) => tools::git::run(&self, &git, &mut line).await,
             Call::Env(env) => tools::env::run(&self.environment, &env).map_or_else(Output::Fault, Output::Environment),
             Call::Cd(cd) => self.directories.go(&cd.path).map_or_else(Output::Fault, |path| Output::Moved(Moved { path })),
-            Call::Processes(call) => self.jobs.serve(&call).await.map_or_else(Output::Fault, Output::Background),
+            Call::Processes(call) => {
+                self.jobs.serve(&call, self.cgroup.has_no_free_process()).await.map_or_else(Output::Fault, Output::Background)
+            }
             call => {
                 if adds(&call)
                     && let Some(shut) = self.shut().await
@@ -182,7 +193,11 @@ impl Session {
         [Some(self.scratch.as_path()), home, Some(Path::new(SHARED_MEMORY))].into_iter().flatten().find_map(|path| {
             let room = Room::of(path).filter(Room::is_full)?;
             let files = if room.all_files > 0 { format!(" in {} files", room.all_files) } else { String::new() };
-            Some(format!("{} is full: it holds {} MiB{files} at most; remove some there", path.display(), room.all_bytes >> 20))
+            Some(format!(
+                "{} is full: it holds {} MiB{files} at most; if that is why it failed, remove some there",
+                path.display(),
+                room.all_bytes >> 20
+            ))
         })
     }
 
@@ -195,12 +210,15 @@ impl Session {
 
     /// Keeps a background command's supervisor alive until its end, or the session's.
     pub(super) fn keep(self: &Arc<Self>, control: Arc<Control>, job: Job) {
-        let supervisor = job.supervisor;
+        let (id, supervisor) = (job.id, job.supervisor);
+        let log = job.log.try_clone().ok();
+        let most = Room::of(&self.scratch).map_or(MAX_LOG, |room| (room.all_bytes / LOG_PART).min(MAX_LOG));
         self.jobs.add(job);
         let session = Arc::downgrade(self);
         let watched = Arc::clone(&control);
         let start = self.disk.room();
-        let mut is_killed = false;
+        let mut killed_at: Option<Instant> = None;
+        let mut look_at = Instant::now() + BACKGROUND_LOOK;
         let watch = tokio::spawn(async move {
             let end = loop {
                 tokio::select! {
@@ -209,12 +227,18 @@ impl Session {
                         None => break End::Signaled { signal: libc::SIGKILL },
                         Some(_) => {}
                     },
-                    () = tokio::time::sleep(BACKGROUND_LOOK) => {
+                    () = tokio::time::sleep(LOG_LOOK) => {
                         let Some(session) = session.upgrade() else { return };
-                        if is_killed {
+                        session.bound_log(id, log.as_ref(), most);
+                        if Instant::now() < look_at {
+                            continue;
+                        }
+                        look_at = Instant::now() + BACKGROUND_LOOK;
+                        if let Some(told) = killed_at {
                             kill_in_place_of(supervisor);
+                            watched.insist(told.elapsed());
                         } else if let Some(limit) = session.filled_disk(start).await {
-                            is_killed = true;
+                            killed_at = Some(Instant::now());
                             watched.order(Stop::Kill);
                             session.tell_of_filled_disk(limit);
                         }
@@ -222,12 +246,25 @@ impl Session {
                 }
             };
             if let Some(session) = session.upgrade() {
+                // It may have been over before a look.
+                session.bound_log(id, log.as_ref(), most);
                 session.jobs.ended(&watched, end);
                 session.background().retain(|kept| !Arc::ptr_eq(&kept.control, &watched));
                 session.background_ended.notify_waiters();
             }
         });
         self.background().push(Background { control, supervisor, _watch: AbortOnDropHandle::new(watch) });
+    }
+
+    /// Drops the oldest part of what a background command has printed where that is more than is kept, and lets the next command tell so.
+    fn bound_log(&self, id: i32, log: Option<&File>, most: u64) {
+        if log.is_some_and(|log| drop_oldest(log, most)) {
+            self.tell(format!(
+                "background process {id} has printed more than the {} MiB that are kept of it: the oldest part was dropped, and reads as zero \
+                 bytes in its log",
+                most >> 20
+            ));
+        }
     }
 
     /// Returns the limit that is crossed by what is free now, given what was.
@@ -295,24 +332,31 @@ impl Session {
 
     /// Ends all background commands and returns how many there were.
     pub(super) async fn end_background(&self) -> usize {
+        let is_crowded = self.cgroup.has_no_free_process();
         let n_ended = {
             let background = self.background();
             for kept in background.iter() {
-                kept.control.order(Stop::Kill);
+                // Two that do it at once stop each other; they are woken below.
+                if is_crowded { kept.control.kill_at_once() } else { kept.control.order(Stop::Kill) }
             }
             background.len()
         };
         // Whoever waits for a free process is told what comes of it.
-        let end = Instant::now() + BACKGROUND_ENDS;
+        let told = Instant::now();
         loop {
             let changed = self.background_ended.notified();
             let supervisors: Vec<i32> = self.background().iter().map(|kept| kept.supervisor).collect();
-            if supervisors.is_empty() || Instant::now() >= end {
+            if supervisors.is_empty() || told.elapsed() >= BACKGROUND_ENDS {
                 return n_ended;
             }
             // A command can stop its supervisor, which is of the same user; that must not save it.
             supervisors.into_iter().for_each(kill_in_place_of);
-            let _ = tokio::time::timeout(BACKGROUND_AGAIN, changed).await;
+            if tokio::time::timeout(BACKGROUND_AGAIN, changed).await.is_err()
+                // One after the other, where there is time for it.
+                && let Some(first) = self.background().first()
+            {
+                first.control.insist(told.elapsed());
+            }
         }
     }
 

@@ -25,6 +25,7 @@ use super::child::become_command;
 use super::family::ask_to_end;
 use super::family::descendants;
 use super::family::end_all;
+use super::family::kill_at_once;
 use super::family::kill_trees;
 use super::family::own_children;
 use super::family::stat;
@@ -46,6 +47,9 @@ const LINGER: Duration = Duration::from_millis(200);
 
 /// Between two rounds of KILL.
 const KILL_PAUSE: Duration = Duration::from_millis(5);
+
+/// The same where all that runs in the sandbox is held for a round: others must get on as well.
+const HOLD_PAUSE: Duration = Duration::from_millis(20);
 
 /// How long a supervisor without its serving process tries to end what it owns.
 const ORPHANED: Duration = Duration::from_secs(10);
@@ -108,6 +112,8 @@ struct Watch {
     linger: Option<Instant>,
     n_survivors: usize,
     killing: bool,
+    /// Killing alone did not help, or would not.
+    at_once: bool,
 }
 
 /// Waits for the end of everything and reports it.
@@ -134,7 +140,9 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
             watch.killing = true;
             watch.n_survivors = descendants().len();
         }
-        if watch.killing {
+        if watch.at_once {
+            kill_at_once();
+        } else if watch.killing {
             // The number of its group is the command's as long as that was not taken, or anybody is left in it.
             if watch.status.is_none() || own_children().into_iter().any(|pid| stat(pid).is_some_and(|stat| stat.group == main)) {
                 // The whole group at once: the kernel lets none of it fork meanwhile.
@@ -142,10 +150,20 @@ fn watch(main: i32, signals: &SignalFd, control: &OwnedFd) {
             }
             kill_trees(own_children);
         }
-        let pause = if watch.killing { Some(KILL_PAUSE) } else { watch.linger.map(|end| end.saturating_duration_since(Instant::now())) };
+        let pause = if watch.at_once {
+            Some(HOLD_PAUSE)
+        } else if watch.killing {
+            Some(KILL_PAUSE)
+        } else {
+            watch.linger.map(|end| end.saturating_duration_since(Instant::now()))
+        };
         match wait(signals, control, pause) {
             Some(Told::Stop(Stop::Term)) => ask_to_end(),
             Some(Told::Stop(Stop::Kill)) => watch.killing = true,
+            Some(Told::Stop(Stop::KillAtOnce)) => {
+                watch.killing = true;
+                watch.at_once = true;
+            }
             Some(Told::Alone) => {
                 end_all(ORPHANED, |_| {});
                 return;

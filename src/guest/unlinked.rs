@@ -220,22 +220,39 @@ mod tests {
 
     use super::*;
 
+    /// Each of these sees what the other has open.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
     #[test]
     fn a_file_without_a_name_is_seen_while_it_is_open() {
+        let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("podbay-unlinked-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
-        let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
-        assert_eq!((look().bytes, look().files, look().whole), (0, 0, true));
+        let count_now = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));
+        // Other tests of this process have such files for a moment.
+        let look = |files: u64| {
+            let mut seen = count_now();
+            for _ in 0..200 {
+                if seen.files == files {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(20));
+                seen = count_now();
+            }
+            seen
+        };
+        let none = look(0);
+        assert_eq!((none.bytes, none.files, none.whole), (0, 0, true));
         let mut file = fs::File::create(folder.join("hidden")).expect("made");
         file.write_all(&vec![1; 1 << 20]).expect("written");
         // Some file systems find room for it only when it is written out.
         file.sync_all().expect("synced");
-        assert_eq!(look().files, 0, "it has a name");
+        assert_eq!(look(0).files, 0, "it has a name");
         fs::remove_file(folder.join("hidden")).expect("removed");
         let twice = file.try_clone().expect("another descriptor");
-        let seen = look();
+        let seen = look(1);
         drop((file, twice));
-        let gone = look();
+        let gone = look(0);
         let over = Instant::now();
         std::thread::sleep(Duration::from_millis(1));
         let late = count(vec![std::process::id() as i32], &folder, over);
@@ -248,6 +265,7 @@ mod tests {
     #[test]
     #[expect(unsafe_code, reason = "a thread gets descriptors of its own")]
     fn a_file_that_only_one_thread_has_open_is_seen() {
+        let _alone = ALONE.lock();
         let folder = std::env::temp_dir().join(format!("podbay-thread-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("made");
         let look = || count(vec![std::process::id() as i32], &folder, Instant::now() + Duration::from_secs(10));

@@ -51,6 +51,7 @@ mod tests {
         let model = Model {
             name: "m".into(),
             files: vec!["/m/m.gguf".into()],
+            identities: vec![(1, 1)],
             size: 1 << 20,
             changed: 0,
             context: Some(2048),

@@ -27,6 +27,10 @@ pub enum Error {
     Reference { text: String, problem: String },
     #[error("the model `{}` cannot be used: {problem}", path.display())]
     Model { path: PathBuf, problem: String, hint: Option<&'static str> },
+    #[error("the image `{image}` cannot be used for the model server: {problem}")]
+    Image { image: String, problem: String },
+    #[error("the path `{}` does not lead any more to what was opened: at `{}`: {problem}", path.display(), at.display())]
+    Moved { path: PathBuf, at: PathBuf, problem: String },
     #[error("the setting `{key}` cannot be used: {problem}")]
     Setting { key: &'static str, problem: String },
     #[error("downloading {url} failed: {problem}")]
@@ -87,6 +91,12 @@ pub enum Error {
     NotStarted { problem: String, log: String },
     #[error("the model server was not ready within {} s{}", within.as_secs(), lines(log))]
     TooSlow { within: Duration, log: String },
+    #[error("the model server's container `{name}` cannot be ended")]
+    Left {
+        name: String,
+        #[source]
+        source: engine::Error,
+    },
     #[error("cannot {doing}")]
     Engine {
         doing: &'static str,
@@ -113,6 +123,11 @@ impl Error {
             engine::Error::Cancelled { .. } => Self::Cancelled { doing: doing.to_owned() },
             source => Self::Engine { doing, source },
         }
+    }
+
+    /// Makes one of what kept the server's image from being had.
+    pub fn of_image(error: engine::Error) -> Self {
+        Self::engine("have its image")(error)
     }
 
     /// Says what a person can do about it.
@@ -147,6 +162,8 @@ impl Error {
             Self::NoSpace { .. } => "make room there, or name another state folder with PODBAY_HOME",
             Self::File { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => "make room on this disk",
             Self::File { .. } => "check that the state folder is yours and on a local disk; PODBAY_HOME names another",
+            Self::Image { .. } => "choose another image with `inference.image`, or leave it out for Podbay's own",
+            Self::Moved { .. } => "find out who moved or replaced it, and start again",
             Self::Unsupported { .. } => "run a model server yourself and name it with --endpoint",
             Self::TooLarge { .. } => "choose a smaller model, or a smaller context with `inference.context`",
             Self::NotStarted { log, .. } if log.contains("unknown model architecture") => {
@@ -156,6 +173,7 @@ impl Error {
                 "`inference.memory` and `inference.context` change what it needs; `inference.image` names another llama.cpp"
             }
             Self::TooSlow { .. } => "a large model on a slow disk takes long: raise `inference.start_timeout`",
+            Self::Left { name, .. } => return Some(engine::how_to_remove(name)),
             Self::Engine { source, .. } => return source.hint(),
             Self::Cancelled { doing } if doing.starts_with("loading") => "what was loaded is kept, and the next try goes on from there",
             Self::Setting { .. } | Self::Package { .. } | Self::Http(_) | Self::Cancelled { .. } => return None,
@@ -170,7 +188,17 @@ impl Error {
 
     /// Returns whether it is about the server, rather than about a model and its files.
     pub fn is_about_server(&self) -> bool {
-        matches!(self, Self::Unsupported { .. } | Self::NotStarted { .. } | Self::TooSlow { .. } | Self::Used { .. } | Self::Engine { .. })
+        matches!(
+            self,
+            Self::Unsupported { .. }
+                | Self::Image { .. }
+                | Self::Moved { .. }
+                | Self::NotStarted { .. }
+                | Self::TooSlow { .. }
+                | Self::Used { .. }
+                | Self::Left { .. }
+                | Self::Engine { .. }
+        )
     }
 
     /// Returns whether the person asked for something that cannot be, rather than something having gone wrong.

@@ -6,17 +6,20 @@
 //! Both what is downloaded and what the server says count as hostile: a file is used only if it has the hash we know, and the
 //! server has no network, no capability and nothing of the host but its model, its key and the folder of its socket.
 
+mod again;
 mod brought;
 mod catalogue;
 mod choice;
 mod command;
 mod download;
+mod enforced;
 mod error;
 mod fetch;
 mod file;
 mod gguf;
 mod health;
 mod hold;
+mod key;
 mod machine;
 mod mirror;
 mod nvidia;
@@ -29,10 +32,13 @@ mod plan;
 mod record;
 mod reference;
 mod server;
+mod start;
 mod store;
 mod stranger;
+mod variables;
 mod wheel;
 
+pub use again::Again;
 pub use catalogue::Catalogue;
 pub use catalogue::Entry;
 pub use catalogue::Source;

@@ -16,6 +16,8 @@ pub struct Model {
     pub name: String,
     /// Its file, without links on the way; large models come in several.
     pub files: Vec<PathBuf>,
+    /// Device and inode of each, from when it was opened.
+    pub identities: Vec<(u64, u64)>,
     /// Bytes of all files.
     pub size: u64,
     /// Newest change of a file, in nanoseconds.
@@ -44,6 +46,7 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
             .map(|stem| stem.to_string_lossy().chars().filter(|c| !c.is_control()).take(100).collect())
             .unwrap_or_default(),
         files: Vec::new(),
+        identities: Vec::new(),
         size: 0,
         changed: 0,
         context: None,
@@ -66,6 +69,7 @@ fn open_blocking(given: &Path) -> Result<Model, Error> {
             _ => refuse(&part, format!("it cannot be read: {error}"), Some("check who may read it: `ls -l`")),
         })?;
         let facts = fs::metadata(&real).map_err(|error| refuse(&part, format!("it cannot be read: {error}"), None))?;
+        model.identities.push((facts.dev(), facts.ino()));
         if facts.is_dir() {
             return Err(refuse(&part, "it is a folder".to_owned(), Some("name the .gguf file in it")));
         }

@@ -28,6 +28,7 @@ pub struct Options {
     /// The server's program in that image; in llama.cpp's own images it is `/app/llama-server`.
     pub program: String,
     /// Reaches the server by a port of this machine's loopback instead of a unix socket; always so where the engine runs in a virtual machine.
+    /// Its container then has a network, with a way out.
     pub publish: bool,
     /// That port; another free one is taken where it is in use.
     pub port: u16,

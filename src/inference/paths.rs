@@ -41,6 +41,11 @@ impl Paths {
         self.state.join("locks")
     }
 
+    /// Returns the folder that remembers which images were looked at and found good.
+    pub(super) fn images(&self) -> PathBuf {
+        self.state.join("images")
+    }
+
     /// Returns the folder where each process says that it works with the server.
     pub(super) fn holds(&self) -> PathBuf {
         self.locks().join("model-server-users")

@@ -3,6 +3,7 @@ use super::Model;
 use super::Options;
 use super::file;
 use super::paths::SOCKET;
+use super::variables::Variables;
 use crate::engine::ContainerSpec;
 use crate::engine::Facts;
 use crate::engine::ImageFacts;
@@ -13,15 +14,30 @@ use crate::engine::Network;
 use crate::engine::Role;
 use crate::engine::Ulimit;
 use crate::event::ByteSize;
+use crate::sandbox::Closed;
 use crate::sandbox::MASKED_PATHS;
+use crate::sandbox::Places;
 use crate::sandbox::READONLY_PATHS;
 use crate::sandbox::SECCOMP;
+use crate::sandbox::Share;
+use crate::sandbox::cover;
+use crate::sandbox::misfit;
 
 /// The server's port in its container, where it has one.
 pub(super) const PORT: u16 = 8080;
 
 const SOCKET_FOLDER: &str = "/run/llama";
 const KEY_FOLDER: &str = "/run/key";
+
+/// Where it has its model: the file, or the folder of the parts.
+const MODEL: &str = "/model.gguf";
+const MODELS: &str = "/models";
+
+/// What the volumes of its image may take of its memory, which is reckoned for the model.
+const VOLUMES: Share = Share { bytes: 16 << 20, most_bytes: 1 << 20, files: 16_000, most_files: 1000, exec: false };
+
+/// The engine's own shared memory would take any number of empty files.
+const SHM: &str = "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=1777";
 
 /// Name of the key's file.
 pub(super) const KEY: &str = "key";
@@ -49,6 +65,8 @@ pub(super) struct Plan {
     /// Hash of all that matters, by which a running server is known to be the same.
     pub(super) hash: String,
     pub(super) context: u64,
+    /// What a person should know about it.
+    pub(super) warning: Option<String>,
 }
 
 /// What the host gives to a server.
@@ -62,6 +80,18 @@ pub(super) struct Host<'a> {
 
 impl Plan {
     pub(super) fn new(model: &Model, image: &ImageFacts, engine: &Facts, options: &Options, host: &Host<'_>) -> Result<Self, Error> {
+        let refuse = |problem| Error::Image { image: options.image_name().to_owned(), problem };
+        if let Some(problem) = misfit(image, engine) {
+            return Err(refuse(problem));
+        }
+        let beside = "the engine would make that folder on your disk, beside the server's socket, as root".to_owned();
+        let closed =
+            [Closed { place: SOCKET_FOLDER, why: beside }, Closed::mounted(KEY_FOLDER), Closed::mounted(MODEL), Closed::mounted(MODELS)];
+        let mut tmpfs = cover(&image.volumes, &closed, VOLUMES).map_err(refuse)?;
+        tmpfs.push(("/dev/shm".to_owned(), SHM.to_owned()));
+        let mounted: Vec<&str> =
+            closed.iter().map(|closed| closed.place).chain(tmpfs.iter().map(|(covered, _)| covered.as_str())).collect();
+        let variables = Variables::new(image, &mounted);
         let n_threads = options.threads.unwrap_or(engine.n_cpus).clamp(1, 1024);
         let (context, memory) = size(model, engine.memory, options)?;
         let mut mounts = vec![Mount::Bind { source: host.key_folder.to_owned(), target: KEY_FOLDER.to_owned(), read_only: true }];
@@ -71,7 +101,7 @@ impl Plan {
             let source = path.to_str().ok_or_else(|| refuse("its path is not UTF-8, and an engine takes no other"))?;
             // The parts of a split model find each other by their names.
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let target = if model.files.len() == 1 { "/model.gguf".to_owned() } else { format!("/models/{name}") };
+            let target = if model.files.len() == 1 { MODEL.to_owned() } else { format!("{MODELS}/{name}") };
             mounts.push(Mount::Bind { source: source.to_owned(), target: target.clone(), read_only: true });
             targets.push(target);
         }
@@ -92,11 +122,11 @@ impl Plan {
             image: image.id.clone(),
             user: format!("{}:{}", host.user.0, host.user.1),
             entrypoint: argv,
-            env: vec!["HOME=/".to_owned(), "LD_PRELOAD=".to_owned(), "GLIBC_TUNABLES=".to_owned()],
+            env: variables.env.clone(),
             hostname: "model-server".to_owned(),
             labels: Labels::new(Role::ModelServer),
             mounts,
-            tmpfs: image.volumes.iter().map(|path| (path.clone(), "rw,noexec,nosuid,nodev,size=1m".to_owned())).collect(),
+            tmpfs,
             network,
             memory,
             // An engine refuses more cores than it has.
@@ -110,6 +140,9 @@ impl Plan {
                 // The folder of its socket is on the host's disk, and a socket has no size.
                 Ulimit { name: "fsize", limit: 0 },
                 Ulimit { name: "memlock", limit: 65536 },
+                // The kernel counts both for the person, whoever of theirs uses them.
+                Ulimit { name: "msgqueue", limit: 0 },
+                Ulimit { name: "sigpending", limit: 4096 },
             ],
             sysctls: Vec::new(),
             shm: 1 << 20,
@@ -125,7 +158,24 @@ impl Plan {
         let all = format!("{container:?} {} {}", model.size, model.changed);
         let hash = file::hex(&file::sha256(all.as_bytes()))[..24].to_owned();
         let container = ContainerSpec { labels: Labels { spec: Some(hash.clone()), ..container.labels.clone() }, ..container };
-        Ok(Self { container, hash, context })
+        Ok(Self { container, hash, context, warning: variables.warning() })
+    }
+
+    /// Returns the places of its mounts, in which its image must have nothing that leads elsewhere.
+    pub(super) fn places(&self) -> Places {
+        let targets =
+            self.container.mounts.iter().filter_map(|mount| if let Mount::Bind { target, .. } = mount { Some(target) } else { None });
+        let (folders, files): (Vec<_>, Vec<_>) =
+            targets.cloned().partition(|target| [KEY_FOLDER, SOCKET_FOLDER].contains(&target.as_str()));
+        let mut on_the_way = ["/dev", "/etc", "/proc", "/run", "/sys"].map(str::to_owned).to_vec();
+        if files.iter().any(|file| file.starts_with(MODELS)) {
+            on_the_way.push(MODELS.to_owned());
+        }
+        let folders = [on_the_way, folders].concat();
+        // Where it has its files depends on the model.
+        let all = format!("{folders:?} {files:?}");
+        let mark = format!("-server-{}", &file::hex(&file::sha256(all.as_bytes()))[..12]);
+        Places { folders, files, open: (SOCKET_FOLDER, "the folder of its socket"), owner: "the model server", mark }
     }
 }
 
@@ -182,13 +232,14 @@ pub(super) fn size(model: &Model, machine: u64, options: &Options) -> Result<(u6
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     fn model() -> Model {
         Model {
             name: "m".into(),
             files: vec!["/m/m.gguf".into()],
+            identities: vec![(1, 1)],
             size: 4 << 30,
             changed: 7,
             context: Some(131_072),
@@ -218,19 +269,66 @@ mod tests {
         assert!(matches!(size(&model(), 8 << 30, &small), Err(Error::Setting { .. })));
     }
 
+    pub(in super::super) fn container() -> ContainerSpec {
+        plan(&model(), &Options::default(), true).container
+    }
+
     fn plan(model: &Model, options: &Options, socket: bool) -> Plan {
-        let image = ImageFacts {
+        from(&image(&[]), model, options, socket).expect("a plan")
+    }
+
+    fn image(volumes: &[&str]) -> ImageFacts {
+        ImageFacts {
             id: "sha256:00".into(),
             tags: vec![],
             labels: None,
-            volumes: vec![],
+            volumes: volumes.iter().map(|&volume| volume.to_owned()).collect(),
             env: vec![],
             architecture: String::new(),
             size: 0,
-        };
+        }
+    }
+
+    fn from(image: &ImageFacts, model: &Model, options: &Options, socket: bool) -> Result<Plan, Error> {
         let engine = Facts::plain();
         let host = Host { name: "n".into(), user: (1000, 1000), key_folder: "/k", socket_folder: socket.then_some("/s") };
-        Plan::new(model, &image, &engine, options, &host).expect("a plan")
+        Plan::new(model, image, &engine, options, &host)
+    }
+
+    #[test]
+    fn volumes_of_its_image_are_covered_and_those_where_it_has_its_own_are_refused() {
+        let covered = from(&image(&["/data/", "/srv/../cache"]), &model(), &Options::default(), true).expect("good ones").container.tmpfs;
+        let of = |path: &str| covered.iter().find(|(covered, _)| covered == path).map(|(_, options)| options.as_str());
+        let options = "rw,noexec,nosuid,nodev,size=1048576,nr_inodes=1000,mode=1777";
+        assert_eq!((of("/data"), of("/cache")), (Some(options), Some(options)), "{covered:?}");
+        for (volume, words) in [
+            ("/run/llama", "beside the server's socket, as root"),
+            ("/run/../run/llama/made", "beside the server's socket, as root"),
+            ("/run/key", "at or below /run/key"),
+            ("/model.gguf", "at or below /model.gguf"),
+            ("/models/deep", "at or below /models"),
+            ("/proc", "at or below /proc"),
+            ("/", "its root as a volume"),
+        ] {
+            let error = from(&image(&["/data", volume]), &model(), &Options::default(), true).expect_err(volume);
+            assert!(error.is_about_server() && error.to_string().contains(words), "{volume}: {error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("inference.image")));
+        }
+        let foreign = ImageFacts { architecture: "s390x".to_owned(), ..image(&[]) };
+        let error = from(&foreign, &model(), &Options::default(), true).expect_err("another machine's").to_string();
+        assert!(error.contains("another kind of machine, s390x"), "{error}");
+    }
+
+    #[test]
+    fn what_is_looked_at_in_an_image_depends_on_where_the_model_is_mounted() {
+        let one = plan(&model(), &Options::default(), true).places();
+        assert!(one.folders.contains(&"/run/llama".to_owned()) && one.folders.contains(&"/run/key".to_owned()), "{one:?}");
+        assert_eq!(one.files, ["/model.gguf"]);
+        let two = Model { files: vec!["/m/a-00001-of-00002.gguf".into(), "/m/a-00002-of-00002.gguf".into()], ..model() };
+        let two = plan(&two, &Options::default(), true).places();
+        assert!(two.folders.contains(&"/models".to_owned()), "{two:?}");
+        assert_eq!(two.files, ["/models/a-00001-of-00002.gguf", "/models/a-00002-of-00002.gguf"]);
+        assert_ne!(one.mark, two.mark);
     }
 
     #[test]

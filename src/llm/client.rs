@@ -23,6 +23,7 @@ use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
 use super::provider::openai;
 use super::provider::openai::Manner;
+use super::restored::Restored;
 use super::retry;
 use super::retry::Policy;
 use super::sse::Decoder;
@@ -39,6 +40,9 @@ const MAX_WHOLE: usize = 16 * 1024 * 1024;
 const SECOND_QUESTION: Duration = Duration::from_secs(15);
 /// How long a connection may take to end properly after the answer, so that the next request can use it again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
+
+/// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
+const WORTH_MEASURING: usize = 4096;
 
 /// One model server. Clones share connections and what was learnt of the server.
 #[derive(Clone, Debug)]
@@ -60,10 +64,18 @@ pub(super) struct Inner {
 #[derive(Clone, Debug, Default)]
 struct Learnt {
     probed: Option<Probed>,
-    /// Prompt tokens read in a second, as last measured.
-    prefill_per_second: Option<f64>,
+    prefill: Option<Prefill>,
     /// The server told of a call that the model made.
     understood_call: bool,
+}
+
+/// How fast the server reads a prompt, in tokens a second.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Prefill {
+    /// As the server measured it last.
+    Told(f64),
+    /// By the time until the first word; the slowest, since what the server had in its cache makes it look fast.
+    Seen(f64),
 }
 
 impl Client {
@@ -109,12 +121,32 @@ impl Client {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Reply, Error> {
+        let mut restored = Restored::new(prompt.tokens());
+        let outcome = self.stream_as_written(prompt, request, &mut |update| restored.take(update, on), cancel, deadline).await;
+        restored.end(on);
+        match outcome {
+            Ok(reply) => Ok(restored.reply(reply)),
+            Err(Error::BrokenOff { partial, source }) => Err(Error::BrokenOff { partial: Box::new(restored.reply(*partial)), source }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does so in the words that the model wrote, broken tokens among them.
+    async fn stream_as_written(
+        &self,
+        prompt: &Prompt,
+        request: &Request,
+        on: &mut (dyn FnMut(Update) + Send),
+        cancel: &CancellationToken,
+        deadline: Duration,
+    ) -> Result<Reply, Error> {
         let begun = Instant::now();
         let limits = Limits { cancel, until: begun.checked_add(deadline), deadline };
         let manner = self.manner();
         let body = bytes::Bytes::from(openai::body(prompt, request, &self.inner.options, &manner, true));
         prompt.sent();
         let mut n_tried = 0;
+        let mut away: Option<Instant> = None;
         loop {
             let understood = self.learnt(|learnt| learnt.understood_call);
             let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known()).after_native_calls(understood);
@@ -149,11 +181,23 @@ impl Client {
                 }
                 Err(error) => error,
             };
+            let policy = &self.inner.policy;
+            if !matches!(error, Error::Unreachable { .. }) {
+                away = None;
+            }
             let pause = if matches!(error, Error::ModelLoading { .. }) {
                 on(Update::Loading { waited: begun.elapsed() });
-                self.inner.policy.loading
+                policy.loading
+            } else if matches!(error, Error::Unreachable { .. }) {
+                let waited = away.map_or(Duration::ZERO, |since| since.elapsed());
+                away.get_or_insert_with(Instant::now);
+                if !policy.waits_for_server(waited) {
+                    return Err(error);
+                }
+                on(Update::Away { waited, most: policy.away, reason: error.to_string() });
+                policy.loading
             } else {
-                let Some(pause) = self.inner.policy.next(&error, n_tried, retry::chance()) else { return Err(error) };
+                let Some(pause) = policy.next(&error, n_tried, retry::chance()) else { return Err(error) };
                 n_tried += 1;
                 on(Update::Retrying { attempt: n_tried, wait: pause, reason: error.to_string() });
                 pause
@@ -194,7 +238,8 @@ impl Client {
     ) -> Result<(), Error> {
         let inner = &*self.inner;
         let idle = inner.options.idle_timeout();
-        let first = self.first_byte_timeout(body.len());
+        let (n_bytes_asked, asked) = (body.len(), Instant::now());
+        let first = self.first_byte_timeout(n_bytes_asked);
         let request = self
             .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
             .header(CONTENT_TYPE, "application/json")
@@ -230,6 +275,9 @@ impl Client {
             decoder.feed(&bytes, &mut events)?;
             for event in events.drain(..) {
                 parser.event(&event, &failure, assembler, on)?;
+            }
+            if waiting.is_first(parser.n_progress) {
+                self.learn_of_first_word(n_bytes_asked, asked.elapsed());
             }
             waiting.came(idle, parser.n_progress, decoder.n_comments(), decoder.pending());
             if parser.done {
@@ -324,6 +372,11 @@ impl Client {
         }
     }
 
+    /// Returns how long to wait before the model is asked anew for an answer that this error broke off; `None` where it is not worth it.
+    pub fn pause_before(&self, error: &Error, n_tried: u32) -> Option<Duration> {
+        self.inner.policy.next(error.root(), n_tried, retry::chance())
+    }
+
     pub(super) fn inner(&self) -> &Inner {
         &self.inner
     }
@@ -346,9 +399,8 @@ impl Client {
     /// Reading a long prompt may take longer than the idle limit: three times what it took last time is still no stall.
     fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
         let idle = self.inner.options.idle_timeout();
-        let Some(speed) = self.learnt(|learnt| learnt.prefill_per_second) else { return idle };
-        let n_tokens = n_bytes as f64 / 4.0;
-        idle.max(Duration::from_secs_f64((3.0 * n_tokens / speed.max(0.1)).min(3600.0)))
+        let Some(Prefill::Told(speed) | Prefill::Seen(speed)) = self.learnt(|learnt| learnt.prefill) else { return idle };
+        idle.max(Duration::from_secs_f64((3.0 * tokens(n_bytes) / speed.max(0.1)).min(3600.0)))
     }
 
     /// Returns what the server is asked for beside the API that all have: as long as nobody knows what it is, nothing.
@@ -374,8 +426,23 @@ impl Client {
 
     fn learn(&self, reply: &Reply) {
         if let Some(speed) = reply.timings.and_then(|timings| timings.prefill_per_second()) {
-            self.learnt(|learnt| learnt.prefill_per_second = Some(speed));
+            self.learnt(|learnt| learnt.prefill = Some(Prefill::Told(speed)));
         }
+    }
+
+    /// Takes how long the first word of an answer took, from servers that do not measure it. What is short says more of the network.
+    fn learn_of_first_word(&self, n_bytes: usize, after: Duration) {
+        if n_bytes < WORTH_MEASURING {
+            return;
+        }
+        let speed = tokens(n_bytes) / after.as_secs_f64().max(0.001);
+        self.learnt(|learnt| {
+            learnt.prefill = match learnt.prefill {
+                Some(Prefill::Seen(slowest)) => Some(Prefill::Seen(slowest.min(speed))),
+                None => Some(Prefill::Seen(speed)),
+                told => told,
+            };
+        });
     }
 
     pub(super) fn remember(&self, probed: &Probed) {
@@ -385,4 +452,9 @@ impl Client {
     fn learnt<T>(&self, with: impl FnOnce(&mut Learnt) -> T) -> T {
         with(&mut self.inner.learnt.lock().expect("nothing panics while it holds this lock"))
     }
+}
+
+/// Takes four bytes for a token.
+fn tokens(n_bytes: usize) -> f64 {
+    n_bytes as f64 / 4.0
 }

@@ -96,12 +96,26 @@ impl Error {
     /// Returns whether the same request may succeed a little later.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Connection { .. } | Self::ModelLoading { .. } => true,
-            // A chat template that rejects the conversation rejects it every time.
-            Self::Status { code: 500, message, .. } => !is_template_error(message) && self.objection().is_none(),
+            Self::Unreachable { .. } | Self::Connection { .. } | Self::IdleTimeout { .. } | Self::ModelLoading { .. } => true,
+            // A chat template that rejects the conversation rejects it every time, and without a status nobody knows more than that.
+            Self::Status { code: 500, message, .. } | Self::Reported { message } => {
+                !is_template_error(message) && self.objection().is_none()
+            }
             Self::Status { code, .. } => *code == 408 || *code == 429 || (500..600).contains(code),
             _ => false,
         }
+    }
+
+    /// Returns whether the connection was lost, or nothing came over it any more: what had come of the answer may well have been right.
+    pub fn is_lost(&self) -> bool {
+        matches!(self.root(), Self::Connection { .. } | Self::IdleTimeout { .. } | Self::Unreachable { .. })
+    }
+
+    /// Returns whether the server gave up in the middle of its answer for a reason that need not hold the next time.
+    pub fn is_given_up(&self) -> bool {
+        let root = self.root();
+        let is_reported = matches!(root, Self::Reported { .. } | Self::Status { .. });
+        is_reported && root.is_retryable() && self.partial().is_some() && self.objection().is_none()
     }
 
     /// Returns whether the server's own log may say why.
@@ -164,7 +178,7 @@ impl Error {
             Self::TooLarge { .. } | Self::Protocol { .. } => {
                 "is this an OpenAI-compatible server? its address usually ends in /v1".to_owned()
             }
-            Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `llm.probe_timeout_s`".to_owned(),
+            Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `inference.start_timeout`".to_owned(),
         };
         Some(hint)
     }
@@ -256,6 +270,11 @@ mod tests {
             [true, true, true, true, true, false, false, false]
         );
         assert!(!status(500, "Jinja Exception: Conversation roles must alternate user/assistant"));
+        let reported = |message: &str| Error::Reported { message: message.to_owned() }.is_retryable();
+        assert!(reported("the worker crashed"), "without a status nobody knows");
+        assert!(!reported("Jinja Exception: no such filter") && !reported("json_schema is not supported"));
+        assert!(Error::IdleTimeout { after: Duration::from_mins(2), has_bytes: false }.is_retryable());
+        assert!(!Error::Timeout { after: Duration::from_mins(30) }.is_retryable(), "all the time there was is over");
         assert!(!Error::ContextExceeded { prompt: None, context: None }.is_retryable());
     }
 }

@@ -22,6 +22,12 @@ pub struct Provider {
     /// Model to ask for.
     #[serde(default)]
     pub model: Option<String>,
+    /// Tokens that it reads at once, as in `llm.context`.
+    #[serde(default)]
+    pub context: Option<u64>,
+    /// Whether its model can be shown images.
+    #[serde(default)]
+    pub images: Option<bool>,
     /// How its model is told about tools.
     #[serde(default)]
     pub tool_mode: Option<ToolModeChoice>,
@@ -42,10 +48,32 @@ impl Provider {
         if self.model.is_some() {
             options.model.clone_from(&self.model);
         }
+        if let Some(context) = self.context {
+            options.context = context;
+        }
+        options.images = self.images.or(options.images);
         if let Some(mode) = self.tool_mode {
             options.tool_mode = mode;
         }
         options.price = self.price.over(options.price);
         options.sampling = self.sampling.over(options.sampling);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_provider_says_of_its_window_and_its_eyes_goes_before_the_rest() {
+        let applied = |section: &str| {
+            let provider: Provider = toml::from_str(&format!("base_url = \"http://127.0.0.1:1\"\n{section}")).expect("an entry");
+            let mut options = Options { context: 8192, images: Some(true), ..Options::default() };
+            provider.apply(&mut options);
+            (options.context, options.images)
+        };
+        assert_eq!(applied(""), (8192, Some(true)));
+        assert_eq!(applied("context = 4096\nimages = false"), (4096, Some(false)));
+        assert_eq!(applied("context = 0"), (0, Some(true)), "the server's own again");
     }
 }

@@ -34,6 +34,13 @@ pub struct Options {
     pub presence_penalty: Option<f64>,
     /// How much tokens that were just written are made less likely, 0 to 2; 1 is not at all. Sent to llama-server only.
     pub repeat_penalty: Option<f64>,
+    /// Words at which an answer ends, four at most. They end a call too where they stand in one.
+    pub stop: Vec<String>,
+    /// Tokens that the server reads at once, for servers that do not tell it (Ollama, LM Studio, `OpenAI`); where one does, the smaller of
+    /// both counts. 0: what the server tells.
+    pub context: u64,
+    /// Whether the model can be shown images. Not set: what the server says.
+    pub images: Option<bool>,
     /// Most tokens in one answer. Not set: a quarter of the window, at most 16,384. -1: no limit.
     pub max_output_tokens: Option<i64>,
     /// Seconds in which nothing brings an answer on until it is given up: words, a piece of a call, progress in reading the prompt, or sums. Comments
@@ -45,7 +52,8 @@ pub struct Options {
     pub probe_timeout_s: f64,
     /// Seconds one answer may take, retries included.
     pub request_timeout_s: f64,
-    /// How often a request is tried again that failed by overload or a broken connection before anything was shown.
+    /// How often a request is tried again that failed by overload, a stall or a broken connection before anything was shown. 0 also waits for no
+    /// server that is away, and asks for no answer again whose rest was lost.
     pub retries: u32,
     /// How the model is told about tools.
     pub tool_mode: ToolModeChoice,
@@ -85,6 +93,9 @@ impl Default for Options {
             min_p: None,
             presence_penalty: None,
             repeat_penalty: None,
+            stop: Vec::new(),
+            context: 0,
+            images: None,
             max_output_tokens: None,
             idle_timeout_s: 120.0,
             connect_timeout_s: 10.0,

@@ -7,7 +7,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::asking::Asking;
 use super::client::Client;
+use super::control::Tokens;
 use super::error::Error;
+use super::options::Options;
 use super::options::ToolModeChoice;
 use super::provider;
 use super::provider::Compatible;
@@ -30,6 +32,8 @@ pub struct Probed {
     pub server: Server,
     /// The model can be shown images, as far as the server says.
     pub images: bool,
+    /// What its template makes of it beside the control tokens of all models.
+    pub tokens: Tokens,
 }
 
 impl Probed {
@@ -48,9 +52,12 @@ impl Probed {
         self.n_slots.zip(self.n_busy).is_some_and(|(n_slots, n_busy)| n_busy >= n_slots)
     }
 
-    /// Has tools told as the settings say, where they do.
-    fn chosen(mut self, choice: ToolModeChoice) -> Self {
-        self.tools = match choice {
+    /// Takes what the settings say, where they do.
+    fn chosen(mut self, options: &Options) -> Self {
+        let set = Some(options.context).filter(|tokens| *tokens > 0);
+        self.context = self.context.into_iter().chain(set).min();
+        self.images = options.images.unwrap_or(self.images);
+        self.tools = match options.tool_mode {
             ToolModeChoice::Auto => return self,
             ToolModeChoice::Native => ToolMode::Native,
             ToolModeChoice::Constrained => ToolMode::Constrained,
@@ -91,7 +98,7 @@ impl Client {
         let (asking, options) = (Asking::new(self, cancel, timeout), self.options());
         for kind in provider::KINDS {
             if let Some(probed) = kind.probe(&asking, options).await? {
-                let probed = probed.chosen(options.tool_mode);
+                let probed = probed.chosen(options);
                 self.remember(&probed);
                 return Ok(probed);
             }
@@ -114,6 +121,7 @@ mod tests {
             reason: "the model's chat template has no tools".to_owned(),
             server: Server::LlamaCpp,
             images: false,
+            tokens: Tokens::default(),
         }
     }
 
@@ -127,14 +135,23 @@ mod tests {
     #[test]
     fn what_is_set_goes_before_what_is_found() {
         let probed = probed();
-        assert_eq!(probed.clone().chosen(ToolModeChoice::Auto), probed);
+        assert_eq!(probed.clone().chosen(&Options::default()), probed);
         for (choice, mode) in [
             (ToolModeChoice::Native, ToolMode::Native),
             (ToolModeChoice::Constrained, ToolMode::Constrained),
             (ToolModeChoice::Text, ToolMode::Text),
         ] {
-            let chosen = probed.clone().chosen(choice);
+            let chosen = probed.clone().chosen(&Options { tool_mode: choice, ..Options::default() });
             assert_eq!((chosen.tools, chosen.reason.as_str()), (mode, "set by llm.tool_mode"));
         }
+        let context =
+            |told, set| Probed { context: told, ..probed.clone() }.chosen(&Options { context: set, ..Options::default() }).context;
+        assert_eq!([context(None, 0), context(None, 4096)], [None, Some(4096)]);
+        assert_eq!([context(Some(8192), 0), context(Some(8192), 4096), context(Some(8192), 16_384)], [8192, 4096, 8192].map(Some));
+        let images = |told, set| Probed { images: told, ..probed.clone() }.chosen(&Options { images: set, ..Options::default() }).images;
+        assert_eq!(
+            [images(false, None), images(false, Some(true)), images(true, None), images(true, Some(false))],
+            [false, true, true, false]
+        );
     }
 }

@@ -14,17 +14,30 @@ pub struct Policy {
     pub pauses: Vec<Duration>,
     /// How many retries there are at most.
     pub retries: u32,
-    /// Pause between two questions whether the model is loaded.
+    /// Pause between two questions whether the model is loaded, or whether the server is there again.
     pub loading: Duration,
+    /// How long a server that cannot be reached is waited for: one that is started anew takes longer than a few retries, or shorter, as
+    /// chance has it.
+    pub away: Duration,
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self { pauses: [1, 4, 16].map(Duration::from_secs).to_vec(), retries: 3, loading: Duration::from_secs(1) }
+        Self {
+            pauses: [1, 4, 16].map(Duration::from_secs).to_vec(),
+            retries: 3,
+            loading: Duration::from_secs(1),
+            away: Duration::from_mins(1),
+        }
     }
 }
 
 impl Policy {
+    /// Returns whether a server that cannot be reached is worth waiting for after so long; never where nothing is to be tried again.
+    pub fn waits_for_server(&self, waited: Duration) -> bool {
+        self.retries > 0 && waited < self.away
+    }
+
     /// Returns how long to wait before trying again, or `None` to give up.
     ///
     /// `n_tried` counts the retries already made; `chance`, within 0 to 1, spreads the pause over its whole range ("full jitter"), so
@@ -72,6 +85,14 @@ mod tests {
         let pauses: Vec<Option<Duration>> = (0..4).map(|n| policy.next(&status(503, None), n, 1.0)).collect();
         assert_eq!(pauses, [Some(1), Some(4), Some(16), None].map(|s| s.map(Duration::from_secs)));
         assert_eq!(policy.next(&status(503, None), 2, 0.25), Some(Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn a_server_that_is_away_is_waited_for_against_a_clock() {
+        let policy = Policy::default();
+        let waits = |seconds| policy.waits_for_server(Duration::from_secs(seconds));
+        assert_eq!([0, 21, 59, 60].map(waits), [true, true, true, false]);
+        assert!(!Policy { retries: 0, ..policy }.waits_for_server(Duration::ZERO), "who wants no retries wants no waiting");
     }
 
     #[test]

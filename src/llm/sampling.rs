@@ -66,9 +66,21 @@ impl Options {
             presence_penalty: self.presence_penalty,
             repeat_penalty: self.repeat_penalty,
         };
+        let stop = stop_mistake(&self.stop).map(|what| ("stop".to_owned(), what));
         let named = self.sampling.mistakes().into_iter().map(|(key, what)| (format!("sampling.{key}"), what));
-        own.mistakes().map(|(key, what)| (key.to_owned(), what)).chain(named).collect()
+        own.mistakes().map(|(key, what)| (key.to_owned(), what)).chain(stop).chain(named).collect()
     }
+}
+
+/// As many as all servers take.
+const MAX_STOP: usize = 4;
+
+/// Returns what is wrong with the words at which an answer is to end.
+fn stop_mistake(stop: &[String]) -> Option<String> {
+    if stop.len() > MAX_STOP {
+        return Some(format!("{} words are more than servers take: give it {MAX_STOP} at most", stop.len()));
+    }
+    stop.iter().any(String::is_empty).then(|| "an empty word would end every answer before it begins".to_owned())
 }
 
 impl Sampled {
@@ -141,5 +153,10 @@ mod tests {
             "sampling.chat.repeat_penalty: -0.1 is not between 0 and 2",
         ];
         assert_eq!(found, expected);
+        let stop = |words: &[&str]| {
+            let stop = words.iter().map(|word| (*word).to_owned()).collect();
+            Options { stop, ..Options::default() }.sampling_mistakes().into_iter().map(|(key, _)| key).collect::<Vec<_>>()
+        };
+        assert_eq!([stop(&["END"; 4]), stop(&["END"; 5]), stop(&["END", ""])], [vec![], vec!["stop".to_owned()], vec!["stop".to_owned()]]);
     }
 }

@@ -26,6 +26,8 @@ pub enum Update {
     Prefill { done: u64, total: u64 },
     /// The server still loads its model.
     Loading { waited: Duration },
+    /// Nobody reaches the server, which is waited for; `waited` is nothing the first time.
+    Away { waited: Duration, most: Duration, reason: String },
     /// The request failed before anything was shown or begun, and is tried again.
     Retrying { attempt: u32, wait: Duration, reason: String },
 }
@@ -48,6 +50,11 @@ impl Ready {
 
     pub fn call(&self) -> &ToolCall {
         &self.call
+    }
+
+    /// Returns the same call in the words that the reply will have.
+    pub(super) fn restored(self, call: ToolCall) -> Self {
+        Self { call, ..self }
     }
 
     /// Says that it is carried out from now on: this answer is not asked for again.
@@ -78,8 +85,6 @@ pub struct Request {
     pub held: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.
     pub schema: Option<Value>,
-    /// The slot of llama-server whose cache holds this conversation.
-    pub slot: Option<u32>,
 }
 
 /// A finished answer.
@@ -96,10 +101,23 @@ pub struct Reply {
     pub recovered: bool,
     /// The text holds calls that words follow, so that nobody knows whether they were meant: they were not taken.
     pub unsure: Option<Unsure>,
-    /// The answer as the model wrote it, where tools are told by text or schema.
+    /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to the server, not to be shown.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
     pub fault: Option<String>,
+    /// The call in the text that the most tokens of an answer cut.
+    pub half: Option<Half>,
+    /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
+    pub written: Option<String>,
+}
+
+/// A call in the text that has no end, as the answer had reached its most tokens.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Half {
+    /// What was said before it.
+    pub before: String,
+    /// What there is of it, as the model wrote it.
+    pub begun: String,
 }
 
 /// Calls that words follow.

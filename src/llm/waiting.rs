@@ -36,6 +36,11 @@ impl Waiting {
         self.limit.saturating_sub(self.heard.elapsed()).min(until_bound)
     }
 
+    /// Returns whether something brings the answer on for the first time, if so many events have by now.
+    pub(super) fn is_first(&self, n_progress: u64) -> bool {
+        self.n_progress == 0 && n_progress > 0
+    }
+
     /// Takes how much came so far: events that brought something on, comments, and bytes of the line under way. `limit` counts from the
     /// first progress on; what comes before it is still the reading of the prompt.
     pub(super) fn came(&mut self, limit: Duration, n_progress: u64, n_comments: u64, pending: usize) {

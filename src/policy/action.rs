@@ -75,7 +75,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
         Action::Host(HostCall::Hook(_)) => {
-            let mut needed = reading_of(action).map_or_else(Vec::new, |reading| reading.capabilities);
+            let mut needed = reading_of(action, "").map_or_else(Vec::new, |reading| reading.capabilities);
             needed.push(Capability::ChangeOutsideBox);
             needed
         }
@@ -102,18 +102,20 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::MoveFile(moved) => writing([&moved.source, &moved.destination]),
             Call::Mkdir(made) => writing([&made.path]),
             Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
-            Call::Bash(_) | Call::Hook(_) => reading_of(action).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities),
+            Call::Bash(_) | Call::Hook(_) => {
+                reading_of(action, "").map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities)
+            }
             Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
         },
     }
 }
 
-/// Reads the command of the shell that an action is, if it is one.
-pub(super) fn reading_of(action: &Action) -> Option<Reading> {
+/// Reads the command of the shell that an action is, if it is one; `here` is the folder that commands run in where they name none.
+pub(super) fn reading_of(action: &Action, here: &str) -> Option<Reading> {
     match action {
         Action::Box(Call::Bash(bash)) => {
-            let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
-            Some(Reading::new(&bash.command, directory.as_deref()))
+            let directory = bash.working_directory.as_ref().map(BytesPath::to_text).filter(|path| !matches!(path.as_str(), "" | "."));
+            Some(Reading::new(&bash.command, Some(directory.as_deref().unwrap_or(here))))
         }
         Action::Box(Call::Hook(hook)) | Action::Host(HostCall::Hook(hook)) => Some(Reading::new(&hook.command, None)),
         _ => None,

@@ -23,7 +23,7 @@ impl Approved<Action> {
     /// Approves an action, and notes in it whether that includes a protected name.
     ///
     /// Policy knows the path by its letters alone. Where it leads to is seen in the box, which refuses a protected name that was reached
-    /// without this note: through a link, a cursor or a search.
+    /// without this note: through a link, a cursor or a search. Of a call with several paths it holds for those that name what is protected.
     pub(super) fn action(mut action: Action) -> Self {
         // A command is carried out as it is; of it nothing is noted, and it was read already.
         let is_command = matches!(action, Action::Box(Call::Bash(_) | Call::Exec(_) | Call::Hook(_)));

@@ -7,9 +7,10 @@ use serde::Serialize;
 
 use super::Action;
 use super::command::Reading;
+use super::paths::folder;
 use super::paths::paths;
 use super::paths::plain;
-use super::rule::tool;
+use super::tool::tool;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
@@ -52,7 +53,7 @@ impl Exact {
         if let Call::Bash(bash) = call {
             let command = trimmed(&bash.command);
             let directory = match &bash.working_directory {
-                Some(path) => plain(path, false)?,
+                Some(path) => folder(path)?,
                 None => here.to_owned(),
             };
             return (command.len() <= COMMAND_MAX).then(|| Self {

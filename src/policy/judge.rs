@@ -16,7 +16,7 @@ use super::action::reading_of;
 use super::capabilities;
 use super::command::Reading;
 use super::exact::only_once;
-use super::paths::plain;
+use super::paths::folder;
 use super::question::Question;
 use super::rule::everything_is_allowed;
 use crate::event::Answer;
@@ -145,12 +145,12 @@ impl Policy {
     /// Learns in which folder commands run from now on: what a person allowed in one is not allowed in another.
     pub fn move_to(&mut self, directory: &BytesPath) {
         // Where it is not certain, no command is the same as one before.
-        self.here = plain(directory, false).unwrap_or_else(|| directory.to_text());
+        self.here = folder(directory).unwrap_or_else(|| directory.to_text());
     }
 
     /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
     pub fn judge(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action);
+        let reading = reading_of(&action, &self.here);
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
@@ -207,7 +207,7 @@ impl Policy {
     /// Judges a command that the person's own settings tie to a moment. They asked for it, so that no mode asks again; what a rule denies or
     /// gates and what is blocked stays so.
     pub fn judge_hook(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action);
+        let reading = reading_of(&action, &self.here);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
@@ -237,7 +237,7 @@ impl Policy {
     /// Judges what the person does themselves: nobody asks them about their own words. What a rule denies stays denied, and so does whatever is
     /// more than reading in a mode that they chose for that.
     pub fn judge_by_hand(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action);
+        let reading = reading_of(&action, &self.here);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {

@@ -15,8 +15,10 @@ mod host_call;
 mod judge;
 mod options;
 mod paths;
+mod pattern;
 mod question;
 mod rule;
+mod tool;
 #[cfg(test)]
 mod verdicts;
 
@@ -37,6 +39,6 @@ pub use options::Example;
 pub use options::Options;
 pub use options::RuleDecision;
 pub use question::Question;
-pub use rule::HOOK;
 pub use rule::Rule;
 pub use rule::RuleError;
+pub use tool::HOOK;

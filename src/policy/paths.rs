@@ -1,6 +1,4 @@
-//! The paths of a call, and what a rule's pattern says of them.
-
-use globset::GlobMatcher;
+//! The paths of a call, as rules name them.
 
 use super::Action;
 use super::action::patch_paths;
@@ -10,29 +8,26 @@ use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::GitQuery;
 
-/// A path with `..` in it may lead anywhere, so no rule that allows speaks of it.
-pub(super) fn matches_path(glob: &GlobMatcher, path: &BytesPath, in_doubt: bool) -> bool {
-    plain(path, in_doubt).is_some_and(|path| glob.is_match(path))
-}
-
-/// Returns whether a call takes a whole folder in which the pattern has matches, as far as the pattern's letters tell: `secret/**` also
-/// speaks of the folder `secret`.
-pub(super) fn holds_match(glob: &GlobMatcher, action: &Action) -> bool {
-    let whole: &[&BytesPath] = match action {
-        Action::Box(Call::DeleteFile(delete)) if delete.recursive => &[&delete.path],
-        Action::Box(Call::CopyFile(copy)) if copy.recursive => &[&copy.source, &copy.destination],
-        Action::Box(Call::MoveFile(moved)) => &[&moved.source, &moved.destination],
+/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so, and no folder: it may be any.
+pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
+    Some(match action {
+        Action::Box(Call::DeleteFile(delete)) if delete.recursive => vec![&delete.path],
+        Action::Box(Call::CopyFile(copy)) if copy.recursive => vec![&copy.source, &copy.destination],
+        Action::Box(Call::MoveFile(moved)) => vec![&moved.source, &moved.destination],
         Action::Box(Call::Archive(Archive {
             action: ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path },
             ..
-        })) => &[path],
+        })) => vec![path],
+        Action::Box(Call::Grep(grep)) => vec![&grep.path],
+        Action::Box(Call::Glob(glob)) => vec![&glob.path],
+        Action::Box(Call::Tree(tree)) => vec![&tree.path],
+        Action::Box(Call::ListDirectory(list)) if list.recursive => vec![&list.path],
+        // What it reads a search has found.
+        Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
         // A difference shows what is in all files of a folder.
-        Action::Box(Call::Git(git)) if matches!(git.query, GitQuery::Diff { .. }) => &[git.query.file().unwrap_or(&git.path)],
-        _ => return false,
-    };
-    let pattern = glob.glob().glob();
-    let literal = pattern.split(['*', '?', '[', '{']).next().unwrap_or_default();
-    whole.iter().filter_map(|path| plain(path, true)).any(|path| path.is_empty() || literal.starts_with(&format!("{path}/")))
+        Action::Box(Call::Git(git)) if matches!(git.query, GitQuery::Diff { .. }) => vec![git.query.file().unwrap_or(&git.path)],
+        _ => return None,
+    })
 }
 
 /// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be guessed at.
@@ -52,6 +47,14 @@ pub(super) fn plain(path: &BytesPath, in_doubt: bool) -> Option<String> {
         parts.remove(0);
     }
     Some(parts.join("/"))
+}
+
+/// Returns a folder that commands run in, from the project's; one outside of it with all of its path. `None`: it has a `..`.
+pub(super) fn folder(path: &BytesPath) -> Option<String> {
+    let inside = plain(path, false)?;
+    let text = path.to_text();
+    let is_inside = !text.starts_with('/') || text.split('/').find(|part| !part.is_empty() && *part != ".") == Some("workspace");
+    Some(if is_inside { inside } else { format!("/{inside}") })
 }
 
 /// Returns every path that a call names.
@@ -84,6 +87,8 @@ mod tests {
     use super::super::Rule;
     use super::*;
     use crate::wire::DeleteFile;
+    use crate::wire::Glob;
+    use crate::wire::ReadFile;
 
     #[test]
     fn a_folder_takes_along_what_a_denial_names_in_it() {
@@ -97,5 +102,41 @@ mod tests {
             assert!(!rule.may_match(&delete(path, recursive), None), "{path}");
         }
         assert!(!rule.matches(&delete("data", true), None), "one that allows speaks of no more than it says");
+    }
+
+    #[test]
+    fn a_denial_of_files_speaks_of_what_looks_through_their_folder_and_of_a_cursor() {
+        let rule = |text: &str| Rule::parse(text).expect("a good rule");
+        let glob = |path: &str| Action::Box(Call::Glob(Glob { pattern: "*".into(), path: path.into(), exclude: None, max_results: 9 }));
+        for pattern in ["glob(secret/**)", "glob(/workspace/secret/**)", "glob(./secret/**)"] {
+            assert!(rule(pattern).may_match(&glob("."), None) && rule(pattern).may_match(&glob("secret/a"), None), "{pattern}");
+            assert!(!rule(pattern).may_match(&glob("other"), None), "{pattern}");
+        }
+        for (pattern, path, is_in) in [
+            ("glob(**/*.pem)", "src", true),
+            ("glob(src/**/*.pem)", "src/a/b", true),
+            ("glob(src/**/*.pem)", "other", false),
+            ("glob(*/x)", "a", true),
+            ("glob(*/x)", "a/b", false),
+            ("glob(a/b)", "a/b/c", false),
+            ("glob(/[.]pem$/)", "src", true),
+        ] {
+            assert_eq!(rule(pattern).may_match(&glob(path), None), is_in, "{pattern} {path}");
+        }
+        let cursor = ReadFile {
+            path: None,
+            offset: 1,
+            limit: 9,
+            max_bytes: 99,
+            cursor: Some("x".into()),
+            max_files: 1,
+            images: false,
+            protected: false,
+        };
+        assert!(rule("read_file(secret/**)").may_match(&Action::Box(Call::ReadFile(cursor)), None));
+        for pattern in ["write_file(/etc/**)", "write_file(../x)", "write_file(/etc/passwd)", "write_file(~/x)"] {
+            let error = Rule::parse(pattern).expect_err("it can match nothing");
+            assert!(error.to_string().contains("from the project's folder"), "{error}");
+        }
     }
 }

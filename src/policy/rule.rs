@@ -1,38 +1,34 @@
 use std::collections::BTreeSet;
 
-use globset::GlobBuilder;
-use globset::GlobMatcher;
 use regex::Regex;
-use regex::RegexBuilder;
 use thiserror::Error;
 
+use super::capabilities;
 use super::command::Reading;
 use super::glob;
-use super::paths::holds_match;
-use super::paths::matches_path;
 use super::paths::paths;
+use super::pattern::PathPattern;
+use super::pattern::regex;
+use super::tool::HOOK;
+use super::tool::tool;
 use crate::code::shell::Command;
 use crate::code::shell::WordKind;
 use crate::event::Capability;
 use crate::policy::Action;
-use crate::policy::HostCall;
 use crate::policy::exact::trimmed;
 use crate::wire::BytesPath;
 use crate::wire::Call;
-use crate::wire::GitQuery;
-use crate::wire::Processes;
 
-/// Most memory that a person's regular expression may take when it is made ready.
-const REGEX_MAX: usize = 1 << 20;
-
-/// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
-pub const HOOK: &str = "hook";
 /// The tool that starts commands in the background.
 const BACKGROUND: &str = "start_background_process";
+/// Tools whose calls name neither a path nor a command.
+const PATHLESS: [&str; 9] =
+    ["ask_user", "env", "get_process_output", "list_processes", "more_tools", "stop_process", "task_list", "think", "update_config"];
 
 /// A person's standing answer: `TOOL` or `TOOL(PATTERN)`.
 ///
-/// For file tools the pattern is a glob over the path (`write_file(src/**)`). For `bash` it is a whole command to the letter, a pattern with
+/// For file tools the pattern is a glob over the path (`write_file(src/**)`), or a regular expression over it between slashes
+/// (`write_file(/^src/.*[.]rs$/)`). For `bash` it is a whole command to the letter, a pattern with
 /// `*` over the words of each command that the text starts (`bash(git log *)`), or a regular expression over them (`bash(/^cargo (test|check)/)`).
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -43,7 +39,7 @@ pub struct Rule {
 
 #[derive(Clone, Debug)]
 enum Pattern {
-    Path(GlobMatcher),
+    Path(PathPattern),
     Command(String),
     Commands(String),
     Regex(Regex),
@@ -73,11 +69,16 @@ impl Rule {
         let pattern = match pattern {
             None => None,
             Some("") => return Err(bad("the pattern between the parentheses is empty".to_owned())),
-            Some(pattern) if is_shell(tool) => Some(command_pattern(pattern).map_err(bad)?),
-            Some(pattern) => {
-                let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| bad(error.kind().to_string()))?;
-                Some(Pattern::Path(glob.compile_matcher()))
+            Some(pattern) if let Some(behind) = behind_the_end(pattern) => {
+                return Err(bad(format!("behind its closing `)` stands `{behind})`; write one rule for each pattern")));
             }
+            Some(pattern) if is_shell(tool) => Some(command_pattern(pattern).map_err(bad)?),
+            Some(_) if PATHLESS.contains(&tool) => {
+                let problem =
+                    format!("`{tool}` names no path that a pattern could be about; write `{tool}` alone to speak of all of its calls");
+                return Err(bad(problem));
+            }
+            Some(pattern) => Some(Pattern::Path(PathPattern::parse(pattern.trim()).map_err(bad)?)),
         };
         Ok(Self { text: text.to_owned(), tool: tool.to_owned(), pattern })
     }
@@ -99,13 +100,16 @@ impl Rule {
             return false;
         }
         match (&self.pattern, reading) {
-            (Some(Pattern::Path(glob)), _) => {
+            (Some(Pattern::Path(pattern)), _) => {
                 let paths = paths(action);
                 // What is allowed must be allowed for each path.
-                !paths.is_empty() && paths.iter().all(|path| matches_path(glob, path, false))
+                !paths.is_empty()
+                    && paths.iter().all(|path| pattern.matches(path, false))
+                    && protected(action).all(|name| pattern.names(&name))
             }
             (_, Some(reading)) => self.names(reading) || everything_is_allowed(&[self], reading),
-            (pattern, None) => pattern.is_none(),
+            // A whole tool is not what somebody means by a file that is protected by its name.
+            (pattern, None) => pattern.is_none() && protected(action).next().is_none(),
         }
     }
 
@@ -118,7 +122,7 @@ impl Rule {
         match (&self.pattern, reading) {
             (None, _) => true,
             // One path that is denied denies the call, and so does one that a folder takes along.
-            (Some(Pattern::Path(glob)), _) => paths(action).iter().any(|path| matches_path(glob, path, true)) || holds_match(glob, action),
+            (Some(Pattern::Path(pattern)), _) => paths(action).iter().any(|path| pattern.matches(path, true)) || pattern.is_in(action),
             (Some(_), Some(reading)) => {
                 self.names(reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
             }
@@ -201,7 +205,7 @@ impl Rule {
     pub(super) fn speaks_of(&self, example: &str, allows: bool) -> bool {
         match &self.pattern {
             None if !is_shell(&self.tool) || !allows => true,
-            Some(Pattern::Path(glob)) => matches_path(glob, &BytesPath::from_text(example), !allows),
+            Some(Pattern::Path(pattern)) => pattern.matches(&BytesPath::from_text(example), !allows),
             Some(_) | None => {
                 let reading = Reading::new(example, None);
                 if allows {
@@ -235,10 +239,28 @@ pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool 
         && commands.all(|(command, needs)| is_harmless(command, needs) || rules.iter().copied().any(|rule| rule.allows(command, needs)))
 }
 
+/// Returns what stands behind the parenthesis that closes a pattern, where that is not the last one. One in quotes closes nothing.
+fn behind_the_end(pattern: &str) -> Option<&str> {
+    if pattern.len() > 1 && pattern.starts_with('/') && pattern.ends_with('/') {
+        return None;
+    }
+    let (mut n_open, mut quote) = (0_usize, None);
+    for (at, c) in pattern.char_indices() {
+        match (c, quote) {
+            (_, Some(open)) if c == open => quote = None,
+            ('\'' | '"', None) => quote = Some(c),
+            ('(', None) => n_open += 1,
+            (')', None) if n_open == 0 => return Some(&pattern[at + 1..]),
+            (')', None) => n_open -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
 fn command_pattern(pattern: &str) -> Result<Pattern, String> {
-    if let Some(regex) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|regex| !regex.is_empty()) {
-        let built = RegexBuilder::new(regex).size_limit(REGEX_MAX).build();
-        return built.map(Pattern::Regex).map_err(|error| error.to_string().replace('\n', " "));
+    if let Some(inside) = pattern.strip_prefix('/').and_then(|rest| rest.strip_suffix('/')).filter(|inside| !inside.is_empty()) {
+        return regex(inside).map(Pattern::Regex);
     }
     Ok(if pattern.contains('*') { Pattern::Commands(pattern.to_owned()) } else { Pattern::Command(pattern.to_owned()) })
 }
@@ -271,42 +293,12 @@ fn is_shell(tool: &str) -> bool {
     ["bash", BACKGROUND, HOOK].contains(&tool)
 }
 
-/// Returns the name of the tool that makes an action.
-pub(super) fn tool(action: &Action) -> &'static str {
-    match action {
-        Action::Box(Call::ReadFile(_)) | Action::Host(HostCall::ReadArtifact { .. }) => "read_file",
-        Action::Host(HostCall::Think { .. }) => "think",
-        Action::Host(HostCall::Tasks(_)) => "task_list",
-        Action::Host(HostCall::AskUser { .. }) => "ask_user",
-        Action::Host(HostCall::FindTools(_)) => "more_tools",
-        Action::Box(Call::Env(_)) => "env",
-        Action::Box(Call::Cd(_)) => "cd",
-        Action::Box(Call::Git(git)) => match git.query {
-            GitQuery::Status => "git_status",
-            GitQuery::Diff { .. } => "git_diff",
-            GitQuery::Log { .. } => "git_log",
-        },
-        Action::Box(Call::Processes(Processes::List)) => "list_processes",
-        Action::Box(Call::Processes(Processes::Output { .. })) => "get_process_output",
-        Action::Box(Call::Processes(Processes::Stop { .. })) => "stop_process",
-        Action::Box(Call::Archive(_)) => "archive",
-        Action::Box(Call::UpdateConfig(_)) => "update_config",
-        Action::Box(Call::WriteFile(_)) => "write_file",
-        Action::Box(Call::EditFile(_)) => "edit_file",
-        Action::Box(Call::MultiEdit(_)) => "multi_edit",
-        Action::Box(Call::ApplyPatch(_)) => "apply_patch",
-        Action::Box(Call::EditLines(_)) => "edit_lines",
-        Action::Box(Call::DeleteFile(_)) => "delete_file",
-        Action::Box(Call::CopyFile(_)) => "copy_file",
-        Action::Box(Call::MoveFile(_)) => "move_file",
-        Action::Box(Call::Mkdir(_)) => "mkdir",
-        Action::Box(Call::Tree(_)) => "tree",
-        Action::Box(Call::ListDirectory(_)) => "list_directory",
-        Action::Box(Call::Glob(_)) => "glob",
-        Action::Box(Call::Grep(_)) => "grep",
-        Action::Box(Call::Bash(_) | Call::Exec(_)) => "bash",
-        Action::Box(Call::Hook(_)) | Action::Host(HostCall::Hook(_)) => HOOK,
-    }
+/// Returns the protected names among the paths of a call that is no command.
+fn protected(action: &Action) -> impl Iterator<Item = String> {
+    capabilities(action).into_iter().filter_map(|capability| match capability {
+        Capability::ProtectedName { name } => Some(name),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -364,6 +356,45 @@ mod tests {
             assert!(!rule.matches(&moved(source, destination), None) && rule.may_match(&moved(source, destination), None));
         }
         assert!(!rule.may_match(&moved("a", "b"), None));
+    }
+
+    #[test]
+    fn a_regular_expression_speaks_of_paths_from_the_projects_folder() {
+        let rule = Rule::parse("write_file(/^src/.*[.]rs$/)").expect("a good rule");
+        let matches = |path: &str| rule.matches(&write(path), None);
+        assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs") && matches("./src/a.rs"));
+        assert!(!matches("x/src/a.rs") && !matches("src/a.rsx") && !matches("x/../src/a.rs"));
+        assert!(rule.may_match(&write("x/../src/a.rs"), None) && !rule.may_match(&write("a.rs"), None));
+        assert!(rule.speaks_of("src/a.rs", true) && !rule.speaks_of("a.rs", true));
+    }
+
+    #[test]
+    fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
+        for rule in ["write_file", "write_file(**)", "write_file(*)", "write_file(/./)", "write_file(sub/**)", "write_file(sub/.*)"] {
+            let rule = Rule::parse(rule).expect("a good rule");
+            for path in [".env", "sub/.env", "sub/server.pem", ".ssh/config"] {
+                assert!(!rule.matches(&write(path), None), "{} {path}", rule.text());
+            }
+        }
+        for (rule, path) in [
+            ("write_file(.env)", ".env"),
+            ("write_file(**/.env)", "sub/.env"),
+            ("write_file(.env*)", ".env.local"),
+            ("write_file({.env,a})", ".env"),
+            ("write_file(*.pem)", "server.pem"),
+            ("write_file(.ssh/**)", ".ssh/config"),
+            ("write_file(/(^|/)[.]env$/)", "sub/.env"),
+        ] {
+            assert!(Rule::parse(rule).expect("a good rule").matches(&write(path), None), "{rule} {path}");
+        }
+        let both = Action::Box(Call::MoveFile(MoveFile {
+            source: ".env".into(),
+            destination: "server.pem".into(),
+            overwrite: false,
+            protected: false,
+        }));
+        let matches = |rule: &str| Rule::parse(rule).expect("a good rule").matches(&both, None);
+        assert!(matches("move_file({.env,*.pem})") && !matches("move_file({.env,*})") && !matches("move_file"));
     }
 
     #[test]
@@ -451,8 +482,21 @@ mod tests {
 
     #[test]
     fn rules_that_cannot_be_meant_are_refused() {
-        for bad in ["", "Bash", "bash(", "bash()", "bash(/(/)", "write_file([)", "rm -rf", "bash(/a{1000}{1000}{1000}/)"] {
+        for bad in
+            ["env(x)", "update_config(AGENTS.md)", "think(*)", "write_file(src/)", "write_file(/etc/)", "write_file(/workspace/src/)"]
+        {
+            let error = Rule::parse(bad).expect_err("it can match nothing").to_string();
+            assert!(error.contains("write `"), "{error}");
+        }
+        for bad in ["write_file(/(/)", "", "Bash", "bash(", "bash()", "bash(/(/)", "write_file([)", "rm -rf", "bash(/a{1000}{1000}{1000}/)"]
+        {
             assert!(Rule::parse(bad).is_err(), "{bad}");
+        }
+        for bad in ["bash(git *)(x)", "bash(git *) x)", "write_file(src/**)(x)", r"write_file(/^\/workspace/)", "write_file(/^/etc/)"] {
+            assert!(Rule::parse(bad).is_err(), "{bad}");
+        }
+        for good in ["bash(/^cargo (test|check)/)", "bash(echo $(ls))", "bash(echo ')')", "write_file(/src/.*/)"] {
+            assert!(Rule::parse(good).is_ok(), "{good}");
         }
     }
 }

@@ -92,7 +92,16 @@ fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
     check(Mode::Ask, &rules, write("a.rs"), Decision::Allow);
     check(Mode::Ask, &rules, write("secret/a"), Decision::Deny);
     check(Mode::Deny, &rules, write("a.rs"), Decision::Deny);
-    check(Mode::Auto, &rules, write(".env"), Decision::Allow);
+    // Neither a whole tool nor a folder names what is protected.
+    for rule in ["write_file", "write_file(**)"] {
+        let bare = Options { allow: vec![rule.into()], ..Options::default() };
+        check(Mode::Auto, &bare, write(".env"), Decision::Deny);
+        check(Mode::Ask, &bare, write(".env"), Decision::Ask);
+    }
+    let named = Options { allow: vec!["write_file(.env)".into()], ..Options::default() };
+    check(Mode::Auto, &named, write(".env"), Decision::Allow);
+    check(Mode::Deny, &named, write(".env"), Decision::Deny);
+    check(Mode::Auto, &named, write("sub/.env"), Decision::Deny);
 }
 
 fn shell(command: &str) -> Action {
@@ -343,4 +352,57 @@ fn a_yes_for_good_opens_no_other_mode_and_nothing_that_is_denied() {
     policy.recall(answers.into_iter().flatten());
     let make = Exact::of(&shell("make"), "").expect("exact");
     assert!(policy.forget(&make) && !policy.forget(&make) && !is_allowed(&policy, shell("make")));
+}
+
+#[test]
+fn where_the_session_stands_counts_for_what_a_command_may_run() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("good rules");
+    let allowed = |policy: &Policy, command: &str| matches!(policy.judge(shell(command)), Verdict::Allow { .. });
+    assert!(allowed(&policy, "git status"));
+    policy.move_to(&"sub".into());
+    assert!(!allowed(&policy, "git status") && allowed(&policy, "ls"), "the settings of another repository may name programs");
+    policy.move_to(&"/workspace".into());
+    assert!(allowed(&policy, "git status"));
+    policy.move_to(&"/".into());
+    assert!(!allowed(&policy, "git status"), "the root is not the project");
+}
+
+#[test]
+fn what_is_blocked_counts_from_where_the_last_command_left_off() {
+    let mut policy = Policy::new(Mode::Auto, &Options::default()).expect("good rules");
+    for (here, blocked, fine) in [
+        ("/", ["rm -rf home", "rm -rf *"], ["rm -rf /workspace/sub/x", "rm -rf tmp/x"]),
+        ("/workspace", ["rm -rf *", "find . -delete"], ["rm -rf target", "rm -rf src/*"]),
+        ("/workspace/sub", ["rm -rf ..", "rm -rf ../*"], ["rm -rf *", "find . -delete"]),
+        ("/home", ["rm -rf *", "rm -rf ../usr"], ["rm -rf me", "make"]),
+    ] {
+        policy.move_to(&here.into());
+        for command in blocked {
+            assert!(matches!(policy.judge(shell(command)), Verdict::Deny { .. }), "{command} in {here}");
+        }
+        for command in fine {
+            assert!(is_allowed(&policy, shell(command)), "{command} in {here}");
+        }
+    }
+}
+
+#[test]
+fn what_is_read_where_secrets_lie_is_asked_about() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("good rules");
+    for (here, allowed) in [("/workspace/.aws", false), ("/root/.ssh", false), ("/workspace/src", true), ("/workspace/.git", true)] {
+        policy.move_to(&here.into());
+        assert_eq!(is_allowed(&policy, shell("cat config")), allowed, "{here}");
+    }
+}
+
+#[test]
+fn an_answer_in_a_folder_of_the_project_says_nothing_of_one_outside() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    for (here, other) in [("/workspace/usr", "/usr"), ("/workspace", "/")] {
+        policy.move_to(&here.into());
+        policy.remember(&asked(&policy, shell("make")), Answer::AllowSession);
+        assert!(is_allowed(&policy, shell("make")));
+        policy.move_to(&other.into());
+        assert!(!is_allowed(&policy, shell("make")), "{other}");
+    }
 }

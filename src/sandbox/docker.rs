@@ -58,8 +58,10 @@ pub(super) async fn start(
             Ok(running) => return Ok(running),
             Err(error) => {
                 // It may have ended and be gone already; what is left of it must not stay in any case.
-                if let Err(left) = engine.remove(&id).await {
-                    tracing::warn!(%left, "a container that did not start could not be removed");
+                if cancel.is_cancelled() {
+                    engine.discard_soon(&id).await;
+                } else {
+                    engine.discard(&id).await;
                 }
                 filling.refill(error, cancel).await?;
             }

@@ -46,6 +46,10 @@ impl EnvironmentState {
     }
 }
 
+/// How often a name that was freed may be taken again before something else must be wrong, and how long the engine has meanwhile.
+const MOST_TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
 /// Said by `podbay up` of a box that somebody has paused.
 const PAUSED: &str =
     "the environment was paused, so that nothing in it answered: it is made anew, without what was in its /tmp and home folder";
@@ -77,13 +81,12 @@ impl Environment {
         }
         // Waking it could be the last it sees: the time of its lease went on.
         let note = before.as_ref().filter(|state| state.paused).map(|_| PAUSED);
-        remove_strays(engine, &spec.project, cancel).await?;
-        let id = start(engine, spec, options, cancel).await?;
+        let id = alone(engine, spec, options, cancel).await?;
         match joined(engine, spec, id.clone(), options.start_timeout.duration(), cancel).await {
             // Dropping what was joined ends its guest, and the box stays.
             Ok(_) => Ok(Some(NextEnvironment { id, before: before.map(|state| state.id), note })),
             Err(error) => {
-                discard(engine, &id).await;
+                engine.discard(&id).await;
                 Err(error)
             }
         }
@@ -111,25 +114,26 @@ impl Environment {
             {
                 tracing::debug!(%left, "the environment before has its name, or is gone");
             }
-            discard(engine, &id).await;
+            engine.discard(&id).await;
             return Err(Error::engine("put the new environment in its place; the one before it stays")(error));
         }
         match before {
-            Some(before) => engine.remove(&before).await.map_err(Error::engine("remove the old environment")),
+            Some(before) => engine.remove(&before).await.map_err(Error::left(&aside)),
             None => Ok(()),
         }
     }
 
     /// Ends a box that is not wanted any more; the one before stays.
     pub async fn discard(engine: &Engine, next: NextEnvironment) {
-        discard(engine, &next.id).await;
+        // The next `podbay up` or `podbay down` finds what is left of it by its name; if it runs, its lease ends it.
+        engine.discard(&next.id).await;
     }
 
     /// Ends the box of a project; returns whether there was one.
     pub async fn down(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<bool, Error> {
         remove_strays(engine, project, cancel).await?;
         match find(engine, project, cancel).await? {
-            Some(state) => engine.remove(&state.id).await.map(|()| true).map_err(Error::engine("remove the environment")),
+            Some(state) => engine.remove_and_look(&state.id).await.map(|()| true).map_err(Error::left(&name(project))),
             None => Ok(false),
         }
     }
@@ -144,6 +148,22 @@ impl Environment {
             started_at: state.started_at,
             paused: state.paused,
         }))
+    }
+}
+
+/// Makes room for a box and starts it. What a controller that was killed had asked for may come to be between the two; whoever holds the
+/// project is the only one that still wants the name.
+async fn alone(engine: &Engine, spec: &Spec, options: &Options, cancel: &CancellationToken) -> Result<ContainerId, Error> {
+    let mut n_tries = 1;
+    loop {
+        remove_strays(engine, &spec.project, cancel).await?;
+        match start(engine, spec, options, cancel).await {
+            Err(Error::Engine { source, .. }) if source.is_conflict() && n_tries < MOST_TRIES => {
+                n_tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            other => return other,
+        }
     }
 }
 
@@ -162,15 +182,8 @@ async fn start(engine: &Engine, spec: &Spec, options: &Options, cancel: &Cancell
             })
             .await?;
         let Err(error) = engine.start(&id, cancel).await else { return Ok(id) };
-        discard(engine, &id).await;
+        engine.discard(&id).await;
         filling.refill(not_started("start the environment", error), cancel).await?;
-    }
-}
-
-async fn discard(engine: &Engine, id: &ContainerId) {
-    // The next `podbay up` or `podbay down` finds it by its name; if it runs, its lease ends it.
-    if let Err(left) = engine.remove(id).await {
-        tracing::warn!(%left, "an environment that is not wanted could not be removed");
     }
 }
 
@@ -178,7 +191,7 @@ async fn discard(engine: &Engine, id: &ContainerId) {
 async fn remove_strays(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<(), Error> {
     for name in [name_of_next(project), name_of_old(project)] {
         if let Some(state) = engine.state(&name, cancel).await.map_err(Error::engine("look for the environment"))? {
-            engine.remove(&state.id).await.map_err(Error::engine("remove what is left of an environment"))?;
+            engine.remove_and_look(&state.id).await.map_err(Error::left(&name))?;
         }
     }
     Ok(())
@@ -225,7 +238,29 @@ pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel:
     if !is_same(&state, spec) {
         return Ok(Joined::Other(other_words(&state.image, spec.image())));
     }
-    joined(engine, spec, state.id, within, cancel).await.map(Joined::Yes)
+    match joined(engine, spec, state.id.clone(), within, cancel).await {
+        Ok(running) => Ok(Joined::Yes(running)),
+        Err(error) if cancel.is_cancelled() => Err(error),
+        Err(error) => {
+            if ends(engine, spec, &state.id, cancel).await {
+                Ok(Joined::None)
+            } else {
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Returns whether a box that could not be joined is at its end: its lease may have been over just then.
+async fn ends(engine: &Engine, spec: &Spec, id: &ContainerId, cancel: &CancellationToken) -> bool {
+    for _ in 0..MOST_TRIES {
+        match find(engine, &spec.project, cancel).await {
+            Ok(Some(state)) if state.running && state.id == *id => tokio::time::sleep(PAUSE).await,
+            Ok(_) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Says that there are two boxes now. Of what the other was made from the engine keeps the image; the rest is a hash.

@@ -41,6 +41,12 @@ pub enum Error {
     Strict { problem: String },
     #[error("the sandbox did not start: {problem}")]
     NotStarted { problem: String },
+    #[error("the container `{name}` cannot be ended")]
+    Left {
+        name: String,
+        #[source]
+        source: engine::Error,
+    },
     #[error("cannot {doing}")]
     Engine {
         doing: String,
@@ -68,6 +74,11 @@ impl Error {
         }
     }
 
+    pub(super) fn left(name: &str) -> impl FnOnce(engine::Error) -> Self + use<> {
+        let name = name.to_owned();
+        move |source| Self::Left { name, source }
+    }
+
     /// Says what a person can do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -93,8 +104,15 @@ impl Error {
             }
             Self::Moved { .. } => Some("find out who moved or replaced that folder; then name the project by the path that it has now: -C DIR".to_owned()),
             Self::KeepsEnding { .. } => Some("a command may be ending it; more memory (`--memory`) or processes (`--pids`) may help".to_owned()),
+            Self::Left { name, .. } => Some(engine::how_to_remove(name)),
             Self::Engine { source, .. } => source.hint(),
-            Self::Setting { .. } | Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,
+            Self::Setting { key: "sandbox.socket", .. } => {
+                Some("name the workspace's socket: docs/guides/compose.md says which; `podbay config` says where the value comes from".to_owned())
+            }
+            Self::Setting { .. } => {
+                Some("give it another value, or none, for the default: docs/configuration.md lists them; `podbay config` says where it comes from".to_owned())
+            }
+            Self::Attach { .. } | Self::Link(_) | Self::Cancelled => None,
         }
     }
 

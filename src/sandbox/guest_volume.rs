@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::engine::Leftover;
 use crate::engine::Mount;
+use crate::engine::Network;
 use crate::engine::Owner;
 use crate::engine::Role;
 use crate::engine::VolumeFile;
@@ -93,7 +94,7 @@ pub(super) async fn fill(engine: &Engine, spec: &Spec, cancel: &CancellationToke
 async fn wait_for_other(engine: &Engine, filler: &str, cancel: &CancellationToken) -> Result<(), engine::Error> {
     let begun = Instant::now();
     while let Some(state) = engine.state(filler, cancel).await? {
-        let is_gone = state.labels.and_then(|labels| labels.owner).is_none_or(|owner| owner.is_gone());
+        let is_gone = state.labels.and_then(|labels| labels.owner).is_some_and(|owner| owner.is_gone());
         if is_gone || begun.elapsed() > PATIENCE {
             return engine.remove(&state.id).await;
         }
@@ -103,12 +104,18 @@ async fn wait_for_other(engine: &Engine, filler: &str, cancel: &CancellationToke
 }
 
 /// The filler's name is the lock: of several controllers that find no volume, the engine lets one make it.
-pub(super) fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
-    let mut filler = spec.container(format!("podbay-filler-{}", guest::build_id()), labels, None);
-    filler.mounts = Vec::<Mount>::new();
-    filler.tmpfs = Vec::new();
-    filler.readonly_paths.retain(|path| !path.starts_with("/workspace"));
-    filler.attached = false;
-    filler.auto_remove = false;
-    filler
+fn filler(spec: &Spec, labels: Labels) -> ContainerSpec {
+    bare(&spec.container(format!("podbay-filler-{}", guest::build_id()), labels, None))
+}
+
+/// Returns a container that is there to be looked into or to be filled, and never started: with nothing of the host.
+pub(super) fn bare(container: &ContainerSpec) -> ContainerSpec {
+    let mut bare = container.clone();
+    bare.mounts = Vec::<Mount>::new();
+    bare.tmpfs = Vec::new();
+    bare.network = Network::None;
+    bare.readonly_paths.retain(|path| !path.starts_with("/workspace"));
+    bare.attached = false;
+    bare.auto_remove = false;
+    bare
 }

@@ -1,8 +1,8 @@
-//! Whether what is mounted into a box lands where it should.
+//! Whether what is mounted into a container lands where it should.
 //!
 //! An engine follows the image's own links to the place of a mount and makes what is missing there, as root. With a link that leads into
 //! `/workspace` that place lies in the project, on the host. And where a file stands it mounts nothing, and says so in words of its own. So an
-//! image is looked at before the first box is made from it.
+//! image is looked at before the first container is made from it: a box, or the model server.
 
 use std::fs;
 use std::path::Path;
@@ -13,10 +13,10 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
-use super::Error;
-use super::Spec;
-use super::guest_volume::filler;
-use super::spec::clean;
+use super::guest_volume::bare;
+use super::volumes::clean;
+use crate::engine;
+use crate::engine::ContainerSpec;
 use crate::engine::Engine;
 use crate::engine::EntryKind;
 use crate::engine::ImageEntry;
@@ -29,10 +29,10 @@ use crate::event::Progress;
 use crate::event::ProgressSink;
 use crate::event::Unit;
 
-/// Places of our own mounts and of the engine's, none of which may be a link. What lies deeper is hidden by a mount on one of these.
-const PLACES: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/run", "/sys", "/tmp", "/workspace"];
+/// Places of a box's own mounts and of the engine's, none of which may be a link. What lies deeper is hidden by a mount on one of these.
+const BOX: [&str; 9] = ["/dev", "/etc", "/home", "/home/agent", "/proc", "/run", "/sys", "/tmp", "/workspace"];
 
-/// Files that the engine mounts; images do have links for them, which may lead anywhere but into the project.
+/// Files that the engine mounts; images do have links for them, which may lead anywhere but to where the host's disk can be written.
 const FILES: [&str; 3] = ["/etc/hostname", "/etc/hosts", "/etc/resolv.conf"];
 
 /// A look that takes no longer than this is not shown.
@@ -41,35 +41,60 @@ const UNSEEN: Duration = Duration::from_secs(1);
 /// Counts the changes of what is looked for here: an image that was good by older rules is looked at again.
 const RULES: u32 = 3;
 
-/// Looks at an image, once: what was found good is remembered in a folder, by the image's id, which is a hash of all of it.
-pub(super) async fn check(
+/// Where a kind of container has its mounts, and how that is told.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Folders of our own mounts and of the engine's, and those on the way to them.
+    pub folders: Vec<String>,
+    /// Files of our own mounts.
+    pub files: Vec<String>,
+    /// Where the container can write the host's disk, and what that is, for a person.
+    pub open: (&'static str, &'static str),
+    /// Whose container it is: `what belongs to a sandbox`.
+    pub owner: &'static str,
+    /// Tells what was looked at here from what was looked at for other kinds of containers.
+    pub mark: String,
+}
+
+impl Places {
+    /// Returns those of a box.
+    pub(super) fn of_a_box() -> Self {
+        let folders = BOX.map(str::to_owned).to_vec();
+        Self { folders, files: Vec::new(), open: ("/workspace", "your project"), owner: "a sandbox", mark: String::new() }
+    }
+}
+
+/// Looks at an image, once, and returns what is wrong with it: what was found good is remembered in a folder, by the image's id, which is a
+/// hash of all of it. The image is looked at through a container as bare as one like `like` can be, which is never started.
+pub async fn look(
     engine: &Engine,
-    spec: &Spec,
+    like: &ContainerSpec,
     image: &ImageFacts,
+    places: &Places,
     seen: &Path,
     progress: &ProgressSink,
     cancel: &CancellationToken,
-) -> Result<(), Error> {
-    let known = seen.join(format!("{}-{RULES}", image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-")));
+) -> Result<Option<String>, engine::Error> {
+    let known = seen.join(format!("{}{}-{RULES}", image.id.replace(|c: char| !c.is_ascii_alphanumeric(), "-"), places.mark));
     if known.exists() {
-        return Ok(());
+        return Ok(None);
     }
-    let mut look = filler(spec, Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) });
+    let mut look = bare(like);
     look.name = format!("podbay-look-{}", InstanceId::random());
-    let paths = paths(&image.volumes);
+    look.labels = Labels { owner: Some(Owner::current()), project: like.labels.project.clone(), ..Labels::new(Role::Filler) };
+    let paths = paths(places, &image.volumes);
     let shown = Shown::begin(progress, image, paths.len());
     let entries = engine.entries(&look, &paths, |n_done| shown.tell(n_done), cancel).await;
     shown.end();
-    let entries = entries.map_err(Error::engine("look at the image"))?;
-    if let Some(problem) = entries.iter().find_map(problem) {
-        return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+    if let Some(problem) = entries?.iter().find_map(|entry| problem(places, entry)) {
+        return Ok(Some(problem));
     }
     match fs::File::create(known) {
         Ok(_) => {}
         // Then it is looked at again the next time.
         Err(error) => tracing::debug!(%error, "that the image is good cannot be remembered"),
     }
-    Ok(())
+    Ok(None)
 }
 
 /// How far a look is, told once it takes long: an image with many volumes is asked about for half a minute.
@@ -107,8 +132,9 @@ impl<'a> Shown<'a> {
 }
 
 /// Returns every path on the way to a mount: ours, the engine's, the image's volumes.
-fn paths(volumes: &[String]) -> Vec<String> {
-    let mut paths: Vec<String> = PLACES.iter().chain(&FILES).map(|&path| path.to_owned()).collect();
+fn paths(places: &Places, volumes: &[String]) -> Vec<String> {
+    let files = FILES.map(str::to_owned);
+    let mut paths: Vec<String> = places.folders.iter().chain(&files).chain(&places.files).cloned().collect();
     for volume in volumes {
         let mut path = String::new();
         // As the engine reads it.
@@ -122,19 +148,21 @@ fn paths(volumes: &[String]) -> Vec<String> {
     paths
 }
 
-fn problem(entry: &ImageEntry) -> Option<String> {
+fn problem(places: &Places, entry: &ImageEntry) -> Option<String> {
     let path = entry.path.as_str();
-    let is_file = FILES.contains(&path);
+    let (open, what_is_open) = places.open;
+    let is_engines = FILES.contains(&path);
+    let is_file = is_engines || places.files.iter().any(|file| file == path);
     let target = match &entry.kind {
         EntryKind::Link(target) => target,
         EntryKind::Circle => {
             return Some(format!("the symbolic links at its `{path}` lead in a circle, so that nothing can be mounted there"));
         }
         EntryKind::Folder if is_file => {
-            return Some(format!("its `{path}` is a folder, and the file of the sandbox cannot be mounted there"));
+            return Some(format!("its `{path}` is a folder, and the file of {} cannot be mounted there", places.owner));
         }
         EntryKind::Other if !is_file => {
-            let what = if path == "/workspace" { "the project" } else { "what belongs to a sandbox" };
+            let what = if path == "/workspace" { "the project".to_owned() } else { format!("what belongs to {}", places.owner) };
             return Some(format!("its `{path}` is a file and no folder, so that {what} cannot be mounted there"));
         }
         EntryKind::Folder | EntryKind::Other => return None,
@@ -142,9 +170,11 @@ fn problem(entry: &ImageEntry) -> Option<String> {
     // Without `/proc` mounted nobody can tell where a link into it leads, and in a box it may lead anywhere.
     let is_at = |place: &str| Path::new(target).starts_with(place);
     // On the way to one of the engine's files links are usual; on the way to a volume nobody needs one.
-    let is_allowed = is_file && !is_at("/workspace") && !is_at("/proc");
+    let is_allowed = is_engines && !is_at(open) && !is_at("/proc");
     (!is_allowed).then(|| {
-        format!("its `{path}` is a symbolic link to `{target}`, and the engine would follow it and make folders there, in your project too, as root")
+        format!(
+            "its `{path}` is a symbolic link to `{target}`, and the engine would follow it and make folders there, in {what_is_open} too, as root"
+        )
     })
 }
 
@@ -155,18 +185,18 @@ mod tests {
     #[track_caller]
     fn check(path: &str, target: &str, is_refused: bool) {
         let link = ImageEntry { path: path.to_owned(), kind: EntryKind::Link(target.to_owned()) };
-        assert_eq!(problem(&link).is_some(), is_refused, "{link:?}");
+        assert_eq!(problem(&Places::of_a_box(), &link).is_some(), is_refused, "{link:?}");
     }
 
     #[test]
     fn a_circle_is_said_to_be_one() {
         let link = ImageEntry { path: "/etc/hosts".to_owned(), kind: EntryKind::Circle };
-        assert!(problem(&link).expect("of no use").contains("`/etc/hosts` lead in a circle"));
+        assert!(problem(&Places::of_a_box(), &link).expect("of no use").contains("`/etc/hosts` lead in a circle"));
     }
 
     #[test]
     fn what_cannot_be_mounted_on_is_refused_by_its_name() {
-        let problem = |path: &str, kind| problem(&ImageEntry { path: path.to_owned(), kind });
+        let problem = |path: &str, kind| problem(&Places::of_a_box(), &ImageEntry { path: path.to_owned(), kind });
         let said = problem("/workspace", EntryKind::Other).expect("of no use");
         assert_eq!(said, "its `/workspace` is a file and no folder, so that the project cannot be mounted there");
         assert!(problem("/srv/data", EntryKind::Other).is_some_and(|said| said.contains("`/srv/data` is a file")));
@@ -189,7 +219,7 @@ mod tests {
         check("/etc/resolv.conf", "/workspace/resolv.conf", true);
         let volumes = ["/var/lib/data/".to_owned(), "/var/lib/more".to_owned(), "/a/../srv/data".to_owned()];
         assert_eq!(
-            paths(&volumes)[PLACES.len() + FILES.len()..],
+            paths(&Places::of_a_box(), &volumes)[BOX.len() + FILES.len()..],
             ["/var", "/var/lib", "/var/lib/data", "/var/lib/more", "/srv", "/srv/data"]
         );
     }

@@ -1,5 +1,4 @@
 use std::collections::VecDeque;
-use std::error::Error as _;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -20,18 +19,15 @@ use super::entries::Entries;
 use super::environment;
 use super::link;
 use super::link::Link;
-use crate::engine::ContainerId;
+use super::lost::must_go;
+use super::lost::what_follows;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::engine::Moment;
-use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::Sink;
 use crate::wire::Call;
-use crate::wire::CommandEnded;
-use crate::wire::End;
 use crate::wire::Fault;
-use crate::wire::Limit;
 use crate::wire::Output;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
@@ -40,30 +36,23 @@ use crate::wire::message::Stream;
 /// The box of a session. When it ends under us it is made anew for the next call, a few times; the call that was under way says so.
 #[derive(Clone)]
 pub struct Sandbox {
-    inner: Arc<Inner>,
+    pub(super) inner: Arc<Inner>,
 }
 
-struct Inner {
-    way: Way,
+pub(super) struct Inner {
+    pub(super) way: Way,
     options: Options,
-    sink: Sink,
+    pub(super) sink: Sink,
     haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
     /// What is to be said of an environment that was not joined.
     beside: OnceLock<String>,
-    state: Mutex<State>,
+    pub(super) state: Mutex<State>,
 }
 
-/// How long the engine may take to say that a box ran out of memory.
-const OOM_WORD: Duration = Duration::from_secs(1);
-
-/// The signal that nothing survives, and how a shell reports a command that died of it.
-const SIGKILL: i32 = 9;
-const KILLED: i32 = 128 + SIGKILL;
-
 /// How a box is had.
-enum Way {
+pub(super) enum Way {
     /// Made by an engine, or joined there.
     Engine(Box<Made>),
     /// It is there, and somebody else keeps it.
@@ -81,32 +70,25 @@ impl Way {
 }
 
 /// What a box is made with.
-struct Made {
-    engine: Engine,
-    spec: Spec,
+pub(super) struct Made {
+    pub(super) engine: Engine,
+    pub(super) spec: Spec,
     labels: Labels,
 }
 
-/// What the model is told of a box that takes the place of another one.
-const ANEW: &str = "A new one takes its place: files in /workspace are kept, running processes and files elsewhere are gone";
-
-/// What the model is told where only its way into the box of `podbay up` was lost.
-const JOINED_ANEW: &str = "The sandbox is joined again, or a new one takes its place: files in /workspace are kept, running processes are gone, files \
-                           elsewhere may be";
-
 #[derive(Default)]
-struct State {
-    running: Option<Running>,
+pub(super) struct State {
+    pub(super) running: Option<Running>,
     /// What stood in the project when the box that is or was running was made.
     entries: Entries,
     /// A box was made while there was no `.git` in the project.
     git_was_away: bool,
     /// Counts the boxes; tells whose end a late error speaks of.
-    n_boxes: u32,
+    pub(super) n_boxes: u32,
     /// The end of the box that is or was running has been told.
-    told: bool,
+    pub(super) told: bool,
     ends: VecDeque<Instant>,
-    last_reason: String,
+    pub(super) last_reason: String,
     closed: bool,
 }
 
@@ -190,7 +172,9 @@ impl Sandbox {
         let since = Moment::now();
         match living.link.call_with_haste(call, on_chunk, cancel, self.inner.haste.get_or_init(CancellationToken::new), deadline).await {
             // The guest ends its box, and its answer came before its last word.
-            Ok(Output::Fault(Fault::BoxEnded { problem })) => Ok(self.lost(&living.link, living.n_box, problem, true, since).await),
+            Ok(Output::Fault(Fault::BoxEnded { problem })) => {
+                Ok(box_ended(self.lost(&living.link, living.n_box, problem, true, since).await))
+            }
             Ok(Output::Command(ended)) => Ok(Output::Command(self.explained(ended, since).await)),
             Ok(output) => Ok(output),
             Err(link::Error::Cancelled { .. }) => Ok(Output::Fault(Fault::Cancelled)),
@@ -204,7 +188,7 @@ impl Sandbox {
             Err(error) => {
                 // A guest that does not even react to its call being cancelled is of no use to anybody else who shares its box.
                 let given_up = matches!(error, link::Error::Unresponsive { .. } | link::Error::Overdue { .. });
-                Ok(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await)
+                Ok(box_ended(self.lost(&living.link, living.n_box, error.to_string(), given_up, since).await))
             }
         }
     }
@@ -269,65 +253,6 @@ impl Sandbox {
         state.n_boxes += 1;
         state.told = false;
         Ok(Living { link, n_box: state.n_boxes, in_place_of })
-    }
-
-    /// Says what became of a call whose box ended, or does not react even to its being cancelled: a stuck box goes too.
-    ///
-    /// A box of `podbay up` that its guest gave up holds what could not be ended, so it goes for everybody.
-    async fn lost(&self, link: &Link, n_box: u32, error: String, given_up: bool, since: Moment) -> Output {
-        let ended = link.ended();
-        let died = matches!(ended, Some(link::Reason::EndOfStream | link::Reason::Broken(_)));
-        let mut reason = ended.map_or(error, |reason| reason.to_string());
-        link.close();
-        let mut state = self.inner.state.lock().await;
-        // Whoever dies of hunger has no last word; the engine saw it.
-        if died
-            && state.n_boxes == n_box
-            && let Some(running) = &state.running
-            && let Some(bytes) = self.inner.hunger(running.id.as_ref(), since).await
-        {
-            reason = format!("the sandbox was killed: out of memory, its limit is {}", ByteSize::new(bytes).rounded());
-        }
-        let mut follows = ANEW;
-        // Other calls may have told it, and a new box may be there already.
-        if state.n_boxes == n_box {
-            if let Some(running) = &mut state.running {
-                let was_owned = running.owned;
-                // One that somebody else keeps ends itself, and whoever keeps it starts it anew.
-                running.owned |= running.id.is_some() && (given_up || must_go(running));
-                follows = what_follows(running);
-                if running.owned && !was_owned {
-                    // Nobody else ends it, and what is left in it must not go on until the next call.
-                    self.inner.remove(running).await;
-                }
-            }
-            if !state.told {
-                self.tell(&mut state, &reason);
-            }
-        }
-        Output::Fault(Fault::BoxEnded { problem: format!("{reason}. {follows}") })
-    }
-
-    /// Names the limit that killed a command where the guest cannot read the counters: then only the engine saw it.
-    async fn explained(&self, mut ended: CommandEnded, since: Moment) -> CommandEnded {
-        let killed = matches!(ended.end, End::Signaled { signal: SIGKILL } | End::Exited { code: KILLED });
-        if !killed || ended.limit.is_some() {
-            return ended;
-        }
-        let id = match &self.inner.state.lock().await.running {
-            Some(running) if running.facts.cgroup == 0 => running.id.clone(),
-            _ => return ended,
-        };
-        if let Some(bytes) = self.inner.hunger(id.as_ref(), since).await {
-            ended.limit = Some(Limit::Memory { bytes });
-        }
-        ended
-    }
-
-    fn tell(&self, state: &mut State, reason: &str) {
-        state.told = true;
-        reason.clone_into(&mut state.last_reason);
-        (self.inner.sink)(Kind::BoxLost { reason: reason.to_owned() }.into());
     }
 
     /// Returns the container's id, where it is ours to name, and what the guest said of its box.
@@ -401,30 +326,14 @@ impl Inner {
             }
             environment::Joined::None => {}
         }
-        docker::start(engine, spec, labels, within, cancel).await
-    }
-
-    /// Returns the memory limit of a box if the engine saw something in it die of that limit. Where there is no engine nobody saw it.
-    async fn hunger(&self, id: Option<&ContainerId>, since: Moment) -> Option<u64> {
-        let (Way::Engine(made), Some(id)) = (&self.way, id) else { return None };
-        made.engine.ran_out_of_memory(id, since, OOM_WORD).await.then(|| made.spec.memory())
-    }
-
-    async fn remove(&self, running: &Running) {
-        let (Way::Engine(made), Some(id)) = (&self.way, &running.id) else { return };
-        if let Err(error) = made.engine.remove(id).await {
-            let cause = error.source().map_or_else(String::new, |cause| format!(": {cause}"));
-            let message = format!("the sandbox {} could not be removed: {error}{cause}; `podbay gc` tries again", id.short());
-            (self.sink)(Kind::Warning { message }.into());
+        let made = docker::start(engine, spec, labels, within, cancel).await;
+        for left in engine.take_left() {
+            (self.sink)(Kind::Warning { message: left.to_string() }.into());
         }
+        made
     }
 }
 
-/// Returns whether a box is to be removed: one of our own, and one of `podbay up` that its guest gave up.
-fn must_go(running: &Running) -> bool {
-    running.id.is_some() && (running.owned || matches!(running.link.ended(), Some(link::Reason::Closing(_))))
-}
-
-fn what_follows(lost: &Running) -> &'static str {
-    if must_go(lost) { ANEW } else { JOINED_ANEW }
+fn box_ended(problem: String) -> Output {
+    Output::Fault(Fault::BoxEnded { problem })
 }

@@ -8,6 +8,9 @@ use super::Project;
 use super::image_paths;
 use super::machine;
 use super::user::User;
+use super::volumes::Closed;
+use super::volumes::Share;
+use super::volumes::cover;
 use crate::engine;
 use crate::engine::ContainerSpec;
 use crate::engine::Engine;
@@ -62,8 +65,8 @@ pub(super) const HOME: &str = "/home/agent";
 /// Where the guest's volume is mounted.
 pub(super) const GUEST_FOLDER: &str = "/run/podbay/bin";
 
-/// Places that no volume of an image may hide or lie in: the kernel's own, and ours.
-const NO_VOLUMES: [&str; 4] = ["/proc", "/sys", "/dev", "/run/podbay"];
+/// What makes a loader, a C library or a shell run or load something before the program of a container, set to nothing in each of ours.
+const EMPTIED: [&str; 7] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GLIBC_TUNABLES"];
 
 /// Everything that makes one box what it is.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +89,9 @@ impl Spec {
         guest_volume: &str,
     ) -> Result<Self, Error> {
         options.check()?;
-        machine::check(image, engine)?;
+        if let Some(problem) = machine::misfit(image, engine) {
+            return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
+        }
         let user = User::choose(project, engine, options)?;
         let memory = options.memory.bytes();
         let mut warnings: Vec<String> = user.warning.iter().cloned().collect();
@@ -120,29 +125,13 @@ impl Spec {
             // The engine's own would take any number of empty files.
             ("/dev/shm".to_owned(), format!("rw,noexec,nosuid,nodev,size={shm},nr_inodes={},mode=1777", files / 4)),
         ];
-        let n_volumes = image.volumes.len().max(1) as u64;
-        let for_volume =
-            format!("size={},nr_inodes={}", (memory / 32 / n_volumes).min(16 << 20), (files / 4 / n_volumes).clamp(16, 10_000));
-        for volume in &image.volumes {
-            // As the engine reads it.
-            let path = clean(volume);
-            let path = path.as_str();
-            if path.is_empty() {
-                let problem =
-                    format!("it declares its root as a volume (`{volume}`), which the engine would copy to its disk for each sandbox");
-                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
-            }
-            if path == "/workspace" || path.starts_with("/workspace/") {
-                let problem = format!("it declares a volume at {path}, and the engine would make that folder in your project, as root");
-                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
-            }
-            if let Some(place) = NO_VOLUMES.iter().find(|place| Path::new(path).starts_with(place)) {
-                let problem = format!("it declares a volume at {path}, and what is mounted at or below {place} keeps a sandbox closed");
-                return Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem });
-            }
-            // The engine would mount a writable folder of the host's disk, without any limit, even under a read-only root.
-            if !tmpfs.iter().any(|(covered, _)| covered == path) {
-                tmpfs.push((path.to_owned(), format!("rw,exec,nosuid,nodev,{for_volume},mode=1777")));
+        let refuse = |problem| Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem };
+        let share = Share { bytes: memory / 32, most_bytes: 16 << 20, files: files / 4, most_files: 10_000, exec: true };
+        let in_project = "the engine would make that folder in your project, as root".to_owned();
+        let closed = [Closed { place: "/workspace", why: in_project }, Closed::mounted("/run/podbay")];
+        for (path, options) in cover(&image.volumes, &closed, share).map_err(refuse)? {
+            if !tmpfs.iter().any(|(covered, _)| *covered == path) {
+                tmpfs.push((path, options));
             }
         }
         let mut readonly_paths: Vec<String> = READONLY_PATHS.iter().map(|&path| path.to_owned()).collect();
@@ -205,7 +194,12 @@ impl Spec {
         progress: &ProgressSink,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        image_paths::check(engine, self, image, seen, progress, cancel).await
+        let places = image_paths::Places::of_a_box();
+        let found = Box::pin(image_paths::look(engine, &self.container, image, &places, seen, progress, cancel)).await;
+        match found.map_err(Error::engine("look at the image"))? {
+            Some(problem) => Err(Error::Image { image: image.tags.first().unwrap_or(&image.id).clone(), problem }),
+            None => Ok(()),
+        }
     }
 
     /// Returns what the engine is told, under a name and labels of this run.
@@ -257,23 +251,18 @@ impl Spec {
     }
 }
 
-/// Returns a path without `.`, `..` and doubled slashes, looking at the text alone; empty for the root.
-pub(super) fn clean(path: &str) -> String {
-    let mut parts: Vec<&str> = Vec::new();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." => {
-                parts.pop();
-            }
-            part => parts.push(part),
-        }
-    }
-    parts.iter().map(|part| format!("/{part}")).collect()
+/// Returns what takes an image's variables away that make a loader or a shell run something: the others reach PID 1 whatever we do.
+pub fn emptied() -> impl Iterator<Item = String> {
+    EMPTIED.iter().map(|name| format!("{name}="))
 }
 
-/// Returns the environment of PID 1. The image's own variables reach it whatever we do, so those that make the loader or a
-/// shell run something are set to nothing; commands get a clean environment from the guest.
+/// Names the variables of an image that [`emptied`] takes away.
+pub fn taken_away(image: &ImageFacts) -> Vec<&'static str> {
+    let is_set = |name: &str| image.env.iter().filter_map(|pair| pair.split_once('=')).any(|(set, value)| set == name && !value.is_empty());
+    EMPTIED.into_iter().filter(|name| is_set(name)).collect()
+}
+
+/// Returns the environment of PID 1; commands get a clean one from the guest.
 fn environment(image: &ImageFacts) -> Vec<String> {
     let mut env = vec![
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin".to_owned(),
@@ -286,8 +275,6 @@ fn environment(image: &ImageFacts) -> Vec<String> {
         // Images put their own tools on the path, and that is what they are chosen for.
         env[0].clone_from(path);
     }
-    for name in ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GLIBC_TUNABLES"] {
-        env.push(format!("{name}="));
-    }
+    env.extend(emptied());
     env
 }

@@ -1,4 +1,4 @@
-//! Whether a project's path still leads to it, looked at component by component.
+//! Whether a path still leads to what was opened, looked at component by component.
 
 use std::fs::File;
 use std::io;
@@ -15,26 +15,47 @@ use nix::sys::stat::Mode;
 use super::Error;
 use super::Project;
 
-/// Walks from the root to the project without following a link, and refuses to go on if what is there is not the folder that was opened.
-///
-/// The path had no links when it was opened, so that one that is on it now took a folder's place. The engine looks the path up once more,
-/// later: what becomes of it in between is seen from inside the box.
-pub(super) fn check(project: &Project) -> Result<(), Error> {
-    let moved = |at: &Path, problem: String| Error::Moved { path: project.path().to_owned(), at: at.to_owned(), problem };
-    let mut at = PathBuf::from("/");
-    let mut folder: OwnedFd = File::open(&at).map_err(|error| moved(&at, error.to_string()))?.into();
-    for part in project.path().components() {
-        let Component::Normal(name) = part else { continue };
-        at.push(name);
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        folder = openat(&folder, name, flags, Mode::empty()).map_err(|errno| moved(&at, why(&at, &errno.into())))?;
-    }
-    let facts = File::from(folder).metadata().map_err(|error| moved(&at, error.to_string()))?;
-    if (facts.dev(), facts.ino()) == project.identity() { Ok(()) } else { Err(moved(&at, "another folder is there".to_owned())) }
+/// Where a path leads astray, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Astray {
+    pub at: PathBuf,
+    pub problem: String,
 }
 
+/// Walks to the project, and refuses to go on if what is there is not the folder that was opened.
+pub(super) fn check(project: &Project) -> Result<(), Error> {
+    walk(project.path(), project.identity()).map_err(|Astray { at, problem }| Error::Moved { path: project.path().to_owned(), at, problem })
+}
+
+/// Walks from the root to a file or folder without following a link; `identity` is its device and inode from when it was opened.
+///
+/// The path had no links when it was opened, so that one that is on it now took a folder's place. The engine looks the path up once more,
+/// later: of a project it is seen from inside the box what became of it in between.
+pub fn walk(path: &Path, identity: (u64, u64)) -> Result<(), Astray> {
+    let astray = |at: &Path, problem: String| Astray { at: at.to_owned(), problem };
+    let mut at = PathBuf::from("/");
+    let mut here: OwnedFd = File::open(&at).map_err(|error| astray(&at, error.to_string()))?.into();
+    let mut parts = path.components().filter_map(|part| if let Component::Normal(name) = part { Some(name) } else { None }).peekable();
+    while let Some(name) = parts.next() {
+        at.push(name);
+        // The last one may be a file. A link is then opened itself, and known by what it is.
+        let kind = if parts.peek().is_some() { OFlag::O_DIRECTORY } else { OFlag::empty() };
+        let flags = kind | OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        here = openat(&here, name, flags, Mode::empty()).map_err(|errno| astray(&at, why(&at, &errno.into())))?;
+    }
+    let facts = File::from(here).metadata().map_err(|error| astray(&at, error.to_string()))?;
+    match (facts.dev(), facts.ino()) == identity {
+        true => Ok(()),
+        false if facts.is_symlink() => Err(astray(&at, LINK.to_owned())),
+        false if facts.is_dir() => Err(astray(&at, "another folder is there".to_owned())),
+        false => Err(astray(&at, "another file is there".to_owned())),
+    }
+}
+
+const LINK: &str = "a symbolic link is there";
+
 fn why(at: &Path, error: &io::Error) -> String {
-    if at.is_symlink() { "a symbolic link is there".to_owned() } else { error.to_string() }
+    if at.is_symlink() { LINK.to_owned() } else { error.to_string() }
 }
 
 #[cfg(test)]
@@ -78,5 +99,29 @@ mod tests {
         fs::remove_dir_all(at("work")).expect("removed");
         fs::rename(at("moved"), at("work")).expect("moved back");
         check(&project).expect("it is back");
+    }
+
+    #[test]
+    fn a_file_is_walked_to_like_a_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("a path");
+        let file = root.join("model");
+        fs::write(&file, "x").expect("written");
+        let facts = fs::metadata(&file).expect("there");
+        let identity = (facts.dev(), facts.ino());
+        walk(&file, identity).expect("nothing has changed");
+        fs::rename(&file, root.join("other")).expect("moved");
+        let refused = |expected: &str| assert!(walk(&file, identity).expect_err("must be refused").problem.contains(expected));
+        refused("No such file");
+        symlink(root.join("other"), &file).expect("linked");
+        refused("a symbolic link is there");
+        fs::remove_file(&file).expect("removed");
+        fs::write(&file, "x").expect("written");
+        refused("another file is there");
+        fs::remove_file(&file).expect("removed");
+        fs::create_dir(&file).expect("made");
+        refused("another folder is there");
+        let below = file.join("below");
+        assert_eq!(walk(&below, identity).expect_err("must be refused").at, below);
     }
 }

@@ -46,13 +46,29 @@ pub enum Error {
     Linked { path: PathBuf },
     #[error("take back {wanted} messages of the session `{session}`: {} can be taken back", if *there == 0 { "none".to_owned() } else { there.to_string() })]
     TooFarBack { session: String, wanted: u32, there: usize },
-    #[error("find a session: there is none yet")]
-    NoSession,
-    #[error("find a session of `{project}`: there is none yet")]
-    NoSessionHere { project: String },
+    #[error("call a session `{name}`: {problem}")]
+    BadName { name: String, problem: String },
+    #[error("call a session `{name}`: {how}, {session}")]
+    NameTaken {
+        name: String,
+        how: &'static str,
+        /// Whose it is.
+        session: String,
+    },
+    #[error("find a session: there is none{}", without(passed_over))]
+    NoSession {
+        /// What may be one and could not be read, each with the reason.
+        passed_over: Vec<String>,
+    },
+    #[error("find a session of `{project}`: there is none{}", without(passed_over))]
+    NoSessionHere {
+        project: String,
+        /// What may be one and could not be read, each with the reason.
+        passed_over: Vec<String>,
+    },
     #[error("find the session `{wanted}`")]
     UnknownSession { wanted: String, near: Vec<String> },
-    #[error("find the session `{wanted}`: {} sessions begin so", matches.len())]
+    #[error("find the session `{wanted}`: {} sessions are called or begin so", matches.len())]
     Ambiguous { wanted: String, matches: Vec<String> },
     #[error("open the artifact `{id}`: an artifact's name is made of letters, digits, `-` and `_`")]
     BadArtifact { id: String },
@@ -60,6 +76,21 @@ pub enum Error {
     NoArtifact { id: String, near: Vec<String> },
     #[error("keep an output of {size} bytes: the artifacts of one session may take {max} bytes")]
     ArtifactTooLarge { size: u64, max: u64 },
+}
+
+/// Says what there is where there is no session.
+fn without(passed_over: &[String]) -> String {
+    if passed_over.is_empty() { " yet".to_owned() } else { format!(" that can be read; {}", few(passed_over)) }
+}
+
+/// Names a few logs that were passed over, and how many more there are.
+pub fn few(passed_over: &[String]) -> String {
+    const MOST: usize = 3;
+    let named = passed_over.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match passed_over.len().saturating_sub(MOST) {
+        0 => format!("passed over: {named}"),
+        more => format!("passed over: {named}; and {more} more"),
+    }
 }
 
 impl Error {
@@ -73,7 +104,9 @@ impl Error {
         matches!(
             self,
             Self::TooFarBack { .. }
-                | Self::NoSession
+                | Self::BadName { .. }
+                | Self::NameTaken { .. }
+                | Self::NoSession { .. }
                 | Self::NoSessionHere { .. }
                 | Self::UnknownSession { .. }
                 | Self::Ambiguous { .. }
@@ -95,7 +128,9 @@ impl Error {
             | Self::Writable { .. }
             | Self::Linked { .. }
             | Self::TooFarBack { .. }
-            | Self::NoSession
+            | Self::BadName { .. }
+            | Self::NameTaken { .. }
+            | Self::NoSession { .. }
             | Self::Headless { .. }
             | Self::NoSessionHere { .. }
             | Self::UnknownSession { .. }
@@ -144,11 +179,19 @@ impl Error {
                 Some("`podbay sessions show` shows what was said; what a summary has replaced cannot be taken back".to_owned())
             }
             Self::Busy { .. } => Some("end the other one first, or start a new session".to_owned()),
-            Self::NoSession | Self::NoSessionHere { .. } => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
+            Self::NoSession { passed_over } | Self::NoSessionHere { passed_over, .. } if !passed_over.is_empty() => Some(
+                "take away what is no log of yours, or update Podbay where a newer one wrote it; `podbay run \"…\"` starts a new session"
+                    .to_owned(),
+            ),
+            Self::NoSession { .. } | Self::NoSessionHere { .. } => Some("`podbay run \"…\"` or `podbay chat` starts one".to_owned()),
             Self::UnknownSession { near, .. } if near.is_empty() => Some("`podbay sessions list` shows them all".to_owned()),
             Self::UnknownSession { near, .. } => Some(format!("did you mean {}?", either(near))),
             Self::Ambiguous { matches, .. } => Some(format!("write more of it: {}", either(matches))),
             Self::NoArtifact { near, .. } if near.is_empty() => Some("it may have been dropped to make room".to_owned()),
+            Self::BadName { .. } => Some("give it a short name of letters, digits and spaces".to_owned()),
+            Self::NameTaken { session, .. } => {
+                Some(format!("choose another name; a name of that session's is taken away with `podbay sessions rename {session} ''`"))
+            }
             Self::NoArtifact { near, .. } => Some(format!("the newest are {}", either(near))),
         }
     }

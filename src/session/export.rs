@@ -26,7 +26,7 @@ pub fn markdown(records: &Records, clean: &dyn Fn(&str) -> String) -> String {
             out,
             "\n- started: {at}\n- project: {}\n- mode: {}\n- podbay: {}\n",
             safe(&header.project),
-            header.mode,
+            safe(&header.mode),
             safe(&header.podbay)
         )
         .expect(TAKES_ALL);

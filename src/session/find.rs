@@ -1,4 +1,5 @@
 use std::fs;
+use std::fs::TryLockError;
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
@@ -10,8 +11,9 @@ use crate::event::SessionId;
 use super::Error;
 use super::State;
 use super::disk;
-use super::list;
+use super::list::last;
 use super::log::hold;
+use super::name;
 
 /// A session that was looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,37 +22,38 @@ pub struct Found {
     pub path: PathBuf,
 }
 
-/// Finds a session by its id, the beginning of its id, or the word `last`.
+/// Finds a session by its id, its name, the beginning of its id, or the word `last`: the one that was worked on last, in whatever project.
 pub fn find(state: &State, wanted: &str) -> Result<Found, Error> {
     if wanted == "last" {
-        return list(state)?
-            .into_iter()
-            .next()
-            .map(|summary| Found { session: summary.session, path: summary.path })
-            .ok_or(Error::NoSession);
+        return last(state, |_| true).map(|summary| summary.found());
     }
     let all = files(state)?;
     if let Some(exact) = all.iter().find(|found| found.session.as_str() == wanted) {
         return Ok(exact.clone());
     }
+    let named: Vec<&Found> = all.iter().filter(|found| name::of(&found.path).as_deref() == Some(wanted)).collect();
+    match named.as_slice() {
+        [] => {}
+        [one] => return Ok((*one).clone()),
+        several => {
+            let matches = several.iter().map(|found| found.session.to_string()).collect();
+            return Err(Error::Ambiguous { wanted: wanted.to_owned(), matches });
+        }
+    }
     let mut matches: Vec<Found> =
         all.iter().filter(|found| !wanted.is_empty() && found.session.as_str().starts_with(wanted)).cloned().collect();
     match matches.len() {
         1 => Ok(matches.remove(0)),
-        0 if all.is_empty() => Err(Error::NoSession),
+        0 if all.is_empty() => Err(Error::NoSession { passed_over: Vec::new() }),
         0 => Err(Error::UnknownSession { wanted: wanted.to_owned(), near: near(wanted, &all) }),
         _ => Err(Error::Ambiguous { wanted: wanted.to_owned(), matches: matches.iter().map(|found| found.session.to_string()).collect() }),
     }
 }
 
-/// Finds the session of a project that was worked on last: by its file, since clocks that jump make the records' own times worthless.
-pub fn find_latest(state: &State, project: &str) -> Result<Found, Error> {
-    let of_project = list(state)?.into_iter().filter(|summary| summary.project == project);
-    of_project
-        .filter_map(|summary| Some((fs::symlink_metadata(&summary.path).ok()?.modified().ok()?, summary)))
-        .max_by(|a, b| a.0.cmp(&b.0).then_with(|| a.1.started.cmp(&b.1.started)))
-        .map(|(_, summary)| Found { session: summary.session, path: summary.path })
-        .ok_or_else(|| Error::NoSessionHere { project: project.to_owned() })
+/// Returns whether somebody writes this log now.
+pub fn is_held(log: &Path) -> bool {
+    let shared = disk::open_read(log).map(|file| file.try_lock_shared());
+    matches!(shared, Ok(Err(TryLockError::WouldBlock)))
 }
 
 /// Removes a session: its log, what a repair kept of it, and its artifacts.
@@ -74,6 +77,8 @@ pub fn remove(state: &State, found: &Found) -> Result<(), Error> {
     let mut kept = found.path.as_os_str().to_owned();
     kept.push(".bak");
     gone(fs::remove_file(&kept)).map_err(Error::io("remove", &kept))?;
+    let named = name::path(&found.path);
+    gone(fs::remove_file(&named)).map_err(Error::io("remove", &named))?;
     gone(fs::remove_file(&found.path)).map_err(Error::io("remove", &found.path))
 }
 

@@ -202,10 +202,18 @@ impl History {
         n_lost
     }
 
-    /// Puts a summary in the place of all messages but the first `head` and the last `tail`.
+    /// Puts a summary in the place of all messages but the first `head` and the last `tail`. A log that somebody edited may part a call from
+    /// its result, which no server takes: then the summary stands for both.
     pub fn compact(&mut self, summary: &str, head: usize, tail: usize) {
-        let head = head.min(self.entries.len());
-        let from = self.entries.len().saturating_sub(tail).max(head);
+        let is_result = |at: usize| self.entries.get(at).is_some_and(|entry| matches!(entry.message, Message::ToolResult { .. }));
+        let mut head = head.min(self.entries.len());
+        while head > 0 && is_result(head) {
+            head -= 1;
+        }
+        let mut from = self.entries.len().saturating_sub(tail).max(head);
+        while is_result(from) {
+            from += 1;
+        }
         let summary = Entry { message: Message::user(summary), is_turn: false };
         self.entries.splice(head..from, [summary]);
         self.asked.clear();
@@ -327,6 +335,20 @@ mod tests {
         assert!(!compacted.steps().contains(&Step::Asked), "all of it is sent anew");
         compacted.compact("again", 9, 9);
         assert_eq!(texts(&compacted).last().map(String::as_str), Some("again"), "counts that are too large do no harm");
+    }
+
+    #[test]
+    fn a_log_that_was_edited_parts_no_call_from_its_result() {
+        for (head, tail, expected) in [
+            (1, 1, &["context", "summary"][..]),
+            (3, 0, &["context", "one", "summary"]),
+            (3, 1, &["context", "one", "summary"]),
+            (4, 2, &["context", "one", "1", "written", "summary", "1", "long"]),
+        ] {
+            let mut edited = history();
+            edited.compact("summary", head, tail);
+            assert_eq!(texts(&edited), expected, "{head} {tail}");
+        }
     }
 
     #[test]

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+use std::fs;
 use std::fs::File;
 use std::io;
 use std::io::Read;
@@ -17,14 +19,26 @@ use crate::event::SessionId;
 use super::Error;
 use super::Header;
 use super::State;
+use super::VERSION;
 use super::disk;
 use super::find;
+use super::name;
 use super::record;
 
 /// How much of a log's head and tail is read at first, and at most.
 const FIRST: u64 = 32 << 10;
+/// How much of a log is read at first where only its first line is wanted.
+const FIRST_LINE: u64 = 1 << 10;
 const MOST: u64 = 2 << 20;
 const TITLE_CHARS: usize = 120;
+
+/// The session of a project that was worked on last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Latest {
+    pub found: find::Found,
+    /// Logs that were written since and could not be read, each with the reason.
+    pub passed_over: Vec<String>,
+}
 
 /// A session in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,6 +47,8 @@ pub struct Summary {
     pub started: Timestamp,
     pub project: String,
     pub mode: String,
+    /// What a person called it.
+    pub name: Option<String>,
     /// The first line of the task, else of the first message.
     pub title: String,
     /// `None`: it is still running, or it was cut short.
@@ -41,19 +57,126 @@ pub struct Summary {
     pub turns: Option<u32>,
     pub tool_calls: Option<u32>,
     pub path: PathBuf,
+    /// It was copied from another session, and nobody has gone on with it.
+    #[serde(skip)]
+    pub is_copy: bool,
 }
 
-/// Returns all sessions, the newest first. Only the head and the tail of each log are read; files that hold no session are left out.
-pub fn list(state: &State) -> Result<Vec<Summary>, Error> {
-    let mut all: Vec<Summary> = find::files(state)?.iter().filter_map(|found| summarize(&found.path).ok().flatten()).collect();
-    all.sort_by(|a, b| b.started.cmp(&a.started).then_with(|| a.session.cmp(&b.session)));
+impl Summary {
+    /// Returns where it is.
+    pub fn found(&self) -> find::Found {
+        find::Found { session: self.session.clone(), path: self.path.clone() }
+    }
+}
+
+/// Returns so many sessions, the newest first; files that hold no session are left out.
+///
+/// Logs are read day by day, as their names tell: their first lines to put them in order, and head and tail of those alone that are returned.
+pub fn list(state: &State, most: usize) -> Result<Vec<Summary>, Error> {
+    let day = |path: &Path| path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('_').next()).map(str::to_owned);
+    let mut days: BTreeMap<Option<String>, Vec<PathBuf>> = BTreeMap::new();
+    for found in find::files(state)? {
+        days.entry(day(&found.path)).or_default().push(found.path);
+    }
+    let mut all = Vec::new();
+    for paths in days.into_values().rev() {
+        if all.len() >= most {
+            break;
+        }
+        let mut begun: Vec<(Header, PathBuf)> = paths.into_iter().filter_map(|path| Some((begin(&path).ok().flatten()?, path))).collect();
+        begun.sort_by(|(a, _), (b, _)| b.at.cmp(&a.at).then_with(|| a.session.cmp(&b.session)));
+        let room = most - all.len();
+        all.extend(begun.iter().filter_map(|(_, path)| summarize(path).ok().flatten()).take(room));
+    }
     Ok(all)
+}
+
+/// Returns what a log's first line says.
+fn begin(path: &Path) -> io::Result<Option<Header>> {
+    let mut file = disk::open_read(path)?;
+    let length = file.metadata()?.len();
+    let head = grow(FIRST_LINE, length, |size| Ok(events(&read_at(&mut file, 0, size)?)), |head| !head.is_empty())?;
+    Ok(head.and_then(|head| head.first().and_then(Header::of)))
+}
+
+/// Returns the sessions as they were worked on, the last one first: by their files, since clocks that jump make the records' own times
+/// worthless. Only as many are read as are taken.
+pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
+    Ok(as_written(state)?.into_iter().filter_map(|path| summarize(&path).ok().flatten()))
+}
+
+/// Finds the session of a project that was worked on last, and says of the logs that were written since and hold no session that can be
+/// read why they do not: one of them may be the one that is meant.
+pub fn find_latest(state: &State, project: &str) -> Result<Latest, Error> {
+    match last_of(state, |summary| summary.project == project)? {
+        (Some(found), passed_over) => Ok(Latest { found: found.found(), passed_over }),
+        (None, passed_over) => Err(Error::NoSessionHere { project: project.to_owned(), passed_over }),
+    }
+}
+
+/// Finds the last session of this kind in whatever project.
+pub fn last(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<Summary, Error> {
+    match last_of(state, wanted)? {
+        (Some(summary), _) => Ok(summary),
+        (None, passed_over) => Err(Error::NoSession { passed_over }),
+    }
+}
+
+/// Returns the last session of this kind, and what was written since and cannot be read.
+fn last_of(state: &State, wanted: impl Fn(&Summary) -> bool) -> Result<(Option<Summary>, Vec<String>), Error> {
+    let mut passed_over = Vec::new();
+    for path in as_written(state)? {
+        match summarize(&path) {
+            Ok(Some(summary)) if wanted(&summary) => return Ok((Some(summary), passed_over)),
+            Ok(Some(_)) => {}
+            Ok(None) => passed_over.push(format!("{}: {}", path.display(), without_beginning(&path))),
+            Err(error) => passed_over.push(format!("{}: {error}", path.display())),
+        }
+    }
+    Ok((None, passed_over))
+}
+
+/// Returns all logs, the one that was written last first.
+fn as_written(state: &State) -> Result<Vec<PathBuf>, Error> {
+    let written = |found: &find::Found| fs::symlink_metadata(&found.path).and_then(|metadata| metadata.modified()).ok();
+    let mut all: Vec<_> = find::files(state)?.into_iter().map(|found| (written(&found), found.path)).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(all.into_iter().map(|(_, path)| path).collect())
+}
+
+/// Says of a log in which no session begins why.
+fn without_beginning(path: &Path) -> String {
+    let read = || {
+        let mut file = disk::open_read(path)?;
+        let length = file.metadata()?.len();
+        read_at(&mut file, 0, length.min(FIRST))
+    };
+    let bytes: Vec<u8> = match read() {
+        Ok(bytes) => bytes,
+        Err(error) => return error.to_string(),
+    };
+    let mut version = None;
+    let scanned = record::scan(bytes.as_slice(), |_, piece| {
+        if let record::Piece::Record(value) = piece {
+            version = version.or_else(|| value.get("version")?.as_u64()).filter(|_| value["type"] == "session_started").or(version);
+        }
+    });
+    match version.filter(|version| scanned.is_ok() && *version > u64::from(VERSION)) {
+        Some(version) => format!("a newer Podbay wrote it, in format {version}"),
+        None if bytes.is_empty() => "it is empty".to_owned(),
+        None => "no session begins in it".to_owned(),
+    }
+}
+
+/// Returns a session in a few words; `None` where its file holds none.
+pub fn summary(found: &find::Found) -> Option<Summary> {
+    summarize(&found.path).ok().flatten()
 }
 
 fn summarize(path: &Path) -> io::Result<Option<Summary>> {
     let mut file = disk::open_read(path)?;
     let length = file.metadata()?.len();
-    let Some(head) = grow(length, |size| Ok(events(&read_at(&mut file, 0, size)?)), |head| title(head).is_some())? else {
+    let Some(head) = grow(FIRST, length, |size| Ok(events(&read_at(&mut file, 0, size)?)), |head| title(head).is_some())? else {
         return Ok(None);
     };
     let Some(header) = head.first().and_then(Header::of) else { return Ok(None) };
@@ -61,7 +184,7 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
     let tail = if whole {
         head.clone()
     } else {
-        let tail = grow(length, |size| Ok(events(&read_at(&mut file, length - size, size)?)), |tail| !tail.is_empty())?;
+        let tail = grow(FIRST, length, |size| Ok(events(&read_at(&mut file, length - size, size)?)), |tail| !tail.is_empty())?;
         tail.unwrap_or_default()
     };
     // A message or a resumption behind the last end means that the session went on from there.
@@ -84,21 +207,24 @@ fn summarize(path: &Path) -> io::Result<Option<Summary>> {
         started: header.at,
         project: header.project,
         mode: header.mode,
+        name: name::of(path),
         title,
         status,
         turns,
         tool_calls,
         path: path.to_owned(),
+        is_copy: tail.last().is_some_and(|event| matches!(event.kind, Kind::SessionForked { .. })),
     }))
 }
 
 /// Reads more and more, until it is enough or all.
 fn grow(
+    first: u64,
     length: u64,
     mut read: impl FnMut(u64) -> io::Result<Vec<Event>>,
     enough: impl Fn(&[Event]) -> bool,
 ) -> io::Result<Option<Vec<Event>>> {
-    let mut size = FIRST;
+    let mut size = first;
     loop {
         let events = read(size.min(length))?;
         if enough(&events) || size >= length || size >= MOST {

@@ -8,8 +8,6 @@ use crate::event::ByteSize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Options {
-    /// A result larger than this is kept whole as an artifact, and the model reads a part of it.
-    pub artifact_threshold: ByteSize,
     /// What the artifacts of one session may take together; the oldest go first.
     pub artifacts_max: ByteSize,
     /// `events.jsonl` is set aside as `events.jsonl.1` when it is this large.
@@ -22,12 +20,6 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self {
-            artifact_threshold: ByteSize::kib(10),
-            artifacts_max: ByteSize::mib(256),
-            events_max: ByteSize::mib(16),
-            keep_days: 0,
-            keep_sessions: 0,
-        }
+        Self { artifacts_max: ByteSize::mib(256), events_max: ByteSize::mib(16), keep_days: 0, keep_sessions: 0 }
     }
 }

@@ -18,6 +18,7 @@ use crate::policy::Exact;
 use crate::policy::Mode;
 use crate::policy::Question;
 use crate::policy::Verdict;
+use crate::sandbox::Ended;
 use crate::wire::Fault;
 use crate::wire::Output;
 
@@ -28,6 +29,15 @@ pub(super) enum Refused {
     No(String),
     /// It was given up before anybody answered.
     Withdrawn,
+    /// The box in which it was to be done ended before anybody answered; what the model is told of that.
+    BoxEnded(String),
+}
+
+/// What can happen while a question stands.
+enum Next {
+    Answered(Answered),
+    Cancelled,
+    BoxEnded(Ended),
 }
 
 impl Refused {
@@ -35,6 +45,7 @@ impl Refused {
         match self {
             Self::No(reason) => reason,
             Self::Withdrawn => "what was under way was cancelled".to_owned(),
+            Self::BoxEnded(problem) => problem,
         }
     }
 }
@@ -74,7 +85,7 @@ impl Pipeline {
                 match &outcome {
                     Ok(_) => decided(Decision::Allow, "a person allowed it"),
                     Err(Refused::No(reason)) => decided(Decision::Deny, reason),
-                    Err(Refused::Withdrawn) => {}
+                    Err(Refused::Withdrawn | Refused::BoxEnded(_)) => {}
                 }
                 (outcome, quit)
             }
@@ -100,14 +111,22 @@ impl Pipeline {
             Err(because) => Lasting::Once { because: because.to_owned() },
         };
         let asked = Asked { call: call.clone(), capabilities, lasting };
-        let answered = tokio::select! {
+        let is_in_box = matches!(question.action(), Action::Box(_));
+        let next = tokio::select! {
             biased;
-            () = cancel.cancelled() => None,
-            answered = self.asker.ask(&asked) => Some(answered),
+            () = cancel.cancelled() => Next::Cancelled,
+            ended = self.workspace.ended(), if is_in_box => Next::BoxEnded(ended),
+            answered = self.asker.ask(&asked) => Next::Answered(answered),
         };
-        // A question whose call is given up is withdrawn; an answer that comes in the same moment is one to nothing.
-        let Some(Answered { answer, reason }) = answered.filter(|_| !cancel.is_cancelled()) else {
-            return (Err(Refused::Withdrawn), false);
+        // A question whose call is given up, or whose box is gone, is withdrawn; an answer that comes in the same moment is one to nothing.
+        let Answered { answer, reason } = match next {
+            Next::Answered(answered) if !cancel.is_cancelled() => answered,
+            Next::Answered(_) | Next::Cancelled => return (Err(Refused::Withdrawn), false),
+            Next::BoxEnded(ended) => {
+                let told = self.workspace.tell_ended(ended).await;
+                self.follow(&Output::Fault(Fault::BoxEnded { problem: told.clone() }));
+                return (Err(Refused::BoxEnded(told)), false);
+            }
         };
         let answer = self.remember(&question, &asked.lasting, answer);
         (self.sink)(Kind::PermissionAnswered { call: call.id.clone(), answer, reason: reason.clone() }.into());

@@ -8,9 +8,10 @@ use super::Set;
 use super::each;
 use super::each::more_tools;
 use super::each::more_tools::Wrapped;
+use super::foreign;
 use super::repair;
 use super::tool::Tool;
-use crate::llm::control;
+use crate::llm::control::Tokens;
 use crate::policy::Action;
 use crate::policy::FindTools;
 
@@ -21,6 +22,8 @@ pub struct Catalogue {
     /// Those that it reaches through `more_tools`.
     others: Vec<Tool>,
     options: Options,
+    /// Those that are broken in what the model reads.
+    tokens: Tokens,
 }
 
 /// Why the model's words are no call that can be judged. The text is for the model.
@@ -53,7 +56,7 @@ impl Catalogue {
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
-        Self { tools, others, options: options.clone() }
+        Self { tools, others, options: options.clone(), tokens: Tokens::default() }
     }
 
     /// Keeps only the named tools; used where a task needs few.
@@ -64,16 +67,28 @@ impl Catalogue {
         self
     }
 
+    /// Makes these control tokens whole again in what the model writes: they were broken in what it reads.
+    #[must_use]
+    pub fn restoring(mut self, tokens: &Tokens) -> Self {
+        self.tokens = tokens.clone();
+        self
+    }
+
     /// Returns the tools that the model is told of.
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    /// Returns the tool of that name or alias, also one that the model is not told of.
+    /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of.
     pub fn find(&self, name: &str) -> Option<&Tool> {
         // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be taken away by another's alias.
         let all = || self.tools.iter().chain(&self.others);
-        all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.aliases.contains(&name)))
+        let loosely = |known: &str| known.eq_ignore_ascii_case(name);
+        all()
+            .find(|tool| tool.name == name)
+            .or_else(|| all().find(|tool| tool.aliases.contains(&name)))
+            .or_else(|| all().find(|tool| loosely(tool.name)))
+            .or_else(|| all().find(|tool| tool.aliases.iter().any(|alias| loosely(alias))))
     }
 
     /// Turns the model's words into an action: finds the tool, reads the JSON, checks it against the schema. A call that is wrapped in one
@@ -130,7 +145,13 @@ impl Catalogue {
         repair::rename(tool.renamed, &mut fields, &mut notes);
         repair::imply(name, tool, &mut fields);
         let mut value = Value::Object(fields);
-        restore(&mut value);
+        restore(&mut value, &self.tokens);
+        tool.schema.coerce(&mut value, &mut notes);
+        if let Some(fields) = value.as_object_mut() {
+            foreign::reshape(tool, fields, &mut notes)
+                .map_err(|problem| Misunderstood(format!("wrong arguments for {}: {problem}", tool.name)))?;
+        }
+        // What has its right name by now may still be of the wrong type.
         tool.schema.coerce(&mut value, &mut notes);
         if let Some(fields) = value.as_object_mut() {
             repair::unescape(tool.name, fields, &mut notes);
@@ -185,6 +206,10 @@ impl Catalogue {
             let names: Vec<&str> = parameters.into_iter().flatten().map(|(name, _)| name.as_str()).collect();
             let _ = writeln!(text, "{}({}): {}", tool.name, names.join(", "), tool.description);
         }
+        let n_more = found.len().saturating_sub(wanted.max_results as usize);
+        if n_more > 0 {
+            let _ = writeln!(text, "({n_more} more; ask with other words, or with a larger max_results)");
+        }
         let _ = write!(text, "Use one with {} and its name and arguments.", more_tools::NAME);
         text
     }
@@ -204,15 +229,15 @@ enum Reading {
 }
 
 /// Undoes what was done to control tokens on their way to the model: text that it copies from a result must be found in the file.
-fn restore(value: &mut Value) {
+fn restore(value: &mut Value, tokens: &Tokens) {
     match value {
         Value::String(text) => {
-            if let Cow::Owned(restored) = control::restore(text) {
+            if let Cow::Owned(restored) = tokens.restore(text) {
                 *text = restored;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(restore),
-        Value::Object(fields) => fields.values_mut().for_each(restore),
+        Value::Array(items) => items.iter_mut().for_each(|item| restore(item, tokens)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| restore(field, tokens)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -238,6 +263,8 @@ mod tests {
     fn what_the_model_gets_wrong_is_named_with_a_remedy() {
         wrong("fly", "{}", &["no tool `fly`", "read_file, edit_file"]);
         wrong("read_file", "{", &["not valid JSON", r#"{"path": "README.md"}"#]);
+        let long = format!(r#"{{"path": "a", "content": "{}"#, "x".repeat(1 << 20));
+        wrong("write_file", &long[..1 << 20], &["longer than the 1 MiB", "in parts"]);
         wrong("read_file", "[1]", &["must be a JSON object"]);
         wrong("read_file", "{}", &["`path`"]);
         wrong("bash", "{}", &["`command` is missing"]);
@@ -340,6 +367,96 @@ mod tests {
     }
 
     #[test]
+    fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
+        let multi = ("multi_edit", r#"{"edits": [{"path": "a", "old_string": "b", "new_string": "c"}]}"#);
+        let whole = "path was taken as that of each edit which has none";
+        let one_file = r#"{"file_path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#;
+        mended("MultiEdit", one_file, multi, &["MultiEdit was taken as multi_edit", "file_path was taken as path", whole]);
+        mended("multi_edit", one_file, multi, &["file_path was taken as path", whole]);
+        mended(
+            "multi_edit",
+            r#"{"edits": [{"file_path": "a", "old_str": "b", "new_str": "c"}]}"#,
+            multi,
+            &["file_path was taken as path", "old_str was taken as old_string", "new_str was taken as new_string"],
+        );
+        let list = ("task_list", r#"{"todos": [{"content": "a", "status": "in_progress"}, {"content": "b"}]}"#);
+        mended(
+            "TodoWrite",
+            r#"{"todos": [{"content": "a", "status": "in_progress", "activeForm": "Doing a"}, {"content": "b", "activeForm": "Doing b"}]}"#,
+            list,
+            &["TodoWrite was taken as task_list", "activeForm says nothing here and was left out"],
+        );
+        mended(
+            "update_plan",
+            r#"{"explanation": "why", "plan": [{"step": "a", "status": "in_progress"}, {"step": "b"}]}"#,
+            list,
+            &[
+                "update_plan was taken as task_list",
+                "plan was taken as todos",
+                "explanation says nothing here and was left out",
+                "step was taken as content",
+            ],
+        );
+        let run = "run_in_background was taken as background";
+        mended(
+            "bash",
+            r#"{"command": "x", "run_in_background": "true"}"#,
+            ("bash", r#"{"command": "x", "background": true}"#),
+            &[run, "background \"true\" was taken as true"],
+        );
+        let foreground = "run_in_background says nothing here and was left out";
+        mended("bash", r#"{"command": "x", "run_in_background": false}"#, ("bash", r#"{"command": "x"}"#), &[foreground]);
+        let grep = ("grep", r#"{"pattern": "x", "case_insensitive": true, "max_results": 5, "output_mode": "files_only", "glob": "*.rs"}"#);
+        mended(
+            "grep",
+            r#"{"pattern": "x", "-n": true, "-i": true, "head_limit": "5", "output_mode": "files_with_matches", "type": "rust"}"#,
+            grep,
+            &[
+                "-n says nothing here and was left out",
+                "-i was taken as case_insensitive",
+                "head_limit was taken as max_results",
+                "output_mode files_with_matches was taken as files_only",
+                "type rust was taken as glob *.rs",
+                "max_results \"5\" was taken as 5",
+            ],
+        );
+        let around = ("grep", r#"{"pattern": "x", "context": 3, "output_mode": "content"}"#);
+        mended(
+            "grep",
+            r#"{"pattern": "x", "-A": 3, "-B": 1, "output_mode": "content"}"#,
+            around,
+            &["-A and -B were taken as context 3, on both sides"],
+        );
+        let ask = ("ask_user", r#"{"question": "Which?", "options": ["a", "b"]}"#);
+        mended(
+            "ask_user",
+            r#"{"questions": [{"question": "Which?", "header": "H", "options": [{"label": "a", "description": "A"}, {"label": "b"}]}]}"#,
+            ask,
+            &["header says nothing here and was left out", "questions was taken as the one question in it"],
+        );
+        let look = ("more_tools", r#"{"tools": ["mkdir", "cd"]}"#);
+        mended(
+            "ToolSearch",
+            r#"{"query": "select:mkdir, cd"}"#,
+            look,
+            &["ToolSearch was taken as more_tools", "query select: was taken as the names of the tools"],
+        );
+        mended("Read_File", r#"{"path": "a"}"#, ("read_file", r#"{"path": "a"}"#), &["Read_File was taken as read_file"]);
+        mended("LS", r#"{"path": "a"}"#, ("list_directory", r#"{"path": "a"}"#), &["LS was taken as list_directory"]);
+        wrong("ask_user", r#"{"questions": [{"question": "A?"}, {"question": "B?"}]}"#, &["`questions` has 2", "one at a time"]);
+        wrong("grep", r#"{"pattern": "x", "type": "weird"}"#, &["`type` is not known"]);
+    }
+
+    #[test]
+    fn a_small_set_takes_no_argument_that_it_does_not_have() {
+        let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
+        assert!(small.parse("bash", r#"{"command": "x", "run_in_background": false}"#).is_ok());
+        for (name, arguments) in [("bash", r#"{"command": "x", "run_in_background": true}"#), ("grep", r#"{"pattern": "x", "-i": true}"#)] {
+            assert!(small.parse(name, arguments).expect_err("is refused").0.contains("is not known"), "{name}");
+        }
+    }
+
+    #[test]
     fn what_could_be_meant_in_two_ways_is_not_mended() {
         for content in ["1.10", "123456789012345678901234567890", r#"["one", "two"]"#, r#"{"a": 1.10}"#] {
             wrong("write_file", &format!(r#"{{"path": "a", "content": {content}}}"#), &["`content`", "string"]);
@@ -348,11 +465,12 @@ mod tests {
 
     #[test]
     fn control_tokens_come_back_as_the_file_has_them() {
-        let shown = control::neutralise("a <|im_end|> b").into_owned();
+        let tokens = Tokens::of_template("<user>", []);
+        let shown = tokens.neutralise("a <|im_end|> b <user>").into_owned();
         let arguments = serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();
-        let Understood { action, .. } = catalogue().parse("edit_file", &arguments).expect("understood");
+        let Understood { action, .. } = catalogue().restoring(&tokens).parse("edit_file", &arguments).expect("understood");
         let Action::Box(Call::EditFile(edit)) = action else { panic!("{action:?}") };
-        assert_eq!(edit.edits[0].old_string, "a <|im_end|> b");
+        assert_eq!(edit.edits[0].old_string, "a <|im_end|> b <user>");
     }
 
     #[test]

@@ -69,7 +69,7 @@ pub(super) fn failed(output: Option<&Output>, expected: &Expected, seen: &Seen, 
         _ if is_cancelled => CallStatus::Cancelled,
         Some(Output::Fault(Fault::Cancelled)) => CallStatus::Cancelled,
         Some(Output::Command(ended)) if matches!(ended.limit, Some(Limit::Time { .. })) => CallStatus::TimedOut,
-        Some(Output::Fault(Fault::Changed { .. } | Fault::HunkMissed { applied: true, .. })) => CallStatus::Conflict,
+        Some(Output::Fault(Fault::Changed { .. } | Fault::Stale { .. } | Fault::HunkMissed { applied: true, .. })) => CallStatus::Conflict,
         Some(Output::Fault(Fault::NoMatch { edit, .. })) if expected.was_seen(*edit, seen) => CallStatus::Conflict,
         _ => CallStatus::Failed,
     }

@@ -11,6 +11,7 @@ use crate::policy::Action;
 use crate::policy::Approved;
 use crate::policy::HostCall;
 use crate::sandbox;
+use crate::sandbox::Ended;
 use crate::sandbox::Sandbox;
 use crate::sandbox::link::Link;
 use crate::wire::Call;
@@ -31,6 +32,17 @@ pub trait Workspace: Send + Sync {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>>;
+
+    /// Waits until the box ends by itself: a question about what is to be done in it is then about nothing. Whoever has no box that could end
+    /// waits for ever.
+    fn ended(&self) -> Later<'_, Ended> {
+        Box::pin(std::future::pending())
+    }
+
+    /// Tells the person of such an end, and returns what the model is told.
+    fn tell_ended(&self, ended: Ended) -> Later<'_, String> {
+        Box::pin(std::future::ready(ended.reason()))
+    }
 }
 
 impl Workspace for Sandbox {
@@ -43,6 +55,14 @@ impl Workspace for Sandbox {
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(self.call(call, on_chunk, cancel, deadline))
     }
+
+    fn ended(&self) -> Later<'_, Ended> {
+        Box::pin(self.ended())
+    }
+
+    fn tell_ended(&self, ended: Ended) -> Later<'_, String> {
+        Box::pin(self.tell_ended(ended))
+    }
 }
 
 impl Workspace for Link {
@@ -54,6 +74,10 @@ impl Workspace for Link {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(async move { Link::call(self, call, on_chunk, cancel, deadline).await.map_err(sandbox::Error::Link) })
+    }
+
+    fn ended(&self) -> Later<'_, Ended> {
+        Box::pin(Ended::of(self))
     }
 }
 

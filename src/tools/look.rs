@@ -8,10 +8,11 @@ use super::Pipeline;
 use super::PipelineError;
 use super::asking::Refused;
 use super::dispatch::dispatch;
+use super::hook::Held;
 use super::host::Came;
+use super::pipeline::Hand;
 use crate::event::ToolCall;
 use crate::policy::Action;
-use crate::policy::Verdict;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Fault;
@@ -30,16 +31,20 @@ pub enum Unseen {
     Blind,
     /// Why policy, or the person who was asked, does not let it be read.
     Denied(String),
+    /// The person who was asked wants to end the session.
+    Quit,
     /// What is wrong with the file.
     Fault(String),
     Sandbox(PipelineError),
 }
 
 impl Pipeline {
-    /// Reads an image that the person named. It is judged as a `read_file` of the same path would be: a rule that denies that denies this.
+    /// Reads an image that the person named. It goes the way of a `read_file` of the same path: a rule that denies that denies this, hooks may
+    /// hold it back, and what was decided is an event.
     pub async fn look(&self, path: BytesPath, cancel: &CancellationToken) -> Result<Image, Unseen> {
         let sees = self.images.load(Ordering::Relaxed);
-        let arguments = serde_json::json!({ "path": path.to_text() }).to_string();
+        let shown = path.to_text();
+        let arguments = serde_json::json!({ "path": shown }).to_string();
         let action = Action::Box(Call::ReadFile(ReadFile {
             path: Some(path),
             offset: 1,
@@ -50,15 +55,19 @@ impl Pipeline {
             images: sees,
             protected: false,
         }));
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge(action);
-        let action = match verdict {
-            Verdict::Allow { action, .. } => action,
-            Verdict::Deny { reason, .. } => return Err(Unseen::Denied(reason)),
-            Verdict::Ask(question) => {
-                let call = ToolCall { id: "image".to_owned(), name: "read_file".to_owned(), arguments };
-                self.ask(&call, question, cancel).await.0.map_err(|refused: Refused| Unseen::Denied(refused.words()))?
-            }
-        };
+        // Whose hand it is makes no difference here: what is shown leaves the box for whoever runs the model.
+        let call = ToolCall { id: format!("image:{shown}"), name: "read_file".to_owned(), arguments };
+        let (action, quit) = self.approve(&call, &call.name, action, Hand::Model, cancel).await;
+        if quit {
+            return Err(Unseen::Quit);
+        }
+        let action = action.map_err(|refused| Unseen::Denied(refused.words()))?;
+        match self.before_call(&call, &call.name, cancel).await {
+            Ok(()) => {}
+            Err(Held::Back(reason)) => return Err(Unseen::Denied(self.held_back(&call, &call.name, &reason))),
+            Err(Held::Cancelled) => return Err(Unseen::Denied(Refused::Withdrawn.words())),
+            Err(Held::Sandbox(error)) => return Err(Unseen::Sandbox(error)),
+        }
         let output = match dispatch(action, &*self.workspace, self.host(), &self.options, |_| {}, cancel).await {
             Ok((Came::Output(output), _)) => output,
             Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),

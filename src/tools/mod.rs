@@ -12,6 +12,7 @@ mod class;
 mod dispatch;
 mod each;
 mod early;
+mod foreign;
 mod hook;
 mod host;
 mod lack;

@@ -52,7 +52,7 @@ impl Default for Options {
             parallel: 8,
             bash_timeout: Seconds::new(120),
             bash_timeout_max: Seconds::new(600),
-            bash_grace: Seconds::new(2),
+            bash_grace: Seconds::new(1),
             bash_output: ByteSize::new(30_000),
             bash_stream: ByteSize::mib(8),
             bash_tail: ByteSize::mib(1),

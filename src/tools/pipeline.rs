@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
@@ -198,6 +199,13 @@ impl Pipeline {
                 return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
             }
             Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
+            Err(Refused::BoxEnded(problem)) => {
+                let text = format!(
+                    "The sandbox ended while the person was asked about this call: {problem}. The call was not carried out; repeat it if it \
+                     is still what you want."
+                );
+                return Ok(self.finish(call, name, CallStatus::Failed, text, read_only, None, begun));
+            }
         };
         // 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
         // 7, hooks that may hold it back.
@@ -263,9 +271,7 @@ impl Pipeline {
         let begun = Instant::now();
         match held {
             Held::Back(reason) => {
-                let reason = format!("a hook of the person's holds it back: {reason}");
-                let (id, tool) = (call.id.clone(), name.to_owned());
-                (self.sink)(Kind::CallDecided { call: id, name: tool, decision: Decision::Deny, reason: reason.clone() }.into());
+                let reason = self.held_back(call, name, &reason);
                 Ok(self.finish(call, name, CallStatus::Denied, denied(&reason), read_only, None, begun))
             }
             Held::Cancelled => Ok(self.leave_out(call)),
@@ -274,6 +280,14 @@ impl Pipeline {
                 Err(error)
             }
         }
+    }
+
+    /// Tells that a hook does not let a call through; returns the reason in words.
+    pub(super) fn held_back(&self, call: &ToolCall, name: &str, reason: &str) -> String {
+        let reason = format!("a hook of the person's holds it back: {reason}");
+        let (call, name) = (call.id.clone(), name.to_owned());
+        (self.sink)(Kind::CallDecided { call, name, decision: Decision::Deny, reason: reason.clone() }.into());
+        reason
     }
 
     /// Ends a call that is not begun, because what was under way was cancelled.
@@ -305,11 +319,18 @@ impl Pipeline {
     fn objection(&self, action: &Action) -> Option<String> {
         let is_architect = || self.policy.lock().expect("nothing panics while it holds this lock").is_architect();
         match action {
-            Action::Host(HostCall::AskUser { options, .. }) if ![0, 3].contains(&options.len()) && is_architect() => Some(format!(
-                "`options` has {} answers: the person wants exactly three to choose from (another one can always be typed), or none where a \
-                 plain fact is asked for",
-                options.len()
-            )),
+            Action::Host(HostCall::AskUser { options, .. }) if is_architect() => {
+                let different: BTreeSet<String> = options.iter().map(|option| option.to_lowercase()).collect();
+                let has = match (options.len(), different.len()) {
+                    (0, _) | (3, 3) => return None,
+                    (n, n_different) if n == n_different => format!("{n} answers"),
+                    (n, n_different) => format!("{n} answers, of which {n_different} differ"),
+                };
+                Some(format!(
+                    "`options` has {has}: the person wants exactly three to choose from (another one can always be typed), or none where a plain \
+                     fact is asked for"
+                ))
+            }
             _ => None,
         }
     }

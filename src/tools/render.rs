@@ -247,11 +247,17 @@ fn render_listing(listing: &DirectoryListing) -> Rendered {
 
 /// Says how much of a folder is not shown.
 pub(super) fn omitted(listing: &DirectoryListing) -> String {
-    match (listing.truncated, listing.omitted) {
-        (false, _) => String::new(),
-        (true, Some(n)) => format!("[{n} more entries; list a folder in it, or use glob]"),
-        (true, None) => "[more entries; list a folder in it, or use glob]".to_owned(),
-    }
+    let more = match (listing.truncated, listing.omitted) {
+        (false, _) => None,
+        (true, Some(n)) => Some(format!("{n} more entries; list a folder in it, or use glob")),
+        (true, None) => Some("more entries; list a folder in it, or use glob".to_owned()),
+    };
+    bracketed(&more.into_iter().chain(unreadable(listing.n_unreadable)).collect::<Vec<_>>())
+}
+
+/// Says that something was left out because it could not be read.
+fn unreadable(n: u32) -> Option<String> {
+    (n > 0).then(|| format!("could not be read and is left out: {n} file(s) or folder(s)"))
 }
 
 fn render_files(files: &FoundFiles) -> Rendered {
@@ -266,6 +272,7 @@ fn render_files(files: &FoundFiles) -> Rendered {
     if files.truncated {
         footer.push("more files match; narrow the pattern".to_owned());
     }
+    footer.extend(unreadable(files.n_unreadable));
     if let Some(cursor) = files.cursor.as_ref().filter(|_| !files.paths.is_empty()) {
         footer.push(format!("read them with read_file from_cursor \"{cursor}\""));
     }
@@ -307,6 +314,7 @@ fn render_matches(matches: &Matches) -> Rendered {
     if matches.n_protected > 0 {
         footer.push(format!("not searched, because their names say that they hold secrets: {} file(s)", matches.n_protected));
     }
+    footer.extend(unreadable(matches.n_unreadable));
     if let Some(cursor) = matches.cursor.as_ref().filter(|_| !matches.files.is_empty()) {
         footer.push(format!("read these files with read_file from_cursor \"{cursor}\""));
     }
@@ -350,7 +358,8 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     if command.n_survivors > 0 {
         notes.push(format!("{} processes it had left running were ended; use background to keep one", command.n_survivors));
     }
-    notes.extend(command.note.clone());
+    // On one line, so that no word of a guest's parts what follows it from how the command ended.
+    notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));
     if body.trim().is_empty() {
         "(no output)".clone_into(&mut body);
     }

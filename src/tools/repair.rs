@@ -11,11 +11,20 @@ use crate::llm::text;
 /// Objects that some models put around the arguments.
 const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "kwargs"];
 
+/// Arguments of about this many bytes are those that were cut where a model's answer was taken in.
+const CUT: usize = 1024 * 1024 - 8;
+
 /// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
 pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
     let value = match serde_json::from_str::<Value>(given) {
         Ok(value) => value,
+        Err(_) if given.len() >= CUT => {
+            return Err(
+                "are longer than the 1 MiB that one call may have, and were cut there: do it in parts, as write_file does with append"
+                    .to_owned(),
+            );
+        }
         Err(error) => {
             let Some(value) = loosely(tool, given) else { return Err(format!("are not valid JSON: {error}. Send one JSON object")) };
             notes.push("the arguments were no valid JSON and were mended".to_owned());

@@ -124,9 +124,10 @@ fn describe(error: &jsonschema::ValidationError<'_>) -> String {
             let names: Vec<String> = unexpected.iter().map(|name| format!("`{}`", name.chars().take(60).collect::<String>())).collect();
             format!("{} is not known", names.join(", "))
         }
-        Kind::Type { .. } | Kind::Enum { .. } => {
-            let text: String = error.to_string().chars().take(200).collect();
-            format!("`{place}`: {text}")
+        // All of them, however many: the model is to choose one.
+        Kind::Enum { options } => {
+            let words: Vec<String> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
+            format!("`{place}`: {} is none of {}", short(error.instance()), words.join(", "))
         }
         _ => format!("`{place}`: {}", error.to_string().chars().take(200).collect::<String>()),
     }

@@ -1,9 +1,7 @@
 use std::fmt::Write as _;
 use std::io;
 use std::io::Write;
-use std::time::Duration;
 
-use serde_json::Value;
 use sha2::Digest;
 use sha2::Sha256;
 use tokio_util::sync::CancellationToken;
@@ -17,26 +15,16 @@ use crate::event::Lasting;
 use super::Keyboard;
 use super::Paint;
 use super::Typed;
+use super::answer::TRIES;
+use super::answer::answer;
+use super::arguments::Arguments;
 use super::look_alike::unmask;
 use super::text;
 
-/// Keys that were on their way before the question was read are no answer to it.
-pub(super) const GUARD: Duration = Duration::from_millis(300);
-/// What is larger than this is shown in part, and can only be allowed once.
-const WHOLE_MAX: usize = 100_000;
-const LINES_MAX: usize = 200;
-const HEAD: usize = 40;
-const TAIL: usize = 20;
-const CHARS_MAX: usize = 4000;
-const FIELDS_MAX: usize = 40;
 /// Longest form of what an answer that lasts would be about: all of it stands above.
 const WHAT_MAX: usize = 300;
 /// Most characters of a reason; whoever has more to say says it in a message.
 const REASON_MAX: usize = 2000;
-/// What goes into files is text of any script: nothing is started by its look.
-const PROSE: [&str; 8] = ["content", "contents", "old_string", "new_string", "edits", "patch", "diff", "text"];
-/// A held key must not scroll the question away.
-pub(super) const TRIES: usize = 20;
 
 /// A call that a person is asked about.
 #[derive(Clone, Debug)]
@@ -60,21 +48,11 @@ impl From<&Asked> for Question {
 impl Question {
     /// Renders the question. Every character of the arguments is visible, or it is said how much is not.
     pub fn render(&self, paint: Paint) -> String {
+        let arguments = Arguments::new(&self.arguments);
         let mut out = String::new();
         writeln!(out, "The agent wants to use {}:", paint.bold(&text::line(&unmask(&self.tool)))).expect(TAKES_ALL);
-        match serde_json::from_str::<Value>(&self.arguments) {
-            Ok(Value::Object(fields)) if fields.len() <= FIELDS_MAX => {
-                for (key, value) in &fields {
-                    if PROSE.contains(&key.as_str()) {
-                        field(&mut out, &text::line(key), value);
-                    } else {
-                        field(&mut out, &text::line(&unmask(key)), &unmasked(value));
-                    }
-                }
-            }
-            _ => block(&mut out, &self.arguments),
-        }
-        if self.is_large() {
+        arguments.show(&mut out);
+        if arguments.is_large {
             let hash: String = Sha256::digest(self.arguments.as_bytes()).iter().take(8).fold(String::new(), |mut hash, byte| {
                 write!(hash, "{byte:02x}").expect(TAKES_ALL);
                 hash
@@ -85,10 +63,10 @@ impl Question {
         if !needs.is_empty() {
             writeln!(out, "It would {}.", needs.join(", and ")).expect(TAKES_ALL);
         }
-        if self.hides() {
+        if arguments.hides() || self.tool.chars().any(text::is_suspect) {
             writeln!(out, "{}", paint.warn("Careful: it holds hidden characters, shown here by number.")).expect(TAKES_ALL);
         }
-        if self.pretends() {
+        if arguments.pretends() || unmask(&self.tool) != self.tool {
             writeln!(out, "{}", paint.warn("Careful: it holds letters that only look like others, shown here by number."))
                 .expect(TAKES_ALL);
         }
@@ -110,6 +88,7 @@ impl Question {
                 let keys = if self.may_be_kept() { "a and p hold" } else { "a holds" };
                 writeln!(out, "{keys} for exactly this: {}", cut_to(&text::line(&unmask(what)), WHAT_MAX)).expect(TAKES_ALL);
             }
+            Lasting::Exactly { .. } if self.is_large() => out.push_str("It can only be allowed once: it is too large to be shown whole.\n"),
             Lasting::Once { because } => {
                 writeln!(out, "It can only be allowed once: {}.", cut_to(&text::line(because), WHAT_MAX)).expect(TAKES_ALL);
             }
@@ -126,28 +105,9 @@ impl Question {
         self.may_last() && matches!(self.lasting, Lasting::Exactly { always: true, .. })
     }
 
+    /// Returns whether some of it is left out: whoever did not see all of a call allows it once at the most.
     fn is_large(&self) -> bool {
-        self.arguments.len() > WHOLE_MAX
-    }
-
-    fn pretends(&self) -> bool {
-        let pretends = |text: &str| unmask(text) != text;
-        let inside = match serde_json::from_str::<Value>(&self.arguments) {
-            Ok(Value::Object(fields)) => {
-                fields.iter().any(|(key, value)| !PROSE.contains(&key.as_str()) && (pretends(key) || pretends(&text_of(value))))
-            }
-            _ => false,
-        };
-        inside || pretends(&self.tool)
-    }
-
-    fn hides(&self) -> bool {
-        let decoded = |value: &Value| text_of(value).chars().any(text::is_suspect);
-        let inside = match serde_json::from_str::<Value>(&self.arguments) {
-            Ok(Value::Object(fields)) => fields.iter().any(|(key, value)| key.chars().any(text::is_suspect) || decoded(value)),
-            _ => false,
-        };
-        inside || self.arguments.chars().any(text::is_suspect) || self.tool.chars().any(text::is_suspect)
+        Arguments::new(&self.arguments).is_large
     }
 }
 
@@ -171,15 +131,7 @@ pub async fn ask(
         return Some(Answer::Deny.into());
     }
     for _ in 0..TRIES {
-        if write!(err, "Allow it? ").and_then(|()| err.flush()).is_err() {
-            return Some(Answer::Deny.into());
-        }
-        tokio::select! {
-            () = cancel.cancelled() => return withdrawn(err),
-            () = tokio::time::sleep(GUARD) => {}
-        }
-        keyboard.discard();
-        match keyboard.line(cancel).await {
+        match answer("Allow it? ", keyboard, err, cancel).await {
             Typed::Line(line) => match parse(&line) {
                 Some(Answered { answer: Answer::AllowSession | Answer::AllowAlways, .. }) if !question.may_last() => {
                     let why =
@@ -245,85 +197,7 @@ fn describe(capability: &Capability) -> String {
     }
 }
 
-fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => {
-            let mut all = String::new();
-            collect(other, &mut all);
-            all
-        }
-    }
-}
-
-/// Gathers the decoded strings inside of a value: in its JSON text hidden characters may stand escaped.
-fn collect(value: &Value, all: &mut String) {
-    match value {
-        Value::String(text) => all.push_str(text),
-        Value::Array(values) => values.iter().for_each(|value| collect(value, all)),
-        Value::Object(fields) => {
-            for (key, value) in fields {
-                all.push_str(key);
-                collect(value, all);
-            }
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-/// Returns a value in which no letter passes for another.
-fn unmasked(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(unmask(text)),
-        Value::Array(values) => values.iter().map(unmasked).collect(),
-        Value::Object(fields) => fields.iter().map(|(key, value)| (unmask(key), unmasked(value))).collect(),
-        other => other.clone(),
-    }
-}
-
-fn field(out: &mut String, key: &str, value: &Value) {
-    match value {
-        Value::String(text) if text.contains('\n') => {
-            writeln!(out, "  {key}:").expect(TAKES_ALL);
-            block(out, text);
-        }
-        Value::String(text) => writeln!(out, "  {key}: {}", cut(&text::escape(text))).expect(TAKES_ALL),
-        other => writeln!(out, "  {key}: {}", cut(&text::line(&other.to_string()))).expect(TAKES_ALL),
-    }
-}
-
-/// Shows text with a bar before each line, so that no line of it can pass for one of ours.
-fn block(out: &mut String, content: &str) {
-    let escaped = text::escape(content);
-    let lines: Vec<&str> = escaped.split('\n').collect();
-    let mut show = |lines: &[&str]| {
-        for line in lines {
-            writeln!(out, "    | {}", cut(line)).expect(TAKES_ALL);
-        }
-    };
-    if lines.len() <= LINES_MAX {
-        show(&lines);
-        return;
-    }
-    let (head, rest) = lines.split_at(HEAD);
-    let (middle, tail) = rest.split_at(rest.len() - TAIL);
-    show(head);
-    let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
-    show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
-    show(tail);
-}
-
 fn cut_to(line: &str, most: usize) -> String {
     let cut = line.char_indices().nth(most).map(|(end, _)| format!("{}…", &line[..end]));
     cut.unwrap_or_else(|| line.to_owned())
-}
-
-fn cut(line: &str) -> String {
-    let n_chars = line.chars().count();
-    if n_chars <= CHARS_MAX {
-        return line.to_owned();
-    }
-    let head: String = line.chars().take(CHARS_MAX / 2).collect();
-    let tail: String = line.chars().skip(n_chars - CHARS_MAX / 4).collect();
-    format!("{head} … {} characters are not shown … {tail}", n_chars - CHARS_MAX / 2 - CHARS_MAX / 4)
 }

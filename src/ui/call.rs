@@ -15,6 +15,9 @@ const LINE_CHARS: usize = 160;
 
 /// Longest line of a warning.
 const WARNING_CHARS: usize = 1000;
+
+/// Lines at the end of a result that say how its call ended.
+const ENDING_LINES: usize = 4;
 /// What says most about a call, whatever the tool: the first of these that its arguments have.
 const TELLING: [&str; 12] =
     ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt", "question", "name", "message", "description"];
@@ -52,6 +55,37 @@ pub(super) fn bounded(text: &str, max: usize) -> String {
 /// Returns words of ours that a person has to read to their end; what is foreign in them is bounded all the same.
 pub(super) fn warning(text: &str) -> String {
     bounded_by(text, 20, WARNING_CHARS)
+}
+
+/// Returns the start of a failed call's result, of at most so many lines, and how the call ended: which limit it met, with which code it ended.
+/// That stands in brackets at the end of the result, however much was printed before it, and is shown in any case.
+pub(super) fn result(text: &str, max: usize) -> String {
+    let (printed, ending) = text.trim_end().split_at(ending_at(text));
+    let parts = [bounded(printed, max), ending_of(ending)];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n   ")
+}
+
+/// Returns how a call ended, which is all that is left to say of one whose output was shown.
+pub(super) fn ending(text: &str) -> String {
+    ending_of(&text[ending_at(text)..])
+}
+
+fn ending_of(lines: &str) -> String {
+    bounded_by(lines, ENDING_LINES, WARNING_CHARS)
+}
+
+/// Returns where the lines in brackets begin with which a result ends.
+fn ending_at(text: &str) -> usize {
+    let text = text.trim_end();
+    let (mut at, mut end) = (text.len(), text.len());
+    for line in text.rsplit('\n').take(ENDING_LINES) {
+        if !(line.starts_with('[') && line.ends_with(']')) {
+            break;
+        }
+        at = end - line.len();
+        end = at.saturating_sub(1);
+    }
+    at
 }
 
 fn bounded_by(text: &str, max: usize, max_chars: usize) -> String {
@@ -118,6 +152,22 @@ mod tests {
         check("odd", r#"{"n":1}"#, r#"odd {"n":1}"#);
         check("bash", "not json", "bash not json");
         check("ba\x1bsh", r#"{"command":"a\u001b[31mb\u202e"}"#, "ba\\x1bsh a\\x1b[31mb\\u{202e}");
+    }
+
+    #[test]
+    fn how_a_call_ended_is_shown_however_much_it_printed() {
+        let ended = "[killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB in 8 processes, \
+                     which is more than fits one line of the others; exit code 137]\n[use less]";
+        let shown = ended.replace('\n', "\n   ");
+        assert!(shown.len() > LINE_CHARS);
+        let printed: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        assert_eq!(result(&format!("{printed}{ended}"), 3), format!("line 1\n   line 2\n   line 3\n   … 17 more lines\n   {shown}"));
+        assert_eq!((result(ended, 3), ending(&format!("{printed}{ended}\n"))), (shown.clone(), shown));
+        assert_eq!(result("a\n[b]\nc", 3), "a\n   [b]\n   c");
+        for nothing in ["", "\n", "a\nb", "[a] b\n"] {
+            assert_eq!(ending(nothing), "", "{nothing:?}");
+        }
+        assert_eq!(ending(&"[x]\n".repeat(100)).lines().count(), ENDING_LINES);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use nix::sys::termios::FlushArg;
 use nix::sys::termios::tcflush;
 use tokio_util::sync::CancellationToken;
 
-/// How long a withdrawn read may still hold its thread, in milliseconds.
+/// How long a withdrawn read may still hold its thread, and how soon after a line the next one of a paste is there, in milliseconds.
 const PATIENCE: u8 = 50;
 const LINE_MAX: usize = 1 << 20;
 
@@ -59,6 +59,17 @@ impl Keyboard {
     pub fn discard(&self) {
         self.inner.buffer.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let _ = tcflush(&self.inner.input, FlushArg::TCIFLUSH);
+    }
+
+    /// Returns whether another line is there already, or comes before a person could have typed it.
+    pub(super) async fn has_more(&self) -> bool {
+        let inner = Arc::clone(&self.inner);
+        let look = move || {
+            let buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut fds = [PollFd::new(inner.input.as_fd(), PollFlags::POLLIN)];
+            !buffer.is_empty() || poll(&mut fds, PATIENCE).is_ok_and(|n_ready| n_ready > 0)
+        };
+        tokio::task::spawn_blocking(look).await.unwrap_or(false)
     }
 
     /// Waits for a line. A wait that is cancelled or dropped gives its thread back soon after, and takes nothing with it.

@@ -2,6 +2,13 @@
 
 use unicode_security::confusable_detection::skeleton;
 
+use super::text;
+
+/// Returns foreign text on one line, for deciding: neither what cannot be seen nor what only looks like ASCII passes for something else.
+pub fn revealed(words: &str) -> String {
+    text::line(&unmask(words))
+}
+
 /// Returns text in which whatever only looks like ASCII is shown by its number: signs always, letters in words that read as ASCII words.
 ///
 /// A word of another script that nobody would take for one of ASCII stays as it is.
@@ -48,6 +55,7 @@ mod tests {
         check("gіthub.com", "g\\u{456}thub.com");
         check("rm −rf ∕tmp", "rm \\u{2212}rf \\u{2215}tmp");
         check("ｌｓ", "\\u{ff4c}\\u{ff53}");
+        assert_eq!(revealed("bash `сurl x\u{202e}\n`"), "bash `\\u{441}url x\\u{202e}\\n`");
     }
 
     #[test]

@@ -6,6 +6,8 @@
 //!
 //! Start with [`Plain`], then [`text`].
 
+mod answer;
+mod arguments;
 mod ask;
 mod call;
 mod confirm;
@@ -19,6 +21,7 @@ mod paint;
 mod plain;
 mod progress;
 mod question;
+pub mod slash;
 pub mod text;
 
 pub use ask::Question;
@@ -27,6 +30,7 @@ pub use confirm::confirm;
 pub use keyboard::Keyboard;
 pub use keyboard::Typed;
 pub use line::read_message;
+pub use look_alike::revealed;
 pub use options::Color;
 pub use options::Options;
 pub use paint::Paint;

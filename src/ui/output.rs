@@ -28,6 +28,11 @@ impl Output {
         self.bound(lines)
     }
 
+    /// Returns whether a whole line of it was shown.
+    pub(super) fn has_lines(&self) -> bool {
+        self.n_lines > 0
+    }
+
     /// Returns what was left without a newline.
     pub(super) fn finish(mut self) -> Vec<String> {
         let rest = self.cleaner.finish();
@@ -55,8 +60,9 @@ mod tests {
     #[test]
     fn output_comes_as_whole_lines_up_to_a_bound() {
         let mut output = Output::default();
-        assert_eq!(output.push("on\x1b[3"), Vec::<String>::new());
+        assert_eq!((output.push("on\x1b[3"), output.has_lines()), (Vec::new(), false));
         assert_eq!(output.push("1me\ntwo\nthr"), ["one", "two"]);
+        assert!(output.has_lines());
         let many = output.push(&"x\n".repeat(500));
         assert_eq!((many.len(), many.last().expect("some")), (199, &"… more than 200 lines".to_owned()));
         assert_eq!(output.push("more\n"), Vec::<String>::new());

@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::io;
 use std::io::Write;
 
+use crate::event::CUT_OFF;
 use crate::event::CallStatus;
 use crate::event::Decision;
 use crate::event::Event;
@@ -18,6 +19,8 @@ use super::text;
 use super::text::Cleaner;
 
 const RESULT_LINES: usize = 3;
+/// Said of a message that broke off.
+const CUT_SHORT: &str = "(cut short)";
 
 /// How events are to be shown.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +28,7 @@ pub struct Look {
     /// For the error stream; the answer itself is never coloured.
     pub paint: Paint,
     /// Show the model's words as they come. Without it the output stream gets the answer alone, when it is complete: that is what a
-    /// script wants that reads it.
+    /// script wants that reads it. A run's is the one that its end tells, put together where it came in pieces.
     pub stream: bool,
     /// Show the output of commands as it comes.
     pub tool_output: bool,
@@ -41,6 +44,12 @@ pub struct Plain<O, E> {
     message: Message,
     /// Something was written on `out` before, so that a blank line is due.
     answered: bool,
+    /// What is said next goes on with what was said last, or says it again.
+    continues: bool,
+    /// Each message without a call is an answer, as in a chat.
+    each: bool,
+    /// Messages that are an answer of their own or pieces of one, where only the end tells.
+    said: Vec<Said>,
     thinking: Option<Cleaner>,
     calls: HashMap<String, Call>,
 }
@@ -55,6 +64,11 @@ struct Message {
     streamed: bool,
 }
 
+struct Said {
+    text: String,
+    interrupted: bool,
+}
+
 struct Call {
     head: String,
     output: Output,
@@ -62,7 +76,25 @@ struct Call {
 
 impl<O: Write, E: Write> Plain<O, E> {
     pub fn new(out: O, err: E, look: Look, progress: Progress) -> Self {
-        Self { out, err, look, progress, message: Message::default(), answered: false, thinking: None, calls: HashMap::new() }
+        Self {
+            out,
+            err,
+            look,
+            progress,
+            message: Message::default(),
+            answered: false,
+            continues: false,
+            each: false,
+            said: Vec::new(),
+            thinking: None,
+            calls: HashMap::new(),
+        }
+    }
+
+    /// Takes each message without a call for an answer: in a chat the end is too late for it.
+    #[must_use]
+    pub fn with_each_answer(self) -> Self {
+        Self { each: true, ..self }
     }
 
     /// Shows one event, at once.
@@ -96,7 +128,11 @@ impl<O: Write, E: Write> Plain<O, E> {
     pub fn finish(mut self) -> io::Result<(O, E)> {
         self.progress.working(None);
         self.end_thinking()?;
-        self.end_message(None, false)?;
+        self.end_message(None, false, false)?;
+        // With no end nobody says what of it the answer is.
+        for said in std::mem::take(&mut self.said) {
+            self.print(&said.text)?;
+        }
         Ok((self.out, self.err))
     }
 
@@ -111,8 +147,14 @@ impl<O: Write, E: Write> Plain<O, E> {
             Kind::ThinkingDelta { text } => self.think(text),
             Kind::AssistantMessage { text, calls, interrupted, .. } => {
                 let whole = (!self.message.streamed).then_some(text.as_str());
-                self.end_message(whole, !calls.is_empty())?;
-                if *interrupted { self.note(&paint.warn("(cut short)")) } else { Ok(()) }
+                self.end_message(whole, !calls.is_empty(), *interrupted)?;
+                self.continues = *interrupted;
+                // Of what is kept until the end it is said then.
+                if *interrupted && !self.waits() { self.note(&paint.warn(CUT_SHORT)) } else { Ok(()) }
+            }
+            Kind::NoteAdded { text } => {
+                self.continues |= text == CUT_OFF;
+                Ok(())
             }
             Kind::CallStarted { call, name, arguments } => {
                 let head = call::head(name, arguments);
@@ -151,8 +193,13 @@ impl<O: Write, E: Write> Plain<O, E> {
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
             Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::warning(message)))),
             // The error is not shown here: whoever began the run says it once, with its cause and its remedy.
-            Kind::RunFinished { status, turns, tool_calls, usage, limit, duration_ms, .. } => {
-                self.end_message(None, false)?;
+            Kind::RunFinished { status, response, turns, tool_calls, usage, limit, duration_ms, .. } => {
+                self.end_message(None, false, false)?;
+                if self.waits() {
+                    let response = text::clean(response);
+                    self.leave_behind(&response)?;
+                    self.print(&response)?;
+                }
                 let status = run_word(*status, *limit);
                 let sum = format!(
                     "{status}: {}, {}, {}, {}",
@@ -184,7 +231,6 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::SessionForked { .. }
             | Kind::SessionRewound { .. }
             | Kind::PromptBegun { .. }
-            | Kind::NoteAdded { .. }
             | Kind::ImageShown { .. }
             | Kind::ImagesTakenOut { .. }
             | Kind::ModelAsked
@@ -206,21 +252,31 @@ impl<O: Write, E: Write> Plain<O, E> {
     fn finished(&mut self, call: &str, name: &str, status: CallStatus, result: &str, duration_ms: u64) -> io::Result<()> {
         let paint = self.look.paint;
         let end = call::end(status, duration_ms, paint);
+        let failed = matches!(status, CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid);
         let known = self.calls.remove(call);
         if self.look.tool_output
             && let Some(call) = known
         {
-            self.lines(&call.output.finish())?;
-            return self.note(&format!("   {end}"));
+            let has_lines = call.output.has_lines();
+            let rest = call.output.finish();
+            let has_printed = has_lines || !rest.is_empty();
+            self.lines(&rest)?;
+            self.note(&format!("   {end}"))?;
+            // What it printed is on the screen; what became of one that printed nothing is not.
+            return if failed && has_printed { self.why(&call::ending(&text::clean(result))) } else { self.failure(failed, result) };
         }
         let head = known.map_or_else(|| text::line(name), |call| call.head);
         self.note(&format!("-> {head} {end}"))?;
-        if matches!(status, CallStatus::Failed | CallStatus::Conflict | CallStatus::TimedOut | CallStatus::Invalid)
-            && !result.trim().is_empty()
-        {
-            self.note(&paint.dim(&format!("   {}", call::bounded(&text::clean(result), RESULT_LINES))))?;
-        }
-        Ok(())
+        self.failure(failed, result)
+    }
+
+    /// Shows what became of a call that failed.
+    fn failure(&mut self, failed: bool, result: &str) -> io::Result<()> {
+        if failed { self.why(&call::result(&text::clean(result), RESULT_LINES)) } else { Ok(()) }
+    }
+
+    fn why(&mut self, words: &str) -> io::Result<()> {
+        if words.is_empty() { Ok(()) } else { self.note(&self.look.paint.dim(&format!("   {words}"))) }
     }
 
     /// Takes more of the answer. Blank lines at its start and end never come out.
@@ -234,7 +290,8 @@ impl<O: Write, E: Write> Plain<O, E> {
         let end = body.trim_end().len();
         let (now, later) = body.split_at(end);
         if !now.is_empty() {
-            if !std::mem::replace(&mut self.message.shown, true) && std::mem::replace(&mut self.answered, true) {
+            let is_first = !std::mem::replace(&mut self.message.shown, true);
+            if is_first && std::mem::replace(&mut self.answered, true) && !self.continues {
                 self.out.write_all(b"\n")?;
             }
             self.out.write_all(now.as_bytes())?;
@@ -245,7 +302,7 @@ impl<O: Write, E: Write> Plain<O, E> {
     }
 
     /// Ends the message under way; `whole` is its text where none of it was streamed.
-    fn end_message(&mut self, whole: Option<&str>, has_calls: bool) -> io::Result<()> {
+    fn end_message(&mut self, whole: Option<&str>, has_calls: bool, interrupted: bool) -> io::Result<()> {
         let mut rest = whole.map(|text| self.message.cleaner.push(text.as_bytes())).unwrap_or_default();
         rest.push_str(&self.message.cleaner.finish());
         self.answer(&rest)?;
@@ -259,10 +316,42 @@ impl<O: Write, E: Write> Plain<O, E> {
             }
             // Words before a call are about the work; the answer is what comes with no call.
             if has_calls {
+                self.leave_behind("")?;
                 return self.note(text);
             }
-            let blank = if std::mem::replace(&mut self.answered, true) { "\n" } else { "" };
-            writeln!(self.out, "{blank}{text}")?;
+            if self.waits() {
+                self.said.push(Said { text: text.to_owned(), interrupted });
+                return Ok(());
+            }
+            return self.print(text);
+        }
+        self.out.flush()
+    }
+
+    /// Returns whether only the end tells what the answer is.
+    fn waits(&self) -> bool {
+        !self.look.stream && !self.each
+    }
+
+    /// Shows beside the answer what was said and is no part of it.
+    fn leave_behind(&mut self, answer: &str) -> io::Result<()> {
+        for said in std::mem::take(&mut self.said) {
+            if !answer.contains(&said.text) {
+                self.note(&said.text)?;
+                if said.interrupted {
+                    self.note(&self.look.paint.warn(CUT_SHORT))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints a whole answer.
+    fn print(&mut self, answer: &str) -> io::Result<()> {
+        let answer = answer.trim();
+        if !answer.is_empty() {
+            let blank = if std::mem::replace(&mut self.answered, true) && !self.continues { "\n" } else { "" };
+            writeln!(self.out, "{blank}{answer}")?;
         }
         self.out.flush()
     }

@@ -13,6 +13,7 @@ use indicatif::ProgressStyle;
 
 use crate::event;
 use crate::event::ByteSize;
+use crate::event::GIVEN_UP;
 use crate::event::ProgressSink;
 use crate::event::Unit;
 
@@ -126,6 +127,8 @@ fn short(detail: &str) -> String {
 fn style(step: &event::Progress) -> ProgressStyle {
     let template = match (step.total, step.unit) {
         (Some(_), Unit::Bytes) => "{prefix} [{bar:24}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left {msg}",
+        // How long it will be is not known: at most so long.
+        (Some(_), Unit::Seconds) => "{prefix} [{bar:24}] {pos} of at most {len} s {msg}",
         (Some(_), _) => "{prefix} [{bar:24}] {pos}/{len}, {eta} left {msg}",
         (None, _) => return spinner(),
     };
@@ -155,7 +158,8 @@ impl Lines {
         let task = text::line(&step.task);
         if step.finished {
             let started = self.tasks.remove(&step.task).map_or(now, |task| task.started);
-            return Some(format!("{task}: done in {}", elapsed(now - started)));
+            let how = if step.detail == GIVEN_UP { "given up after" } else { "done in" };
+            return Some(format!("{task}: {how} {}", elapsed(now - started)));
         }
         let detail = text::line(step.detail.trim());
         let Some(known) = self.tasks.get_mut(&step.task) else {
@@ -170,6 +174,10 @@ impl Lines {
         known.last = now;
         known.detail.clone_from(&detail);
         let mut parts = vec![match (step.total, step.unit) {
+            (Some(total), Unit::Seconds) => {
+                format!("{} of at most {}", elapsed(Duration::from_secs(step.done)), elapsed(Duration::from_secs(total)))
+            }
+            (None, Unit::Seconds) => elapsed(now - known.started),
             (Some(total), Unit::Percent) => format!("{} of {total} %", step.done),
             (Some(total), Unit::Bytes) => {
                 format!("{} of {}{}", ByteSize::new(step.done).rounded(), ByteSize::new(total).rounded(), percent(step.done, total))
@@ -180,7 +188,7 @@ impl Lines {
             (None, _) => step.done.to_string(),
         }];
         let rate = step.done.saturating_sub(known.done_before) as f64 / (now - known.started).as_secs_f64();
-        if rate > 0.0 {
+        if rate > 0.0 && step.unit != Unit::Seconds {
             if step.unit == Unit::Bytes {
                 parts.push(format!("{}/s", ByteSize::new(rate as u64).rounded()));
             }
@@ -239,8 +247,37 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_says_how_long_it_may_be_and_that_it_was_in_vain() {
+        let mut lines = Lines::default();
+        let start = Instant::now();
+        let mut said = Vec::new();
+        for second in [0, 20, 58_u32] {
+            let at = start + Duration::from_secs(second.into());
+            said.extend(lines.line(&step("waiting", second.into(), Some(60), Unit::Seconds, ""), at));
+            said.extend(lines.line(&step("loads", second.into(), None, Unit::Seconds, ""), at));
+        }
+        for (task, detail) in [("waiting", GIVEN_UP), ("loads", "")] {
+            let end = event::Progress { finished: true, ..step(task, 0, None, Unit::Seconds, detail) };
+            said.extend(lines.line(&end, start + Duration::from_mins(1)));
+        }
+        assert_eq!(
+            said,
+            [
+                "waiting: …",
+                "loads: …",
+                "waiting: 20 s of at most 1 min 0 s",
+                "loads: 20 s",
+                "waiting: 58 s of at most 1 min 0 s",
+                "loads: 58 s",
+                "waiting: given up after 1 min 0 s",
+                "loads: done in 1 min 0 s",
+            ]
+        );
+    }
+
+    #[test]
     fn a_bar_with_every_style_can_be_made() {
-        for (total, unit) in [(Some(10), Unit::Bytes), (Some(10), Unit::Steps), (None, Unit::Tokens)] {
+        for (total, unit) in [(Some(10), Unit::Bytes), (Some(10), Unit::Steps), (Some(10), Unit::Seconds), (None, Unit::Tokens)] {
             style(&step("x", 1, total, unit, ""));
         }
         let progress = Progress::bars();

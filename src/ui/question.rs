@@ -6,8 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::Keyboard;
 use super::Paint;
 use super::Typed;
-use super::ask::GUARD;
-use super::ask::TRIES;
+use super::answer::TRIES;
+use super::answer::answer;
 use super::text;
 
 /// Characters of an answer; whoever has more to say puts it in a file or says it in a message.
@@ -29,13 +29,7 @@ pub async fn question(
         return None;
     }
     for _ in 0..TRIES {
-        write!(err, "Your answer? ").and_then(|()| err.flush()).ok()?;
-        tokio::select! {
-            () = cancel.cancelled() => return withdrawn(err),
-            () = tokio::time::sleep(GUARD) => {}
-        }
-        keyboard.discard();
-        match keyboard.line(cancel).await {
+        match answer("Your answer? ", keyboard, err, cancel).await {
             Typed::Line(line) => match read(&line, options) {
                 Ok(answer) => return Some(answer),
                 Err(problem) => {

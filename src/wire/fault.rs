@@ -34,19 +34,24 @@ pub enum Fault {
     AbsoluteLink { path: BytesPath, target: BytesPath },
     #[error("{path}: is a directory; use list_directory to see what is in it")]
     IsDirectory { path: BytesPath },
-    #[error("{path}: is not a directory")]
+    #[error("{path}: is not a directory, or leads through something that is none; use list_directory to see which folders there are")]
     NotDirectory { path: BytesPath },
-    #[error("{path}: is not a regular file but a {kind}")]
+    #[error("{path}: is not a regular file but a {kind}, which is neither read nor changed; name a regular file, or go on without it")]
     NotRegular { path: BytesPath, kind: String },
-    #[error("{path}: permission denied")]
+    #[error(
+        "{path}: permission denied; `ls -ld` shows whose it is: what is yours can be changed with chmod, for anything else the person must \
+             be asked"
+    )]
     PermissionDenied { path: BytesPath },
-    #[error("{path}: is read-only here and cannot be changed")]
+    #[error("{path}: is read-only here and cannot be changed; leave it as it is and write elsewhere, or say that it must be made writable")]
     ReadOnly { path: BytesPath },
     #[error("{path}: holds {}, more than the {limit} bytes this tool works on; use bash for files of this size", n_bytes(*.bytes))]
     TooLarge { path: BytesPath, bytes: u64, limit: u64 },
-    #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), image_hint(.kind))]
+    #[error("{path}: is not text but a {kind} ({}){}", n_bytes(*.bytes), binary_hint(.kind))]
     Binary { path: BytesPath, bytes: u64, kind: String },
-    #[error("{path}: is not UTF-8 text; it was left as it is")]
+    #[error(
+        "{path}: is not UTF-8 text; it was left as it is. Use a command that knows its encoding, such as iconv, to make it UTF-8 first"
+    )]
     NotUtf8 { path: BytesPath },
     #[error("{path}: old_string was not found (edit {edit}); read the file again and copy the text exactly{}", detail(.closest))]
     NoMatch {
@@ -86,16 +91,30 @@ pub enum Fault {
         /// Where the first of them begin.
         lines: Vec<u64>,
     },
+    #[error(
+        "{path}: hunk {hunk} is to stand behind the line `{anchor}`, which is not in the file, so nothing was changed; copy the line behind \
+             `@@` from the file, or write `@@` alone where the hunk's own lines stand there once"
+    )]
+    HunkUnanchored {
+        path: BytesPath,
+        hunk: u32,
+        /// What was written behind `@@`.
+        anchor: String,
+    },
     #[error("{path}: is there already{}", after(.remedy))]
     Exists { path: BytesPath, remedy: String },
     #[error("{path}: {problem}")]
     Refused { path: BytesPath, problem: String },
     #[error("`{field}`: {problem}")]
     Invalid { field: String, problem: String },
-    #[error("no space left on the device while writing {path}; nothing was changed")]
+    #[error(
+        "no space left on the device while writing {path}; nothing was changed. Remove what is not needed, with a command, then try again"
+    )]
     NoSpace { path: BytesPath },
     #[error("{path}: changed while it was being worked on; read it again")]
     Changed { path: BytesPath },
+    #[error("{path}: it has changed since you read it, so nothing was written; read it again")]
+    Stale { path: BytesPath },
     #[error("the command cannot be started: {problem}")]
     NotStarted { problem: String },
     #[error("cancelled")]
@@ -129,14 +148,47 @@ fn places(lines: &[u64]) -> String {
 }
 
 /// Where no image is wanted, what can be had of one is its text and its numbers.
-fn image_hint(kind: &str) -> &'static str {
+fn binary_hint(kind: &str) -> &'static str {
     if kind.ends_with("image") {
         "; images cannot be shown to you: look for a text that describes it, or read its size, text or pixels with a command"
     } else {
-        ""
+        "; use a command that knows such files"
     }
 }
 
 fn detail(closest: &str) -> String {
     if closest.is_empty() { String::new() } else { format!(". The closest lines are:\n{closest}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever reads a fault can do something about it: each says what, behind what is the matter.
+    #[test]
+    fn each_fault_about_a_path_names_it_and_a_way_on() {
+        let path = || BytesPath::from("src/a");
+        for (fault, cause, way) in [
+            (Fault::Outside { path: path() }, "outside of /workspace", "only paths inside the project"),
+            (Fault::Protected { path: path(), name: ".env".into() }, "leads to .env", "name the file itself"),
+            (Fault::AbsoluteLink { path: path(), target: "/workspace/b".into() }, "a symbolic link", "use the path it names"),
+            (Fault::IsDirectory { path: path() }, "is a directory", "use list_directory"),
+            (Fault::NotDirectory { path: path() }, "is not a directory", "use list_directory"),
+            (Fault::NotRegular { path: path(), kind: "socket".into() }, "but a socket", "name a regular file"),
+            (Fault::PermissionDenied { path: path() }, "permission denied", "chmod"),
+            (Fault::ReadOnly { path: path() }, "is read-only", "write elsewhere"),
+            (Fault::TooLarge { path: path(), bytes: 9, limit: 8 }, "holds 9 bytes", "use bash"),
+            (Fault::Binary { path: path(), bytes: 9, kind: "PNG image".into() }, "is not text", "with a command"),
+            (Fault::Binary { path: path(), bytes: 9, kind: "binary file".into() }, "is not text", "use a command"),
+            (Fault::NotUtf8 { path: path() }, "is not UTF-8", "such as iconv"),
+            (Fault::Changed { path: path() }, "changed while", "read it again"),
+            (Fault::Stale { path: path() }, "has changed since you read it", "read it again"),
+            (Fault::HunkUnanchored { path: path(), hunk: 1, anchor: "fn a".into() }, "`fn a`, which is not in the file", "copy the line"),
+            (Fault::NoSpace { path: path() }, "no space left", "Remove what is not needed"),
+        ] {
+            let text = fault.to_string();
+            let (at, behind) = (text.find(cause), text.find(way));
+            assert!(text.contains("src/a") && at.is_some() && at < behind, "{text}");
+        }
+    }
 }

@@ -9,6 +9,10 @@ use tokio_util::codec::LengthDelimitedCodec;
 /// Most bytes in one frame, without its length.
 pub const MAX_FRAME: usize = 8 * 1024 * 1024;
 
+/// Most values in one frame. The smallest take two bytes there and some thirty times as many once they are read; the longest list that either
+/// end tells has a small part of this.
+pub const MAX_VALUES: usize = 500_000;
+
 /// Why a frame cannot be written or read.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -16,6 +20,8 @@ pub enum Error {
     TooLong { bytes: usize },
     #[error("a frame is not what the protocol says")]
     Malformed(#[source] serde_json::Error),
+    #[error("a frame has more than {MAX_VALUES} values")]
+    TooMany,
 }
 
 /// Returns the codec of both ends; it refuses a longer frame before it makes room for it.
@@ -32,7 +38,36 @@ pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, Error> {
 }
 
 pub fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, Error> {
+    if has_too_many_values(frame) {
+        return Err(Error::TooMany);
+    }
     serde_json::from_slice(frame).map_err(Error::Malformed)
+}
+
+/// Counts what begins or parts values, but for what stands in strings. Of bytes that are no JSON it says anything: they are refused later.
+fn has_too_many_values(frame: &[u8]) -> bool {
+    // Each but the first has a sign before it.
+    if frame.len() < 2 * MAX_VALUES {
+        return false;
+    }
+    let (mut at, mut n_values) = (0, 1);
+    while let Some(&byte) = frame.get(at) {
+        at += 1;
+        match byte {
+            b',' | b'[' | b'{' => n_values += 1,
+            b'"' => {
+                while let Some(found) = memchr::memchr2(b'"', b'\\', &frame[at..]) {
+                    at += found + 1;
+                    if frame[at - 1] == b'"' {
+                        break;
+                    }
+                    at = frame.len().min(at + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+    n_values > MAX_VALUES
 }
 
 #[cfg(test)]
@@ -53,6 +88,24 @@ mod tests {
         let mut bytes = BytesMut::from(&(MAX_FRAME as u32 + 1).to_be_bytes()[..]);
         assert!(codec.decode(&mut bytes).is_err());
         assert!(bytes.capacity() < 4096);
+    }
+
+    #[test]
+    fn a_frame_of_too_many_values_is_refused_and_a_long_text_is_not() {
+        let done = |output: &str| format!(r#"{{"type":"done","id":1,"output":{output}}}"#).into_bytes();
+        for list in ["0,".repeat(MAX_VALUES), "[],".repeat(MAX_VALUES), "\"x\",".repeat(MAX_VALUES), r#""\",\\","#.repeat(MAX_VALUES)] {
+            let refused = decode::<ToHost>(&done(&format!("[{}]", list.trim_end_matches(','))));
+            assert!(matches!(refused, Err(Error::TooMany)), "{refused:?}");
+        }
+        for text in [",".repeat(7 << 20), r#"\"\\,[{"#.repeat(1 << 20)] {
+            let long = format!(r#"{{"type":"closing","reason":"{text}"}}"#).into_bytes();
+            assert!(matches!(decode::<ToHost>(&long), Ok(ToHost::Closing { .. })));
+        }
+        // A string that does not end is no message, and no panic.
+        for end in ["\"", "\"\\", "\"x"] {
+            let cut = [vec![b' '; 2 * MAX_VALUES], end.as_bytes().to_vec()].concat();
+            assert!(matches!(decode::<ToHost>(&cut), Err(Error::Malformed(_))));
+        }
     }
 
     #[test]

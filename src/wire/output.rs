@@ -187,6 +187,8 @@ pub struct DirectoryListing {
     /// Entries left out by the bound; `None` where they were not counted.
     pub omitted: Option<u64>,
     pub truncated: bool,
+    /// Folders that could not be read.
+    pub n_unreadable: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -214,6 +216,8 @@ pub struct FoundFiles {
     /// Relative to `/workspace`, newest first.
     pub paths: Vec<BytesPath>,
     pub truncated: bool,
+    /// Folders that could not be read.
+    pub n_unreadable: u32,
     /// Hands the files to `read_file`.
     pub cursor: Option<String>,
 }

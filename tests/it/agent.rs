@@ -130,7 +130,7 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
         let asked = desk
             .kinds()
             .iter()
-            .filter(|kind| matches!(kind, Kind::NoteAdded { text } if text.contains("words behind a tool call")))
+            .filter(|kind| matches!(kind, Kind::NoteAdded { text } if text.contains("shows a tool call rather than making it")))
             .count();
         assert_eq!(asked, 2);
     }
@@ -147,7 +147,7 @@ async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant()
             let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
             let outcome = desk.work("look").await;
             assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 1, "Done."), "{said}");
-            let asked = |kind: &&Kind| matches!(kind, Kind::NoteAdded { text } if text.contains("words behind a tool call"));
+            let asked = |kind: &&Kind| matches!(kind, Kind::NoteAdded { text } if text.contains("shows a tool call rather than making it"));
             assert_eq!(desk.kinds().iter().filter(asked).count(), 1, "{said}");
         }
     }
@@ -473,14 +473,17 @@ async fn an_architect_is_asked_with_three_options_or_none() {
     for (autonomy, mode, wrong) in
         [(Some(Autonomy::Architect), Mode::Ask, true), (Some(Autonomy::Ask), Mode::Ask, false), (None, Mode::Auto, false)]
     {
-        let model = [0, 2, 3, 4].into_iter().fold(ScriptedModel::new(), |model, n| model.calls("ask_user", ask(n))).says("Done.");
+        let same = json!({"question": "Which?", "options": ["a", "a", " A"]});
+        let model = [0, 2, 3, 4].into_iter().fold(ScriptedModel::new(), |model, n| model.calls("ask_user", ask(n)));
+        let model = model.calls("ask_user", same).says("Done.");
         let policy = policy::Options { autonomy, ..policy::Options::default() };
         let desk = Desk::new(model.start().await, Wishes { mode, policy, ..Wishes::default() }).await;
         desk.work("ask").await;
         let other = if wrong { CallStatus::Invalid } else { CallStatus::Ok };
-        assert_eq!(statuses(&desk), [CallStatus::Ok, other, CallStatus::Ok, other]);
-        let says = desk.results(4)[1].starts_with("`options` has 2 answers: the person wants exactly three to choose from");
-        assert_eq!(says, wrong, "{:?}", desk.results(4));
+        assert_eq!(statuses(&desk), [CallStatus::Ok, other, CallStatus::Ok, other, other]);
+        let results = desk.results(5);
+        let says = results[1].starts_with("`options` has 2 answers: the person wants exactly three to choose from");
+        assert_eq!((says, results[4].starts_with("`options` has 3 answers, of which 1 differ: ")), (wrong, wrong), "{results:?}");
     }
 }
 
@@ -557,6 +560,38 @@ async fn turns_end_softly() {
     assert_eq!((&requests[2]["tool_choice"], &requests[3]["tool_choice"]), (&json!(null), &json!("none")));
     assert_eq!(requests[3]["tools"], requests[0]["tools"], "the prefix stays");
     desk.model.assert_append_only();
+}
+
+/// The model is told of each limit once, before it is reached.
+#[tokio::test]
+async fn time_tokens_and_cost_end_softly_too() {
+    let price = podbay::llm::Price { prompt: Some(0.0), cached: None, completion: Some(1000.0) };
+    let priced = podbay::llm::Options { price, ..podbay::llm::Options::default() };
+    let sums = |n: u32| json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": n}});
+    let call = json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c", "function":
+        {"name": "bash", "arguments": "{\"command\": \"sleep 0.1\"}"}}]}, "finish_reason": "tool_calls"}]});
+    let spends = |n: u32| format!("data: {call}\n\ndata: {}\n\ndata: [DONE]\n\n", sums(n));
+    for (limit, options, llm, first) in [
+        (
+            LimitKind::Tokens,
+            agent::Options { max_tokens: 200_000, ..agent::Options::default() },
+            podbay::llm::Options::default(),
+            spends(172_000),
+        ),
+        (LimitKind::Cost, agent::Options { max_cost: 1.0, ..agent::Options::default() }, priced, spends(900)),
+    ] {
+        let model = ScriptedModel::new().raw_sse(&first).says("I landed.").start().await;
+        let desk = Desk::new(model, Wishes { llm, agent: options, ..Wishes::default() }).await;
+        let outcome = desk.work("work").await;
+        assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Completed, None, "I landed."), "{outcome:?}");
+        assert_eq!(wrap_ups(&desk), [1], "{limit:?}");
+        assert!(desk.kinds().iter().any(|kind| *kind == Kind::LimitReached { limit, at_end: false }), "{limit:?}");
+    }
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sleep 3.5"})).says("I landed.").start().await;
+    let desk = Desk::new(model, agent(agent::Options { timeout: Seconds::new(4), ..agent::Options::default() })).await;
+    let outcome = desk.work("work").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "I landed."), "{outcome:?}");
+    assert!(desk.kinds().contains(&Kind::LimitReached { limit: LimitKind::Time, at_end: false }));
 }
 
 #[tokio::test]
@@ -780,6 +815,19 @@ async fn long_output_is_kept_and_read_back_in_pages() {
 }
 
 #[tokio::test]
+async fn an_output_over_ten_kibibytes_is_an_artifact() {
+    let print = |bytes: u32| json!({"command": format!("head -c {bytes} /dev/zero | tr '\\0' x")});
+    let model = ScriptedModel::new().calls("bash", print(10 << 10)).calls("bash", print((10 << 10) + 1)).start().await;
+    let desk = Desk::new(model, Wishes::default()).await;
+    desk.work("print").await;
+    let kept = desk.kinds().into_iter().filter_map(|kind| match kind {
+        Kind::CallFinished { artifact, .. } => Some(artifact.is_some()),
+        _ => None,
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [false, true]);
+}
+
+#[tokio::test]
 async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
     let guest = TestGuest::start().await;
     std::fs::create_dir_all(guest.path("one/two")).expect("made");
@@ -796,6 +844,33 @@ async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
     assert!(flat.contains("one/\n") && !flat.contains("one/two") && flat.contains("(and more)"), "{flat}");
     let few = told(agent::Options { show_entries: 1, instruction_bytes: ByteSize::new(6), ..agent::Options::default() }).await;
     assert!(!few.contains("second") && few.lines().filter(|line| line.starts_with("one")).count() <= 1, "{few}");
+}
+
+#[tokio::test]
+async fn the_model_is_told_of_the_branch_and_what_is_not_committed() {
+    let guest = TestGuest::start().await;
+    let told = async |options: agent::Options| {
+        let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
+        context.unwrap_or_default()
+    };
+    std::fs::write(guest.path("new.txt"), "").expect("written");
+    assert!(!told(agent::Options::default()).await.contains("git"), "it is no repository");
+    let git = |arguments: &[&str]| {
+        let mut command = std::process::Command::new("git");
+        command.current_dir(guest.path(".")).args(["-c", "user.name=A", "-c", "user.email=a@example.com"]).args(arguments);
+        assert!(command.output().expect("git").status.success(), "{arguments:?}");
+    };
+    git(&["init", "-q", "-b", "trunk"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "Begin"]);
+    let all = told(agent::Options::default()).await;
+    assert!(all.ends_with("\n\n`git status --short --branch` then:\n## trunk\n?? new.txt\n"), "{all}");
+    for n in 0..40 {
+        std::fs::write(guest.path(&format!("file-{n:02}.txt")), "").expect("written");
+    }
+    let many = told(agent::Options::default()).await;
+    assert!(many.contains("?? file-19.txt\n(and more)\n") && !many.contains("?? file-20.txt"), "{many}");
+    let none = told(agent::Options { show_git: false, ..agent::Options::default() }).await;
+    assert!(!none.contains("trunk"), "{none}");
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use podbay::agent;
 use podbay::agent::Conversation;
 use podbay::event::Event;
+use podbay::event::GIVEN_UP;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
 use podbay::event::RunStatus;
@@ -154,6 +155,30 @@ async fn a_summary_keeps_what_the_person_said_and_the_session_goes_on_with_it() 
     }
 }
 
+/// SES-3: a person asks for room, and says what is to be kept.
+#[tokio::test]
+async fn a_person_can_have_older_messages_summed_up_and_say_what_to_keep() {
+    let model = ScriptedModel::new().context(32_768).sums_up(SUMMARY);
+    let model = (0..20).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(250))})));
+    let model = model.says("Done.").says("42.").start().await;
+    let desk = Desk::new(model, agent(agent::Options::default())).await;
+    let (_, is_shorter) = desk.agent.lock().await.compact("", &desk.interrupt).await;
+    assert!(!is_shorter && desk.model.requests().is_empty(), "there is nothing yet");
+    desk.work("echo twenty times").await;
+    let (before, window) = desk.agent.lock().await.fullness(&desk.interrupt).await;
+    assert_eq!(window, Some(32_768));
+    let (usage, is_shorter) = desk.agent.lock().await.compact(" the number 42 ", &desk.interrupt).await;
+    let (after, _) = desk.agent.lock().await.fullness(&desk.interrupt).await;
+    assert!(is_shorter && usage.total() > 0 && after * 2 < before, "{before} -> {after}");
+    let asked = desk.model.requests().into_iter().rev().find(|request| request.to_string().contains("Above all keep"));
+    assert!(asked.expect("it was asked").to_string().contains("Above all keep what is about this: the number 42\""));
+    assert_eq!(desk.work("what did you find?").await.response, "42.");
+    let last = String::from_utf8_lossy(heads(&desk).last().expect("requests")).into_owned();
+    assert!(last.contains(SUMMARY) && last.contains("echo twenty times"), "{last}");
+    assert_append_only(&desk);
+    assert_resumable(&desk);
+}
+
 type Refuse = fn(ScriptedModel, &Value, &str) -> ScriptedModel;
 
 /// REL-13: recognised in all shapes, room is made, and it is tried once more.
@@ -208,6 +233,26 @@ async fn a_conversation_that_cannot_be_made_shorter_ends_the_run() {
     assert_eq!(desk.model.requests().len(), 0, "a request that cannot fit is not sent");
 }
 
+/// What is nearly full from the start is asked as long as an answer fits too; where none does, the person hears what helps.
+#[tokio::test]
+async fn a_window_that_is_nearly_full_at_the_start_is_used_as_long_as_an_answer_fits() {
+    for (left, fits) in [(400, true), (100, false)] {
+        let desk = Desk::new(ScriptedModel::new().context(100_000).start().await, agent(agent::Options::default())).await;
+        let task = "read this ".repeat(800);
+        let used = (desk.prompt.head().len() + task.len()) as u64 / 4;
+        let desk = Desk::new(ScriptedModel::new().context(used + left).says("Done.").start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work(&task).await;
+        assert!(used * 100 / (used + left) >= 80, "room would have to be made");
+        let warned = desk.kinds().iter().any(|kind| matches!(kind, Kind::Warning { message } if message.contains("`--tools small`")));
+        if fits {
+            assert_eq!((outcome.status, outcome.response.as_str(), warned), (RunStatus::Completed, "Done.", false), "{outcome:?}");
+        } else {
+            assert_eq!((outcome.status, outcome.limit), (RunStatus::Limit, Some(LimitKind::Context)), "{outcome:?}");
+            assert!(warned && desk.model.requests().is_empty());
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
     let model = (0..60).fold(ScriptedModel::new().context(8192), |model, n| {
@@ -223,6 +268,9 @@ async fn a_model_that_cannot_sum_up_leaves_the_work_to_us() {
     });
     let summary = summary.expect("room was made");
     assert!(summary.contains("- echo\n") && summary.contains("- called bash"), "{summary}");
+    let given_up =
+        |kind: &Kind| matches!(kind, Kind::Progress(step) if step.task.contains("sums up") && step.finished && step.detail == GIVEN_UP);
+    assert!(desk.kinds().iter().any(given_up), "what was not done is not called done");
     assert_resumable(&desk);
 }
 
@@ -333,4 +381,48 @@ proptest! {
             assert_resumable(&desk);
         });
     }
+}
+
+#[tokio::test]
+async fn a_window_that_the_settings_name_is_kept_free_where_the_server_tells_none() {
+    let model = prints(ScriptedModel::new().without_props().sums_up(SUMMARY), 8).says("Done.");
+    let wishes = agent(agent::Options::default());
+    let llm = llm::Options { context: 9100, ..wishes.llm.clone() };
+    let desk = Desk::new(model.start().await, Wishes { llm, ..wishes }).await;
+    assert_eq!(desk.work("print numbers").await.response, "Done.");
+    let kinds = desk.kinds();
+    assert!(kinds.iter().any(|kind| matches!(kind, Kind::ContextNear { percent: 75, window: 9100, .. })));
+    assert!(kinds.iter().any(|kind| matches!(kind, Kind::ResultsEvicted { .. })));
+    assert_append_only(&desk);
+}
+
+#[tokio::test]
+async fn a_server_that_counts_less_of_a_longer_conversation_is_warned_of_once() {
+    let event = |value: Value| format!("data: {value}\n\n");
+    let answer = |delta: Value, counted: u64| {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": "stop"});
+        event(json!({"choices": [choice]}))
+            + &event(json!({"choices": [], "usage": {"prompt_tokens": counted, "completion_tokens": 5}}))
+            + "data: [DONE]\n\n"
+    };
+    let call = |id: &str| json!({"tool_calls": [{"index": 0, "id": id, "function": {"name": "bash", "arguments": "{\"command\":\"seq 1 300\"}"}}]});
+    let script = |model: ScriptedModel| {
+        let model = model.raw_sse(&answer(call("a"), 3900)).raw_sse(&answer(call("b"), 4050)).raw_sse(&answer(call("c"), 3600));
+        model.raw_sse(&answer(json!({"content": "Done."}), 3500))
+    };
+    let warnings = |desk: &Desk| {
+        let of = |kind| if let Kind::Warning { message } = kind { Some(message) } else { None };
+        desk.kinds().into_iter().filter_map(of).filter(|message| message.contains("counted")).collect::<Vec<String>>()
+    };
+    let desk = Desk::new(script(ScriptedModel::new().without_props()).start().await, Wishes::default()).await;
+    assert_eq!(desk.work("print numbers").await.response, "Done.");
+    let said = warnings(&desk);
+    assert_eq!(said.len(), 1, "{said:?}");
+    for words in ["counted 3600 tokens", "counted 4050 before", "num_ctx", "llm.context"] {
+        assert!(said[0].contains(words), "{}", said[0]);
+    }
+    // llama-server refuses what is too long, and its templates leave old thoughts out.
+    let desk = Desk::new(script(ScriptedModel::new()).start().await, Wishes::default()).await;
+    assert_eq!(desk.work("print numbers").await.response, "Done.");
+    assert_eq!(warnings(&desk), Vec::<String>::new());
 }

@@ -3,7 +3,10 @@
 use podbay::agent::Failure;
 use podbay::app::Error;
 use podbay::event::Kind;
+use podbay::event::LimitKind;
 use podbay::event::RunStatus;
+use podbay::llm;
+use podbay::llm::ToolModeChoice;
 use serde_json::Value;
 use serde_json::json;
 
@@ -12,7 +15,12 @@ use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
 
 async fn desk(model: ScriptedModel) -> Desk {
-    let desk = Desk::new(model.start().await, Wishes::default()).await;
+    desk_of(ToolModeChoice::Auto, model).await
+}
+
+async fn desk_of(tool_mode: ToolModeChoice, model: ScriptedModel) -> Desk {
+    let llm = llm::Options { tool_mode, ..Wishes::default().llm };
+    let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
     std::fs::write(desk.guest.path("a"), "this is a\n").expect("written");
     desk
 }
@@ -78,6 +86,105 @@ async fn a_thought_that_takes_all_the_tokens_is_told_so() {
     assert_eq!(desk.work("think").await.response, "Done.");
     assert!(desk.told(1).contains("reached the limit of tokens before it said anything"), "{}", desk.told(1));
     assert_eq!(warnings(&desk, "the answer was cut"), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_cut_off_goes_on_and_is_one_answer() {
+    let piece = |words: &str| answer(&[text(words)], "length");
+    let desk = self::desk(ScriptedModel::new().raw_sse(&piece("One, ")).raw_sse(&piece("two, ")).says("three.")).await;
+    let outcome = desk.work("count").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns), (RunStatus::Completed, "One, two, three.", 3));
+    assert!(desk.told(1).contains("Go on exactly where it stopped"), "{}", desk.told(1));
+    desk.model.assert_append_only();
+    // A call in between makes what came before it no part of the answer.
+    let calls = answer(&[call(0, "read_file", r#"{"path": "a"}"#)], "tool_calls");
+    let desk = self::desk(ScriptedModel::new().raw_sse(&piece("I loo")).raw_sse(&calls).says("Done.")).await;
+    assert_eq!(desk.work("look").await.response, "Done.");
+    // So it is where nothing can go on with it.
+    let lost = ScriptedModel::new().raw_sse(&piece("One, ")).exceeds_context(9001, 8192);
+    let outcome = self::desk(lost).await.work("count").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Limit, "One, "));
+    // One that never ends is what there is of it.
+    let endless = (0..4).fold(ScriptedModel::new(), |model, _| model.raw_sse(&piece("on ")));
+    let desk = self::desk(endless).await;
+    let outcome = desk.work("talk").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.turns), (RunStatus::Limit, "on on on on ", 4));
+    assert_eq!(outcome.limit, Some(LimitKind::Tokens), "whoever reads it is not to take it for the whole");
+    assert_eq!(warnings(&desk, "the answer is incomplete: it reached the most tokens that one answer may have 4 times in a row"), 1);
+    // It can be gone on with.
+    let next =
+        ScriptedModel::new().raw_sse(&piece("on ")).raw_sse(&piece("on ")).raw_sse(&piece("on ")).raw_sse(&piece("on ")).says("off.");
+    let desk = self::desk(next).await;
+    desk.work("talk").await;
+    assert_eq!(desk.work("go on").await.response, "off.");
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
+async fn the_end_of_a_call_that_was_cut_is_no_answer() {
+    let half = "I will.\n<tool_call>\n{\"name\": \"write_file\", \"arguments\": {\"path\": \"lt.txt\", \"content\": \"aaa";
+    let rest = "bbb\"}}\n</tool_call>";
+    let cut = |words: &str| answer(&[text(words)], "length");
+    let whole = json!({"path": "lt.txt", "content": "aaabbb"});
+    let (bb, b) = ("bb", "b\"}}\n</tool_call>");
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        // The tail of a tail is one too.
+        let model = ScriptedModel::new().raw_sse(&cut(half)).raw_sse(&cut(bb)).says(b);
+        let desk = desk_of(choice, model.calls("write_file", whole.clone()).says("Done.")).await;
+        let outcome = desk.work("write").await;
+        assert_eq!((outcome.status, outcome.response.as_str(), outcome.n_succeeded), (RunStatus::Completed, "Done.", 1), "{outcome:?}");
+        assert!(desk.told(1).contains("was cut off by the limit of tokens"), "{}", desk.told(1));
+        assert!(desk.told(3).contains("Your answer is the end of a call whose beginning was cut off"), "{}", desk.told(3));
+        assert_eq!(std::fs::read_to_string(desk.guest.path("lt.txt")).expect("there"), "aaabbb");
+        desk.model.assert_append_only();
+    }
+    // A server that is asked for an object of ours and does not care.
+    let desk = desk_of(ToolModeChoice::Constrained, ScriptedModel::new().raw_sse(&cut(half)).says(rest).says("I cannot.")).await;
+    assert_eq!(desk.work("write").await.response, "I cannot.");
+    assert!(desk.told(2).contains("the end of a call") && desk.reached().is_empty(), "{}", desk.told(2));
+    let desk = self::desk(ScriptedModel::new().raw_sse(&cut(half)).says(rest).says(rest).says("Never.")).await;
+    let outcome = desk.work("write").await;
+    assert!(matches!(&outcome.failure, Some(Failure::Misunderstood { count: 3, .. })), "{outcome:?}");
+    assert!(outcome.response.is_empty() && desk.reached().is_empty(), "{outcome:?}");
+    // One in a block of code, which may have been meant.
+    let (half, rest) = ("I list it:\n```json\n{\"name\": \"bash\", \"argu", "ments\": {\"command\": \"ls\"}}\n```");
+    let desk = self::desk(ScriptedModel::new().raw_sse(&cut(half)).says(rest).says("I cannot.")).await;
+    assert_eq!(desk.work("list").await.response, "I cannot.");
+    assert!(desk.told(1).contains("Go on exactly where it stopped") && desk.told(2).contains("the end of a call"), "{}", desk.told(2));
+}
+
+#[tokio::test]
+async fn an_example_that_was_cut_is_part_of_the_answer() {
+    let pieces = [
+        "Example:\n```\n<tool_call>\n{\"name\": \"bash\", ",
+        "\"arguments\": {\"command\": \"echo q\"}}\n</tool_call>\n",
+        "```\nand that is all.",
+    ];
+    let split = [
+        "Example:\n```\n",
+        "<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ec",
+        "ho q\"}}\n</tool_call>\n```\nand that is all.",
+    ];
+    for pieces in [pieces, split] {
+        for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+            let cut = |words: &str| answer(&[text(words)], "length");
+            let model = ScriptedModel::new().raw_sse(&cut(pieces[0])).raw_sse(&cut(pieces[1])).says(pieces[2]).says("Never.");
+            let desk = desk_of(choice, model).await;
+            let outcome = desk.work("explain").await;
+            // Without the closing tag: where it may end the answer it says nothing.
+            let dense = |text: &str| text.replace("</tool_call>", "").split_whitespace().collect::<String>();
+            assert_eq!((outcome.status, dense(&outcome.response)), (RunStatus::Completed, dense(&pieces.concat())), "{outcome:?}");
+            let shown: String = desk
+                .kinds()
+                .iter()
+                .filter_map(|kind| if let Kind::TextDelta { text } = kind { Some(text.as_str()) } else { None })
+                .collect();
+            assert!(outcome.response == pieces.concat(), "{outcome:?}");
+            assert_eq!(dense(&shown), dense(&pieces.concat()));
+            assert!(desk.told(1).contains("Go on exactly where it stopped") && desk.reached().is_empty(), "{}", desk.told(1));
+            desk.model.assert_append_only();
+        }
+    }
 }
 
 #[tokio::test]

@@ -108,6 +108,19 @@ fn every_test_that_a_table_of_bad_days_names_exists() {
     }
 }
 
+/// The cases that must be there, whatever else is: how many there are of each kind from number one on, and those with other numbers.
+const CASES: [(&str, u32, &[u32]); 9] = [
+    ("ESC", 19, &[]),
+    ("P", 17, &[]),
+    ("N", 5, &[]),
+    ("F", 13, &[]),
+    ("T", 5, &[]),
+    ("R", 18, &[]),
+    ("C", 5, &[]),
+    ("REL", 10, &[20, 21, 22, 23, 25, 26, 28, 29]),
+    ("A", 3, &[5, 6, 7, 9]),
+];
+
 /// Each case has an id of its own, a state, and a test unless it says why not; those marked are what `podbay doctor --attack` tries.
 #[test]
 fn every_case_has_a_state_and_a_test_or_a_reason() {
@@ -133,8 +146,47 @@ fn every_case_has_a_state_and_a_test_or_a_reason() {
             state => panic!("{id}: {state} is no state"),
         }
     }
-    assert!(ids.len() > 80, "only {} cases were found", ids.len());
+    for (kind, last, others) in CASES {
+        for number in (1..=last).chain(others.iter().copied()) {
+            let id = format!("{kind}-{number:02}");
+            assert!(ids.contains(id.as_str()), "{id} is not there any more");
+        }
+    }
     assert_eq!(marked, tried);
+}
+
+/// To each case that is held there is a control, in which the attack works, or the reason why there is none.
+#[test]
+fn every_case_has_a_control_or_a_reason() {
+    let page = fs::read_to_string(root().join("docs/security-cases.md")).expect("the page");
+    let (_, controls) = page.split_once("## What must work").expect("the part");
+    let table: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("| ")?.split([' ', '|']).next()).filter(|id| is_id(id)).collect();
+    let mut told: BTreeSet<String> = BTreeSet::new();
+    for words in controls.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).filter(|word| is_id(word)) {
+        told.insert(words.to_owned());
+    }
+    // "P-01 to P-04"
+    for (before, after) in controls.match_indices(" to ").map(|(at, _)| (&controls[..at], &controls[at + 4..])) {
+        let first = before.rsplit([' ', '\n', '(']).next().unwrap_or_default();
+        let last: String = after.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+        if let (Some((kind, first)), Some((same, last))) = (first.split_once('-'), last.split_once('-'))
+            && kind == same
+            && let (Ok(first), Ok(last)) = (first.parse::<u32>(), last.parse::<u32>())
+        {
+            told.extend((first..=last).map(|number| format!("{kind}-{number:02}")));
+        }
+    }
+    let unknown: Vec<&String> = told.iter().filter(|id| !table.contains(id.as_str())).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+    let untold: Vec<&&str> = table.iter().filter(|id| !told.contains(**id)).collect();
+    assert!(untold.is_empty(), "{untold:?}");
+}
+
+/// Letters, a dash and a number of two digits.
+fn is_id(text: &str) -> bool {
+    let parts = text.split_once('-').filter(|(kind, _)| !kind.is_empty() && kind.bytes().all(|byte| byte.is_ascii_uppercase()));
+    parts.is_some_and(|(_, number)| number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[test]

@@ -287,6 +287,7 @@ fn able() -> ScriptedModel {
         .says(&json!({"tool": "read_file", "arguments": call}).to_string())
         .says(&format!("<tool>{}</tool>", json!({"tool": "read_file", "arguments": call})))
         .calls("list_directory", json!({}))
+        .calls("write_file", json!({"path": "hello.py", "content": "print('hello')\n"}))
 }
 
 #[test]
@@ -302,8 +303,9 @@ fn a_model_is_tried_one_thing_after_the_other() {
     line(&found, "trial", "text tools", "ok", &["it called read_file"]);
     line(&found, "trial", "mode of a run", "ok", &["native"]);
     line(&found, "trial", "full prompt", "ok", &["tools it called list_directory"]);
+    line(&found, "trial", "code as a call", "ok", &["it called write_file at once"]);
     let requests = model.requests();
-    assert_eq!(requests.len(), 6);
+    assert_eq!(requests.len(), 7);
     let last = requests[5].to_string();
     assert!(last.contains("You are a coding agent") && last.contains("write_file"), "as a run asks: {last}");
     assert!(requests[2]["tools"].is_array() && requests[3]["response_format"].is_object(), "{requests:#?}");
@@ -313,6 +315,25 @@ fn a_model_is_tried_one_thing_after_the_other() {
     let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
     line(&found, "trial", "native tools", "ok", &["not this way: it answered without a call"]);
     line(&found, "trial", "mode of a run", "ok", &["constrained: the model's chat template has no tools"]);
+}
+
+#[test]
+fn a_model_that_shows_code_in_place_of_a_call_is_asked_once_more() {
+    let env = TestEnv::new();
+    let shown = "I create hello.py:\n```python\nprint('hello')\n```";
+    let write = json!({"path": "hello.py", "content": "print('hello')\n"});
+    let six = |model: ScriptedModel| (0..6).fold(model, |model, _| model.says("Ready."));
+    for (model, status, words, n_requests) in [
+        (six(ScriptedModel::new()).says(shown).calls("write_file", write), "ok", "called write_file when it was asked", 8),
+        (six(ScriptedModel::new()).says(shown).says(shown), "warn", "twice, and called nothing", 8),
+        (six(ScriptedModel::new()).says("I can do that."), "ok", "not seen: it answered with neither code nor a call", 7),
+    ] {
+        let model = model.start_blocking();
+        let found = diagnosis(&mut doctor(&env, &["--model", "--endpoint", &model.endpoint()]), 1);
+        line(&found, "trial", "code as a call", status, &[words]);
+        assert_eq!(model.requests().len(), n_requests);
+        drop(model.take_faults());
+    }
 }
 
 #[test]
@@ -459,7 +480,11 @@ fn limits_that_no_sandbox_can_be_made_with_fail() {
         let key = format!("sandbox.{}", name.to_ascii_lowercase());
         line(&found, "settings", "sandbox", "fail", &[&key, words, "docs/configuration.md"]);
         let refused = run(env.here(&["run", "--endpoint", "http://127.0.0.1:9", "look around"]).env(&variable, value)).expect(2);
-        assert!(refused.stderr.contains(words), "{variable}={value}: {}", refused.stderr);
+        assert!(
+            refused.stderr.contains(words) && refused.stderr.contains("`podbay config` says where"),
+            "{variable}={value}: {}",
+            refused.stderr
+        );
     }
     // What is no value at all does not even load.
     for (name, value) in

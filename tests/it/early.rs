@@ -239,16 +239,17 @@ async fn what_a_broken_answer_takes_back_was_never_said() {
     let all = call(0, "glob", &json!({"pattern": "*"}));
     let fill = |desk: &Desk| (0..150).for_each(|n| std::fs::write(desk.guest.path(&format!("{n:0>200}")), "").expect("written"));
     let (model, go_on) = halves(std::slice::from_ref(&all), &[]);
-    let desk = desk(model.says("Never."), Wishes { llm, ..Wishes::default() }).await;
+    let desk = desk(model.says("Again."), Wishes { llm, ..Wishes::default() }).await;
     fill(&desk);
     let working = work(&desk);
     until(|| !desk.reached().is_empty()).await;
     tokio::time::sleep(A_WHILE).await;
     go_on.cancel();
     let outcome = working.await.expect("no panic");
-    assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Failed, 0));
+    // It only read and was taken back, so all of the answer can be asked for again.
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.tool_calls), (RunStatus::Completed, "Again.", 0));
     assert!(said(&desk).is_empty(), "{:?}", said(&desk));
-    assert_eq!(desk.model.requests().len(), 1, "it is not tried again");
+    assert_eq!(desk.model.requests().len(), 2);
     assert!(desk.artifacts.page("c0", 1, 1).is_err(), "nothing of it is kept");
 
     let whole = self::desk(ScriptedModel::new().raw_sse(&(all + &end())), Wishes::default()).await;
@@ -391,6 +392,25 @@ impl Workspace for Counted {
             output
         })
     }
+}
+
+/// LOOP: eight at once where nothing is set.
+#[tokio::test]
+async fn of_many_reads_eight_run_at_once() {
+    let reads = (0..10).map(|n| ("read_file", serde_json::json!({"path": if n % 2 == 0 { "a" } else { "b" }})));
+    let open = CancellationToken::new();
+    let (inside, together) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let guest = TestGuest::start().await;
+    let counted = Arc::new(Counted { link: guest.link.clone(), open: open.clone(), inside, together });
+    let inner = Arc::clone(&counted);
+    let model = ScriptedModel::new().calls_many(reads).says("Done.").start().await;
+    let desk = Arc::new(Desk::over(guest, inner, model, Wishes::default()).await);
+    let working = work(&desk);
+    until(|| counted.inside.load(Ordering::SeqCst) == 8).await;
+    tokio::time::sleep(A_WHILE).await;
+    open.cancel();
+    assert_eq!(working.await.expect("no panic").tool_calls, 10);
+    assert_eq!((counted.together.load(Ordering::SeqCst), desk.reached().len()), (8, 10));
 }
 
 #[tokio::test]

@@ -156,6 +156,45 @@ async fn one_that_removes_the_file_under_an_edit_loses_the_edit_and_no_more() {
     assert!(desk.results(1)[0].contains("a.txt") && !desk.guest.path("a.txt").exists());
 }
 
+/// Issue 6: what a call is about may be something else by the time it is carried out.
+#[tokio::test]
+async fn one_that_puts_something_else_in_the_place_of_a_file_has_no_tool_follow_it() {
+    let calls = [
+        ("read_file", json!({"path": "a.txt"})),
+        ("edit_file", json!({"path": "a.txt", "old_string": "a", "new_string": "b"})),
+        ("multi_edit", json!({"edits": [{"path": "a.txt", "old_string": "a", "new_string": "b"}]})),
+        ("edit_lines", json!({"path": "a.txt", "operation": "delete", "start_line": 1})),
+        ("apply_patch", json!({"patch": "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-a\n+b\n"})),
+        ("copy_file", json!({"source": "a.txt", "destination": "copy"})),
+        ("grep", json!({"pattern": "a", "path": "a.txt"})),
+        ("archive", json!({"action": "create", "archive_path": "a.zip", "source_path": "a.txt"})),
+    ];
+    for (swap, words) in [
+        ("true", "no such file"),
+        ("mkfifo a.txt", "named pipe"),
+        ("ln -s /etc/passwd a.txt", "outside of /workspace"),
+        ("ln -s .env a.txt", "protected by its name"),
+        ("ln -s a.txt a.txt", "in a circle"),
+    ] {
+        let model = ScriptedModel::new().calls_many(calls.clone()).says("Done.");
+        let hooks = format!("[pre_tool_use]\n'*' = 'rm -f a.txt; {swap}; true'");
+        let wishes = Wishes {
+            hooks: self::hooks(&hooks),
+            tools: podbay::tools::Options { set: podbay::tools::Set::Full, parallel: 1, ..podbay::tools::Options::default() },
+            ..Wishes::default()
+        };
+        let desk = Desk::new(model.start().await, wishes).await;
+        std::fs::write(desk.guest.path("a.txt"), "a\n").expect("written");
+        std::fs::write(desk.guest.path(".env"), "KEY=a\n").expect("written");
+        desk.work("work").await;
+        for ((tool, _), result) in calls.iter().zip(desk.results(1)) {
+            assert!(result.contains(words) && !result.contains("KEY=") && !result.contains("root:x:"), "{tool} {swap}: {result}");
+        }
+        assert_eq!(std::fs::read_to_string(desk.guest.path(".env")).expect("there"), "KEY=a\n", "{swap}");
+        assert!(!desk.guest.path("copy").exists() && !desk.guest.path("a.zip").exists(), "{swap}");
+    }
+}
+
 #[tokio::test]
 async fn what_is_held_back_reaches_no_model_and_what_is_said_reaches_it_once() {
     let text = "[[user_prompt]]\nrun = 'echo no deploys; exit 1'\nif = { input_contains = 'deploy' }\n\
@@ -174,6 +213,34 @@ async fn what_is_held_back_reaches_no_model_and_what_is_said_reaches_it_once() {
     desk.model.assert_append_only();
     let stops = std::fs::read_to_string(desk.guest.path("stops")).expect("written");
     assert_eq!((stops.matches("\"blocked\"").count(), stops.matches("\"completed\"").count()), (1, 2));
+}
+
+#[tokio::test]
+async fn hooks_are_told_before_a_summary_is_made_and_hold_nothing_up() {
+    let model = ScriptedModel::new().context(32_768).sums_up("It echoed numbers.");
+    let model = (0..20).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(250))})));
+    let desk = desk(model.says("Done."), "[[pre_compact]]\nrun = 'cat >> told; echo $PODBAY_HOOK >> name; echo wait >&2; exit 1'").await;
+    desk.work("echo").await;
+    assert!(!desk.guest.path("told").exists(), "nothing was summed up yet");
+    let (_, is_shorter) = desk.agent.lock().await.compact("", &desk.interrupt).await;
+    assert!(is_shorter);
+    let read = |name: &str| std::fs::read_to_string(desk.guest.path(name)).expect("written");
+    let told: Value = serde_json::from_str(&read("told")).expect("one JSON object");
+    assert_eq!((&told["event"], &told["tool_name"], read("name").as_str()), (&json!("pre_compact"), &Value::Null, "pre_compact\n"));
+    assert_eq!(outcomes(&desk), [HookOutcome::Failed]);
+    let kinds = desk.kinds();
+    let at = |found: &dyn Fn(&Kind) -> bool| kinds.iter().position(found).expect("it happened");
+    let ended = at(&|kind| matches!(kind, Kind::HookEnded { said, .. } if said == "wait"));
+    assert!(ended < at(&|kind| matches!(kind, Kind::ConversationCompacted { .. })), "before, not after");
+    at(&|kind| matches!(kind, Kind::Warning { message } if message.contains("(pre_compact) failed, which holds nothing back")));
+    // And where the window gets full by itself.
+    let model = ScriptedModel::new().context(8192).sums_up("It echoed numbers.");
+    let model = (0..20).fold(model, |model, n| model.calls("bash", json!({"command": format!("echo {n}; echo {}", "x".repeat(600))})));
+    let desk = self::desk(model.says("Done."), "[[pre_compact]]\nrun = 'echo x >> summed'").await;
+    assert_eq!(desk.work("echo").await.status, RunStatus::Completed);
+    let n_summed = desk.kinds().iter().filter(|kind| matches!(kind, Kind::ConversationCompacted { .. })).count();
+    let n_told = std::fs::read_to_string(desk.guest.path("summed")).expect("written").lines().count();
+    assert!(n_summed >= 1 && n_told >= n_summed, "{n_told} {n_summed}");
 }
 
 #[tokio::test]

@@ -39,10 +39,10 @@ use crate::support::test_env::start;
 const BAD: &str = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}\rc\x1b[2J\u{85}\u{7f}";
 
 /// The guest's end of one connection.
-struct Guest(UnixStream);
+pub(super) struct Guest(UnixStream);
 
 impl Guest {
-    fn say(&mut self, message: &ToHost) -> io::Result<()> {
+    pub(super) fn say(&mut self, message: &ToHost) -> io::Result<()> {
         let bytes = frame::encode(message).expect("fits");
         self.raw(&bytes)
     }
@@ -52,7 +52,7 @@ impl Guest {
         self.0.write_all(bytes)
     }
 
-    fn hear(&mut self) -> io::Result<ToGuest> {
+    pub(super) fn hear(&mut self) -> io::Result<ToGuest> {
         let mut length = [0; 4];
         self.0.read_exact(&mut length)?;
         let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
@@ -61,7 +61,7 @@ impl Guest {
     }
 
     /// Waits for a call.
-    fn call(&mut self) -> io::Result<CallId> {
+    pub(super) fn call(&mut self) -> io::Result<CallId> {
         loop {
             if let ToGuest::Call { id, .. } = self.hear()? {
                 return Ok(id);
@@ -69,7 +69,7 @@ impl Guest {
         }
     }
 
-    fn done(&mut self, id: CallId, output: Output) -> io::Result<()> {
+    pub(super) fn done(&mut self, id: CallId, output: Output) -> io::Result<()> {
         self.say(&ToHost::Done { id, output })
     }
 }
@@ -77,11 +77,12 @@ impl Guest {
 type Act = fn(&mut Guest) -> io::Result<()>;
 
 /// Listens where the program will look for a sandbox, and does the same to everybody who comes.
-fn listen(socket: &Path, hello: Option<Facts>, act: Act) {
+pub(super) fn listen(socket: &Path, hello: Option<Facts>, act: impl Fn(&mut Guest) -> io::Result<()> + Send + Sync + 'static) {
+    let act = Arc::new(act);
     let listener = UnixListener::bind(socket).expect("a free path");
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let hello = hello.clone();
+            let (hello, act) = (hello.clone(), Arc::clone(&act));
             std::thread::spawn(move || {
                 let mut guest = Guest(stream);
                 // The program goes away when it has had enough.
@@ -98,11 +99,11 @@ fn listen(socket: &Path, hello: Option<Facts>, act: Act) {
     });
 }
 
-fn facts() -> Facts {
+pub(super) fn facts() -> Facts {
     Facts { uid: 1000, gid: 1000, workspace_writable: true, ..Facts::default() }
 }
 
-fn attached(env: &TestEnv, command: &mut Command) {
+pub(super) fn attached(env: &TestEnv, command: &mut Command) {
     command.env("PODBAY_SANDBOX_BACKEND", "attach").env("PODBAY_SANDBOX_SOCKET", env.beside("guest.sock"));
     command
         .env("PODBAY_SANDBOX_START_TIMEOUT", "1s")
@@ -150,7 +151,12 @@ fn a_hostile_guest_does_not_make_the_controller_grow() {
     };
     let (done, usual) = against(Some(facts()), fault, &READ);
     assert!(done.code != 0 && usual > 1 << 20, "{} {usual}", done.stderr);
-    let floods: [(&str, Act); 6] = [
+    let floods: [(&str, Act); 7] = [
+        ("a frame of the smallest values", |guest| {
+            guest.call()?;
+            let list = "0,".repeat(frame::MAX_FRAME / 2 - 100);
+            guest.raw(format!(r#"{{"type":"done","id":0,"output":[{list}0]}}"#).as_bytes())
+        }),
         ("credit that nobody asked for", |guest| {
             guest.call()?;
             (0..1_000_000).try_for_each(|_| guest.say(&ToHost::Credit { id: CallId(9), bytes: 1 }))
@@ -189,6 +195,86 @@ fn a_hostile_guest_does_not_make_the_controller_grow() {
         assert!(most < usual + room, "{what}: {usual} became {most}");
         check_screen(&done);
     }
+}
+
+/// A hello like that of a guest of this build, but for what is done to it.
+fn hello(guest: &mut Guest, change: fn(&mut GuestHello)) -> io::Result<()> {
+    let ToGuest::Hello(theirs) = guest.hear()? else { return Ok(()) };
+    let mut hello = GuestHello { protocol: PROTOCOL, build: theirs.build, facts: facts() };
+    change(&mut hello);
+    guest.say(&ToHost::Hello(hello))
+}
+
+#[test]
+fn a_huge_hello_and_a_flood_before_one_are_refused_in_bounded_memory() {
+    let fault: Act = |guest| {
+        let id = guest.call()?;
+        guest.done(id, Output::Fault(Fault::Cancelled))
+    };
+    let (done, usual) = against(Some(facts()), fault, &READ);
+    assert!(done.code != 0 && usual > 1 << 20, "{} {usual}", done.stderr);
+    let greetings: [(&str, Act); 8] = [
+        ("a build as long as a frame", |guest| hello(guest, |hello| hello.build = BAD.repeat(150_000))),
+        ("names as long as a frame", |guest| {
+            hello(guest, |hello| hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 30_000]); 250])
+        }),
+        ("more names than it may", |guest| {
+            hello(guest, |hello| hello.facts.workspace_names = vec![BytesPath::from_bytes(*b"x"); 1_000_000])
+        }),
+        ("a length over the limit", |guest| {
+            guest.0.write_all(&(frame::MAX_FRAME as u32 + 1).to_be_bytes())?;
+            (0..1000).try_for_each(|_| guest.0.write_all(&vec![b' '; 1 << 20]))
+        }),
+        ("a hello that is never whole", |guest| {
+            guest.0.write_all(&(frame::MAX_FRAME as u32).to_be_bytes())?;
+            guest.0.write_all(br#"{"type":"hello","build":""#)?;
+            (0..frame::MAX_FRAME >> 10).try_for_each(|_| guest.0.write_all(&[b'x'; 1000]))
+        }),
+        ("frames without end and no hello", |guest| {
+            (0..1_000_000).try_for_each(|_| guest.say(&ToHost::Credit { id: CallId(0), bytes: 1 }))
+        }),
+        ("the longest frames and no hello", |guest| {
+            let output = Output::Fault(Fault::BoxEnded { problem: "x".repeat(7 << 20) });
+            let bytes = frame::encode(&ToHost::Done { id: CallId(0), output }).expect("fits");
+            (0..100).try_for_each(|_| guest.raw(&bytes))
+        }),
+        ("no frames at all", |guest| (0..100_000).try_for_each(|_| guest.0.write_all(&[0xff; 1024]))),
+    ];
+    let room = 6 * frame::MAX_FRAME;
+    for (what, act) in greetings {
+        let (done, most) = against(None, act, &READ);
+        assert_eq!(done.code, 5, "{what}: {}\n{}", done.text(), done.stderr);
+        assert!(most < usual + room, "{what}: {usual} became {most}");
+        assert!(done.stderr.len() < 2000, "{what}: {}", done.stderr);
+        check_screen(&done);
+    }
+    // One as it should be, with the most that it may say.
+    let most: Act = |guest| {
+        hello(guest, |hello| hello.facts.workspace_names = vec![BytesPath::from_bytes(vec![b'x'; 255]); 256])?;
+        let id = guest.call()?;
+        guest.done(id, Output::Fault(Fault::Outside { path: "file".into() }))
+    };
+    let (done, _) = against(None, most, &READ);
+    assert_eq!(done.code, 1, "{}\n{}", done.text(), done.stderr);
+}
+
+#[test]
+fn what_a_sandbox_has_no_limit_on_is_said_at_the_start() {
+    let fault: Act = |guest| {
+        let id = guest.call()?;
+        guest.done(id, Output::Fault(Fault::Cancelled))
+    };
+    let warnings = [
+        "no memory limit is in force in the sandbox",
+        "no limit on processes is in force in the sandbox",
+        "no processor limit is in force in the sandbox",
+        "the sandbox has a network",
+    ];
+    let (done, _) = against(Some(Facts { networked: true, ..facts() }), fault, &READ);
+    assert!(warnings.iter().all(|warning| done.stderr.contains(warning)), "{}", done.stderr);
+    let limited = Facts { memory_bytes: Some(1 << 30), n_processes: Some(512), millicores: Some(2000), ..facts() };
+    let (done, _) = against(Some(limited), fault, &READ);
+    assert!(warnings.iter().all(|warning| !done.stderr.contains(warning)), "{}", done.stderr);
 }
 
 /// What a search found, with numbers that lead nowhere.
@@ -267,7 +353,12 @@ fn a_hostile_guest_reaches_neither_terminal_nor_exit_code() {
             let id = guest.call()?;
             guest.done(
                 id,
-                Output::Files(podbay::wire::FoundFiles { paths: vec![BAD.into()], truncated: true, cursor: Some(BAD.to_owned()) }),
+                Output::Files(podbay::wire::FoundFiles {
+                    paths: vec![BAD.into()],
+                    truncated: true,
+                    n_unreadable: 0,
+                    cursor: Some(BAD.to_owned()),
+                }),
             )
         }),
         ("last words in the middle of a call", 1, |guest| {

@@ -1,6 +1,8 @@
 //! Images: shown to a model that can see, and refused with a hint to one that cannot.
 
 use podbay::app::Error;
+use podbay::event::Answer;
+use podbay::event::Decision;
 use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::llm::Message;
@@ -256,7 +258,36 @@ async fn a_rule_that_denies_reading_denies_showing() {
         assert_eq!(desk.reached().is_empty(), is_denied, "{rule}");
         assert_eq!(desk.model.requests()[0].to_string().contains("image_url"), !is_denied, "{rule}");
         assert_eq!(warnings(&desk).iter().any(|warning| warning.contains(&format!("the rule `{rule}` denies it"))), is_denied, "{rule}");
+        let decided = |kind: &Kind| match kind {
+            Kind::CallDecided { call, name, decision, .. } if name == "read_file" && call == "image:a.png" => Some(*decision),
+            _ => None,
+        };
+        let decisions: Vec<Decision> = desk.kinds().iter().filter_map(decided).collect();
+        assert_eq!(decisions, [if is_denied { Decision::Deny } else { Decision::Allow }], "{rule}");
     }
+}
+
+#[tokio::test]
+async fn a_hook_may_hold_back_what_would_be_shown_and_a_person_who_quits_says_nothing() {
+    let hooks = "[[pre_tool_use]]\nrun = 'echo not that one >&2; exit 1'\nif = { tool = 'read_file', input_contains = 'a.png' }";
+    let model = ScriptedModel::new().sees().says("A cat.").start().await;
+    let desk = Desk::new(model, Wishes { hooks: toml::from_str(hooks).expect("hooks"), ..Wishes::default() }).await;
+    for name in ["a.png", "b.png"] {
+        std::fs::write(desk.guest.path(name), PNG).expect("written");
+    }
+    desk.work("what is @a.png and @b.png?").await;
+    assert_eq!(desk.reached().iter().filter(|call| *call == "read_file").count(), 1);
+    assert!(warnings(&desk).concat().contains("a hook of the person's holds it back: not that one"), "{:?}", warnings(&desk));
+    let held = |kind: &Kind| matches!(kind, Kind::CallDecided { decision: Decision::Deny, reason, .. } if reason.contains("not that one"));
+    assert!(desk.kinds().iter().any(held));
+
+    let policy = podbay::policy::Options { ask: vec!["read_file".to_owned()], ..podbay::policy::Options::default() };
+    let model = ScriptedModel::new().sees().says("A cat.").start().await;
+    let wishes = Wishes { mode: podbay::policy::Mode::Ask, policy, answers: vec![Answer::Quit.into()], ..Wishes::default() };
+    let desk = Desk::new(model, wishes).await;
+    std::fs::write(desk.guest.path("a.png"), PNG).expect("written");
+    desk.work("what is @a.png?").await;
+    assert!(desk.reached().is_empty() && desk.model.requests().is_empty());
 }
 
 #[tokio::test]

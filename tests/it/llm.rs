@@ -49,7 +49,8 @@ fn prompt(mode: ToolMode) -> Prompt {
 }
 
 fn client_with(model: &Running, options: Options) -> Client {
-    let policy = Policy { pauses: vec![Duration::from_millis(5)], retries: options.retries, loading: Duration::from_millis(5) };
+    let policy =
+        Policy { pauses: vec![Duration::from_millis(5)], retries: options.retries, loading: Duration::from_millis(5), ..Policy::default() };
     Client::with_policy(Endpoint::parse(&model.endpoint()).expect("an endpoint"), None, options, policy).expect("a client")
 }
 
@@ -294,6 +295,8 @@ async fn what_is_no_api_is_called_by_its_name() {
     }
     let error = error_of(ScriptedModel::new().status(200, "{\"hello\":1}")).await;
     assert!(matches!(error, Error::Protocol { .. }), "{error}");
+    let error = error_of(raw("200 OK\r\nContent-Type: text/event-stream", b"").status(200, "")).await;
+    assert!(error.to_string().ends_with("/v1 answered with nothing at all, not with JSON"), "{error}");
 }
 
 #[tokio::test]
@@ -359,10 +362,11 @@ async fn half_a_call_is_nothing_that_was_shown() {
 
 #[tokio::test]
 async fn a_stall_and_a_long_answer_are_told_apart() {
-    let model = ScriptedModel::new().stall(MINUTE).drips(&"word ".repeat(1000), 5, Duration::from_millis(20)).start().await;
-    let options = Options { idle_timeout_s: 0.2, ..Options::default() };
-    let (reply, _) = ask(&client_with(&model, options.clone()), &prompt(ToolMode::Native)).await;
+    let model = ScriptedModel::new().stall(MINUTE).stall(MINUTE).drips(&"word ".repeat(1000), 5, Duration::from_millis(20)).start().await;
+    let options = Options { idle_timeout_s: 0.2, retries: 1, ..Options::default() };
+    let (reply, updates) = ask(&client_with(&model, options.clone()), &prompt(ToolMode::Native)).await;
     assert_eq!(reply.expect_err("a stall").to_string(), "the model server sent nothing for 0.2 s");
+    assert!(matches!(&updates[..], [Update::Retrying { attempt: 1, .. }]), "nobody had heard a word: {updates:?}");
 
     // Slower than the idle limit as a whole, but never silent for so long.
     let mut shown = String::new();
@@ -628,4 +632,58 @@ async fn what_slots_do_is_asked_where_the_server_says_it_and_holds_nobody_up() {
     let probed = client(&model).probe(&cancel, MINUTE).await.expect("a probe");
     assert_eq!(probed.n_busy, Some(0));
     assert!(!model.raw_requests().iter().any(|raw| raw.starts_with(b"GET /slots")));
+}
+
+#[tokio::test]
+async fn a_stall_before_the_first_word_is_tried_again() {
+    let model = ScriptedModel::new().stall(MINUTE).says("At last.").start().await;
+    let (reply, updates) =
+        ask(&client_with(&model, Options { idle_timeout_s: 0.3, ..Options::default() }), &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect("a reply").text, "At last.");
+    let reasons =
+        updates.iter().filter_map(|update| if let Update::Retrying { reason, .. } = update { Some(reason.as_str()) } else { None });
+    assert_eq!(reasons.collect::<Vec<_>>(), ["the model server sent nothing for 0.3 s"]);
+}
+
+#[tokio::test]
+async fn a_gigabyte_of_json_without_a_line_break_is_refused_in_flat_memory() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.expect("a client");
+        let mut buffer = [0; 16 * 1024];
+        let _ = stream.read(&mut buffer).await.expect("a request");
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"x\": \"").await.expect("a head");
+        let chunk = vec![b'x'; 1 << 20];
+        let mut sent = 0_usize;
+        while sent < 1 << 30 && stream.write_all(&chunk).await.is_ok() {
+            sent += chunk.len();
+        }
+        sent
+    });
+    let client =
+        Client::new(Endpoint::parse(&format!("http://{address}")).expect("an endpoint"), None, Options::default()).expect("a client");
+    let before = resident();
+    let (reply, _) = ask(&client, &prompt(ToolMode::Native)).await;
+    let grown = resident().saturating_sub(before);
+    assert_eq!(reply.expect_err("too large").to_string(), "the model server's answer is too large: its body is over 16777216 bytes");
+    assert!(grown < 96 << 20, "{grown} bytes more than before");
+    assert!(server.await.expect("the server ends") < 64 << 20, "the client hung up long before the end");
+}
+
+#[tokio::test]
+async fn what_a_server_does_not_say_of_its_window_and_its_eyes_the_settings_say() {
+    let probe = async |script: ScriptedModel, options: Options| {
+        let model = script.start().await;
+        let probed = client_with(&model, options).probe(&CancellationToken::new(), MINUTE).await.expect("a probe");
+        (probed.context, probed.images)
+    };
+    let set = |context, images| Options { context, images, ..Options::default() };
+    let other = || ScriptedModel::new().without_props();
+    assert_eq!(probe(other(), set(0, None)).await, (None, false));
+    assert_eq!(probe(other(), set(4096, Some(true))).await, (Some(4096), true));
+    let llama = || ScriptedModel::new().context(8192).sees();
+    assert_eq!(probe(llama(), set(0, None)).await, (Some(8192), true));
+    assert_eq!(probe(llama(), set(4096, Some(false))).await, (Some(4096), false));
+    assert_eq!(probe(llama(), set(16_384, None)).await, (Some(8192), true), "the settings make no window larger");
 }

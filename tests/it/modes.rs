@@ -1,5 +1,7 @@
 //! A model that has to be asked otherwise than its server says: found out by what comes back, kept, and said.
 
+use std::time::Duration;
+
 use podbay::agent::Failure;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
@@ -14,6 +16,8 @@ use serde_json::json;
 use crate::support::Desk;
 use crate::support::ScriptedModel;
 use crate::support::desk::Wishes;
+
+const MINUTE: Duration = Duration::from_mins(1);
 
 async fn desk(model: ScriptedModel) -> Desk {
     Desk::new(model.start().await, Wishes::default()).await
@@ -301,3 +305,37 @@ trait Pipe: Sized {
 }
 
 impl Pipe for ScriptedModel {}
+
+#[tokio::test]
+async fn a_failure_that_says_nothing_of_the_tools_leaves_the_way_they_are_told_alone() {
+    let new = ScriptedModel::new;
+    for (what, model) in [
+        ("a status 500", new().status(500, error(500, "out of memory"))),
+        ("a stall", new().stall(MINUTE)),
+        ("a stall after some words", new().drips("{\"answer\": \"Half an ans", 100, MINUTE)),
+        ("a key that is refused", new().status(401, error(401, "Invalid API Key"))),
+        ("too many requests", new().status_with(429, "Retry-After: 0\r\n", error(429, "tools are not supported while we are busy"))),
+        ("a connection that breaks", new().raw_http(Vec::new())),
+        ("an answer that breaks off", new().dies_mid_answer("Half an ans")),
+        ("an error in the stream", new().sse_error(json!({"code": 500, "message": "out of memory"}))),
+        ("a page", new().html()),
+        ("a bad request", new().status(400, error(400, "bad request"))),
+    ] {
+        for (tools, retries) in [(true, 0), (true, 1), (false, 0), (false, 1)] {
+            let model = model.clone().says("Done.");
+            let model = if tools { model } else { model.without_tools() };
+            let llm = llm::Options { retries, idle_timeout_s: 0.3, ..llm::Options::default() };
+            let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+            let mut outcome = desk.work("do it").await;
+            if outcome.status != RunStatus::Completed {
+                outcome = desk.work("once more").await;
+            }
+            assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Done."), "{what}: {outcome:?}");
+            assert_eq!(changes(&desk), [], "{what}");
+            let requests = desk.model.requests();
+            let streamed: Vec<&Value> = requests.iter().filter(|request| request["stream"] == true).collect();
+            assert_eq!(streamed.len(), 2, "{what}");
+            assert!(streamed.iter().all(|request| told(request) == (tools, !tools)), "{what}: {requests:?}");
+        }
+    }
+}

@@ -26,6 +26,10 @@ const NAMES: &[(&str, &[&str])] = &[
     ("workspace.call(", &["agent/prompt.rs", "tools/dispatch.rs"]),
     // `podbay doctor --attack` attacks a sandbox that it made for that, in a project of its own.
     ("sandbox.call(", &["app/doctor/attack/inside.rs"]),
+    // Nobody has a line to the guest of their own: dispatch's is behind the trait that the pipeline calls.
+    ("link.call(", &[]),
+    ("link .call(", &[]),
+    ("Link::call(", &["tools/dispatch.rs"]),
     ("call_with_haste(", &["sandbox/kept.rs", "sandbox/link/mod.rs"]),
     // A person's own shell, with a terminal that no call of a tool has.
     ("link.open(", &["app/doctor/attack/frames.rs", "app/shell.rs"]),

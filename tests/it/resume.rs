@@ -339,7 +339,7 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     };
     refused(&Machine::of("newer_version.jsonl"), &["--resume", "abc"], 1, &["version 2", "update Podbay"]);
     refused(&Machine::of("empty.jsonl"), &["--resume", "abc"], 1, &["it holds no session"]);
-    refused(&Machine::of("empty.jsonl"), &["--continue"], 2, &["there is none yet"]);
+    refused(&Machine::of("empty.jsonl"), &["--continue"], 2, &["there is none that can be read", "abcdefghjkmn.jsonl: it is empty"]);
     refused(&Machine::of("2026-11-21_headless2345.jsonl"), &["--resume", "abc"], 1, &["first record is damaged"]);
     let elsewhere = Machine::of("v1.jsonl");
     let other = elsewhere.text().replace(&*elsewhere.env.project().to_string_lossy(), "/somewhere/else");
@@ -430,7 +430,7 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
     podbay(&["sessions", "rewind", &fork, "3"]).expect(2).says(&["2 can be taken back"]);
     podbay(&["sessions", "rewind", &fork, "0"]).expect(2);
     let done = podbay(&["sessions", "rewind", &fork, "1"]).expect(0);
-    assert_eq!(done.text(), "taken back: 1, left: 1 (files stay as they are)\n");
+    assert_eq!(done.text(), format!("session {fork} (fix the test): taken back: 1, left: 1 (files stay as they are)\n"));
     let past = Past::of(&session::read(&found.path).expect("reads").events);
     assert_eq!((past.history.said(), past.history.is_open()), (&["fix the test".to_owned()][..], false));
 
@@ -445,8 +445,45 @@ fn a_session_is_copied_wound_back_exported_and_removed() {
 
     podbay(&["sessions", "rm", "abc", "nosuch"]).expect(2);
     assert!(machine.log.exists(), "a word that is wrong removes nothing");
-    podbay(&["sessions", "rm", "abc"]).expect(0);
+    assert_eq!(podbay(&["sessions", "rm", "abc"]).expect(0).text(), "removed session abcdefghjkmn (fix the test)\n");
     assert!(!machine.log.exists() && !artifacts.exists() && found.path.exists());
+}
+
+#[test]
+fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
+    let machine = Machine::of("v1.jsonl");
+    let podbay = |words: &[&str]| run(&mut machine.env.podbay(words));
+    let done = podbay(&["sessions", "rename", "abc", " the parser "]).expect(0);
+    assert_eq!(done.text(), "session abcdefghjkmn (fix the test) is called the parser\n");
+    assert!(podbay(&["sessions", "list"]).expect(0).text().contains("  [the parser] fix the test"));
+    assert_eq!(podbay(&["sessions", "list", "--json"]).expect(0).json()["name"], json!("the parser"));
+    podbay(&["sessions", "show", "the parser"]).expect(0);
+    machine.go_on(&["--resume", "the parser", "more"]).expect(TAKEN);
+    // No name stands before what finds another session.
+    let fork = podbay(&["sessions", "fork", "abc"]).expect(0).text().trim().to_owned();
+    podbay(&["sessions", "rename", &fork, "the parser"]).expect(2).says(&["another session is called so, abcdefghjkmn", "hint: "]);
+    for taken in ["abc", "abcdefghjkmn"] {
+        podbay(&["sessions", "rename", &fork, taken]).expect(2).says(&["the id of another session, or its beginning", "hint: "]);
+    }
+    podbay(&["sessions", "rename", "abc", "the parser"]).expect(0);
+    // Names that were written by hand: two of the same are told apart by their ids, and an empty one is none.
+    let state = State::open(&machine.env.state()).expect("a state folder");
+    let by_hand = |text: &str| fs::write(session::find(&state, &fork).expect("there").path.with_extension("name"), text).expect("written");
+    by_hand(" \n");
+    assert_eq!(session::list(&state, 20).expect("lists").iter().filter(|one| one.name.is_some()).count(), 1);
+    by_hand("the parser\n");
+    podbay(&["sessions", "show", "the parser"]).expect(2).says(&["2 sessions are called or begin so", "abcdefghjkmn", &fork]);
+    podbay(&["sessions", "rm", &fork]).expect(0);
+    for (name, words) in [("last", "worked on last"), ("a\nb", "control character"), (&*"x".repeat(61), "longer than 60")] {
+        podbay(&["sessions", "rename", "abc", name]).expect(2).says(&[words, "hint: "]);
+    }
+    podbay(&["sessions", "rename", "the parser", ""]).expect(0);
+    podbay(&["sessions", "show", "the parser"]).expect(2).says(&["find the session `the parser`"]);
+    podbay(&["sessions", "rename", "abc", "again"]).expect(0);
+    podbay(&["sessions", "rm", "again"]).expect(0);
+    let state = State::open(&machine.env.state()).expect("a state folder");
+    let left: Vec<_> = fs::read_dir(state.sessions()).expect("readable").map(|entry| entry.expect("an entry").file_name()).collect();
+    assert!(left.is_empty(), "the name goes with its session: {left:?}");
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn sessions_are_listed_newest_first_from_head_and_tail() {
     again.append(&said("go on")).expect("writes");
     fs::write(home.state.sessions().join("2026-11-21_empty.jsonl"), "").expect("writes");
     fs::write(home.state.sessions().join("notes.txt"), "").expect("writes");
-    let list = session::list(&home.state).expect("lists");
+    let list = session::list(&home.state, 20).expect("lists");
     let shown: Vec<String> = list
         .iter()
         .map(|one| format!("{} {} {:?} {:?} {:?} {:?}", one.session, one.started, one.title, one.status, one.turns, one.tool_calls))
@@ -290,16 +290,82 @@ fn sessions_are_listed_newest_first_from_head_and_tail() {
 }
 
 #[test]
+fn a_list_reads_no_more_than_it_shows() {
+    let home = Home::new();
+    for n in 0..9 {
+        drop(home.log(&format!("2026-11-2{}T1{n}:00:00Z", n / 3), &format!("abcdefghjkm{n}"), Some("work")));
+    }
+    let ids = |most| session::list(&home.state, most).expect("lists").iter().map(|one| one.session.to_string()).collect::<Vec<_>>();
+    assert_eq!(ids(2), ["abcdefghjkm8", "abcdefghjkm7"]);
+    assert_eq!(ids(4), ["abcdefghjkm8", "abcdefghjkm7", "abcdefghjkm6", "abcdefghjkm5"]);
+    assert_eq!((ids(0).len(), ids(100).len()), (0, 9));
+    // Of days that are not shown nothing is read.
+    let accessed = |path: &Path| fs::metadata(path).expect("there").accessed().expect("a time");
+    let old = session::find(&home.state, "abcdefghjkm0").expect("finds").path;
+    let at = std::time::SystemTime::UNIX_EPOCH;
+    fs::File::options().append(true).open(&old).and_then(|file| file.set_times(fs::FileTimes::new().set_accessed(at))).expect("ours");
+    ids(3);
+    assert_eq!(accessed(&old), at);
+}
+
+#[test]
+fn what_is_passed_over_on_the_way_to_the_latest_session_is_said() {
+    let home = Home::new();
+    let at = |path: &Path, age: u64| {
+        let time = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        fs::File::options().append(true).open(path).and_then(|file| file.set_modified(time)).expect("ours");
+    };
+    let file = |name: &str, text: &str| {
+        let path = home.state.sessions().join(name);
+        fs::write(&path, text).expect("written");
+        path
+    };
+    at(&file("2026-11-21_emptyemptyem.jsonl", ""), 10);
+    let newer = r#"{"type":"session_started","at":"2026-11-21T10:00:00Z","version":9,"session":{"id":"x"},"where":"/home/demo"}"#;
+    at(&file("2026-11-21_newernewerne.jsonl", &format!("{newer}\n")), 20);
+    at(&file("2026-11-21_foreignforei.jsonl", "hello\n"), 30);
+    symlink("/dev/null", home.state.sessions().join("2026-11-21_linkedlinked.jsonl")).expect("linked");
+    let error = session::find_latest(&home.state, "/home/demo").expect_err("none");
+    let said = chain(&error);
+    for words in
+        ["there is none that can be read", "it is a symbolic link", "it is empty", "a newer Podbay wrote it, in format 9", "and 1 more"]
+    {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let anywhere = chain(&session::find(&home.state, "last").expect_err("none"));
+    assert!(anywhere.contains("there is none that can be read; passed over: "), "{anywhere}");
+    drop(home.log("2026-11-20T10:00:00Z", "abcdefghjkmn", None));
+    let path = session::find(&home.state, "abcdefghjkmn").expect("finds").path;
+    at(&path, 15);
+    let latest = session::find_latest(&home.state, "/home/demo").expect("finds");
+    assert_eq!((latest.found.path, latest.passed_over.len()), (path, 2), "the link and the empty one are newer");
+}
+
+#[test]
 fn a_session_is_found_by_id_beginning_or_last() {
     let home = Home::new();
-    assert!(matches!(session::find(&home.state, "last"), Err(Error::NoSession)));
+    assert!(matches!(session::find(&home.state, "last"), Err(Error::NoSession { .. })));
     for (time, id) in
         [("2026-11-21T10:00:00Z", "abcdefghjkmn"), ("2026-11-21T11:00:00Z", "abczzzzzzzzz"), ("2026-11-20T11:00:00Z", "kkkkkkkkkkkk")]
     {
         drop(home.log(time, id, None));
     }
     let id = |wanted: &str| session::find(&home.state, wanted).map(|found| found.session.to_string());
-    assert_eq!(id("last").expect("finds"), "abczzzzzzzzz");
+    // The one that was worked on last, whenever it began: what --resume and --continue go on with.
+    let worked_on = |wanted: &str, age: u64| {
+        let log = session::find(&home.state, wanted).expect("finds").path;
+        let at = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+        fs::File::options().append(true).open(log).expect("ours").set_modified(at).expect("set");
+    };
+    for (wanted, age) in [("abcd", 30), ("abcz", 20), ("kkkk", 10)] {
+        worked_on(wanted, age);
+        assert_eq!(session::recent(&home.state).expect("lists").count(), 3);
+    }
+    assert_eq!(id("last").expect("finds"), "kkkkkkkkkkkk", "the oldest, but gone on with last");
+    worked_on("abcd", 0);
+    assert_eq!(id("last").expect("finds"), "abcdefghjkmn");
+    let here = session::list(&home.state, 1).expect("lists").remove(0).project;
+    assert_eq!(session::find_latest(&home.state, &here).expect("finds").found.session.to_string(), "abcdefghjkmn", "both mean the same");
     assert_eq!(id("abcd").expect("finds"), "abcdefghjkmn");
     assert_eq!(id("kkkkkkkkkkkk").expect("finds"), "kkkkkkkkkkkk");
     assert_snapshot!(chain(&id("kkkj").expect_err("no such")), @"
@@ -307,7 +373,7 @@ fn a_session_is_found_by_id_beginning_or_last() {
     hint: did you mean `kkkkkkkkkkkk`?
     ");
     let error = id("abc").expect_err("two");
-    assert_eq!(error.to_string(), "find the session `abc`: 2 sessions begin so");
+    assert_eq!(error.to_string(), "find the session `abc`: 2 sessions are called or begin so");
     assert_snapshot!(chain(&id("../../etc").expect_err("no such")), @"
     error: find the session `../../etc`
     hint: `podbay sessions list` shows them all

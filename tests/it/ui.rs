@@ -7,6 +7,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use podbay::event::Answer;
 use podbay::event::Answered;
+use podbay::event::CUT_OFF;
 use podbay::event::CallStatus;
 use podbay::event::Capability;
 use podbay::event::Decision;
@@ -88,7 +89,7 @@ fn whole_run() -> Vec<Kind> {
         Kind::RunFinished {
             status: RunStatus::Completed,
             exit_code: 0,
-            response: "It is a demo.".into(),
+            response: "It is a demo.\n\nIt has one test.".into(),
             turns: 2,
             tool_calls: 1,
             usage: Usage { prompt: 1200, cached: 900, completion: 80, cost_usd: None },
@@ -120,6 +121,43 @@ fn a_script_gets_the_answer_alone() {
        nearly full
     done: 2 turns, 1 call, 1280 tokens (900 cached), 2.3 s
     ");
+}
+
+fn ended(response: &str) -> Kind {
+    let usage = Usage::default();
+    let (status, limit, error) = (RunStatus::Completed, None, None);
+    Kind::RunFinished { status, exit_code: 0, response: response.into(), turns: 1, tool_calls: 0, usage, limit, error, duration_ms: 1 }
+}
+
+fn interrupted(text: &str) -> Kind {
+    let Kind::AssistantMessage { thinking, calls, raw, usage, duration_ms, .. } = message(text, &[]) else { panic!("a message") };
+    Kind::AssistantMessage { text: text.into(), thinking, calls, raw, usage, interrupted: true, duration_ms }
+}
+
+/// However many pieces it came in, and whatever was said and taken back: the standard output is the response of the JSON result.
+#[test]
+fn a_script_gets_the_one_answer_that_the_end_tells() {
+    let note = || Kind::NoteAdded { text: CUT_OFF.into() };
+    let cut =
+        |end: Option<Kind>| [message("The total is 4", &[]), note(), message("2 euros.", &[])].into_iter().chain(end).collect::<Vec<_>>();
+    let (out, err) = shown(QUIET, cut(Some(ended("The total is 42 euros."))));
+    assert_eq!(out, "The total is 42 euros.\n");
+    assert!(!err.contains("The total") && !err.contains("euros"), "{err}");
+    assert_eq!(shown(STREAM, cut(None)).0, "The total is 4\n2 euros.\n", "what goes on is no answer of its own");
+
+    let lost = || vec![interrupted("The total is 4"), message("It is 42 euros.", &[]), ended("It is 42 euros.")];
+    let (out, err) = shown(QUIET, lost());
+    assert_eq!(out, "It is 42 euros.\n");
+    assert!(err.starts_with("The total is 4\n(cut short)\n"), "{err}");
+    let (out, err) = shown(QUIET, [message("I will look.", &[]), message("", &["bash"]), ended("")]);
+    assert!(out.is_empty() && err.contains("I will look.\n"), "{out} {err}");
+
+    // In a chat each message is an answer, and its end tells nothing new.
+    let mut chat = Plain::new(Vec::new(), Vec::new(), QUIET, Progress::hidden()).with_each_answer();
+    for kind in [message("One.", &[]), message("Two.", &[]), ended("Two.")] {
+        chat.event(&Event::now(kind)).expect("memory takes all");
+    }
+    assert_eq!(chat.finish().expect("memory takes all").0, b"One.\n\nTwo.\n");
 }
 
 #[test]
@@ -180,41 +218,35 @@ fn thoughts_are_shown_on_request_and_apart_from_the_answer() {
     assert_eq!(shown(Look { thinking: true, ..STREAM }, kinds()), ("yes\n".to_owned(), "hmm\n".to_owned()));
 }
 
+/// A limit that ended a command is shown with its value and its culprit, however much the command printed, and whatever of that is shown.
 #[test]
-fn no_escape_reaches_the_terminal_whatever_the_source() {
-    let bad = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}\rc";
-    let kinds = || {
-        vec![
-            Kind::ModelReady { model: bad.into(), context: None, tools: podbay::event::ToolMode::Text, reason: bad.into() },
-            Kind::BoxStarted { image: bad.into(), duration_ms: 1 },
-            Kind::BoxLost { reason: bad.into() },
-            Kind::ThinkingDelta { text: bad.into() },
-            delta(bad),
-            message(bad, &[]),
-            started(bad, bad, bad),
-            Kind::CallOutput { call: bad.into(), text: bad.into() },
-            finished(bad, bad, CallStatus::Failed, bad),
-            finished("unknown", bad, CallStatus::Invalid, bad),
-            Kind::CallDecided { call: bad.into(), name: bad.into(), decision: Decision::Deny, reason: bad.into() },
-            Kind::Warning { message: bad.into() },
-            Kind::RunFinished {
-                status: RunStatus::Failed,
-                exit_code: 1,
-                response: bad.into(),
-                turns: 0,
-                tool_calls: 0,
-                usage: Usage::default(),
-                limit: None,
-                error: Some(bad.into()),
-                duration_ms: 1,
-            },
-        ]
+fn how_a_failed_command_ended_is_shown_whatever_it_printed() {
+    let printed: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+    let killed =
+        "[killed: out of memory, the limit of the sandbox is 64.0 MiB; most of it was seen with `python3`, 60.0 MiB; exit code 137]";
+    let kinds = |output: Option<&str>, status, ending: &str| {
+        let text = output.unwrap_or_default();
+        let output = output.map(|text| Kind::CallOutput { call: "c1".into(), text: text.into() });
+        let end = finished("c1", "bash", status, &format!("{text}{ending}"));
+        std::iter::once(started("c1", "bash", r#"{"command":"x"}"#)).chain(output).chain([end]).collect::<Vec<_>>()
     };
-    for look in [QUIET, STREAM, Look { tool_output: true, thinking: true, ..STREAM }] {
-        let (out, err) = shown(look, kinds());
-        let all = out + &err;
-        assert!(all.chars().all(|c| c == '\n' || !podbay::event::is_hidden(c)), "{all:?}");
+    let streamed = Look { tool_output: true, ..STREAM };
+    for look in [QUIET, STREAM, streamed] {
+        for (status, ending) in
+            [(CallStatus::Failed, killed), (CallStatus::Failed, "[exit code 3]"), (CallStatus::TimedOut, "[killed: late]")]
+        {
+            for output in [None, Some("one\n"), Some(printed.as_str())] {
+                let (_, err) = shown(look, kinds(output, status, ending));
+                assert_eq!(err.matches(ending).count(), 1, "{look:?}: {err}");
+                assert!(err.ends_with(&format!("   {ending}\n")), "{look:?}: {err}");
+            }
+        }
+        let (_, err) = shown(look, kinds(Some("one\n"), CallStatus::Ok, "[exit code 0]"));
+        assert!(!err.contains("exit code"), "what went well needs no more words: {err}");
     }
+    // What printed nothing says what is wrong in its result alone.
+    let (_, err) = shown(streamed, kinds(None, CallStatus::Failed, "a.txt: no such file or directory"));
+    assert!(err.ends_with("   a.txt: no such file or directory\n"), "{err}");
 }
 
 #[test]
@@ -233,10 +265,10 @@ fn machines_get_one_safe_line_per_event_and_the_result_last() {
 }
 
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl Shared {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8(self.0.lock().expect("no test panics while it holds this").clone()).expect("is text")
     }
 }
@@ -304,7 +336,8 @@ fn a_question_shows_every_line_and_every_hidden_character() {
     };
     assert_snapshot!(escaped.render(Paint::NONE), @r#"
     The agent wants to use odd:
-      list: ["a\u{202e}b"]
+      list:
+        - a\u{202e}b
       n: 1
     Careful: it holds hidden characters, shown here by number.
     "#);
@@ -317,8 +350,61 @@ fn a_huge_question_shows_head_tail_length_and_hash() {
     assert!(shown.lines().count() < 70 && shown.contains("| echo 1\n") && shown.contains("| echo 30000\n"), "{shown}");
     assert!(shown.contains("… 29940 lines (318363 bytes) are not shown …"), "{shown}");
     assert!(shown.contains("  348919 bytes in all, SHA-256 "), "{shown}");
-    let long = question(&"x".repeat(10_000)).render(Paint::NONE);
-    assert!(long.contains("… 7000 characters are not shown …"), "{long}");
+    let long = question(&"x".repeat(110_000)).render(Paint::NONE);
+    assert!(long.contains("… 107000 characters are not shown …"), "{long}");
+    let many: Vec<String> = (1..=30_000).map(|n| format!("a{n}")).collect();
+    let many = Question { arguments: serde_json::json!({ "names": many }).to_string(), ..question("") }.render(Paint::NONE);
+    assert!(many.contains("    - a40\n    … 29940 of 30000 are not shown …\n    - a29981\n"), "{many}");
+}
+
+#[test]
+fn whatever_may_be_allowed_for_longer_is_shown_whole() {
+    let lines: Vec<String> = (1..=5000).map(|n| format!("echo {n}")).collect();
+    let long = "x".repeat(90_000);
+    let many: Vec<String> = (1..=900).map(|n| format!("src/{n}.rs")).collect();
+    let many = Question { arguments: serde_json::json!({ "names": many }).to_string(), ..question("") };
+    for shown in [question(&lines.join("\n")), question(&long), question(&format!("a\n{long}")), many] {
+        let shown = shown.render(Paint::NONE);
+        assert!(!shown.contains("not shown") && !shown.contains("in all"), "{shown}");
+    }
+    let shown = question(&lines.join("\n")).render(Paint::NONE);
+    assert!(lines.iter().all(|line| shown.contains(&format!("    | {line}\n"))));
+    assert!(question(&long).render(Paint::NONE).contains(&long));
+}
+
+#[test]
+fn what_names_a_file_in_edits_and_patches_passes_for_no_other_name() {
+    let edits = serde_json::json!({"edits": [
+        {"path": "а.txt", "old_string": "– с\nнами", "new_string": "с\u{202e}"},
+        {"path": "b.txt", "old_string": "с", "new_string": "x"},
+    ]});
+    let edits = Question { tool: "multi_edit".into(), arguments: edits.to_string(), capabilities: vec![], ..question("") };
+    assert_snapshot!(edits.render(Paint::NONE), @r"
+    The agent wants to use multi_edit:
+      edits:
+        -
+          path: \u{430}.txt
+          old_string:
+            | – с
+            | нами
+          new_string: с\u{202e}
+        -
+          path: b.txt
+          old_string: с
+          new_string: x
+    Careful: it holds hidden characters, shown here by number.
+    Careful: it holds letters that only look like others, shown here by number.
+    ");
+    for patch in [
+        "*** Begin Patch\n*** Update File: а.rs\n@@\n-с\n+ с\n*** End Patch",
+        "--- a/а.rs\n+++ b/а.rs\n@@ -1 +1 @@\n-с\n+ с\n",
+        "diff --git a/а.rs b/b.rs\nrename to а.rs\n@@ -1 +1 @@\n-с\n+ с\n",
+    ] {
+        let arguments = serde_json::json!({ "patch": patch }).to_string();
+        let shown = Question { tool: "apply_patch".into(), arguments, ..question("") }.render(Paint::NONE);
+        assert!(shown.contains("\\u{430}.rs\n") && !shown.contains("а.rs"), "{shown}");
+        assert!(shown.contains("    | -с\n    | + с\n") && shown.contains("only look like others"), "{shown}");
+    }
 }
 
 /// A terminal with a person at it.
@@ -455,6 +541,27 @@ async fn keys_typed_ahead_and_empty_lines_never_approve() {
 }
 
 #[tokio::test]
+async fn a_paste_answers_nothing() {
+    let mut person = Person::new();
+    let answer = person.answers(&question("true"), &[(600, "y\nrm -rf build\n"), (1400, "d\n")]).await;
+    assert_eq!(answer, Some(Answer::DenySession));
+    let shown = person.screen.text();
+    assert_eq!(shown.matches("More lines came with that one").count(), 1, "{shown}");
+    let person = Person::new();
+    let mut hands = person.hands.try_clone().expect("clones");
+    let typist = std::thread::spawn(move || {
+        for keys in ["yes\nno\n", "n\n"] {
+            std::thread::sleep(Duration::from_millis(700));
+            hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
+        }
+    });
+    let mut screen = person.screen.clone();
+    assert!(!ui::confirm("Trust it?", &person.keyboard, &mut screen, &person.cancel).await);
+    typist.join().expect("types");
+    assert_eq!(person.screen.text().matches("Trust it? [y/N] ").count(), 2);
+}
+
+#[tokio::test]
 async fn what_was_typed_ahead_answers_no_question_of_the_models() {
     let mut person = Person::new();
     person.types("1\n\n");
@@ -487,11 +594,13 @@ async fn a_huge_call_can_only_be_allowed_once() {
     let mut person = Person::new();
     let answer = person.answers(&question(&"x\n".repeat(100_000)), &[(600, "a\n"), (1300, "y\n")]).await;
     assert_eq!(answer, Some(Answer::Allow));
-    assert!(person.screen.text().contains("too large to allow more than once"));
+    let shown = person.screen.text();
+    assert!(shown.contains("too large to allow more than once"), "{shown}");
+    assert!(shown.contains("It can only be allowed once: it is too large to be shown whole.\n"), "{shown}");
 }
 
 #[tokio::test]
-async fn a_question_is_withdrawn_when_its_box_dies() {
+async fn a_withdrawn_question_says_so_and_the_next_one_gets_the_keys() {
     let mut person = Person::new();
     let cancel = person.cancel.clone();
     tokio::spawn(async move {

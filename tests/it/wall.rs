@@ -107,6 +107,11 @@ async fn a_directory_outside_of_the_workspace_is_refused() {
         let output = guest.call(call, &mut Vec::new()).await.expect("answers");
         assert!(matches!(output, Output::Fault(Fault::Outside { .. })), "{path}: {output:?}");
     }
+    // The control: whoever enters a folder by its name is led out.
+    for (path, leads_to) in [("out/etc", "/etc"), ("/etc", "/etc"), ("out", "/")] {
+        let entered = Command::new("pwd").arg("-P").current_dir(guest.path(path)).output().expect("runs");
+        assert_eq!(String::from_utf8_lossy(&entered.stdout).trim_end(), leads_to, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -318,6 +323,28 @@ async fn a_terminal_has_a_size_that_changes_and_ends_like_one() {
     };
     let Output::Command(ended) = output else { panic!("{output:?}") };
     assert_eq!((ended.end, stage), (EXITED, 2), "{printed}");
+}
+
+#[tokio::test]
+async fn arguments_that_are_too_long_for_a_program_are_refused_with_what_to_do() {
+    let guest = TestGuest::start().await;
+    let output = guest.call(Call::Exec(exec(&["echo", &"x".repeat(200_000)])), &mut Vec::new()).await.expect("answers");
+    let Output::Fault(fault) = output else { panic!("{output:?}") };
+    assert!(fault.to_string().contains("longer than 120 KiB") && fault.to_string().contains("write the text to a file"), "{fault}");
+    let mut printed = Vec::new();
+    guest.call(Call::Exec(exec(&["echo", &"x".repeat(100_000)])), &mut printed).await.expect("answers");
+    assert_eq!(printed.len(), 100_001);
+}
+
+/// An image can have more in its environment than leaves room for a long command.
+#[tokio::test]
+async fn a_command_that_is_too_long_beside_the_environment_is_refused_with_what_to_do() {
+    let guest = TestGuest::with(&[format!("LARGE={}", "x".repeat(100_000))]).await;
+    let output = guest.call(Call::Bash(bash(&format!("true {}", "x".repeat(110_000)))), &mut Vec::new()).await.expect("answers");
+    let Output::Fault(fault) = output else { panic!("{output:?}") };
+    let expected = "the command cannot be started: its arguments and its environment are too long together; write the text to a file";
+    assert!(fault.to_string().starts_with(expected), "{fault}");
+    assert_eq!(guest.bash(bash("echo ${#LARGE}")).await.1, "100000\n");
 }
 
 #[tokio::test]

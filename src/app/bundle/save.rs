@@ -71,7 +71,7 @@ pub async fn save_bundle(
 ) -> Result<Bundled, app::Error> {
     check_target(request)?;
     let engine = Engine::connect(&config.engine, cancel).await.map_err(app::Error::Engine)?;
-    let provision = Provision::new(&engine, &config.engine, state.locks(), progress);
+    let provision = Provision::new(&engine, &config.engine, config.offline, state.locks(), progress);
     let needed = [crate::sandbox::DEFAULT_IMAGE.to_owned(), config.inference.image_name().to_owned()];
     let mut names = Vec::new();
     let mut expected = 0;

@@ -243,7 +243,7 @@ fn list(files: &BTreeMap<String, String>, call: &ListDirectory) -> Result<Direct
     };
     let entries: Vec<DirectoryEntry> = found.into_iter().take(call.max_entries as usize).map(entry).collect();
     let omitted = (n_found - entries.len()) as u64;
-    Ok(DirectoryListing { path: BytesPath::from_text(&name), entries, omitted: Some(omitted), truncated: omitted > 0 })
+    Ok(DirectoryListing { path: BytesPath::from_text(&name), entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable: 0 })
 }
 
 #[cfg(test)]

@@ -198,9 +198,11 @@ mod tests {
             container("a", Role::Workspace, Some(Owner::current())),
             container("b", Role::ModelServer, None),
             container("c", Role::Environment, None),
+            // Whose it is nobody knows.
+            container("d", Role::Workspace, None),
         ];
         assert_eq!(leftovers(&used, std::slice::from_ref(&own), Duration::ZERO).status, Status::Ok);
-        let mut many: Vec<Leftover> = (0..7).map(|at| container(&format!("box-{at}"), Role::Workspace, None)).collect();
+        let mut many: Vec<Leftover> = (0..7).map(|at| container(&format!("box-{at}"), Role::Workspace, Some(Owner::ended()))).collect();
         many.extend(used);
         let found = leftovers(&many, &[own, volume("podbay-guest-old")], Duration::ZERO);
         assert!(found.detail.starts_with("box-0, box-1") && found.detail.contains("and 2 more"), "{found:?}");

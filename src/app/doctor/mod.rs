@@ -12,6 +12,7 @@ mod host;
 mod images;
 mod isolation;
 mod model;
+mod nudged;
 mod settings;
 mod state;
 mod trial;
@@ -176,7 +177,8 @@ async fn of_engine(
         }
     };
     let facts = &facts;
-    let provision = Provision::new(&engine, &config.engine, root.unwrap_or(Path::new("/nonexistent")).join("locks"), progress);
+    let provision =
+        Provision::new(&engine, &config.engine, config.offline, root.unwrap_or(Path::new("/nonexistent")).join("locks"), progress);
     let details = async {
         let (kernel, details) = tokio::join!(kernel(), within(engine.details(cancel)));
         match details {

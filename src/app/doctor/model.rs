@@ -193,11 +193,13 @@ mod tests {
     use crate::engine::ContainerId;
     use crate::event::ByteSize;
     use crate::llm::Server;
+    use crate::llm::control::Tokens;
 
     fn model() -> Model {
         Model {
             name: "qwen".to_owned(),
             files: Vec::new(),
+            identities: Vec::new(),
             size: 4 << 30,
             changed: 0,
             context: Some(32_768),
@@ -246,6 +248,7 @@ mod tests {
             tools: ToolMode::Constrained,
             reason: "no tools".to_owned(),
             images: false,
+            tokens: Tokens::default(),
             server: Server::LlamaCpp,
         };
         check(&judge(None, None), Status::Ok, "does not run");

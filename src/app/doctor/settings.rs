@@ -55,11 +55,8 @@ pub(super) fn judge(sources: &Sources, loaded: Result<Loaded<Config>, config::Er
     if let Err(error) = rules::policy(Mode::Auto, &loaded.config.policy, warn) {
         checks.push(Check::error(GROUP, "rules", &error, error.hint(), "correct the rule"));
     }
-    checks.extend(loaded.config.sandbox.mistakes().into_iter().map(|error| {
-        let remedy =
-            "give it another value, or none, for the default: docs/configuration.md lists them; `podbay config` says where it comes from";
-        Check::error(GROUP, "sandbox", &error, error.hint(), remedy)
-    }));
+    let mistakes = loaded.config.sandbox.mistakes().into_iter();
+    checks.extend(mistakes.map(|error| Check::error(GROUP, "sandbox", &error, error.hint(), "give it another value, or none")));
     (loaded.config, checks)
 }
 

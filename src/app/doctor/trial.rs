@@ -1,7 +1,7 @@
 //! `--model`: what the model really does, asked one thing after the other.
 //!
-//! Connectivity, a chat, a stream, calls by the server's own means, by a schema and by text; then which way a run would choose, and the whole
-//! prompt of one. Every question but the last is small, is asked once, and has its own time.
+//! Connectivity, a chat, a stream, calls by the server's own means, by a schema and by text; then which way a run would choose, the whole
+//! prompt of one, and code for a file. Every question but that of a run is small, is asked once, and has its own time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,7 @@ use super::check::chain;
 use super::full;
 use super::model::mode_word;
 use super::model::serves;
+use super::nudged;
 use crate::app::Error;
 use crate::app::model;
 use crate::config::Config;
@@ -104,6 +105,8 @@ pub(super) async fn run(source: &Source<'_>, cancel: &CancellationToken) -> Vec<
     checks.push(Check::ok(GROUP, "mode of a run", format!("{}: {}", mode_word(mode), probed.reason)));
     step("the prompt of a run", false);
     checks.push(full::check(&client, &source.config.tools, mode, can_call, cancel).await);
+    step("code for a file", false);
+    checks.push(nudged::check(&client, mode, cancel).await);
     step("", true);
     checks
 }
@@ -157,8 +160,8 @@ impl Source<'_> {
         let state = State::open(root).map_err(Error::Session)?;
         let options = &self.config.inference;
         let paths = Paths::new(state.root());
-        let provision = Provision::new(engine, &self.config.engine, state.locks(), self.progress);
-        let image = async { provision.ensure(options.image_name(), cancel).await.map_err(Error::Engine) };
+        let provision = Provision::new(engine, &self.config.engine, self.config.offline, state.locks(), self.progress);
+        let image = async { provision.ensure(options.image_name(), cancel).await.map_err(Error::of_server_image) };
         let model = async { Store::new(options, &paths, self.config.offline)?.resolve(self.progress, cancel).await };
         let model = async { model.await.map_err(Error::Inference) };
         let (image, model) = tokio::try_join!(image, model)?;

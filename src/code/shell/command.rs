@@ -1,4 +1,5 @@
 use std::fmt;
+use std::ops::Range;
 
 /// All that a text may start, as far as it can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -6,6 +7,10 @@ pub struct Script {
     /// Every simple command, in the order in which they begin; one that starts another program is followed by what it starts.
     pub commands: Vec<Command>,
     pub functions: Vec<Function>,
+    /// What loops go through.
+    pub values: Vec<Word>,
+    /// Shells that begin within it, each with the number of the one around it; the first of them is number 1, and 0 is the outermost.
+    pub shells: Vec<usize>,
     /// Why there may be more than that.
     pub doubts: Vec<Doubt>,
 }
@@ -38,8 +43,16 @@ pub struct Command {
     pub words: Vec<Word>,
     pub assignments: Vec<Assignment>,
     pub redirections: Vec<Redirection>,
+    /// Its input is what the command in front of it in the text writes.
+    pub piped: bool,
+    /// What its input holds besides, as far as that stands in the text.
+    pub given: Option<String>,
+    /// It is the one before once more, with the values of variables in their places.
+    pub again: bool,
     /// It does nothing itself but start the command that follows it in the list, or the text it was given.
     pub starts_another: bool,
+    /// The number of the shell that it runs in: what it does to that one, such as going to another folder, those around it do not see.
+    pub shell: usize,
 }
 
 impl Command {
@@ -66,6 +79,8 @@ pub struct Word {
     pub kind: WordKind,
     /// It is written as it is read: without quotes, escapes or anything else.
     pub plain: bool,
+    /// All of it stands in double quotes, so that it is one word, whatever its expansions become.
+    pub quoted: bool,
 }
 
 /// How much is known of a word.
@@ -86,7 +101,7 @@ impl Word {
     }
 
     pub(super) fn unknown(text: &str) -> Self {
-        Self { text: text.to_owned(), kind: WordKind::Unknown, plain: false }
+        Self { text: text.to_owned(), kind: WordKind::Unknown, plain: false, quoted: false }
     }
 }
 
@@ -135,6 +150,6 @@ fn is_descriptor(word: &Word) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     pub name: String,
-    /// How often its body calls it.
-    pub n_own_calls: usize,
+    /// Where in that list they are.
+    pub body: Range<usize>,
 }

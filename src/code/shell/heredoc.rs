@@ -39,7 +39,7 @@ impl Heredoc {
         }
         let kind = if is_quoted { WordKind::Known } else { self.plain(source, body.start..last.max(body.start))? };
         let text = text.split_inclusive('\n').map(bare).collect();
-        Ok(Word { text, kind, plain: false })
+        Ok(Word { text, kind, plain: false, quoted: false })
     }
 
     /// Looks for expansions that nobody followed.

@@ -13,8 +13,10 @@ mod command;
 mod gap;
 mod heredoc;
 mod parse;
+mod plain;
 mod read;
 mod unwrap;
+mod values;
 mod walk;
 mod word;
 
@@ -29,5 +31,6 @@ pub use command::Redirection;
 pub use command::Script;
 pub use command::Word;
 pub use command::WordKind;
+pub use plain::read_plain;
 pub use read::LENGTH_MAX;
 pub use read::read;

@@ -2,9 +2,12 @@ use super::Command;
 use super::Doubt;
 use super::Function;
 use super::Script;
+use super::Word;
 use super::parse;
 use super::unwrap;
 use super::unwrap::Inner;
+use super::values;
+use super::values::Values;
 use super::walk;
 
 /// The longest text that is read.
@@ -25,8 +28,8 @@ const SHOWN: usize = 60;
 /// Nothing is run, looked up or guessed: what cannot be read for certain becomes a doubt, and the commands that could be read are listed all
 /// the same. The time it takes is bounded by the text's length.
 pub fn read(text: &str) -> Script {
-    let mut reader = Reader { script: Script::default(), left: TOTAL_MAX, handed: HANDED_MAX };
-    reader.text(text, 0);
+    let mut reader = Reader { script: Script::default(), left: TOTAL_MAX, handed: HANDED_MAX, values: Values::default() };
+    reader.text(text, 0, 0);
     reader.names();
     reader.script
 }
@@ -35,6 +38,8 @@ pub fn read(text: &str) -> Script {
 pub(super) struct Found {
     pub(super) commands: Vec<Command>,
     pub(super) functions: Vec<Function>,
+    pub(super) values: Vec<Word>,
+    pub(super) shells: Vec<usize>,
     pub(super) doubts: Vec<Doubt>,
 }
 
@@ -48,6 +53,7 @@ struct Reader {
     script: Script,
     left: usize,
     handed: usize,
+    values: Values,
 }
 
 impl Reader {
@@ -55,7 +61,8 @@ impl Reader {
         push(&mut self.script.doubts, what, why);
     }
 
-    fn text(&mut self, text: &str, depth: usize) {
+    /// Reads a text that the shell of this number is given.
+    fn text(&mut self, text: &str, depth: usize, shell: usize) {
         if text.len() > LENGTH_MAX || text.len() > self.left {
             return self.doubt(text, "it is too long to be read");
         }
@@ -67,13 +74,33 @@ impl Reader {
             self.doubt(text, "it has a zero byte");
         }
         let Some(tree) = parse::parse(text) else { return self.doubt(text, "it is too deep, or takes too long to parse") };
-        let mut found = Found { commands: Vec::new(), functions: Vec::new(), doubts: Vec::new() };
-        walk::walk(text, &tree, &mut found);
-        self.script.functions.append(&mut found.functions);
+        let shells = std::mem::take(&mut self.script.shells);
+        let mut found = Found { commands: Vec::new(), functions: Vec::new(), values: Vec::new(), shells, doubts: Vec::new() };
+        walk::walk(text, &tree, shell, &mut found);
+        self.script.shells = found.shells;
+        self.script.values.append(&mut found.values);
         self.script.doubts.append(&mut found.doubts);
-        for command in found.commands {
+        let mut starts = Vec::with_capacity(found.commands.len() + 1);
+        let mut before: Option<Command> = None;
+        for mut command in found.commands {
+            starts.push(self.script.commands.len());
+            command.given = values::given(&command, before.as_ref().filter(|_| command.piped));
+            before = Some(command.clone());
+            let again = self.values.put_in(&command, &mut self.left);
+            self.values.note(&command);
             self.command(command, depth);
+            if let Some(again) = again {
+                self.command(again, depth);
+            }
         }
+        starts.push(self.script.commands.len());
+        let placed = |Function { name, body }| Function { name, body: starts[body.start]..starts[body.end] };
+        self.script.functions.extend(found.functions.into_iter().map(placed));
+    }
+
+    fn shell_within(&mut self, shell: usize) -> usize {
+        self.script.shells.push(shell);
+        self.script.shells.len()
     }
 
     /// Adds a command, and what it starts in its turn.
@@ -93,9 +120,15 @@ impl Reader {
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
+            // What `eval` reads is read by the same shell.
+            let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias")));
             self.script.commands.push(command);
             for text in texts {
-                self.text(&text, depth + 1);
+                let reader = if is_same { shell } else { self.shell_within(shell) };
+                self.text(&text, depth + 1, reader);
+            }
+            for inner in &mut inner_commands {
+                inner.shell = shell;
             }
             let n_handed: usize = inner_commands.iter().map(|inner| inner.words.len()).sum();
             if n_handed > self.handed {

@@ -111,10 +111,27 @@ fn what_is_not_certain_is_said() {
 }
 
 #[test]
-fn a_function_that_calls_itself_is_known() {
-    let calls = |text: &str| read(text).functions.into_iter().map(|function| function.n_own_calls).collect::<Vec<_>>();
-    assert_eq!(calls(":(){ :|:& };:"), [2]);
-    assert_eq!(calls("f() { g; }; g() { f; g; }; f"), [0, 1]);
+fn the_commands_of_a_function_are_known() {
+    let bodies = |text: &str| {
+        let script = read(text);
+        let names =
+            |body: &std::ops::Range<usize>| script.commands[body.clone()].iter().filter_map(Command::name).collect::<Vec<_>>().join(" ");
+        script.functions.iter().map(|function| format!("{}: {}", function.name, names(&function.body))).collect::<Vec<_>>()
+    };
+    assert_eq!(bodies(":(){ :|:& };:"), [":: : :"]);
+    assert_eq!(bodies("f() { g; }; g() { f; timeout 5 g; }; f"), ["f: g", "g: f timeout g"]);
+    assert_eq!(bodies("bash -c 'x; f() { a; h() { b; }; }'"), ["h: b", "f: a b"]);
+}
+
+#[test]
+fn a_shell_within_another_is_told_from_it() {
+    let shells = |text: &str| {
+        let script = read(text);
+        (script.commands.iter().map(|command| command.shell).collect::<Vec<_>>(), script.shells)
+    };
+    assert_eq!(shells("a; (b; (c); d); e"), (vec![0, 1, 2, 1, 0], vec![0, 1]));
+    assert_eq!(shells("a $(b) <(c); { d; }"), (vec![0, 1, 2, 0], vec![0, 0]));
+    assert_eq!(shells("bash -c 'a; (b)'; eval c; env d"), (vec![0, 1, 2, 0, 0, 0, 0], vec![0, 1]));
 }
 
 #[test]

@@ -44,6 +44,7 @@ struct Reading<'a> {
     in_bracket: bool,
     is_unknown: bool,
     is_plain: bool,
+    is_quoted: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -62,6 +63,7 @@ impl<'a> Reading<'a> {
             in_bracket: false,
             is_unknown: false,
             is_plain: true,
+            is_quoted: true,
         }
     }
 
@@ -78,11 +80,13 @@ impl<'a> Reading<'a> {
     fn run(&mut self) -> Result<(), &'static str> {
         while self.at < self.end {
             if self.expansion(false) {
+                self.is_quoted = false;
                 continue;
             }
             let first = self.at == self.start;
             let Some(c) = self.next() else { return Err("it ends within a character") };
             self.is_plain &= c.is_ascii_alphanumeric() || "_-./:@%+=,".contains(c);
+            self.is_quoted &= c == '"';
             match c {
                 '\\' => match self.next() {
                     Some('\n') => return Err("a word that goes on in the next line"),
@@ -248,7 +252,10 @@ impl<'a> Reading<'a> {
         };
         let plain = self.is_plain && kind == WordKind::Known;
         self.braces.clear();
-        Word { text: std::mem::take(&mut self.text), kind, plain }
+        let text = std::mem::take(&mut self.text);
+        // `"$@"` is as many words as there are.
+        let quoted = self.is_quoted && !text.contains('@');
+        Word { text, kind, plain, quoted }
     }
 
     /// Adds the last word, or those that its braces make.
@@ -270,7 +277,7 @@ impl<'a> Reading<'a> {
         let counts = word.text.contains("..");
         let kind = if !fits || counts { WordKind::Unknown } else { word.kind };
         let text = |letters: &[Letter]| letters.iter().map(|(c, _)| *c).collect();
-        words.extend(made.iter().map(|letters| Word { text: text(letters), kind, plain: false }));
+        words.extend(made.iter().map(|letters| Word { text: text(letters), kind, plain: false, quoted: false }));
         if fits { Ok(()) } else { Err("braces that make too many words") }
     }
 }

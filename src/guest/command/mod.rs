@@ -4,10 +4,10 @@ mod count;
 mod input;
 mod output;
 mod start;
+mod stop;
 mod watch;
 
 use std::collections::VecDeque;
-use std::fmt::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -16,45 +16,40 @@ use nix::errno::Errno;
 use tokio::time::Instant;
 
 use self::count::Count;
+use self::count::file_size;
+use self::count::met_file_size;
 use self::input::Feed;
 pub(super) use self::input::Input;
 use self::input::Piece;
 use self::input::sink;
+use self::output::Ear;
 pub(super) use self::start::SPAWNER_KILLED;
 use self::start::Started;
 use self::start::lost_supervisor;
 use self::start::not_started;
 pub(super) use self::start::start;
+use self::stop::Stopping;
+use self::stop::Why;
 use self::watch::Watch;
 use crate::guest::child::Stdio;
 use crate::guest::disk::Part;
-use crate::guest::family::is_stopped;
-use crate::guest::family::kill_in_place_of;
-use crate::guest::family::wake;
 use crate::guest::grown::Shut;
 use crate::guest::host::Line;
 use crate::guest::host::Word;
 use crate::guest::order::Order;
 use crate::guest::order::Report;
-use crate::guest::order::Stop;
 use crate::guest::pty;
 use crate::guest::rescue;
 use crate::guest::ring::Ring;
 use crate::guest::session::Session;
 use crate::guest::stdio::Pipe;
 use crate::wire::CommandEnded;
-use crate::wire::Culprit;
 use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Limit;
 use crate::wire::message::CHUNK;
 use crate::wire::message::Stream;
-
-/// How long after KILL something may still be there before the box ends.
-const KILLED: Duration = Duration::from_secs(2);
-
-/// Between two looks at whether the supervisor, which is to kill, was stopped again.
-const AGAIN: Duration = Duration::from_millis(100);
+use crate::wire::size;
 
 /// How long a cancelled call waits for a host that takes none of what is left.
 const UNWANTED: Duration = Duration::from_secs(1);
@@ -113,12 +108,19 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
         (_, Some(code), _) => End::Exited { code },
         (_, None, signal) => End::Signaled { signal: signal.unwrap_or(libc::SIGKILL) },
     };
+    let saw_a_writer = run.watch.saw_a_writer();
+    let met_file_size = met_file_size(status, saw_a_writer || run.sources.iter().any(|source| source.ear.has_heard()));
     let limit = match run.why {
         Some(Why::Cancelled) => None,
         Some(Why::Timeout) => Some(Limit::Time { ms: timeout.unwrap_or_default().as_millis() as u64 }),
         Some(Why::Crossed(limit)) => Some(limit),
+        None if met_file_size && (shut.is_some() || saw_a_writer) => file_size().map(|bytes| Limit::FileSize { bytes }),
         None => run.count.limit(status),
     };
+    // A command can set a lower limit of its own, and signal itself: without a writer nothing says whose it was.
+    let too_large = (met_file_size && run.why.is_none() && limit.is_none()).then(file_size).flatten().map(|bytes| {
+        format!("it ended as where a file comes to be too large: the sandbox allows {}, unless the command has set less", size(bytes))
+    });
     let (limit, crossed) = match shut {
         // It was no file too large: there is no room for any.
         Some(shut) => {
@@ -143,8 +145,10 @@ pub(super) async fn run(session: &Session, line: &mut Line, plan: Plan) -> Resul
     let starved = if matches!(limit, Some(Limit::Memory { .. })) { None } else { run.count.starved() };
     let crowded = run.crowded(limit);
     let full = if status.success() { None } else { session.full() };
-    let note =
-        [session.told(), rescued, note, crossed, starved, crowded, full].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
+    let note = [session.told(), rescued, too_large, note, crossed, starved, crowded, full]
+        .into_iter()
+        .flatten()
+        .reduce(|all, note| format!("{all}; {note}"));
     Ok(CommandEnded {
         end,
         limit,
@@ -167,27 +171,13 @@ struct Source {
     pipe: Pipe,
     stream: Stream,
     is_open: bool,
+    ear: Ear,
 }
 
 impl From<(Pipe, Stream)> for Source {
     fn from((pipe, stream): (Pipe, Stream)) -> Self {
-        Self { pipe, stream, is_open: true }
+        Self { pipe, stream, is_open: true, ear: Ear::default() }
     }
-}
-
-#[derive(Clone, Copy)]
-enum Why {
-    Cancelled,
-    Timeout,
-    /// A limit that nobody but us watches.
-    Crossed(Limit),
-}
-
-#[derive(Clone, Copy)]
-enum Stopping {
-    No { timeout_at: Option<Instant> },
-    Asked { kill_at: Instant, again_at: Instant },
-    Killed { gone_at: Instant, again_at: Instant },
 }
 
 enum Next {
@@ -272,15 +262,6 @@ impl Run<'_> {
         }
     }
 
-    fn next_time(&self) -> Option<Instant> {
-        match (&self.ended, self.stopping) {
-            (Some(over), _) => over.until,
-            (None, Stopping::No { timeout_at }) => timeout_at,
-            (None, Stopping::Asked { kill_at, again_at }) => Some(kill_at.min(again_at)),
-            (None, Stopping::Killed { gone_at, again_at }) => Some(gone_at.min(again_at)),
-        }
-    }
-
     fn handle(&mut self, next: Next) -> Result<(), Fault> {
         match next {
             Next::Word(word) => self.heard(word),
@@ -331,66 +312,6 @@ impl Run<'_> {
         }
     }
 
-    /// Asks the command to end; asked again, does not wait for that.
-    fn stop(&mut self, why: Why) {
-        self.why = self.why.or(Some(why));
-        match self.stopping {
-            Stopping::No { .. } if !self.grace.is_zero() => {
-                self.started.control.order(Stop::Term);
-                // A command can stop its supervisor; that must not keep the word from it.
-                wake(self.started.supervisor);
-                let now = Instant::now();
-                self.stopping = Stopping::Asked { kill_at: now + self.grace, again_at: now + AGAIN };
-            }
-            Stopping::No { .. } | Stopping::Asked { .. } => {
-                self.started.control.order(Stop::Kill);
-                // A command can stop its supervisor, which is of the same user; that must not save it.
-                wake(self.started.supervisor);
-                let now = Instant::now();
-                self.stopping = Stopping::Killed { gone_at: now + KILLED, again_at: now + AGAIN };
-            }
-            Stopping::Killed { .. } => {}
-        }
-    }
-
-    fn time_is_up(&mut self) -> Result<(), Fault> {
-        if self.ended.is_some() {
-            for source in &mut self.sources {
-                source.is_open = false;
-            }
-            self.tail.clear();
-            return Ok(());
-        }
-        match self.stopping {
-            Stopping::No { .. } => {
-                self.watch.time_is_up(self.session, self.started.supervisor);
-                if self.count.refused_forks() {
-                    // Of a bomb each that ends makes room for another one, and asking hundreds takes longer than there is.
-                    self.grace = Duration::ZERO;
-                }
-                self.stop(Why::Timeout);
-            }
-            // Whoever stops its supervisor still gets no time to end by itself.
-            Stopping::Asked { kill_at, .. } if Instant::now() < kill_at && !is_stopped(self.started.supervisor) => {
-                self.stopping = Stopping::Asked { kill_at, again_at: Instant::now() + AGAIN };
-            }
-            Stopping::Asked { .. } => self.stop(Why::Timeout),
-            Stopping::Killed { gone_at, .. } if Instant::now() < gone_at => {
-                // It may be stopped again and again; nobody in the box can stop us.
-                kill_in_place_of(self.started.supervisor);
-                if self.rescue.look() {
-                    self.session.tell_of_stopping();
-                }
-                self.stopping = Stopping::Killed { gone_at, again_at: Instant::now() + AGAIN };
-            }
-            Stopping::Killed { .. } => {
-                let reason = self.not_emptied();
-                return Err(self.session.end_box(reason));
-            }
-        }
-        Ok(())
-    }
-
     /// Says of a command that met a limit what else it met of the one of processes: that it was met at all, where that is not what ended it,
     /// and who else has most of them.
     fn crowded(&self, limit: Option<Limit>) -> Option<String> {
@@ -404,25 +325,6 @@ impl Run<'_> {
         };
         let others = self.watch.crowd(self.session, self.started.supervisor);
         [met, others].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"))
-    }
-
-    /// Says what could not be ended, and which limits the command had met: that it was killed for one is the model's only hint.
-    fn not_emptied(&mut self) -> String {
-        // The limits come first: a person's line is cut at its end.
-        let mut reason = String::new();
-        if let (Some(Why::Timeout), Some(timeout)) = (self.why, self.timeout) {
-            let _ = write!(reason, "the command ran longer than its limit of {} s; ", timeout.as_secs_f64().ceil());
-        }
-        if self.count.refused_forks()
-            && let Some(count) = self.session.cgroup.n_processes()
-        {
-            let _ = write!(reason, "it ran into the limit of {count} processes in the sandbox");
-            if let Some(Culprit { name, count, .. }) = self.watch.culprit(Some(Limit::Processes { count })) {
-                let _ = write!(reason, ", most of them `{}` ({count} seen)", name.escape_debug());
-            }
-            reason.push_str("; ");
-        }
-        reason + "processes of it were still there 2 s after they were killed"
     }
 }
 

@@ -7,6 +7,38 @@ use crate::wire::message::Stream;
 /// What is read at the most after the end; only a process of another call that was handed the pipe can have more.
 const MAX_REST: u64 = 4 * 1024 * 1024;
 
+/// What shells say of a program that was ended because a file came to be too large. Each has its own first letter.
+const TOO_LARGE: &[u8] = b"ile size limit exceeded";
+
+/// Listens for these words, in whatever pieces they come.
+#[derive(Default)]
+pub(super) struct Ear {
+    last: Vec<u8>,
+    has_heard: bool,
+}
+
+impl Ear {
+    fn listen(&mut self, data: &[u8]) {
+        if self.has_heard {
+            return;
+        }
+        let keep = TOO_LARGE.len() - 1;
+        let has = |text: &[u8]| memchr::memmem::find(text, TOO_LARGE).is_some();
+        self.last.extend(&data[..data.len().min(keep)]);
+        self.has_heard = has(data) || has(&self.last);
+        // The words may begin with the end of this piece.
+        if let Some(at) = data.len().checked_sub(keep) {
+            self.last.clear();
+            self.last.extend(&data[at..]);
+        }
+        self.last.drain(..self.last.len().saturating_sub(keep));
+    }
+
+    pub(super) fn has_heard(&self) -> bool {
+        self.has_heard
+    }
+}
+
 impl Run<'_> {
     /// Reads once from a source that may have something.
     pub(super) fn read(&mut self, at: usize) {
@@ -16,7 +48,7 @@ impl Run<'_> {
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             // A terminal whose other end is closed gives EIO.
             Ok(0) | Err(_) => self.sources[at].is_open = false,
-            Ok(n_read) => self.take_in(source.stream, n_read),
+            Ok(n_read) => self.take_in(at, n_read),
         }
     }
 
@@ -31,8 +63,7 @@ impl Run<'_> {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Ok(n_read) if n_read > 0 && over.n_read < MAX_REST => {
                         over.n_read += n_read as u64;
-                        let stream = self.sources[at].stream;
-                        self.take_in(stream, n_read);
+                        self.take_in(at, n_read);
                     }
                     // All that could write has ended: nothing there now means nothing any more.
                     Ok(_) | Err(_) => self.sources[at].is_open = false,
@@ -52,14 +83,45 @@ impl Run<'_> {
         if self.to_stream == 0 { CHUNK } else { CHUNK.min(self.line.room()).min(usize::try_from(self.to_stream).unwrap_or(usize::MAX)) }
     }
 
-    fn take_in(&mut self, stream: Stream, n_read: usize) {
+    fn take_in(&mut self, at: usize, n_read: usize) {
         let data = &self.buffer[..n_read];
+        let source = &mut self.sources[at];
+        source.ear.listen(data);
         self.output_bytes += n_read as u64;
         if self.to_stream == 0 {
             self.tail.push(data);
         } else {
             self.to_stream -= n_read as u64;
-            self.line.chunk(stream, data.to_vec());
+            self.line.chunk(source.stream, data.to_vec());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(pieces: &[&str], expected: bool) {
+        let mut ear = Ear::default();
+        for piece in pieces {
+            ear.listen(piece.as_bytes());
+        }
+        assert_eq!(ear.has_heard(), expected, "{pieces:?}");
+    }
+
+    #[test]
+    fn the_words_of_a_shell_are_heard_in_whatever_pieces_they_come() {
+        let words = "bash: 12 File size limit exceeded head -c 1G /dev/zero > large";
+        check(&[words], true);
+        for at in 0..words.len() {
+            check(&[&words[..at], &words[at..]], true);
+            check(&["x", &words[..at], "", &words[at..], "y"], true);
+            check(&[&words[..at], "-", &words[at..]], !(11..33).contains(&at));
+        }
+        check(&words.chars().map(String::from).collect::<Vec<_>>().iter().map(String::as_str).collect::<Vec<_>>(), true);
+        check(&["file size limit", " exceeded"], true);
+        check(&["File size limit", "x", " exceeded", &"x".repeat(1000)], false);
+        check(&[], false);
     }
 }

@@ -21,6 +21,9 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// How long after a supervisor's end it is seen that the process that starts commands was killed with it.
 const BOTH_GONE: Duration = Duration::from_millis(200);
 
+/// Why a command that is within its own bound cannot be started: what the image's environment holds is counted with it.
+const TOO_LONG: &str = "its arguments and its environment are too long together; write the text to a file and name that";
+
 /// Why the box ends then.
 pub(in crate::guest) const SPAWNER_KILLED: &str = "the process that starts commands was killed from inside the sandbox";
 
@@ -59,7 +62,11 @@ struct Failure {
 async fn try_start(session: &Session, order: &Order, stdio: &Stdio) -> Result<Started, Failure> {
     let failure = |fault| Failure { stage: Stage::Order, errno: Errno::UnknownErrno, fault };
     let control = session.spawner.start(order, stdio).await.map_err(|error| {
-        failure(Fault::NotStarted { problem: format!("the guest cannot reach the process that starts commands: {error}") })
+        let problem = match error.kind() {
+            std::io::ErrorKind::ArgumentListTooLong => TOO_LONG.to_owned(),
+            _ => format!("the guest cannot reach the process that starts commands: {error}"),
+        };
+        failure(Fault::NotStarted { problem })
     })?;
     match first_report(session, &control).await {
         Ok(Some(Report::Started { supervisor, pid })) => Ok(Started { control, supervisor, pid, note: None }),
@@ -101,7 +108,7 @@ pub(super) fn not_started(session: &Session, order: &Order, stage: Stage, errno:
         (Stage::Fork | Stage::Order, errno) => errno.desc().to_owned(),
         (Stage::Prepare, Errno::EACCES) => "its directory may not be entered".to_owned(),
         (Stage::Prepare, errno) => format!("its surroundings cannot be set up: {}", errno.desc()),
-        (Stage::Execute, Errno::E2BIG) => "its arguments are too long".to_owned(),
+        (Stage::Execute, Errno::E2BIG) => TOO_LONG.to_owned(),
         (Stage::Execute, Errno::ENOEXEC) => {
             format!("`{name}` is no program for this kind of machine ({}); an image that is made for it has one", std::env::consts::ARCH)
         }

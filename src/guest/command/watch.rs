@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::count::file_size;
 use crate::guest::culprit::By;
 use crate::guest::culprit::biggest;
 use crate::guest::culprit::most_processes;
@@ -22,6 +23,8 @@ const AGE: Duration = Duration::from_secs(2);
 const SHARE: u32 = 20;
 /// Between two looks at the disk.
 const DISK: Duration = Duration::from_millis(200);
+/// Between two looks at who writes, where a file may come to be too large: it is over by the time that is told.
+const WRITERS: Duration = Duration::from_millis(500);
 /// How often processes are counted: a bomb is refused all the time.
 const COUNTS: u32 = 3;
 /// Part of the memory from which on it is worth knowing who has it, in percent.
@@ -41,6 +44,10 @@ pub(super) struct Watch {
     /// Whether no process more could be started when the time was up.
     is_crowded: bool,
     disk: Option<Culprit>,
+    /// How large a file may become.
+    file_size: Option<u64>,
+    writers_at: Instant,
+    writer: Option<Culprit>,
 }
 
 impl Watch {
@@ -59,6 +66,9 @@ impl Watch {
             processes: None,
             is_crowded: false,
             disk: None,
+            file_size: file_size(),
+            writers_at: began,
+            writer: None,
         }
     }
 
@@ -79,6 +89,11 @@ impl Watch {
             self.n_counts += 1;
             let supervisors = std::iter::once(supervisor).chain(session.jobs.supervisors());
             keep_larger(&mut self.processes, most_processes(supervisors), |(_, culprit)| culprit.count);
+        }
+        // Of a bomb there are too many to look at twice.
+        if self.file_size.is_some() && self.n_counts == 0 && now >= self.writers_at {
+            keep_larger(&mut self.writer, biggest(supervisor, By::Written), |culprit| culprit.bytes);
+            self.writers_at = Instant::now() + WRITERS;
         }
         let mut crossed = None;
         if now >= self.disk_at {
@@ -129,8 +144,13 @@ impl Watch {
             Limit::Time { .. } => self.memory.take(),
             Limit::Processes { .. } => self.processes.take().map(|(_, culprit)| culprit),
             Limit::Disk { .. } | Limit::Files { .. } | Limit::FreeSpace { .. } | Limit::FreeFiles { .. } => self.disk.take(),
-            Limit::FileSize { .. } => None,
+            Limit::FileSize { bytes } => self.writer.take().filter(|culprit| has_share(culprit.bytes, bytes)),
         }
+    }
+
+    /// Returns whether somebody was seen who has written enough for a file that is too large.
+    pub(super) fn saw_a_writer(&self) -> bool {
+        self.writer.as_ref().zip(self.file_size).is_some_and(|(culprit, bytes)| has_share(culprit.bytes, bytes))
     }
 
     /// Says which command in the background was seen to have more processes than this one, or any other.

@@ -15,6 +15,7 @@ use super::patch_match::apply;
 use super::save::Parents;
 use super::spot::refused;
 use super::stop::Stop;
+use super::transaction::Taken;
 use super::transaction::Transaction;
 use crate::wire::ApplyPatch;
 use crate::wire::BytesPath;
@@ -29,12 +30,16 @@ use crate::wire::PatchAction;
 /// Lines shown where a hunk was expected and nothing there looks like it.
 const SHOWN: usize = 8;
 
+/// Characters shown of a line that is not there.
+const SHOWN_ANCHOR: usize = 200;
+
 /// Applies a patch to all its files, or to none.
 pub(super) fn run(workspace: &Workspace, call: &ApplyPatch, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     if call.files.is_empty() {
         return Err(invalid("patch", "holds no change"));
     }
+    refuse_below_a_file(workspace, &call.files)?;
     let _changing = workspace.changing();
     let mut patching = Patching { workspace, protected: call.protected, all: Transaction::default() };
     let mut files = Vec::with_capacity(call.files.len());
@@ -47,7 +52,7 @@ pub(super) fn run(workspace: &Workspace, call: &ApplyPatch, stop: &AtomicBool) -
         files.push(change);
     }
     if !call.dry_run {
-        patching.all.commit(stop)?;
+        patching.all.commit(&workspace.seen, stop)?;
     }
     Ok(Changed { files, dry_run: call.dry_run })
 }
@@ -75,8 +80,8 @@ impl Patching<'_> {
                 })
             }
             PatchAction::Delete { hunks } => {
-                let (at, text) = self.old_file(&file.path, !hunks.is_empty())?;
-                self.refuse_link(at, &file.path)?;
+                let (Taken { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty())?;
+                refuse_link(by_link, &file.path)?;
                 if !hunks.is_empty() && !patched(&file.path, &text, hunks)?.text.is_empty() {
                     return Err(refused(&file.path, "holds more than the patch deletes; read it again"));
                 }
@@ -93,8 +98,11 @@ impl Patching<'_> {
     }
 
     fn update(&mut self, path: &BytesPath, hunks: &[Hunk], to: Option<&BytesPath>) -> Result<FileChange, Fault> {
-        let (at, text) = self.old_file(path, !hunks.is_empty())?;
-        let Patched { text: new, added, removed, notes } = patched(path, &text, hunks)?;
+        let (Taken { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
+        let Patched { text: new, added, removed, by_number, notes } = patched(path, &text, hunks)?;
+        if by_number && self.all.is_stale(at, &self.workspace.seen) {
+            return Err(Fault::Stale { path: path.clone() });
+        }
         if new.len() as u64 > MAX_BYTES {
             return Err(too_large(path, new.len() as u64));
         }
@@ -106,7 +114,7 @@ impl Patching<'_> {
             self.all.set(at, Some(new));
             return Ok(change);
         };
-        self.refuse_link(at, path)?;
+        refuse_link(by_link, path)?;
         let target = self.new_file(to)?;
         self.all.take_mode(target, at);
         self.all.set(at, None);
@@ -114,32 +122,54 @@ impl Patching<'_> {
         Ok(FileChange { path: self.all.shown(target).clone(), from: Some(change.path), change: Change::Moved, ..change })
     }
 
-    fn old_file(&mut self, path: &BytesPath, must_be_text: bool) -> Result<(usize, Vec<u8>), Fault> {
-        let at = self.all.open(self.workspace, path, self.protected, Parents::MustExist, must_be_text)?;
-        match self.all.text(at) {
-            Some(text) => Ok((at, text.clone())),
+    fn old_file(&mut self, path: &BytesPath, must_be_text: bool) -> Result<(Taken, Vec<u8>), Fault> {
+        let taken = self.all.open(self.workspace, path, self.protected, Parents::MustExist, must_be_text)?;
+        match self.all.text(taken.at) {
+            Some(text) => Ok((taken, text.clone())),
             None => Err(self.workspace.root.fault(path, Errno::ENOENT)),
         }
     }
 
     fn new_file(&mut self, path: &BytesPath) -> Result<usize, Fault> {
-        let at = self.all.open(self.workspace, path, self.protected, Parents::Make, false)?;
+        let at = self.all.open(self.workspace, path, self.protected, Parents::Make, false)?.at;
         if self.all.text(at).is_some() {
             let remedy = "update it, or delete it earlier in the patch".to_owned();
             return Err(Fault::Exists { path: path.clone(), remedy });
         }
         Ok(at)
     }
+}
 
-    /// To take a link away is not to take away the file that it leads to.
-    fn refuse_link(&self, at: usize, path: &BytesPath) -> Result<(), Fault> {
-        if self.all.is_linked(at) { Err(refused(path, "is a symbolic link; use delete_file or move_file for it")) } else { Ok(()) }
+/// Refuses a patch that makes a file and another one below it: only a folder has something below it.
+fn refuse_below_a_file(workspace: &Workspace, files: &[FilePatch]) -> Result<(), Fault> {
+    let made = files.iter().filter_map(|file| match &file.action {
+        PatchAction::Add { .. } => Some(&file.path),
+        PatchAction::Update { to, .. } => to.as_ref(),
+        PatchAction::Delete { .. } => None,
+    });
+    // With a slash behind each, whatever lies below a file comes behind it, and nothing else stands between them.
+    let keyed = made.map(|path| Ok(([workspace.root.relative(path)?.as_bytes(), b"/"].concat(), path)));
+    let mut made = keyed.collect::<Result<Vec<_>, Fault>>()?;
+    made.sort();
+    match made.windows(2).find(|pair| pair[1].0.len() > pair[0].0.len() && pair[1].0.starts_with(&pair[0].0)) {
+        Some([(_, file), (_, below)]) => {
+            let problem =
+                format!("would lie in {file}, of which the same patch makes a file; name one of them otherwise. Nothing was changed");
+            Err(refused(below, problem))
+        }
+        _ => Ok(()),
     }
+}
+
+/// To take a link away is not to take away the file that it leads to.
+fn refuse_link(by_link: bool, path: &BytesPath) -> Result<(), Fault> {
+    if by_link { Err(refused(path, "is a symbolic link; use delete_file or move_file for it")) } else { Ok(()) }
 }
 
 fn patched(path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {
     apply(text, hunks).map_err(|Miss { hunk, why }| match why {
         Why::Ambiguous(lines) => Fault::HunkAmbiguous { path: path.clone(), hunk, lines },
+        Why::NoAnchor(anchor) => Fault::HunkUnanchored { path: path.clone(), hunk, anchor: anchor.chars().take(SHOWN_ANCHOR).collect() },
         Why::Nowhere { applied } => {
             Fault::HunkMissed { path: path.clone(), hunk, applied, closest: instead(text, &hunks[hunk as usize - 1]) }
         }

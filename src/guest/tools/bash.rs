@@ -119,10 +119,11 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
     let mut started = command::start(session, &order, stdio).await?;
     let note = started.note.take();
     let shown = BytesPath::from(path.as_path());
-    let (end, n_survivors, what) = match early_end(&started.control, line).await {
+    let early = early_end(&started.control, line).await;
+    let control = Arc::new(started.control);
+    let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
+    let (end, n_survivors, what) = match early {
         None => {
-            let control = Arc::new(started.control);
-            let job = Job::new(started.pid, started.supervisor, &bash.command, log, began, Arc::clone(&control));
             session.keep(control, job);
             (
                 End::Running { pid: started.pid },
@@ -131,7 +132,11 @@ async fn run_in_background(session: &Arc<Session>, bash: &Bash, line: &mut Line)
             )
         }
         Some(Early::Cancelled) => (End::Cancelled, 0, format!("its output is in {shown}")),
-        Some(Early::Ended { status, n_survivors }) => (how(status), n_survivors, early_note(&shown, n_survivors)),
+        Some(Early::Ended { status, n_survivors }) => {
+            // Who asks for the last one means this one, and not one before it.
+            session.jobs.add(job.over(how(status)));
+            (how(status), n_survivors, early_note(&shown, n_survivors))
+        }
         Some(Early::Lost) => {
             let problem = "its supervisor was killed from inside the sandbox".to_owned();
             return Err(Fault::Io { doing: "run the command in the background".to_owned(), problem });

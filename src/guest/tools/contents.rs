@@ -68,8 +68,9 @@ fn survey_at(folder: BorrowedFd<'_>, path: &[u8], depth: usize, stop: &Stop<'_>,
     Ok(n)
 }
 
-/// Deletes a folder with all that is in it. It is not stopped half-way: what was asked for is done, or it says what could not be.
-pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Result<(), Fault> {
+/// Deletes a folder with all that is in it, and counts what is gone. It is not stopped half-way: what was asked for is done, or it says
+/// what could not be.
+pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], path: &[u8], n_gone: &mut u64) -> Result<(), Fault> {
     let failed = |errno| fault(&BytesPath::from_bytes(path), errno);
     let opened = open_folder(folder, name).map_err(failed)?;
     let never = std::sync::atomic::AtomicBool::new(false);
@@ -77,16 +78,18 @@ pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], path: &[u8]) -> Result
     for inner in &names {
         let below = join(path, &inner.name);
         if inner.kind == Kind::Folder {
-            remove(opened.as_fd(), &inner.name, &below)?;
+            remove(opened.as_fd(), &inner.name, &below, n_gone)?;
         } else {
             match unlinkat(&opened, &*inner.name, UnlinkatFlags::NoRemoveDir) {
                 // Somebody else was quicker.
-                Ok(()) | Err(Errno::ENOENT) => {}
+                Ok(()) | Err(Errno::ENOENT) => *n_gone += 1,
                 Err(errno) => return Err(fault(&BytesPath::from_bytes(below), errno)),
             }
         }
     }
-    unlinkat(folder, name, UnlinkatFlags::RemoveDir).map_err(failed)
+    unlinkat(folder, name, UnlinkatFlags::RemoveDir).map_err(failed)?;
+    *n_gone += 1;
+    Ok(())
 }
 
 /// Copies what is in a folder into a new one: files with their modes, links as they are.

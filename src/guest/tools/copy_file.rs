@@ -59,9 +59,7 @@ pub(super) fn run(workspace: &Workspace, call: &CopyFile, stop: &AtomicBool) -> 
         .beneath()
         .open(root.relative(&call.source)?.as_bytes(), flags, Links::Follow)
         .map_err(|errno| root.fault(&call.source, errno))?;
-    if !call.protected {
-        root.refuse_secret(&call.source, &opened)?;
-    }
+    root.refuse_secret(&call.source, &opened, call.protected)?;
     let real = root.real(&call.source, &opened)?;
     let entries = look_through(call, &opened, is_folder, real.as_bytes(), stop)?;
     let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
@@ -72,6 +70,7 @@ pub(super) fn run(workspace: &Workspace, call: &CopyFile, stop: &AtomicBool) -> 
     copy.rename(replaced)?;
     drop(copy);
     destination.made.keep();
+    workspace.seen.forget(&destination.real);
     let change = FileChange {
         path: destination.shown,
         change: Change::Copied,
@@ -211,7 +210,7 @@ impl Drop for Copy<'_> {
         let folder = &self.destination.folder;
         if self.is_folder {
             // Only what this call has made is in it.
-            let _ = contents::remove(folder.as_fd(), self.name.as_bytes(), self.name.as_bytes());
+            let _ = contents::remove(folder.as_fd(), self.name.as_bytes(), self.name.as_bytes(), &mut 0);
         } else {
             let _ = unlinkat(folder, self.name.as_str(), UnlinkatFlags::NoRemoveDir);
         }

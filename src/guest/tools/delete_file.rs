@@ -39,7 +39,17 @@ pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -
         if n > 0 && !call.recursive {
             return Err(refused(&call.path, format!("is a folder with {n} entries in it; set recursive to delete them too")));
         }
-        contents::remove(spot.folder.as_fd(), &spot.name, &spot.real)?;
+        let mut n_gone = 0;
+        contents::remove(spot.folder.as_fd(), &spot.name, &spot.real, &mut n_gone).map_err(|fault| {
+            let n_left = n.saturating_sub(n_gone);
+            refused(
+                &call.path,
+                format!(
+                    "could not be deleted as a whole: {fault}. {n_gone} of the {n} entries in it are gone for good, and {n_left} are left, as is \
+                     the folder itself; list_directory shows which"
+                ),
+            )
+        })?;
         Some(n)
     } else {
         // Without any write bit a file was made read-only on purpose; a link has all of them and means nothing by it.
@@ -52,6 +62,7 @@ pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -
         }
         None
     };
+    workspace.seen.forget(&spot.real);
     let change = FileChange { path: spot.shown, change: Change::Deleted, entries, ..FileChange::default() };
     Ok(Changed { files: vec![change], dry_run: false })
 }
@@ -62,7 +73,7 @@ pub(super) fn refuse_inside(asked: &BytesPath, path: &[u8], name: &Name, protect
     if is_rooted(&name.name) {
         return Err(refused(asked, format!("holds {path}, which belongs to git or to Podbay and stays where it is")));
     }
-    if !protected && protected_name(&path).is_some() {
+    if protected_name(&path).is_some() && !(protected && protected_name(asked).is_some()) {
         return Err(Fault::Protected { path: asked.clone(), name: path });
     }
     Ok(())

@@ -38,7 +38,8 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
         }
         let mut text = Vec::new();
         let edited = edit(path, &mut text, &call.edits, 1)?;
-        place.save(&text, None)?;
+        let real = place.real(&workspace.root)?;
+        workspace.seen.note(real, place.save(&text, None)?);
         return Ok(Edited { created: true, diff: diff(&shown.to_text(), b"", &text), path: shown, ..edited });
     }
     let (before, stat) = read(&place, path, true)?;
@@ -47,7 +48,9 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
-    place.save(&after, Some(&stat))?;
+    let real = place.real(&workspace.root)?;
+    let now = place.save(&after, Some(&stat))?;
+    workspace.seen.note_change(real, &stat, now);
     Ok(Edited { diff: diff(&shown.to_text(), &before, &after), path: shown, ..edited })
 }
 

@@ -20,11 +20,16 @@ pub(super) fn run(workspace: &Workspace, call: &EditLines) -> Result<Edited, Fau
         return Err(workspace.root.fault(path, Errno::ENOENT));
     }
     let (before, stat) = read(&place, path, true)?;
+    let real = place.real(&workspace.root)?;
+    if workspace.seen.is_stale(&real, &stat) {
+        return Err(Fault::Stale { path: path.clone() });
+    }
     let after = change(&before, call)?;
     if after == before {
         return Err(invalid("new_content", "is what stands there already"));
     }
-    place.save(&after, Some(&stat))?;
+    let now = place.save(&after, Some(&stat))?;
+    workspace.seen.note(real, now);
     let shown = workspace.root.relative(path)?;
     let diff = diff(&shown.to_text(), &before, &after);
     Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff })

@@ -96,7 +96,7 @@ fn order(session: &Session, exec: &Exec) -> Result<Order, Fault> {
     let argv: Vec<Vec<u8>> = exec.argv.iter().map(BytesPath::as_bytes).map(<[u8]>::to_vec).collect();
     let invalid = |problem: &str| Fault::Invalid { field: "argv".to_owned(), problem: problem.to_owned() };
     if argv.iter().map(|word| word.len() + 16).sum::<usize>() > MAX_ARGUMENTS {
-        return Err(invalid("the arguments are longer than 120 KiB together"));
+        return Err(invalid("the arguments are longer than 120 KiB together; write the text to a file and name that"));
     }
     if argv.iter().any(|word| word.contains(&0)) {
         return Err(invalid("holds a NUL byte, which no program can be given"));

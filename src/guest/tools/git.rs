@@ -14,16 +14,19 @@ use tokio::io::AsyncReadExt;
 use super::bash::cannot_prepare;
 use super::bash::null;
 use super::bash::pipe;
+use super::spot::refused;
 use crate::guest::child::Stdio;
 use crate::guest::command;
 use crate::guest::command::Input;
 use crate::guest::command::Plan;
 use crate::guest::host::Line;
 use crate::guest::order::Order;
+use crate::guest::root::where_is;
 use crate::guest::session::Session;
 use crate::guest::stdio::Pipe;
 use crate::wire::BytesPath;
 use crate::wire::CommandEnded;
+use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Git;
 use crate::wire::GitQuery;
@@ -37,6 +40,9 @@ const QUESTION: Duration = Duration::from_secs(20);
 const MAX_ANSWER: u64 = 4 * 1024 * 1024;
 /// Protected names that are left out of a difference one by one.
 const MAX_LEFT_OUT: usize = 500;
+/// And their bytes with what is put around each: all of them are arguments of one program.
+const MAX_LEFT_OUT_BYTES: usize = 160 * 1024;
+const AROUND_ONE: usize = 32;
 
 /// Settings under which git starts nothing: each is named where git knows it by one name.
 const SETTINGS: [&str; 12] = [
@@ -76,6 +82,11 @@ pub(in crate::guest) async fn run(session: &Session, git: &Git, line: &mut Line)
 async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnded, Fault> {
     let place = session.directories.resolve(&git.path)?.fd;
     let mut asking = Asking { session, place, settings: Vec::new() };
+    if asking.answer(&["rev-parse", "--git-dir"]).await?.is_empty() {
+        // Outside of a repository git would explain what else it can do; asked for this, it says in one sentence what is wrong.
+        return asking.show(git, line, ["rev-parse", "--git-dir"].map(|word| word.as_bytes().to_vec()).to_vec()).await;
+    }
+    asking.refuse_elsewhere(&git.path).await?;
     asking.settings = asking.filters_off().await?;
     let file = git.query.file().map(|file| session.directories.absolute(file)).transpose()?;
     let mut words = words(&git.query);
@@ -94,19 +105,20 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
         words.push(b"--".to_vec());
         words.extend(file.map(|file| literal(&file)));
     }
-    let (source, stdout) = pipe()?;
-    let stdio = asking.stdio(stdout.try_clone().map_err(|error| cannot_prepare(&error))?, stdout)?;
-    let plan = Plan {
-        order: asking.order(words),
-        stdio,
-        sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
-        input: Input::Nowhere,
-        timeout: Some(Duration::from_millis(git.timeout_ms)),
-        grace: Duration::from_millis(git.grace_ms),
-        stream_bytes: git.stream_bytes,
-        tail_bytes: git.tail_bytes,
-    };
-    let mut ended = command::run(session, line, plan).await.map_err(no_git)?;
+    let mut ended = asking.show(git, line, words).await?;
+    if ended.output_bytes == 0
+        && ended.end == (End::Exited { code: 0 })
+        && let Some(path) = git.query.file()
+        && let Some(fault) = session.directories.lacks(path)
+        && !asking.knows(path).await?
+    {
+        return Err(fault);
+    }
+    let compares_commits =
+        matches!(&git.query, GitQuery::Diff { base: Some(base), .. } if !base.contains("..") && base != "HEAD" && base != "@");
+    if ended.output_bytes == 0 && compares_commits {
+        note = note.or_else(|| Some("`base` compares commits; what is not committed yet is shown without it".to_owned()));
+    }
     ended.note = [note, ended.note].into_iter().flatten().reduce(|all, note| format!("{all}; {note}"));
     Ok(ended)
 }
@@ -121,7 +133,13 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
             let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty"];
             let mut words = fixed.map(str::to_owned).to_vec();
             words.extend(staged.then(|| "--cached".to_owned()));
-            words.extend(base.as_ref().map(|base| format!("{base}...HEAD")));
+            words.extend(base.as_ref().map(|base| match base.as_str() {
+                // Between it and itself is nothing; what is meant is what is not committed yet.
+                "HEAD" | "@" => base.clone(),
+                // A range says itself where it ends.
+                range if range.contains("..") => base.clone(),
+                _ => format!("{base}...HEAD"),
+            }));
             words
         }
         GitQuery::Log { count, oneline, author, .. } => {
@@ -175,6 +193,51 @@ impl Asking<'_> {
         Ok(Stdio { stdin: null()?, stdout, stderr, directory, report: None })
     }
 
+    /// Asks git what the model is to read.
+    async fn show(&self, git: &Git, line: &mut Line, words: Vec<Vec<u8>>) -> Result<CommandEnded, Fault> {
+        let (source, stdout) = pipe()?;
+        let stdio = self.stdio(stdout.try_clone().map_err(|error| cannot_prepare(&error))?, stdout)?;
+        let plan = Plan {
+            order: self.order(words),
+            stdio,
+            sources: vec![(Pipe::new(source).map_err(|error| cannot_prepare(&error))?, Stream::Stdout)],
+            input: Input::Nowhere,
+            timeout: Some(Duration::from_millis(git.timeout_ms)),
+            grace: Duration::from_millis(git.grace_ms),
+            stream_bytes: git.stream_bytes,
+            tail_bytes: git.tail_bytes,
+        };
+        command::run(self.session, line, plan).await.map_err(no_git)
+    }
+
+    /// Asks git for one line.
+    async fn answer(&self, words: &[&str]) -> Result<Vec<u8>, Fault> {
+        let mut answer = self.question(words.iter().map(|word| word.as_bytes().to_vec()).collect()).await?;
+        if answer.last() == Some(&b'\n') {
+            answer.pop();
+        }
+        Ok(answer)
+    }
+
+    /// Refuses a repository whose settings say that its files lie outside of the project (`core.worktree`): what only reads would read them.
+    async fn refuse_elsewhere(&self, path: &BytesPath) -> Result<(), Fault> {
+        // One without files has no such folder, and says nothing.
+        let top = self.answer(&["rev-parse", "--show-toplevel"]).await?;
+        let root = where_is(self.session.directories.open_root()?).map_err(|errno| failed(errno.desc()))?;
+        match top.strip_prefix(root.as_slice()) {
+            _ if top.is_empty() => Ok(()),
+            Some([] | [b'/', ..]) => Ok(()),
+            _ => Err(refused(
+                path,
+                format!(
+                    "is a repository whose core.worktree says that its files are in {}, outside of the project, so git was not asked; \
+                     `git config --unset core.worktree` there makes it one of its own folder",
+                    BytesPath::from_bytes(top)
+                ),
+            )),
+        }
+    }
+
     /// Asks git something whose answer is for us.
     async fn question(&self, words: Vec<Vec<u8>>) -> Result<Vec<u8>, Fault> {
         let (source, stdout) = pipe()?;
@@ -215,6 +278,18 @@ impl Asking<'_> {
         Ok(off)
     }
 
+    /// Returns whether git has ever heard of a file or folder that is not there.
+    async fn knows(&self, path: &BytesPath) -> Result<bool, Fault> {
+        let path = literal(&self.session.directories.absolute(path)?);
+        for words in [&["ls-files", "--cached", "-z"][..], &["rev-list", "--all", "--max-count=1"]] {
+            let words = words.iter().map(|word| word.as_bytes().to_vec()).chain([b"--".to_vec(), path.clone()]);
+            if !self.question(words.collect()).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Returns the names in a difference that say that they hold secrets.
     async fn protected(&self, words: &[Vec<u8>], file: Option<&[u8]>) -> Result<Vec<Vec<u8>>, Fault> {
         let mut words = words.to_vec();
@@ -223,7 +298,7 @@ impl Asking<'_> {
         let answer = self.question(words).await?;
         let is_secret = |name: &&[u8]| protected_name(&BytesPath::from_bytes(*name)).is_some_and(|protected| protected.is_secret);
         let names: Vec<Vec<u8>> = answer.split(|byte| *byte == 0).filter(is_secret).map(<[u8]>::to_vec).collect();
-        if names.len() > MAX_LEFT_OUT {
+        if names.len() > MAX_LEFT_OUT || names.iter().map(|name| name.len() + AROUND_ONE).sum::<usize>() > MAX_LEFT_OUT_BYTES {
             return Err(failed("more files in it than can be left out are protected by their names; name a file or a folder"));
         }
         Ok(names)

@@ -50,7 +50,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     let base = match root.descend(&start) {
         Ok(base) => base,
         Err(fault @ Fault::Outside { .. }) => return Err(fault),
-        Err(_) => return Ok(FoundFiles { paths: vec![], truncated: false, cursor: None }),
+        Err(_) => return Ok(FoundFiles { paths: vec![], truncated: false, n_unreadable: 0, cursor: None }),
     };
     let walk = Walk {
         base: &base,
@@ -67,6 +67,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
+    let n_unreadable = walked.n_unreadable;
     let (mut found, n_seen) = Smallest::merge(walked.states, n);
     if found.is_empty() && pattern.is_literal {
         found.extend(named(root, &join(trimmed(above.as_bytes()), text.as_bytes())));
@@ -82,7 +83,7 @@ pub(super) fn run(workspace: &Workspace, call: &Glob, stop: &AtomicBool) -> Resu
     }
     let truncated = n_seen > paths.len() as u64;
     let cursor = workspace.cursors.keep("glob", paths.iter().cloned());
-    Ok(FoundFiles { paths, truncated, cursor })
+    Ok(FoundFiles { paths, truncated, n_unreadable, cursor })
 }
 
 /// Takes the project's folder off a pattern that was given with it; such a pattern is not relative to `path`.

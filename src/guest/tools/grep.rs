@@ -81,16 +81,12 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     let is_folder = file_type(&root.look(&call.path)?) == SFlag::S_IFDIR;
     if is_folder {
         let base = root.descend(&call.path)?;
-        if !call.protected {
-            root.refuse_secret(&call.path, &base)?;
-        }
+        root.refuse_secret(&call.path, &base, call.protected)?;
         let rules = Some(Rules::above(root, prefix));
         n_unreadable += Walk { base: &base, prefix, rules, hidden: false, max_depth: usize::MAX, stop }.run(&search).n_unreadable;
     } else {
         let (file, _) = root.open_file(&call.path)?;
-        if !call.protected {
-            root.refuse_secret(&call.path, &file)?;
-        }
+        root.refuse_secret(&call.path, &file, call.protected)?;
         // A file that was named is searched even if it is binary.
         search.file(&mut search.worker(BinaryDetection::convert(0)), prefix, file);
     }

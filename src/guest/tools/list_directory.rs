@@ -39,14 +39,14 @@ pub(super) fn run(workspace: &Workspace, call: &ListDirectory, stop: &AtomicBool
     let path = root.relative(&call.path)?;
     let path = BytesPath::from_bytes(path.as_bytes().strip_suffix(b"/").unwrap_or(path.as_bytes()));
     let base = root.descend(&call.path)?;
-    let (listed, n_seen) = if call.recursive {
+    let listed = if call.recursive {
         let rules = Some(Rules::above(root, path.as_bytes()));
         let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: call.show_hidden, max_depth: usize::MAX, stop };
         deep(&walk, n, call.show_size)
     } else {
         one(base.as_fd(), call, n, stop).map_err(|errno| root.fault(&call.path, errno))?
     };
-    listing(path, listed, n_seen, stop)
+    listing(path, listed, stop)
 }
 
 /// Shows what is in a folder and in those below it down to a depth, without what is hidden or git ignores.
@@ -59,17 +59,27 @@ pub(super) fn tree(workspace: &Workspace, call: &Tree, stop: &AtomicBool) -> Res
     let rules = Some(Rules::above(root, path.as_bytes()));
     let max_depth = call.depth.max(1) as usize;
     let walk = Walk { base: &base, prefix: path.as_bytes(), rules, hidden: false, max_depth, stop };
-    let (listed, n_seen) = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
-    listing(path, listed, n_seen, stop)
+    let listed = deep(&walk, call.max_entries.clamp(1, MAX_ENTRIES) as usize, false);
+    listing(path, listed, stop)
 }
 
-/// Lists what a walk finds: the first `n` in the order of their paths, and how many there are.
-fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> (Vec<Listed>, u64) {
+/// What was found: the first ones in the order of their paths, how many there are, and how many folders could not be read.
+struct Names {
+    listed: Vec<Listed>,
+    n_seen: u64,
+    n_unreadable: u32,
+}
+
+/// Lists what a walk finds.
+fn deep(walk: &Walk<'_>, n: usize, sizes: bool) -> Names {
     let n_prefix = if walk.prefix.is_empty() { 0 } else { walk.prefix.len() + 1 };
-    Smallest::merge(walk.run(&Lister { n, n_prefix, sizes }).states, n)
+    let walked = walk.run(&Lister { n, n_prefix, sizes });
+    let (listed, n_seen) = Smallest::merge(walked.states, n);
+    Names { listed, n_seen, n_unreadable: walked.n_unreadable }
 }
 
-fn listing(path: BytesPath, listed: Vec<Listed>, n_seen: u64, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
+fn listing(path: BytesPath, names: Names, stop: &Stop<'_>) -> Result<DirectoryListing, Fault> {
+    let Names { listed, n_seen, n_unreadable } = names;
     if stop.is_cancelled() {
         return Err(Fault::Cancelled);
     }
@@ -83,7 +93,7 @@ fn listing(path: BytesPath, listed: Vec<Listed>, n_seen: u64, stop: &Stop<'_>) -
         entries.push(DirectoryEntry { path: BytesPath::from_bytes(key_path(key)), kind, bytes, target });
     }
     let omitted = n_seen - entries.len() as u64;
-    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0 })
+    Ok(DirectoryListing { path, entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable })
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,12 +125,12 @@ impl Listed {
 }
 
 /// Lists the names in one folder; only those that are given are looked at closer.
-fn one(folder: BorrowedFd<'_>, call: &ListDirectory, n: usize, stop: &Stop<'_>) -> Result<(Vec<Listed>, u64), Errno> {
+fn one(folder: BorrowedFd<'_>, call: &ListDirectory, n: usize, stop: &Stop<'_>) -> Result<Names, Errno> {
     let (mut names, _) = walk::list(folder, stop)?;
     names.retain(|name| call.show_hidden || name.name[0] != b'.');
     let n_seen = names.len() as u64;
     let listed = names.into_iter().take(n).map(|name| Listed::new(name.name.to_vec(), folder, &name.name, name.kind, call.show_size));
-    Ok((listed.collect(), n_seen))
+    Ok(Names { listed: listed.collect(), n_seen, n_unreadable: 0 })
 }
 
 struct Lister {

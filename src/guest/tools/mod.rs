@@ -37,6 +37,7 @@ mod patch_match;
 mod pattern;
 mod read_file;
 mod save;
+mod seen;
 pub(super) mod similar_names;
 mod spot;
 mod stop;
@@ -53,6 +54,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
 use self::cursor::Cursors;
+use self::seen::Seen;
 use super::root::Root;
 use crate::wire::Call;
 use crate::wire::Fault;
@@ -66,6 +68,7 @@ const MAX_OUTPUT: usize = 1024 * 1024;
 pub struct Workspace {
     root: Root,
     cursors: Cursors,
+    seen: Seen,
     /// Held while a file is changed: two edits of one file at once would each undo the other.
     changing: Mutex<()>,
 }
@@ -73,7 +76,7 @@ pub struct Workspace {
 impl Workspace {
     /// Opens the project's folder; in a box that is `/workspace`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), changing: Mutex::new(()) })
+        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), seen: Seen::default(), changing: Mutex::new(()) })
     }
 
     pub fn root(&self) -> &Root {

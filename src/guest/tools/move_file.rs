@@ -40,6 +40,7 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
     let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
     refuse_itself(&call.source, &source.real, &destination)?;
     let replaced = refuse_destination(source.is_folder(), &destination, call.overwrite)?;
+    refuse_other_name(&source, &destination)?;
     let (from, to) = (source.name.as_slice(), destination.name.as_slice());
     let renamed = if replaced {
         renameat(&source.folder, from, &destination.folder, to)
@@ -51,7 +52,10 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
         }
     };
     match renamed {
-        Ok(()) => destination.made.keep(),
+        Ok(()) => {
+            destination.made.keep();
+            workspace.seen.move_to(&source.real, &destination.real);
+        }
         Err(Errno::EEXIST | Errno::ENOTEMPTY) => return Err(Fault::Changed { path: call.destination.clone() }),
         Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.source.clone() }),
         Err(Errno::EXDEV) => return Err(refused(&call.source, "lies on another file system than its new place; copy it and delete it")),
@@ -60,4 +64,14 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
     let change =
         FileChange { path: destination.shown, change: Change::Moved, from: Some(source.shown), replaced, entries, ..FileChange::default() };
     Ok(Changed { files: vec![change], dry_run: false })
+}
+
+/// Refuses two names of one file: the kernel leaves both of them where they are and calls that a success.
+fn refuse_other_name(source: &Spot, destination: &Spot) -> Result<(), Fault> {
+    let (Some(from), Some(to)) = (&source.stat, &destination.stat) else { return Ok(()) };
+    if (from.st_dev, from.st_ino) == (to.st_dev, to.st_ino) && from.st_nlink > 1 {
+        let problem = format!("and {} are two names of one file already; delete the one that is not needed", destination.shown);
+        return Err(refused(&source.path, problem));
+    }
+    Ok(())
 }

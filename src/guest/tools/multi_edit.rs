@@ -36,7 +36,7 @@ pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) ->
         if stop.is_cancelled() {
             return Err(Fault::Cancelled);
         }
-        let at = all.open(workspace, path, call.protected, Parents::MustExist, true)?;
+        let at = all.open(workspace, path, call.protected, Parents::MustExist, true)?.at;
         let Some(mut text) = all.text(at).cloned() else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
         let edited = edit(path, &mut text, std::slice::from_ref(wanted), number)?;
         all.set(at, Some(text));
@@ -61,6 +61,6 @@ pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) ->
         }
         (file.added, file.removed) = all.lines(*at);
     }
-    all.commit(stop)?;
+    all.commit(&workspace.seen, stop)?;
     Ok(Changed { files: files.into_iter().map(|(_, file)| file).collect(), dry_run: false })
 }

@@ -28,6 +28,8 @@ pub(super) struct Patched {
     pub(super) text: Vec<u8>,
     pub(super) added: u64,
     pub(super) removed: u64,
+    /// A hunk has its place by the number of its line alone: its own lines do not say where it belongs.
+    pub(super) by_number: bool,
     /// Where a hunk was not found as it says.
     pub(super) notes: Vec<String>,
 }
@@ -47,6 +49,8 @@ pub(super) enum Why {
     },
     /// It fits in several places, which begin at these lines.
     Ambiguous(Vec<u64>),
+    /// The line that it is to stand behind is not there.
+    NoAnchor(String),
 }
 
 /// How closely lines are compared.
@@ -71,10 +75,12 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
     let text = Text::new(text);
     let mut placed: Vec<Placed<'_>> = Vec::new();
     let mut notes = Vec::new();
+    let mut by_number = false;
     let mut cursor = 0;
     for (number, hunk) in (1..).zip(hunks) {
         let miss = |why| Miss { hunk: number, why };
         let (range, level) = text.find(hunk, cursor, &placed).map_err(miss)?;
+        by_number |= hunk.line.is_some() && text.is_anywhere(hunk);
         if level != Level::Exact {
             notes.push(format!("hunk {number} was found at line {} only by ignoring white space: check the result", range.start + 1));
         }
@@ -91,6 +97,7 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
         added: count(|line| matches!(line, PatchLine::Add(_))),
         removed: count(|line| matches!(line, PatchLine::Remove(_))),
         text: text.with(&placed),
+        by_number,
         notes,
     })
 }
@@ -112,7 +119,8 @@ impl<'a> Text<'a> {
         let old: Vec<&[u8]> = hunk.old().map(bare).collect();
         let anchor = self.anchor(hunk, cursor);
         if old.is_empty() {
-            return self.find_gap(hunk, anchor.map(|(at, _)| at), placed).map(|at| (at..at, Level::Exact));
+            let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
+            return self.find_gap(hunk, anchor, placed).map(|at| (at..at, Level::Exact));
         }
         for level in [Level::Exact, Level::End, Level::Around] {
             let is_free = |at: &usize| !placed.iter().any(|placed| placed.range.start < at + old.len() && *at < placed.range.end);
@@ -121,9 +129,12 @@ impl<'a> Text<'a> {
             let exact = level == Level::Exact;
             let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)).filter(|at| exact && places.contains(at));
             let from = |from: usize| places.iter().copied().filter(|at| *at >= from).collect::<Vec<_>>();
+            if places.is_empty() {
+                continue;
+            }
+            let anchor = anchor.map_err(no_anchor)?;
             let found = match (named, anchor, places.as_slice()) {
                 (Some(at), ..) => Some(at),
-                (_, _, []) => continue,
                 (_, _, [only]) => Some(*only),
                 // The line before it says which of them is meant: the first that follows it.
                 (_, Some((at, is_only)), _) => match from(at).as_slice() {
@@ -150,7 +161,6 @@ impl<'a> Text<'a> {
         let at = match (anchor, hunk.line) {
             _ if hunk.at_end => self.lines.len(),
             (Some(at), _) => at + 1,
-            (None, _) if !hunk.anchors.is_empty() => return Err(Why::Nowhere { applied: false }),
             (None, Some(line)) => usize::try_from(line.max(1) - 1).unwrap_or(usize::MAX),
             (None, None) => self.lines.len(),
         };
@@ -170,8 +180,15 @@ impl<'a> Text<'a> {
         windows.filter(move |(_, window)| window.iter().zip(old).all(same)).map(|(at, _)| at)
     }
 
-    /// Returns the line that the last anchor names, after those before it, and whether each stands there once.
-    fn anchor(&self, hunk: &Hunk, cursor: usize) -> Option<(usize, bool)> {
+    /// Returns whether what a hunk shows stands in no place or in several, so that only a number can say where it belongs.
+    fn is_anywhere(&self, hunk: &Hunk) -> bool {
+        let old: Vec<&[u8]> = hunk.old().map(bare).collect();
+        old.is_empty() || self.places(&old, Level::Exact).nth(1).is_some()
+    }
+
+    /// Returns the line that the last anchor names, after those before it, and whether each stands there once; the error is the one that
+    /// is nowhere.
+    fn anchor<'b>(&self, hunk: &'b Hunk, cursor: usize) -> Result<Option<(usize, bool)>, &'b str> {
         let (mut at, mut is_only) = (None, true);
         for anchor in &hunk.anchors {
             let wanted = anchor.as_bytes().trim_ascii();
@@ -185,11 +202,11 @@ impl<'a> Text<'a> {
                 lines = all(&part);
             }
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
-            let first = *lines.iter().find(|line| **line >= cursor).or(lines.first())?;
+            let first = *lines.iter().find(|line| **line >= cursor).or(lines.first()).ok_or(anchor.as_str())?;
             is_only &= lines.len() == 1 || at.is_some();
             at = Some(first);
         }
-        at.map(|at| (at, is_only))
+        Ok(at.map(|at| (at, is_only)))
     }
 
     /// Indents what a hunk will put there as the lines there are.
@@ -264,6 +281,10 @@ impl<'a> Text<'a> {
             _ => {}
         }
     }
+}
+
+fn no_anchor(anchor: &str) -> Why {
+    Why::NoAnchor(anchor.to_owned())
 }
 
 /// A line of the patch without the `\r` that belongs to its end.

@@ -63,9 +63,7 @@ pub(super) fn image(workspace: &Workspace, call: &ReadFile) -> Result<Option<Ima
     let mut data = Vec::new();
     (&mut file).take(SNIFFED as u64).read_to_end(&mut data).map_err(failed)?;
     let Some(kind) = image_kind(&data) else { return Ok(None) };
-    if !call.protected {
-        workspace.root.refuse_secret(path, &file)?;
-    }
+    workspace.root.refuse_secret(path, &file, call.protected)?;
     file.take((MAX_IMAGE + 1).saturating_sub(data.len() as u64)).read_to_end(&mut data).map_err(failed)?;
     if data.len() as u64 > MAX_IMAGE {
         return Err(Fault::TooLarge { path: path.clone(), bytes: (stat.st_size as u64).max(data.len() as u64), limit: MAX_IMAGE });
@@ -113,9 +111,8 @@ fn several(workspace: &Workspace, cursor: &str, call: &ReadFile, wanted: Wanted,
 
 fn read(workspace: &Workspace, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
-    if !protected {
-        workspace.root.refuse_secret(path, &file)?;
-    }
+    workspace.root.refuse_secret(path, &file, protected)?;
+    let real = workspace.root.real(path, &file)?;
     let size = stat.st_size as u64;
     let (found, is_utf16) = pages(path, file, size, wanted, stop)?;
     let page = match found {
@@ -135,6 +132,7 @@ fn read(workspace: &Workspace, path: &BytesPath, protected: bool, wanted: Wanted
         (false, true) => Encoding::Lossy,
         (false, false) => Encoding::Utf8,
     };
+    workspace.seen.note(real.as_bytes().to_vec(), stat);
     let path = workspace.root.relative(path)?;
     Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
 }

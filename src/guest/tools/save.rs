@@ -112,9 +112,7 @@ impl Place {
                 if let Some(stat) = &old {
                     check_regular(path, stat)?;
                 }
-                if !protected {
-                    root.refuse_protected(path, &folder, name)?;
-                }
+                root.refuse_protected(path, &folder, name, protected)?;
                 let linked = n_links > 0;
                 return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, linked, made });
             }
@@ -159,17 +157,19 @@ impl Place {
     }
 
     /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
-    pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
-        match self.old {
+    ///
+    /// Returns what the file is like now. It was looked at before it got its name, so that nobody else's change is in it.
+    pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
+        let now = match self.old {
             None => self.create(content)?,
             Some(old) => self.replace(&old, content, read)?,
-        }
+        };
         self.made.keep();
-        Ok(())
+        Ok(now)
     }
 
-    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back.
-    pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
+    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back. Returns what it was like and is now.
+    pub(super) fn append(&self, content: &[u8]) -> Result<(FileStat, FileStat), Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let (fd, stat) = self.writable(OFlag::O_APPEND).map_err(failed)?;
@@ -179,13 +179,14 @@ impl Place {
             let _ = ftruncate(&file, stat.st_size);
             return Err(failed(errno_of(&error)));
         }
-        Ok(stat.st_size as u64 + content.len() as u64)
+        Ok((stat, fstat(&file).map_err(failed)?))
     }
 
-    fn create(&self, content: &[u8]) -> Result<(), Fault> {
+    fn create(&self, content: &[u8]) -> Result<FileStat, Fault> {
         let failed = |errno| fault(&self.path, errno);
         let temporary = Temporary::beside(self, Mode::from_bits_truncate(0o666)).map_err(failed)?;
         temporary.fill(content).map_err(failed)?;
+        let now = fstat(&temporary.file).map_err(failed)?;
         match temporary.rename(RenameFlags::RENAME_NOREPLACE) {
             // Some file systems know no flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => temporary.rename(RenameFlags::empty()).map_err(failed),
@@ -193,10 +194,10 @@ impl Place {
             other => other.map_err(failed),
         }?;
         temporary.keep();
-        Ok(())
+        Ok(now)
     }
 
-    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let in_place = match self.writable(OFlag::empty()) {
@@ -209,7 +210,7 @@ impl Place {
                 Err(Swap::Refused(errno)) if in_place.is_none() => return Err(failed(errno)),
                 Err(Swap::Refused(_)) => {}
                 Err(Swap::Failed(fault)) => return Err(fault),
-                Ok(()) => return Ok(()),
+                Ok(now) => return Ok(now),
             }
         }
         match in_place {
@@ -219,12 +220,12 @@ impl Place {
     }
 
     /// Writes over what is there. With `read` the file must still be the one that was read, as it was then.
-    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
         let file = self.writable(OFlag::empty()).map_err(|errno| fault(&self.path, errno))?;
         self.write_into(file, content, read)
     }
 
-    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
         if read.is_some_and(|read| !is_same(read, &stat)) {
             return Err(Fault::Changed { path: self.path.clone() });
         }
@@ -234,11 +235,12 @@ impl Place {
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
             doing: format!("write {} in place", self.path),
             problem: format!("{error}; the file now holds a part of the new text"),
-        })
+        })?;
+        fstat(&file).map_err(|errno| fault(&self.path, errno))
     }
 
     /// Replaces the file by a new one of the same mode, owner and group.
-    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Swap> {
+    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Swap> {
         let failed = |errno| Swap::Failed(fault(&self.path, errno));
         // The new file is private until it has the mode of the old one: that one may be 0600.
         let temporary = match Temporary::beside(self, Mode::from_bits_truncate(0o600)) {
@@ -261,9 +263,10 @@ impl Place {
                 return Err(Swap::Failed(Fault::Changed { path: self.path.clone() }));
             }
         }
+        let now = fstat(&temporary.file).map_err(failed)?;
         temporary.rename(RenameFlags::empty()).map_err(Swap::Refused)?;
         temporary.keep();
-        Ok(())
+        Ok(now)
     }
 
     /// Without any write bit a file was made read-only on purpose, also where we could write all the same (as root).
@@ -309,15 +312,19 @@ enum Swap {
 }
 
 /// Makes the folders of `parent` that are missing; each prefix is resolved anew, so that links on the way stay beneath.
+///
+/// One that is missing where the path goes back up again by `..` is not made: nothing would ever be in it.
 pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &mut MadeFolders) -> Result<OwnedFd, Fault> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
     let failed = |errno| fault(path, errno);
     let mut here = root.beneath().open(b"", flags, Links::Follow).map_err(failed)?;
     let mut prefix = Vec::new();
-    for name in parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+    let names: Vec<&[u8]> = parent.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+    for (at, name) in names.iter().copied().enumerate() {
         prefix = join(&prefix, name);
         here = match root.beneath().open(&prefix, flags, Links::Follow) {
             Err(Errno::EXDEV) => return Err(root.fault(path, Errno::EXDEV)),
+            Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => return Err(root.fault(path, Errno::ENOENT)),
             Err(Errno::ENOENT) => {
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
                     Ok(()) => made.0.push((here, name.to_vec())),

@@ -68,9 +68,7 @@ impl Spot {
         if bytes.ends_with(b"/") && stat.as_ref().is_some_and(|stat| file_type(stat) != SFlag::S_IFDIR) {
             return Err(Fault::NotDirectory { path: path.clone() });
         }
-        if !protected {
-            root.refuse_protected(path, &folder, name)?;
-        }
+        root.refuse_protected(path, &folder, name, protected)?;
         let real = join(root.real(path, &folder)?.as_bytes(), name);
         Ok(Self { path: path.clone(), shown: BytesPath::from_bytes(bare), real, name: name.to_vec(), folder, stat, made })
     }

@@ -38,6 +38,7 @@ use super::save::Parents;
 use super::save::Place;
 use super::save::errno_of;
 use super::save::is_same;
+use super::seen::Seen;
 use super::stop::Stop;
 use crate::guest::root::fault;
 use crate::wire::BytesPath;
@@ -56,6 +57,15 @@ pub(super) struct Transaction {
     bytes: u64,
 }
 
+/// A file that was taken in, as one of its names means it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    /// Its number among the changes.
+    pub(super) at: usize,
+    /// Whether this name is a symbolic link in the file's own place. Another name of the same file may be none.
+    pub(super) by_link: bool,
+}
+
 /// One file, before and after.
 #[derive(Debug)]
 struct Change {
@@ -69,10 +79,14 @@ struct Change {
     mode: Option<u32>,
     /// A name beside the file: first of the new text, after the exchange of the old one.
     beside: Option<String>,
+    /// What the new text's file is like, as it was written.
+    after: Option<FileStat>,
+    /// The file that this one takes the place of.
+    from: Option<usize>,
 }
 
 impl Transaction {
-    /// Takes a file in, with what it holds; one that was taken in before is the same change. Returns its number.
+    /// Takes a file in, with what it holds; one that was taken in before, by whatever name, is the same change.
     pub(super) fn open(
         &mut self,
         workspace: &Workspace,
@@ -80,12 +94,13 @@ impl Transaction {
         protected: bool,
         parents: Parents,
         must_be_text: bool,
-    ) -> Result<usize, Fault> {
+    ) -> Result<Taken, Fault> {
         let root = &workspace.root;
         let place = Place::find(root, path, protected, parents)?;
         let real = place.real(root)?;
+        let by_link = place.linked;
         if let Some(at) = self.files.iter().position(|file| file.real == real) {
-            return Ok(at);
+            return Ok(Taken { at, by_link });
         }
         if self.files.len() == MAX_FILES {
             return Err(invalid("path", format!("is one file too many: {MAX_FILES} can be changed in one call")));
@@ -96,8 +111,18 @@ impl Transaction {
             return Err(Fault::TooLarge { path: path.clone(), bytes: self.bytes, limit: MAX_TOTAL });
         }
         let now = before.as_ref().map(|(text, _)| text.clone());
-        self.files.push(Change { place, real, shown: root.relative(path)?, before, now, mode: None, beside: None });
-        Ok(self.files.len() - 1)
+        self.files.push(Change {
+            place,
+            real,
+            shown: root.relative(path)?,
+            before,
+            now,
+            mode: None,
+            beside: None,
+            after: None,
+            from: None,
+        });
+        Ok(Taken { at: self.files.len() - 1, by_link })
     }
 
     /// Returns what a file holds by now, if it is there.
@@ -112,15 +137,11 @@ impl Transaction {
     /// Gives a new file the permissions of another.
     pub(super) fn take_mode(&mut self, at: usize, from: usize) {
         self.files[at].mode = self.files[from].before.as_ref().map(|(_, stat)| stat.st_mode & 0o777);
+        self.files[at].from = Some(from);
     }
 
     pub(super) fn shown(&self, at: usize) -> &BytesPath {
         &self.files[at].shown
-    }
-
-    /// Returns whether a file was named through a link in its own place.
-    pub(super) fn is_linked(&self, at: usize) -> bool {
-        self.files[at].place.linked
     }
 
     pub(super) fn has_changed(&self, at: usize) -> bool {
@@ -135,8 +156,14 @@ impl Transaction {
         count_lines(before, file.now.as_deref().unwrap_or_default())
     }
 
+    /// Returns whether the model has seen a file that was another than this.
+    pub(super) fn is_stale(&self, at: usize, seen: &Seen) -> bool {
+        let file = &self.files[at];
+        file.before.as_ref().is_some_and(|(_, stat)| seen.is_stale(&file.real, stat))
+    }
+
     /// Makes all changes, or none.
-    pub(super) fn commit(mut self, stop: &Stop<'_>) -> Result<(), Fault> {
+    pub(super) fn commit(mut self, seen: &Seen, stop: &Stop<'_>) -> Result<(), Fault> {
         for file in &mut self.files {
             file.prepare()?;
             if stop.is_cancelled() {
@@ -152,7 +179,27 @@ impl Transaction {
             file.clear();
             file.place.made.keep();
         }
+        self.note(seen);
         Ok(())
+    }
+
+    /// Notes what the files are now. One that takes another's place is as well known as that one was.
+    fn note(&self, seen: &Seen) {
+        for file in &self.files {
+            let source = file.from.map(|from| &self.files[from]);
+            match (&file.before, file.after, source) {
+                (None, Some(after), Some(Change { before: Some((_, stat)), real, .. })) => {
+                    let was_stale = seen.is_stale(real, stat);
+                    seen.note(file.real.clone(), if was_stale { *stat } else { after });
+                }
+                (None, Some(after), _) => seen.note(file.real.clone(), after),
+                (Some((_, before)), Some(after), _) => seen.note_change(file.real.clone(), before, after),
+                _ => {}
+            }
+        }
+        for gone in self.files.iter().filter(|file| file.before.is_some() && file.now.is_none()) {
+            seen.forget(&gone.real);
+        }
     }
 
     fn take_back(&mut self, n_made: usize, fault: Fault) -> Fault {
@@ -188,7 +235,8 @@ impl Change {
                 let name = self.new_name();
                 self.beside = Some(name);
                 let mode = Mode::from_bits_truncate(self.mode.unwrap_or(0o666));
-                self.write_beside(text, mode).map_err(|errno| self.failed(errno))?;
+                let written = self.write_beside(text, mode).and_then(|file| fstat(&file)).map_err(|errno| self.failed(errno))?;
+                self.after = Some(written);
             }
             (Some(_), None) => self.place.check_writable()?,
             (Some((before, stat)), Some(text)) if before != text => {
@@ -220,10 +268,14 @@ impl Change {
             if new.st_gid != old.st_gid {
                 fchown(&file, None, Some(Gid::from_raw(old.st_gid)))?;
             }
-            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))
+            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))?;
+            fstat(&file)
         });
         match made {
-            Ok(()) => Ok(()),
+            Ok(written) => {
+                self.after = Some(written);
+                Ok(())
+            }
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(self.failed(errno)),
             Err(_) => {
                 self.clear();
@@ -261,9 +313,11 @@ impl Change {
                 }
                 let (before, stat) = self.before.as_ref().expect("it was there");
                 let text = self.now.as_deref().unwrap_or_default();
-                self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
+                let written = self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
                     let _ = self.place.write_in_place(before, None);
-                })
+                })?;
+                self.after = Some(written);
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -282,7 +336,7 @@ impl Change {
                 self.beside = None;
                 Ok(())
             }
-            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None),
+            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None).map(drop),
             _ => Ok(()),
         }
     }

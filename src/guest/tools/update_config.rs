@@ -32,7 +32,12 @@ pub(super) fn run(workspace: &Workspace, call: &UpdateConfig) -> Result<Edited, 
     if after == text {
         return Err(refused(&path, format!("the section `{}` says that already; nothing was changed", call.section)));
     }
-    place.save(after.as_bytes(), stat.as_ref())?;
+    let real = place.real(&workspace.root)?;
+    let now = place.save(after.as_bytes(), stat.as_ref())?;
+    match &stat {
+        Some(before) => workspace.seen.note_change(real, before, now),
+        None => workspace.seen.note(real, now),
+    }
     let diff = diff(FILE, text.as_bytes(), after.as_bytes());
     Ok(Edited { path, replaced: 1, created, tolerant: Vec::new(), unescaped: Vec::new(), diff })
 }

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use super::Workspace;
 use super::save::Parents;
 use super::save::Place;
@@ -13,15 +15,33 @@ pub(super) fn run(workspace: &Workspace, call: &WriteFile) -> Result<Written, Fa
     let created = !place.exists();
     let content = call.content.as_bytes();
     let appended = call.append && !created;
+    let real = place.real(&workspace.root)?;
     let bytes = if appended {
-        if !content.contains(&b'\r') && place.ends_lines_with_returns() {
-            place.append(call.content.replace('\n', "\r\n").as_bytes())?
+        let content = if !content.contains(&b'\r') && place.ends_lines_with_returns() {
+            Cow::Owned(call.content.replace('\n', "\r\n").into_bytes())
         } else {
-            place.append(content)?
+            Cow::Borrowed(content)
+        };
+        let (before, after) = place.append(&content)?;
+        // Of a file that was never read, no more is known than its end.
+        if workspace.seen.last(&real).is_some() {
+            workspace.seen.note_change(real, &before, after);
         }
+        before.st_size as u64 + content.len() as u64
     } else {
-        place.save(content, None)?;
+        // What stands there goes as a whole: it must be what the model knows, where it knows it.
+        let last = workspace.seen.last(&real).filter(|_| !created);
+        let now = place.save(content, last.as_ref()).map_err(|fault| if last.is_some() { stale(fault) } else { fault })?;
+        workspace.seen.note(real, now);
         content.len() as u64
     };
     Ok(Written { path: workspace.root.relative(&call.path)?, bytes, created, appended })
+}
+
+/// Says what it means that a file is not the one that the model has seen.
+fn stale(fault: Fault) -> Fault {
+    match fault {
+        Fault::Changed { path } => Fault::Stale { path },
+        other => other,
+    }
 }

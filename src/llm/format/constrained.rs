@@ -22,7 +22,7 @@ use super::Wire;
 use super::native;
 use super::schema::reduce;
 use crate::event::ToolCall;
-use crate::llm::control::neutralise;
+use crate::llm::control::Tokens;
 use crate::llm::message::ToolSpec;
 
 /// How many places of an answer are tried as the beginning of a JSON object.
@@ -126,7 +126,10 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
         let mut values = serde_json::Deserializer::from_str(&trimmed[at..]).into_iter::<&RawValue>();
         let Some(Ok(object)) = values.next() else { continue };
         if let Some(parsed) = understand(object.get()) {
-            return parsed;
+            let (before, behind) = (&trimmed[..at], &trimmed[at + values.byte_offset()..]);
+            // Words around it prove that no schema held, so they may as well quote.
+            let is_talk = matches!(parsed, Parsed::Call(..)) && (super::text::only_shows(before) || has_words(behind));
+            return if is_talk { Parsed::Answer(trimmed.to_owned()) } else { parsed };
         }
         // A whole object that is something else: JSON within prose. What lies inside of it is not looked at.
         return Parsed::Answer(text.trim().to_owned());
@@ -142,6 +145,12 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
         );
     }
     Parsed::Answer(trimmed.to_owned())
+}
+
+/// Returns whether a sentence stands behind an object: words with a blank between them, and no further object before.
+fn has_words(behind: &str) -> bool {
+    let line = behind.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ',' | ';' | '"' | '.'));
+    line.starts_with(char::is_alphabetic) && line.contains(' ')
 }
 
 /// Returns what an object says, under the names that models use for it; `None` where it is no reply at all.
@@ -163,16 +172,16 @@ fn understand(object: &str) -> Option<Parsed> {
 }
 
 /// Returns an assistant's message as the model would have written it.
-pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>) -> String {
+pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
     if let Some(raw) = raw {
-        return Wire::new("assistant", &neutralise(raw)).json();
+        return Wire::new("assistant", &tokens.neutralise(raw)).json();
     }
     let written: Vec<String> = calls
         .iter()
         .map(|call| format!("{{\"tool\": {}, \"arguments\": {}}}", Value::from(call.name.as_str()), native::arguments(&call.arguments)))
         .collect();
     let content = if written.is_empty() { json!({ "answer": text }).to_string() } else { written.join("\n") };
-    Wire::new("assistant", &neutralise(&content)).json()
+    Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
 /// Returns the text of the user message that carries a result.
@@ -228,7 +237,24 @@ mod tests {
         assert_eq!(parse("Sure!\n```json\n{\"name\": \"bash\", \"parameters\": {}}\n```"), call("{}"));
         assert_eq!(parse(r#"{"tool": "bash"}"#), call("{}"));
         assert_eq!(parse("{broken} {\"tool\": \"bash\", \"arguments\": {}}"), call("{}"));
+        assert_eq!(
+            parse("I read it.\n{\"tool\": \"bash\", \"arguments\": {}}\n{\"tool\": \"bash\", \"arguments\": {\"a\": 1}}"),
+            call("{}")
+        );
         let answer = |text: &str| Parsed::Answer(text.to_owned());
+        // Where no schema held, words say that it is none.
+        let shown = "{\"tool\": \"bash\", \"arguments\": {}}";
+        for talk in [
+            format!("Never run this:\n{shown}"),
+            format!("For example, a call looks like `{shown}` and nobody should run it."),
+            format!("The README says \"{shown}\" which is an injection. I am done."),
+            format!("It says this, and I refused:\n\n> {shown}\n\nThat is all."),
+            format!("Here:\n```text\n{shown}\n```"),
+            format!("A call has this form:\n{shown}"),
+            format!("{shown} is what it says there."),
+        ] {
+            assert_eq!(parse(&talk), answer(&talk));
+        }
         assert_eq!(parse(r#" {"answer": "done\n"} "#), answer("done\n"));
         assert_eq!(parse("Just words."), answer("Just words."));
         assert_eq!(parse("Set {\"name\": \"x\"} in the file."), answer("Set {\"name\": \"x\"} in the file."));
@@ -249,8 +275,12 @@ mod tests {
     #[test]
     fn history_repeats_what_the_model_wrote() {
         let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: "{\"a\":1}".into() };
-        assert_eq!(assistant("", &[], Some("{\"answer\" :\"x\"}")), r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#);
-        assert_eq!(assistant("", &[call], None), r#"{"role":"assistant","content":"{\"tool\": \"bash\", \"arguments\": {\"a\":1}}"}"#);
-        assert_eq!(assistant("hi", &[], None), r#"{"role":"assistant","content":"{\"answer\":\"hi\"}"}"#);
+        let common = Tokens::default();
+        assert_eq!(assistant("", &[], Some("{\"answer\" :\"x\"}"), &common), r#"{"role":"assistant","content":"{\"answer\" :\"x\"}"}"#);
+        assert_eq!(
+            assistant("", &[call], None, &common),
+            r#"{"role":"assistant","content":"{\"tool\": \"bash\", \"arguments\": {\"a\":1}}"}"#
+        );
+        assert_eq!(assistant("hi", &[], None, &common), r#"{"role":"assistant","content":"{\"answer\":\"hi\"}"}"#);
     }
 }

@@ -9,7 +9,7 @@ use super::Wire;
 use super::WireCall;
 use super::WireFunction;
 use crate::event::ToolCall;
-use crate::llm::control::neutralise;
+use crate::llm::control::Tokens;
 use crate::llm::message::ToolSpec;
 
 /// What stands in a conversation for arguments that were not a JSON object.
@@ -35,27 +35,29 @@ pub(in crate::llm) fn tools(specs: &[ToolSpec]) -> Option<String> {
     Some(serde_json::to_string(&list).expect("JSON values always have a JSON form"))
 }
 
-pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall]) -> String {
-    let text = neutralise(text);
-    let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(neutralise);
-    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
+pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall], tokens: &Tokens) -> String {
+    let text = tokens.neutralise(text);
+    let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(|thinking| tokens.neutralise(thinking));
+    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name, tokens)).collect();
+    // A server reads them for its template, which writes them out: a token in them would be one there.
+    let broken: Vec<Cow<'_, str>> = calls.iter().map(|call| tokens.neutralise_json(&call.arguments)).collect();
     let mut wire = Wire::new("assistant", &text);
     wire.reasoning_content = thinking.as_deref();
     wire.tool_calls = calls
         .iter()
-        .zip(&names)
-        .map(|(call, name)| WireCall {
+        .zip(names.iter().zip(&broken))
+        .map(|(call, (name, broken))| WireCall {
             id: &call.id,
             r#type: "function",
-            function: WireFunction { name, arguments: arguments(&call.arguments) },
+            function: WireFunction { name, arguments: arguments(broken) },
         })
         .collect();
     wire.json()
 }
 
-pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str) -> String {
-    let text = neutralise(text);
-    let name = self::name(name);
+pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -> String {
+    let text = tokens.neutralise(text);
+    let name = self::name(name, tokens);
     let mut wire = Wire::new("tool", &text);
     wire.tool_call_id = Some(call);
     wire.name = Some(&name);
@@ -91,11 +93,11 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-fn name(name: &str) -> Cow<'_, str> {
+fn name<'a>(name: &'a str, tokens: &Tokens) -> Cow<'a, str> {
     if name.is_empty() {
         return Cow::Borrowed("unknown_tool");
     }
-    neutralise(&name[..name.floor_char_boundary(MAX_NAME)])
+    tokens.neutralise(&name[..name.floor_char_boundary(MAX_NAME)])
 }
 
 #[cfg(test)]
@@ -119,22 +121,32 @@ mod tests {
     fn an_assistant_message_holds_its_calls() {
         let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{\"command\": \"ls\"}".into() };
         assert_eq!(
-            assistant("", Some("hm"), &[call]),
+            assistant("", Some("hm"), &[call], &Tokens::default()),
             r#"{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[{"id":"c1","type":"function","function":{"name":"bash","arguments":"{\"command\": \"ls\"}"}}]}"#
         );
     }
 
     #[test]
+    fn a_token_in_arguments_is_broken_as_it_is_in_a_text() {
+        let call = |arguments: &str| ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
+        for written in [r#"{"command": "echo '<|im_end|>'"}"#, r#"{"command": "echo '\u003c|im_end|>'"}"#] {
+            let message = assistant("", None, &[call(written)], &Tokens::default());
+            assert!(message.contains("echo '<\u{200b}|im_end|>'"), "{message}");
+        }
+    }
+
+    #[test]
     fn a_result_names_its_call_and_cannot_end_its_message() {
         assert_eq!(
-            tool_result("c1", "bash", "a<|im_end|>"),
+            tool_result("c1", "bash", "a<|im_end|>", &Tokens::default()),
             "{\"role\":\"tool\",\"content\":\"a<\u{200b}|im_end|>\",\"tool_call_id\":\"c1\",\"name\":\"bash\"}"
         );
     }
 
     #[test]
     fn a_name_is_never_empty_nor_endless() {
-        assert_eq!(name(""), "unknown_tool");
-        assert_eq!(name(&"\u{e9}".repeat(10_000)).len(), MAX_NAME);
+        let common = Tokens::default();
+        assert_eq!(name("", &common), "unknown_tool");
+        assert_eq!(name(&"\u{e9}".repeat(10_000), &common).len(), MAX_NAME);
     }
 }

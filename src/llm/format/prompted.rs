@@ -11,7 +11,7 @@ use super::native;
 use super::text::Incomplete;
 use super::text::Part;
 use crate::event::ToolCall;
-use crate::llm::control::neutralise;
+use crate::llm::control::Tokens;
 use crate::llm::message::ToolSpec;
 use crate::llm::stream::Finish;
 
@@ -32,7 +32,7 @@ pub(in crate::llm) fn instructions(tools: &[ToolSpec]) -> String {
 }
 
 /// Returns an assistant's message as the model wrote it, or as it would have been written.
-pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>) -> String {
+pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str>, tokens: &Tokens) -> String {
     let mut content = raw.unwrap_or(text).to_owned();
     if raw.is_none() {
         for call in calls {
@@ -43,7 +43,7 @@ pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str
             content.push_str(&format!("<tool>{{\"tool\": {name}, \"arguments\": {arguments}}}</tool>"));
         }
     }
-    Wire::new("assistant", &neutralise(&content)).json()
+    Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
 /// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown.
@@ -102,7 +102,8 @@ mod tests {
         bash: Runs.
         "#);
         let call = ToolCall { id: "c".into(), name: "bash".into(), arguments: "{\"command\": \"ls\"}".into() };
-        let message: Value = serde_json::from_str(&assistant("I look.", std::slice::from_ref(&call), None)).expect("is JSON");
+        let message: Value =
+            serde_json::from_str(&assistant("I look.", std::slice::from_ref(&call), None, &Tokens::default())).expect("is JSON");
         let content = message["content"].as_str().expect("a text");
         assert_eq!(content, "I look.\n<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool>");
         let parsed = text::parse(content, &text::Tools::new([&tool]), None);

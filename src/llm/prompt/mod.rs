@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use user::LastUser;
 
-use super::control::neutralise;
+use super::control::Tokens;
 use super::format::Wire;
 use super::format::constrained;
 use super::format::native;
@@ -30,6 +30,8 @@ use crate::event::ToolMode;
 pub struct Prompt {
     mode: ToolMode,
     replay_thinking: bool,
+    /// What must not reach the server as it stands in what is said: the same for every message, so that what was sent stays as it is.
+    tokens: Tokens,
     system: String,
     is_folded: bool,
     /// What the first user message is to begin with.
@@ -55,6 +57,7 @@ impl Prompt {
         let mut prompt = Self {
             mode,
             replay_thinking: false,
+            tokens: Tokens::default(),
             system: system.to_owned(),
             is_folded: false,
             folded: None,
@@ -67,16 +70,25 @@ impl Prompt {
             last_user: None,
             ids: HashSet::new(),
         };
-        let text = prompt.beginning();
-        if !text.is_empty() {
-            prompt.append(&Wire::new("system", &text).json());
-        }
+        prompt.begin();
         prompt
+    }
+
+    /// Writes what the system prompt says as the first message, or keeps it for that.
+    fn begin(&mut self) {
+        self.messages.truncate(1);
+        self.n_messages = 0;
+        let text = Some(self.beginning()).filter(|text| !text.is_empty());
+        if self.is_folded {
+            self.folded = text;
+        } else if let Some(text) = text {
+            self.append(&Wire::new("system", &text).json());
+        }
     }
 
     /// Returns the system prompt with what it says of tools.
     fn beginning(&self) -> String {
-        let mut text = neutralise(&self.system).into_owned();
+        let mut text = self.tokens.neutralise(&self.system).into_owned();
         match self.mode {
             ToolMode::Native => {}
             ToolMode::Constrained => text.push_str(&constrained::instructions(&self.tools)),
@@ -91,9 +103,17 @@ impl Prompt {
     pub fn with_system_folded(mut self, wanted: bool) -> Self {
         if wanted && !self.is_folded {
             self.is_folded = true;
-            self.messages.truncate(1);
-            self.n_messages = 0;
-            self.folded = Some(self.beginning()).filter(|text| !text.is_empty());
+            self.begin();
+        }
+        self
+    }
+
+    /// Breaks these control tokens too, in what everybody but the server's template says. To be set before the first message.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: &Tokens) -> Self {
+        if self.tokens != *tokens {
+            self.tokens = tokens.clone();
+            self.begin();
         }
         self
     }
@@ -109,8 +129,10 @@ impl Prompt {
     /// the server turned out not to know tools. The server reads it from the first byte that differs.
     #[must_use]
     pub fn rebuilt<'a>(&self, mode: ToolMode, messages: impl IntoIterator<Item = &'a Message>) -> Self {
-        let mut prompt =
-            Self::new(&self.system, &self.tools, mode).with_thinking_replayed(self.replay_thinking).with_system_folded(self.is_folded);
+        let mut prompt = Self::new(&self.system, &self.tools, mode)
+            .with_thinking_replayed(self.replay_thinking)
+            .with_tokens(&self.tokens)
+            .with_system_folded(self.is_folded);
         for message in messages {
             prompt.push(message);
         }
@@ -131,13 +153,15 @@ impl Prompt {
                 self.ids.extend(calls.iter().map(|call| call.id.clone()));
                 let thinking = self.replay_thinking.then_some(thinking.as_str());
                 let json = match self.mode {
-                    ToolMode::Native => native::assistant(text, thinking, calls),
-                    ToolMode::Constrained => constrained::assistant(text, calls, raw.as_deref()),
-                    ToolMode::Text => prompted::assistant(text, calls, raw.as_deref()),
+                    ToolMode::Native => native::assistant(text, thinking, calls, &self.tokens),
+                    ToolMode::Constrained => constrained::assistant(text, calls, raw.as_deref(), &self.tokens),
+                    ToolMode::Text => prompted::assistant(text, calls, raw.as_deref(), &self.tokens),
                 };
                 self.append(&json);
             }
-            Message::ToolResult { call, name, text, .. } if native => self.append(&native::tool_result(call, name, text)),
+            Message::ToolResult { call, name, text, .. } if native => {
+                self.append(&native::tool_result(call, name, text, &self.tokens));
+            }
             Message::ToolResult { name, text, is_error, .. } => self.push_user(&constrained::tool_result(name, text, *is_error), None),
         }
     }
@@ -174,8 +198,13 @@ impl Prompt {
     }
 
     /// Returns the tools as what is looked for in a text.
-    pub(super) fn known(&self) -> &text::Tools {
+    pub fn known(&self) -> &text::Tools {
         &self.known
+    }
+
+    /// Returns the control tokens that are broken in it.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// Returns how many bytes of JSON the server reads, tools included: a measure of the prompt's tokens, about four bytes each.
@@ -207,6 +236,7 @@ impl Clone for Prompt {
         Self {
             mode: self.mode,
             replay_thinking: self.replay_thinking,
+            tokens: self.tokens.clone(),
             system: self.system.clone(),
             is_folded: self.is_folded,
             folded: self.folded.clone(),

@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::Prompt;
 use crate::event::ToolMode;
-use crate::llm::control::neutralise;
 use crate::llm::format::Wire;
 use crate::llm::format::constrained;
 use crate::llm::format::native;
@@ -25,7 +24,7 @@ pub(super) struct LastUser {
 impl Prompt {
     /// Appends what the person says, to their last message as long as no request has carried that.
     pub(super) fn push_user(&mut self, text: &str, image: Option<&String>) {
-        let mut text = neutralise(text).into_owned();
+        let mut text = self.tokens.neutralise(text).into_owned();
         let mut images = Vec::new();
         if let Some(LastUser { text: last, images: shown, begin }) = self.last_user.take() {
             if self.n_messages > *self.n_sent.get_mut() {
@@ -35,9 +34,9 @@ impl Prompt {
                 images = shown;
             } else {
                 let json = match self.mode {
-                    ToolMode::Native => native::assistant(NO_ANSWER, None, &[]),
-                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None),
-                    ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None),
+                    ToolMode::Native => native::assistant(NO_ANSWER, None, &[], &self.tokens),
+                    ToolMode::Constrained => constrained::assistant(NO_ANSWER, &[], None, &self.tokens),
+                    ToolMode::Text => prompted::assistant(NO_ANSWER, &[], None, &self.tokens),
                 };
                 self.append(&json);
             }

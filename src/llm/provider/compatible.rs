@@ -9,12 +9,12 @@ use super::listed::Listed;
 use super::openai::Manner;
 use crate::event::ToolMode;
 use crate::llm::asking::Asking;
+use crate::llm::control::Tokens;
 use crate::llm::error::Error;
 use crate::llm::options::Options;
 use crate::llm::probe::Probed;
 use crate::llm::probe::Server;
 use crate::llm::prompt::Prompt;
-use crate::llm::stream::Request;
 
 #[derive(Debug)]
 pub(in crate::llm) struct Compatible;
@@ -37,7 +37,7 @@ impl Provider for Compatible {
         false
     }
 
-    fn extras(&self, _: &Request, _: &Options, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
+    fn extras(&self, _: &Options, manner: &Manner, _: bool) -> Vec<(&'static str, String)> {
         if manner.asks_cost { vec![("usage", "{\"include\":true}".to_owned())] } else { Vec::new() }
     }
 
@@ -69,7 +69,8 @@ fn read(models: &Value, wanted: Option<&str>) -> Probed {
         tools: ToolMode::Native,
         reason: "the server does not tell what its model's template can do".to_owned(),
         server: Server::Other,
-        images: false,
+        images: listed.sees(),
+        tokens: Tokens::default(),
     }
 }
 
@@ -91,6 +92,7 @@ mod tests {
             reason: "the server does not tell what its model's template can do".into(),
             server: Server::Other,
             images: false,
+            tokens: Tokens::default(),
         };
         assert_eq!(read(&models, Some("b")), expected);
         let first = read(&models, None);
@@ -98,5 +100,35 @@ mod tests {
         let unlisted = read(&models, Some("c"));
         assert_eq!((unlisted.model.as_str(), unlisted.context), ("c", None));
         assert_eq!(read(&json!([1]), None).model, "unknown");
+    }
+
+    #[test]
+    fn a_model_sees_where_its_server_says_so() {
+        let sees = |entry: Value| {
+            let mut entry = entry;
+            entry["id"] = json!("m");
+            read(&json!({"data": [entry]}), None).images
+        };
+        for entry in [
+            json!({"architecture": {"input_modalities": ["text", "image"]}}),
+            json!({"architecture": {"modality": "text+image->text"}}),
+            json!({"input_modalities": ["image"]}),
+            json!({"supported_input_modalities": ["text", "image"]}),
+            json!({"capabilities": {"vision": true}}),
+            json!({"capabilities": ["completion", "multimodal"]}),
+            json!({"type": "vlm"}),
+        ] {
+            assert!(sees(entry.clone()), "{entry}");
+        }
+        for entry in [
+            json!({}),
+            json!({"architecture": {"input_modalities": ["text"], "output_modalities": ["image"]}}),
+            json!({"architecture": {"modality": "text->image"}}),
+            json!({"capabilities": {"vision": false}}),
+            json!({"capabilities": {"vision": "yes"}, "type": "llm", "input_modalities": "image"}),
+            json!({"architecture": 7}),
+        ] {
+            assert!(!sees(entry.clone()), "{entry}");
+        }
     }
 }

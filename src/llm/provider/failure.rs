@@ -39,7 +39,7 @@ impl Failure<'_> {
             return error;
         }
         match Instead::of(body, self.packed, self.is_html) {
-            Instead::Other => self.status(&text),
+            Instead::Nothing | Instead::Other => self.status(&text),
             // What such a status means is known, whatever came with it.
             what if (500..600).contains(&self.code) || matches!(self.code, 401 | 403 | 408 | 413 | 429) => {
                 self.status(&format!("{what} from {}", self.endpoint))
@@ -76,8 +76,7 @@ impl Failure<'_> {
         if let Some(raw) = unreadable(&message) {
             return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
         }
-        let code =
-            error.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
+        let code = error.get("code").and_then(number).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let code = if self.code >= 400 { Some(self.code) } else { code };
         Some(match code {
             Some(code) => Self { code, location: self.location, key: self.key, ..*self }.status(&message),
@@ -109,6 +108,11 @@ impl Failure<'_> {
             None => text.to_owned(),
         }
     }
+}
+
+/// Returns a number, also one in quotation marks.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// Recognises that the conversation is longer than the window, as llama.cpp, LM Studio, vLLM, TGI, Ollama, `OpenAI`, Anthropic and Google say it.
@@ -196,6 +200,7 @@ mod tests {
     #[test]
     fn the_servers_own_words_are_found() {
         check(500, r#"{"error":{"code":500,"message":"boom","type":"server_error"}}"#, "the model server answered with status 500: boom");
+        check(200, r#"{"error":{"code":"404","message":"gone"}}"#, "the model server answered with status 404: gone");
         check(400, r#"{"error":"bad"}"#, "the model server answered with status 400: bad");
         check(422, r#"{"detail":[{"msg":"x"}]}"#, r#"the model server answered with status 422: [{"msg":"x"}]"#);
         check(

@@ -19,6 +19,7 @@ pub enum Instead {
     Packed {
         with: &'static str,
     },
+    Nothing,
     Other,
 }
 
@@ -30,6 +31,7 @@ impl Instead {
         match packed {
             Some(with) => Self::Packed { with },
             None if is_html || body.trim_ascii_start().starts_with(b"<") => Self::Page { title: title(body).unwrap_or_default() },
+            None if body.trim_ascii().is_empty() => Self::Nothing,
             None => Self::Other,
         }
     }
@@ -41,6 +43,7 @@ impl fmt::Display for Instead {
             Self::Page { title } if title.is_empty() => f.write_str("a web page"),
             Self::Page { title } => write!(f, "a web page (\"{title}\")"),
             Self::Packed { with } => write!(f, "something packed with {with}, which was not asked for"),
+            Self::Nothing => f.write_str("nothing at all"),
             Self::Other => f.write_str("something else"),
         }
     }
@@ -85,6 +88,8 @@ mod tests {
         check("<title>\u{130}</title>".as_bytes(), "a web page (\"\u{130}\")");
         check(b"\x1f\x8b\x08\0", "something packed with gzip, which was not asked for");
         check(b"OK", "something else");
+        check(b"", "nothing at all");
+        check(b" \r\n", "nothing at all");
         assert_eq!(Instead::of(b"", packing(" GZIP"), true).to_string(), "something packed with gzip, which was not asked for");
         assert_eq!(Instead::of(b"", packing("identity"), true).to_string(), "a web page");
         assert_eq!(packing("aes128gcm"), Some("something unknown"));

@@ -25,11 +25,32 @@ impl<'a> Listed<'a> {
         name(self.0?.get("id"))
     }
 
+    /// Returns whether it can be shown images, as OpenRouter, Mistral, LM Studio and others say it.
+    pub(super) fn sees(self) -> bool {
+        let Some(entry) = self.0 else { return false };
+        let at = |path: &str| entry.pointer(path).unwrap_or(&Value::Null);
+        let takes = |path: &str| has(at(path), "image");
+        let modality = at("/architecture/modality").as_str().and_then(|modality| modality.split_once("->"));
+        takes("/architecture/input_modalities")
+            || takes("/input_modalities")
+            || takes("/supported_input_modalities")
+            || modality.is_some_and(|(read, _)| read.split('+').any(|kind| kind == "image"))
+            || at("/capabilities/vision").as_bool() == Some(true)
+            || has(at("/capabilities"), "multimodal")
+            || has(at("/capabilities"), "vision")
+            || at("/type").as_str() == Some("vlm")
+    }
+
     /// Returns how many tokens it reads at once, by any of the names that servers have for it.
     pub(super) fn context(self) -> Option<u64> {
         let names = ["max_model_len", "loaded_context_length", "context_length", "context_window"];
         names.iter().find_map(|key| self.0?.get(key).and_then(window))
     }
+}
+
+/// Returns whether a list of texts has this one.
+fn has(list: &Value, word: &str) -> bool {
+    list.as_array().is_some_and(|list| list.iter().any(|entry| entry.as_str() == Some(word)))
 }
 
 /// Returns a name that can be shown.

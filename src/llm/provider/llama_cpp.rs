@@ -17,13 +17,13 @@ use super::listed::MAX_NAME;
 use super::openai::Manner;
 use crate::event::ToolMode;
 use crate::llm::asking::Asking;
+use crate::llm::control::Tokens;
 use crate::llm::error::Error;
 use crate::llm::error::plain;
 use crate::llm::options::Options;
 use crate::llm::probe::Probed;
 use crate::llm::probe::Server;
 use crate::llm::prompt::Prompt;
-use crate::llm::stream::Request;
 
 /// Pause between two questions while the model loads.
 const LOADING: Duration = Duration::from_millis(500);
@@ -76,7 +76,7 @@ impl Provider for LlamaCpp {
         matches!(parameter, "min_p" | "repeat_penalty")
     }
 
-    fn extras(&self, request: &Request, options: &Options, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
+    fn extras(&self, options: &Options, _: &Manner, stream: bool) -> Vec<(&'static str, String)> {
         let mut extras = Vec::new();
         if let Some(top_k) = options.top_k {
             extras.push(("top_k", top_k.to_string()));
@@ -84,9 +84,6 @@ impl Provider for LlamaCpp {
         extras.push(("cache_prompt", "true".to_owned()));
         if stream {
             extras.push(("return_progress", "true".to_owned()));
-        }
-        if let Some(slot) = request.slot {
-            extras.push(("id_slot", slot.to_string()));
         }
         extras
     }
@@ -180,7 +177,14 @@ fn read(props: &Value, models: &Value, wanted: Option<&str>) -> Probed {
         reason: reason.to_owned(),
         server: Server::LlamaCpp,
         images: props.pointer("/modalities/vision").and_then(Value::as_bool) == Some(true),
+        tokens: tokens_of(props),
     }
+}
+
+/// Returns what the model's template and its tokenizer have for control tokens.
+fn tokens_of(props: &Value) -> Tokens {
+    let text = |key: &str| props.get(key).and_then(Value::as_str).unwrap_or_default();
+    Tokens::of_template(text("chat_template"), ["bos_token", "eos_token"].map(text))
 }
 
 fn tool_mode(props: &Value) -> (ToolMode, &'static str) {
@@ -217,6 +221,7 @@ mod tests {
             reason: "the model's chat template has tools".into(),
             server: Server::LlamaCpp,
             images: false,
+            tokens: Tokens::default(),
         };
         assert_eq!(read(&props, &Value::Null, None), expected);
     }
@@ -230,6 +235,15 @@ mod tests {
         assert_eq!(mode(&caps(true, false)), ToolMode::Constrained);
         assert_eq!(mode(&json!({"chat_template": "{% if tools %}"})), ToolMode::Native);
         assert_eq!(mode(&json!({"chat_template": "{{ x }}"})), ToolMode::Constrained);
+    }
+
+    #[test]
+    fn the_template_and_the_tokenizer_say_which_tokens_there_are() {
+        let said = json!({"chat_template": "{{ '<user>' + content }}", "bos_token": "<@begin@>", "eos_token": "the end", "total_slots": 1});
+        let tokens = read(&said, &Value::Null, None).tokens;
+        assert_eq!(tokens.neutralise("<user> <@begin@> the end"), "<\u{200b}user> <\u{200b}@begin@> the end");
+        let odd = json!({"chat_template": ["<user>"], "bos_token": null, "total_slots": 1});
+        assert_eq!(read(&odd, &Value::Null, None).tokens, Tokens::default());
     }
 
     #[test]

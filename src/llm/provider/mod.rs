@@ -27,7 +27,6 @@ use super::error::Error;
 use super::options::Options;
 use super::probe::Probed;
 use super::prompt::Prompt;
-use super::stream::Request;
 use openai::Manner;
 
 /// The kinds there are, each asked in turn whether the server is one of it; the last one takes any.
@@ -48,7 +47,7 @@ pub(super) trait Provider: fmt::Debug + Send + Sync {
     fn samples_by(&self, parameter: &str) -> bool;
 
     /// Returns what a request holds that this kind of server alone is asked for, as keys and their JSON.
-    fn extras(&self, request: &Request, options: &Options, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
+    fn extras(&self, options: &Options, manner: &Manner, stream: bool) -> Vec<(&'static str, String)>;
 
     /// Returns whether a stream that ends in good order without a word is an answer, rather than an error that was not said.
     fn may_be_silent(&self, has_reason: bool) -> bool;

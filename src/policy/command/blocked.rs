@@ -1,38 +1,66 @@
 //! Commands that nobody wants from an agent, in whatever mode.
 
 use super::place;
+use super::place::Ground;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
 
 /// Devices that hold file systems, or memory.
-const DEVICES: [&str; 16] =
-    ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "md", "mapper/", "disk/", "ram", "zram", "nbd", "mem", "kmem"];
+const DEVICES: [&str; 21] = [
+    "block/", "zvol/", "pmem", "sg", "port", "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "loop", "dm-", "md", "mapper/", "disk/", "ram",
+    "zram", "nbd", "mem", "kmem",
+];
 
 /// Returns why a command is blocked, if it is.
-pub(super) fn reason(command: &Command, depth: usize) -> Option<String> {
-    let device =
+pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
+    let targets =
         command.redirections.iter().filter(|redirection| redirection.writes()).filter_map(|redirection| redirection.target.as_ref());
-    if let Some(device) = device.map(|word| word.text.as_str()).find(|path| is_device(path)) {
+    let writes: Vec<&str> = targets.map(|word| word.text.as_str()).collect();
+    if let Some(device) = writes.iter().find(|path| is_device(path)) {
         return Some(format!("it writes onto the device {device}"));
+    }
+    if writes.contains(&"/proc/sysrq-trigger") {
+        return Some("it ends the machine".to_owned());
     }
     let program = command.program()?;
     let arguments = command.arguments();
     let Some(name) = command.name() else {
         // Whatever it is called: what is given to it is what `rm` takes.
-        return looks_like_removal(arguments, depth).or_else(|| split_by_expansion(program, depth));
+        return looks_like_removal(arguments, ground).or_else(|| split_by_expansion(program, ground));
     };
     match name {
-        "sudo" | "su" | "doas" | "pkexec" | "runuser" => Some(format!("{name} asks for the rights of another user")),
-        "rm" | "srm" => removal(arguments, depth),
-        "find" | "gfind" => find(arguments, depth),
+        "sudo" | "su" | "doas" | "pkexec" | "runuser" | "sudoedit" | "gosu" | "su-exec" | "run0" => {
+            Some(format!("{name} asks for the rights of another user"))
+        }
+        "rm" | "srm" => removal(arguments, ground),
+        "find" | "gfind" => find(arguments, ground),
         "mv" => {
-            let whole =
-                words::operands(arguments).find_map(|word| place::precious(&word.text, depth).filter(|_| !word.text.starts_with('.')));
-            whole.map(|what| format!("it moves {what}"))
+            let mut moved: Vec<&Word> = words::operands(arguments).collect();
+            let named = target_folder(arguments);
+            // Without an option for it the last one is where it goes.
+            let to = match &named {
+                Some(folder) => {
+                    moved.retain(|word| word.text != *folder);
+                    named.clone()
+                }
+                None => moved.last().map(|word| word.text.clone()),
+            };
+            if named.is_none() && moved.len() > 1 {
+                moved.pop();
+            }
+            let is_meant = |word: &&&Word| !word.text.starts_with('.');
+            let whole = moved.iter().filter(is_meant).find_map(|word| place::precious_by_name(&word.text, ground));
+            // Within the project it only changes its place.
+            let leaves = to.is_some_and(|to| place::is_beyond(&to, ground));
+            let is_project = |word: &&&Word| place::precious(&word.text, ground).as_deref() == Some(place::PROJECT);
+            let project = || moved.iter().find(is_project).filter(|_| leaves).map(|_| place::PROJECT.to_owned());
+            whole.or_else(project).map(|what| format!("it moves {what}"))
         }
         "shred" | "wipefs" | "blkdiscard" | "mkswap" | "badblocks" => Some(format!("{name} destroys what is on a disk")),
-        _ if name == "mkfs" || name.starts_with("mkfs.") || name == "mke2fs" => Some(format!("{name} makes a file system")),
+        _ if name == "mkfs" || name.starts_with("mkfs.") || matches!(name, "mke2fs" | "mkdosfs" | "mkntfs") => {
+            Some(format!("{name} makes a file system"))
+        }
         "fdisk" | "sfdisk" | "gdisk" | "sgdisk" | "parted" | "cfdisk" => Some(format!("{name} changes the parts of a disk")),
         "shutdown" | "reboot" | "halt" | "poweroff" | "telinit" | "kexec" => Some(format!("{name} ends the machine")),
         "init" => arguments.first().filter(|word| matches!(word.text.as_str(), "0" | "6")).map(|_| "init ends the machine".to_owned()),
@@ -42,9 +70,12 @@ pub(super) fn reason(command: &Command, depth: usize) -> Option<String> {
         }
         "kill" => kills_all(arguments).then(|| "it ends every process".to_owned()),
         "killall5" => Some("it ends every process".to_owned()),
-        "chmod" | "chown" | "chgrp" => owners(name, arguments, depth),
+        "chmod" | "chown" | "chgrp" => owners(name, arguments, ground),
         "dd" => dd(arguments),
         "cp" | "tee" | "install" | "truncate" | "cat" | "mcopy" | "pv" => {
+            if name == "tee" && arguments.iter().any(|word| word.text == "/proc/sysrq-trigger") {
+                return Some("it ends the machine".to_owned());
+            }
             // Reading from a device is held off by the box; these write to their last word, or to any.
             let words = if name == "cat" { &[] } else { arguments };
             let device = words.iter().map(|word| word.text.as_str()).find(|path| is_device(path));
@@ -55,45 +86,91 @@ pub(super) fn reason(command: &Command, depth: usize) -> Option<String> {
 }
 
 fn is_device(path: &str) -> bool {
+    let Some(path) = place::absolute(path) else { return false };
     path.strip_prefix("/dev/").is_some_and(|rest| {
         DEVICES.iter().any(|device| {
             let after = rest.strip_prefix(device);
             // `/dev/mem` is one, `/dev/memory-of-x` is none; `sda1`, `sd*` and `sd$X` are.
-            after.is_some_and(|after| !matches!(*device, "mem" | "kmem") || after.is_empty())
+            after.is_some_and(|after| !matches!(*device, "mem" | "kmem" | "port") || after.is_empty())
         })
     })
 }
 
-fn removal(arguments: &[Word], depth: usize) -> Option<String> {
+fn removal(arguments: &[Word], ground: &Ground) -> Option<String> {
     if words::has(arguments, "", &["--no-preserve-root"]) {
         return Some("it removes the root folder".to_owned());
     }
-    let recursive = words::may_have(arguments, "rR", &["--recursive"]);
-    let what = words::operands(arguments).find_map(|word| place::precious(&word.text, depth))?;
-    recursive.then(|| format!("it removes {what}"))
+    let (letters, long) = ("rR", &["--recursive"]);
+    let (recursive, may_be) = (words::has(arguments, letters, long), words::may_have(arguments, letters, long));
+    let what = words::operands(arguments).find_map(|word| {
+        // The star of `rm *` may stand for an option, too, but that is not what it is for.
+        let is_certain = recursive || place::precious_by_name(&word.text, ground).is_some();
+        place::precious(&word.text, ground).filter(|_| is_certain)
+    })?;
+    may_be.then(|| format!("it removes {what}"))
 }
 
 /// A program whose name is not known, with what `rm` is given.
-fn looks_like_removal(arguments: &[Word], depth: usize) -> Option<String> {
+fn looks_like_removal(arguments: &[Word], ground: &Ground) -> Option<String> {
     let recursive = arguments.iter().any(|word| words::is_option(&word.text, "rR", &["--recursive"]));
-    let what = words::operands(arguments).find_map(|word| place::precious(&word.text, depth).filter(|_| !word.text.starts_with('.')))?;
+    let is_meant = |word: &&Word| !word.text.starts_with('.');
+    let what = words::operands(arguments).filter(is_meant).find_map(|word| place::precious_by_name(&word.text, ground))?;
     recursive.then(|| format!("it may remove {what}: which program it starts cannot be read"))
 }
 
 /// `rm$X-rf$X/`: what an expansion glues together.
-fn split_by_expansion(program: &Word, depth: usize) -> Option<String> {
+fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
     let name = program.text.split('$').next()?;
     let is_removal = matches!(name.rsplit('/').next(), Some("rm"));
     let target = program.text.rsplit(['}', ' ']).next()?;
-    (is_removal && place::precious(target, depth).is_some()).then(|| "it may remove what is precious".to_owned())
+    (is_removal && place::precious(target, ground).is_some()).then(|| "it may remove what is precious".to_owned())
 }
 
+/// Words of `find` that choose nothing among what it comes by, besides those of what it starts.
+const CHOOSE_NOTHING: [&str; 16] = [
+    "-delete",
+    "-depth",
+    "-d",
+    "-mindepth",
+    "-maxdepth",
+    "-xdev",
+    "-mount",
+    "-type",
+    "-print",
+    "-print0",
+    "-true",
+    "-a",
+    "-and",
+    "-follow",
+    "-noleaf",
+    "-ignore_readdir_race",
+];
+
 /// `find` that removes, or starts `rm`, from a place that is precious.
-fn find(arguments: &[Word], depth: usize) -> Option<String> {
+fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
     let removes = arguments.iter().any(|word| matches!(word.text.as_str(), "-delete" | "rm" | "shred" | "/bin/rm" | "unlink"));
-    let places = arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!']));
-    // Within such a place a test may choose; the whole of the root or of the home folder is never meant.
-    let what = places.filter(|word| !word.text.starts_with('.')).find_map(|word| place::precious(&word.text, depth))?;
+    let is_option = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
+    let places: Vec<&str> = arguments
+        .iter()
+        .skip_while(is_option)
+        .map(|word| word.text.as_str())
+        .take_while(|text| !text.starts_with(['-', '(', '!']))
+        .collect();
+    let places = if places.is_empty() { vec!["."] } else { places };
+    // In the project a test may choose; of the root or of the home folder nothing is ever meant.
+    let starts = |word: &&Word| !matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
+    let mut tests = arguments.iter().take_while(starts).enumerate().filter(|(_, word)| word.text.starts_with('-'));
+    let takes_all = |at: usize| arguments.get(at + 1).is_some_and(|word| word.text.chars().all(|c| "./*?".contains(c)));
+    let is_test = |(at, word): (usize, &Word)| match word.text.as_str() {
+        "-H" | "-L" | "-P" => false,
+        "-name" | "-iname" | "-path" | "-ipath" | "-wholename" => !takes_all(at),
+        text => !CHOOSE_NOTHING.contains(&text),
+    };
+    let chooses = tests.any(is_test);
+    let what = places.iter().find_map(|path| {
+        let found = place::precious(path, ground)?;
+        (!chooses || (!path.starts_with("..") && found != place::PROJECT)).then_some(found)
+    })?;
     removes.then(|| format!("it removes files all over {what}"))
 }
 
@@ -108,11 +185,11 @@ fn kills_all(arguments: &[Word]) -> bool {
     rest.iter().any(|word| word.text == "-1")
 }
 
-fn owners(name: &str, arguments: &[Word], depth: usize) -> Option<String> {
+fn owners(name: &str, arguments: &[Word], ground: &Ground) -> Option<String> {
     let mut operands = words::operands(arguments);
     // The first one says what is set.
     operands.next();
-    let outside = operands.find(|word| place::is_outside(&word.text, depth))?;
+    let outside = operands.find(|word| place::is_outside(&word.text, ground))?;
     Some(format!("{name} on {}, outside of the project", outside.text))
 }
 
@@ -123,4 +200,18 @@ fn dd(arguments: &[Word]) -> Option<String> {
     }
     let endless = value("if").is_some_and(|path| matches!(path, "/dev/zero" | "/dev/urandom" | "/dev/random"));
     (endless && value("count").is_none()).then(|| "dd without `count` fills the disk".to_owned())
+}
+
+/// Returns the folder that `-t` names: behind it, or with it in one word.
+fn target_folder(arguments: &[Word]) -> Option<String> {
+    arguments.iter().enumerate().take_while(|(_, word)| word.text != "--").find_map(|(at, word)| {
+        let text = word.text.as_str();
+        let next = || arguments.get(at + 1).map(|word| word.text.clone());
+        if let Some(value) = text.strip_prefix("--target-directory") {
+            return value.strip_prefix('=').map(ToOwned::to_owned).or_else(next);
+        }
+        let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
+        let (_, value) = flags.split_once('t')?;
+        if value.is_empty() { next() } else { Some(value.to_owned()) }
+    })
 }

@@ -26,7 +26,7 @@ fn bash(command: &str) -> Action {
 
 /// Says what a command needs in the table's words.
 fn needs(command: &str) -> String {
-    let reading = reading_of(&bash(command)).expect("a command");
+    let reading = reading_of(&bash(command), "").expect("a command");
     let mut words: Vec<String> = reading
         .capabilities
         .iter()
@@ -80,7 +80,7 @@ fn every_command_of_the_table_needs_what_the_table_says() {
         n_commands += 1;
         let found = (needs(&command), verdicts(&command));
         if found != (expected_needs.clone(), expected_verdicts.to_owned()) {
-            let script = reading_of(&bash(&command)).expect("a command").script;
+            let script = reading_of(&bash(&command), "").expect("a command").script;
             let doubts: Vec<String> = script.doubts.iter().map(ToString::to_string).collect();
             let (n, v) = found;
             wrong.push(format!(

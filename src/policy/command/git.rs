@@ -1,5 +1,7 @@
 //! What a git command does: reads, changes the session's repository, or destroys what git keeps.
 
+use super::git_verbs::CHANGES;
+use super::git_verbs::READS;
 use super::words;
 use super::words::has;
 use super::words::may_have;
@@ -18,45 +20,21 @@ pub(super) enum Use {
     Gated(String),
 }
 
-/// Verbs that only read, whatever their options but those in [`RUNS_OR_WRITES`].
-const READS: [&str; 28] = [
-    "annotate",
-    "blame",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "cherry",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "name-rev",
-    "range-diff",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-ref",
-    "status",
-    "version",
-    "whatchanged",
-];
-
 /// Long options of those that write a file or run a program.
 const RUNS_OR_WRITES: [&str; 7] = ["--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "--exec", "--upload-pack"];
 
 /// Returns what a command does with git; `None` for another program.
 pub(super) fn read(command: &Command) -> Option<Use> {
-    if command.name() != Some("git") {
+    let name = command.name()?;
+    // As in git's own folder of programs.
+    if let Some(verb) = name.strip_prefix("git-").filter(|verb| READS.contains(verb) || CHANGES.contains(verb)) {
+        return Some(gated(verb, command.arguments()).map_or(Use::Changes, Use::Gated));
+    }
+    if name != "git" {
         return None;
+    }
+    if command.assignments.iter().any(|assignment| assignment.name.starts_with("GIT_CONFIG")) {
+        return Some(Use::Gated("an operation that cannot be read".to_owned()));
     }
     let mut arguments = command.arguments();
     let mut is_plain = command.program().is_some_and(|program| program.text == "git");
@@ -64,9 +42,13 @@ pub(super) fn read(command: &Command) -> Option<Use> {
     while let Some((first, rest)) = arguments.split_first() {
         match first.known() {
             None => return Some(Use::Gated("an operation that cannot be read".to_owned())),
-            // What a setting runs, the reading looked into.
             Some(option @ ("-C" | "-c")) => {
                 is_elsewhere |= option == "-C";
+                // What a setting runs, the reading looked into; some lose things by themselves.
+                let setting = rest.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
+                if option == "-c" && ["gc.prune", "gc.reflog", "alias."].iter().any(|name| setting.starts_with(name)) {
+                    return Some(Use::Gated("an operation that cannot be read".to_owned()));
+                }
                 arguments = rest.get(1..).unwrap_or_default();
             }
             Some("--no-pager" | "-P" | "--version" | "--no-optional-locks" | "--literal-pathspecs") => arguments = rest,
@@ -85,6 +67,10 @@ pub(super) fn read(command: &Command) -> Option<Use> {
     let verb = verb.known()?;
     if let Some(operation) = gated(verb, rest) {
         return Some(Use::Gated(operation));
+    }
+    // A name of the person's own, or a program that git does not bring: what it does is not said here.
+    if !READS.contains(&verb) && !CHANGES.contains(&verb) {
+        return Some(Use::Gated("an operation that cannot be read".to_owned()));
     }
     Some(match is_plain && reads(verb, rest) {
         true if is_elsewhere => Use::ReadsElsewhere,
@@ -113,6 +99,9 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
     }
     if READS.contains(&verb) {
         return true;
+    }
+    if matches!(verb, "branch" | "tag" | "config") && rest.iter().any(takes_back) {
+        return false;
     }
     let only = |allowed: &[&str]| rest.iter().all(|word| word.known().is_some_and(|text| allowed.contains(&text)));
     match verb {
@@ -147,6 +136,13 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
     }
 }
 
+/// `--no-list` and the like undo an option that made the verb one that reads: what follows is then a name to be made.
+fn takes_back(word: &Word) -> bool {
+    const OPTIONS_OF_THEIR_OWN: [&str; 6] = ["--no-merged", "--no-contains", "--no-color", "--no-column", "--no-abbrev", "--no-includes"];
+    let option = word.text.split('=').next().unwrap_or_default();
+    option.starts_with("--no-") && !OPTIONS_OF_THEIR_OWN.contains(&option)
+}
+
 /// Returns the operation that loses something or reaches others.
 ///
 /// `commit --amend` is none: the commit it replaces stays in the reflog of the session's own repository.
@@ -168,8 +164,8 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "checkout" if throws_away(rest) => "checkout of files",
         "restore" if !has(rest, "S", &["--staged"]) || may_have(rest, "W", &["--worktree"]) => "restore",
         "switch" if may_have(rest, "f", &["--force", "--discard-changes"]) => "switch --discard-changes",
-        "branch" if may_have(rest, "DMf", &["--force"]) => "branch -D",
-        "tag" if may_have(rest, "d", &["--delete"]) => "tag -d",
+        "branch" if may_have(rest, "DMCf", &["--force"]) => "branch -D",
+        "tag" if may_have(rest, "df", &["--delete", "--force"]) => "tag -d",
         "stash" if matches!(first, Some("drop" | "clear")) || is_unknown_first => "stash drop",
         // Further on, such a word may be what another option is given.
         "rebase" if !matches!(first, Some("--abort" | "--continue" | "--skip" | "--quit" | "--show-current-patch")) => "rebase",
@@ -178,6 +174,11 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "update-ref" if may_have(rest, "d", &["--stdin", "--delete"]) => "update-ref -d",
         "worktree" if matches!(first, Some("remove")) && force() => "worktree remove -f",
         "submodule" if matches!(first, Some("deinit")) && force() => "submodule deinit -f",
+        "submodule" if matches!(first, Some("update")) && force() => "submodule update -f",
+        "apply" if may_have(rest, "R", &["--reverse"]) => "apply -R",
+        "rm" if force() => "rm -f",
+        "mv" if force() => "mv -f",
+        "repack" if may_have(rest, "d", &[]) => "repack -d",
         _ => return None,
     };
     Some(operation.to_owned())
@@ -211,9 +212,32 @@ fn throws_away(rest: &[Word]) -> bool {
     }
 }
 
+/// Returns whether a word that a branch or a file may have is no certain branch: where it is a file or folder, `checkout` writes over it.
 fn looks_like_a_file(text: &str) -> bool {
-    let last = text.rsplit('/').next().unwrap_or(text);
-    let suffix = last.rsplit_once('.').map_or("", |(_, suffix)| suffix);
-    let has_suffix = (1..=5).contains(&suffix.len()) && suffix.bytes().all(|byte| byte.is_ascii_alphabetic());
-    text == "." || text == ".." || text.starts_with(['.', '/', ':']) || text.ends_with('/') || has_suffix
+    const BRANCHES: [&str; 10] = ["main", "master", "trunk", "develop", "development", "dev", "next", "stable", "HEAD", "-"];
+    const FAMILIES: [&str; 12] = [
+        "feature/",
+        "feat/",
+        "fix/",
+        "bugfix/",
+        "hotfix/",
+        "release/",
+        "chore/",
+        "origin/",
+        "upstream/",
+        "refs/",
+        "dependabot/",
+        "renovate/",
+    ];
+    let is_commit = (7..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_ticket = text.split_once('-').is_some_and(|(project, number)| {
+        !project.is_empty()
+            && project.bytes().all(|b| b.is_ascii_uppercase())
+            && !number.is_empty()
+            && number.bytes().all(|b| b.is_ascii_digit())
+    });
+    let is_version = text.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
+    let is_relative = text.contains(['~', '^']) && !text.starts_with('~') || text.starts_with("@{");
+    let is_branch = BRANCHES.contains(&text) || FAMILIES.iter().any(|family| text.starts_with(family));
+    text.contains(['*', '?', '[', ':']) || !(is_branch || is_commit || is_ticket || is_version || is_relative)
 }

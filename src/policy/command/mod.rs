@@ -4,18 +4,23 @@
 //! not known for certain needs to run in the box, which holds.
 
 mod blocked;
+mod bomb;
+mod builtins;
 #[cfg(test)]
 mod corpus;
 mod git;
+mod git_verbs;
 mod network;
 mod place;
 mod protected;
 mod reading;
+mod sed;
 mod words;
 
 use std::collections::BTreeSet;
 
 use self::git::Use;
+use self::place::Ground;
 use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
@@ -36,14 +41,21 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn new(text: &str, working_directory: Option<&str>) -> Self {
-        let script = shell::read(text);
-        let depth = place::depth(&script, working_directory);
-        let is_elsewhere = git::may_be_elsewhere(&script, working_directory);
-        let needs: Vec<_> = script.commands.iter().map(|command| needs(command, &script, depth, is_elsewhere)).collect();
-        let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();
-        if let Some(function) = script.functions.iter().find(|function| function.n_own_calls > 1) {
-            let reason = format!("the function `{}` starts itself more than once", function.name);
-            all.insert(Capability::BlockedCommand { reason });
+        let mut script = shell::read(text);
+        let (mut needs, mut all) = judged(&script, working_directory);
+        // Where no bash is installed `sh` reads it, and which of them does is not known here: the worse of both counts.
+        if let Some(plain) = shell::read_plain(text) {
+            let (plain_needs, plain_all) = judged(&plain, working_directory);
+            all.extend(plain_all);
+            let is_nothing = |command: &Command| command.words.is_empty() && command.redirections.is_empty();
+            // With many of them, looking for each is not worth the time.
+            let is_own = |command: &Command| !is_nothing(command) && (script.commands.len() > 1000 || !script.commands.contains(command));
+            let others: Vec<_> = plain.commands.into_iter().zip(plain_needs).filter(|(command, _)| is_own(command)).collect();
+            for (command, needed) in others {
+                script.commands.push(command);
+                needs.push(needed);
+            }
+            script.doubts.extend(plain.doubts);
         }
         let is_blocked = all.iter().any(|capability| matches!(capability, Capability::BlockedCommand { .. }));
         let only_reads = script.is_known() && !is_blocked && !script.commands.is_empty() && !all.contains(&Capability::RunInBox);
@@ -55,10 +67,39 @@ impl Reading {
     }
 }
 
+/// Returns what each command of a script needs, and what all of it does.
+fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
+    let grounds = place::grounds(script, working_directory);
+    let is_elsewhere = git::may_be_elsewhere(script, working_directory);
+    let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, is_elsewhere)).collect();
+    let through = protected::values(script);
+    for (command, needs) in
+        script.commands.iter().zip(&mut needs).filter(|(command, _)| !through.is_empty() && protected::may_open(command))
+    {
+        let targets = command.redirections.iter().filter_map(|redirection| redirection.target.as_ref());
+        let opens = command.words.iter().chain(targets).any(|word| word.known().is_none());
+        needs.extend(through.iter().filter(|_| opens).map(|name| Capability::ProtectedName { name: name.clone() }));
+    }
+    // Names that `find` looks for are those that the next one is given.
+    for (at, pair) in script.commands.windows(2).enumerate() {
+        let hands_on = pair[1].piped && protected::takes_names(&pair[1])
+            || pair[0].arguments().iter().any(|word| matches!(word.text.as_str(), "-exec" | "-execdir"));
+        if hands_on && matches!(pair[0].name(), Some("find" | "gfind" | "fd")) {
+            needs[at].extend(protected::looked_for(&pair[0]).into_iter().map(|name| Capability::ProtectedName { name }));
+        }
+    }
+    let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();
+    if let Some(function) = bomb::find(script) {
+        let reason = format!("the function `{function}` starts itself more than once");
+        all.insert(Capability::BlockedCommand { reason });
+    }
+    (needs, all)
+}
+
 /// Returns what one command needs.
-fn needs(command: &Command, script: &Script, depth: usize, is_elsewhere: bool) -> BTreeSet<Capability> {
+fn needs(command: &Command, ground: &Ground, is_elsewhere: bool) -> BTreeSet<Capability> {
     let mut needs = BTreeSet::new();
-    if let Some(reason) = blocked::reason(command, depth) {
+    if let Some(reason) = blocked::reason(command, ground) {
         needs.insert(Capability::BlockedCommand { reason });
     }
     let git = git::read(command);
@@ -78,10 +119,10 @@ fn needs(command: &Command, script: &Script, depth: usize, is_elsewhere: bool) -
     let only_reads = match git {
         _ if !needs.is_empty() || !hosts.is_empty() => false,
         Some(git) => git == Use::Reads && !is_elsewhere && reading::around(command),
-        None => reading::only_reads(command, script),
+        None => reading::only_reads(command),
     };
     needs.extend(hosts.into_iter().map(|host| Capability::Network { host }));
-    needs.extend(protected::names(command, only_reads).into_iter().map(|name| Capability::ProtectedName { name }));
+    needs.extend(protected::names(command, ground, only_reads).into_iter().map(|name| Capability::ProtectedName { name }));
     needs.insert(if only_reads { Capability::ReadFiles } else { Capability::RunInBox });
     needs
 }

@@ -45,12 +45,24 @@ pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
     without_loopback(hosts)
 }
 
+/// Verbs of package managers behind which `publish` is a name.
+const NO_VERB: [&str; 12] =
+    ["run", "run-script", "exec", "test", "install", "add", "info", "view", "help", "search", "uninstall", "remove"];
+
 /// Returns whether a command hands something to others for good.
 pub(super) fn publishes(command: &Command) -> bool {
     let first = command.arguments().iter().map(|word| word.text.as_str()).find(|text| !text.starts_with(['-', '+']));
+    let words = || command.arguments().iter().map(|word| word.text.as_str());
+    let has = |one: &str, other: &str| words().zip(words().skip(1)).any(|pair| pair == (one, other));
+    let is_verb = |verb: &str| words().take_while(|word| !NO_VERB.contains(word)).any(|word| word == verb);
+    match command.name() {
+        Some("npm" | "pnpm" | "yarn") if is_verb("publish") => return true,
+        Some("python" | "python3" | "uv" | "uvx" | "pipx") if has("twine", "upload") => return true,
+        _ => {}
+    }
     matches!(
         (command.name(), first),
-        (Some("cargo" | "npm" | "pnpm" | "yarn" | "uv" | "poetry" | "flit" | "hatch"), Some("publish"))
+        (Some("cargo" | "uv" | "poetry" | "flit" | "hatch"), Some("publish"))
             | (Some("twine"), Some("upload"))
             | (Some("gem" | "docker" | "podman" | "helm"), Some("push"))
             | (Some("mvn"), Some("deploy"))

@@ -1,20 +1,165 @@
 //! Where a path leads by its letters: into the project, or out of it.
 
+use std::collections::HashMap;
+
+use crate::code::shell::Command;
 use crate::code::shell::Script;
+use crate::code::shell::Word;
 use crate::code::shell::WordKind;
+use crate::wire::BytesPath;
+use crate::wire::protected_name;
 
 /// Folders outside of the project that a command may do with as it likes.
 const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
+/// How the home folder is written.
+const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
+/// How the folder is written that a command runs in.
+const HERE: [&str; 4] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`"];
+
+/// What the project's own folder is called.
+pub(super) const PROJECT: &str = "the whole project";
+
+/// Where a command stands, as far as that can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ground {
+    /// How many folders below the project's top it may be at the most.
+    depth: usize,
+    /// The folder itself, where every change of folders up to there is known.
+    here: Option<Place>,
+}
+
+/// A folder or file, from the root or the home folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    is_home: bool,
+    parts: Vec<String>,
+}
+
+impl Ground {
+    /// Returns the protected folder that it lies in, if it does.
+    pub(super) fn secret(&self) -> Option<String> {
+        let path = self.here.as_ref()?.parts.join("/");
+        protected_name(&BytesPath::from_text(&path)).filter(|protected| protected.is_secret).map(|protected| protected.name)
+    }
+}
+
+impl Place {
+    fn project() -> Self {
+        Self { is_home: false, parts: vec!["workspace".to_owned()] }
+    }
+
+    fn is_in_project(&self) -> bool {
+        !self.is_home && self.parts.first().is_some_and(|first| first == "workspace")
+    }
+
+    fn follow(&mut self, path: &str) {
+        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            if part != ".." {
+                self.parts.push(part.to_owned());
+            } else if self.parts.pop().is_none() && self.is_home {
+                *self = Self { is_home: false, parts: vec!["home".to_owned()] };
+            }
+        }
+    }
+
+    /// Takes off what stands for everything in a folder; returns whether there was any.
+    fn without_stars(&mut self) -> bool {
+        let is_any = |part: &String| part.contains(['*', '?']) && part.chars().all(|c| "*?.[]!^".contains(c));
+        let n_parts = self.parts.len();
+        while self.parts.pop_if(|part| is_any(part)).is_some() {}
+        self.parts.len() < n_parts
+    }
+
+    /// Returns what nobody would want to lose whole, if this is it.
+    fn precious(&self, has_stars: bool) -> Option<String> {
+        match self.parts.as_slice() {
+            [] if self.is_home => Some("the home folder".to_owned()),
+            _ if self.is_home => None,
+            [] => Some("the root folder".to_owned()),
+            [one] if one == "workspace" => Some(PROJECT.to_owned()),
+            [one] if one == "tmp" && has_stars => None,
+            [one] => Some(format!("/{one}")),
+            _ => None,
+        }
+    }
+}
+
+/// Returns where each command of a script stands, one after the other; a shell within another begins where that one is.
+pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<Ground> {
+    let depth = depth(script, working_directory);
+    let mut begin = Place::project();
+    match working_directory {
+        Some(path) if path.starts_with('/') => begin = resolve(path, None).unwrap_or(begin),
+        Some(path) => begin.follow(path),
+        None => {}
+    }
+    let mut stands: HashMap<usize, Option<Place>> = HashMap::from([(0, Some(begin))]);
+    // What `env -C` starts, it starts elsewhere.
+    let mut only_next: Option<Option<Place>> = None;
+    // Where each shell was before, and where `pushd` came from.
+    let mut before: HashMap<usize, Option<Place>> = HashMap::new();
+    let mut pushed: HashMap<usize, Vec<Option<Place>>> = HashMap::new();
+    let mut grounds = Vec::with_capacity(script.commands.len());
+    for command in &script.commands {
+        let mut shell = command.shell;
+        while !stands.contains_key(&shell) {
+            shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
+        }
+        let stand = stands.get(&shell).cloned().flatten();
+        let here = only_next.take().unwrap_or_else(|| stand.clone());
+        let after = match command.name() {
+            Some("cd") if command.arguments().first().is_some_and(|word| word.text == "-") => before.remove(&shell).flatten(),
+            Some("cd") => moved(command.arguments(), here.as_ref()),
+            Some("pushd") => {
+                pushed.entry(shell).or_default().push(here.clone());
+                moved(command.arguments(), here.as_ref())
+            }
+            // Without a folder to go back to it fails.
+            Some("popd") => pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or_else(|| here.clone()),
+            Some("env") => {
+                only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_ref())));
+                stand
+            }
+            _ => stand,
+        };
+        if matches!(command.name(), Some("cd" | "pushd" | "popd")) {
+            before.insert(shell, here.clone());
+        }
+        stands.insert(command.shell, after);
+        grounds.push(Ground { depth, here });
+    }
+    grounds
+}
+
+/// Returns where `cd` leads.
+fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
+    match arguments.iter().find(|word| word.text == "-" || !word.text.starts_with('-')) {
+        None => Some(Place { is_home: true, parts: Vec::new() }),
+        Some(word) if word.text == "-" => None,
+        // The home folder is known however it is written.
+        Some(word) if word.kind == WordKind::Known || HOMES.contains(&word.text.trim_end_matches('/')) => resolve(&word.text, here),
+        Some(_) => None,
+    }
+}
+
+/// Returns the folder that `env -C` names.
+fn chdir(arguments: &[Word]) -> Option<Word> {
+    let at = arguments.iter().position(|word| word.text == "-C" || word.text.starts_with("--chdir"))?;
+    match arguments[at].text.split_once('=') {
+        Some((_, path)) => Some(Word { text: path.to_owned(), ..arguments[at].clone() }),
+        None => arguments.get(at + 1).cloned(),
+    }
+}
 
 /// Returns how many folders below the project's top a command may be when it names a path with `..`.
 ///
 /// The working directory and every `cd` of the script are counted together: that is the deepest it can be.
-pub(super) fn depth(script: &Script, working_directory: Option<&str>) -> usize {
+fn depth(script: &Script, working_directory: Option<&str>) -> usize {
     let below = |path: &str| {
         let parts = path.strip_prefix("/workspace").unwrap_or(path).split('/');
         parts.filter(|part| !part.is_empty() && *part != "." && *part != "..").count()
     };
-    let changes = script.commands.iter().filter(|command| matches!(command.name(), Some("cd" | "pushd")));
+    let changes = script.commands.iter().filter(|command: &&Command| matches!(command.name(), Some("cd" | "pushd")));
     let depths = changes.filter_map(|command| command.arguments().first()).map(|word| match word.kind {
         WordKind::Known => below(&word.text),
         // Anywhere.
@@ -23,49 +168,102 @@ pub(super) fn depth(script: &Script, working_directory: Option<&str>) -> usize {
     depths.sum::<usize>() + working_directory.map_or(0, below)
 }
 
-/// Returns what a path names that nobody would want to lose whole: the root, the home folder, a folder of the system, what lies beyond the
-/// project.
-pub(super) fn precious(path: &str, depth: usize) -> Option<String> {
-    let bare = path.trim_end_matches(['*', '.']).trim_end_matches('/');
-    let bare = if bare.is_empty() && path.starts_with('/') { "/" } else { bare };
-    for home in ["~", "$HOME", "${HOME}"] {
-        if bare == home {
-            return Some("the home folder".to_owned());
-        }
+/// Returns what follows one of these in front of a path.
+fn behind<'a>(path: &'a str, beginnings: &[&str]) -> Option<&'a str> {
+    let is_end = |rest: &&str| rest.is_empty() || rest.starts_with('/');
+    let rest = |beginning: &&str| {
+        // `${HOME:?}` and the like are what `${HOME}` is.
+        let open =
+            beginning.strip_suffix('}').and_then(|open| path.strip_prefix(open)).filter(|rest| rest.starts_with([':', '-', '?', '=']));
+        let braced = open.and_then(|rest| rest.split_once('}')).map(|(_, rest)| rest);
+        path.strip_prefix(beginning).filter(is_end).or(braced.filter(is_end))
+    };
+    beginnings.iter().find_map(rest)
+}
+
+/// Returns what follows the home folder in front of a path, also where it is that of a user by name.
+fn behind_home(path: &str) -> Option<&str> {
+    let of_somebody = || {
+        let rest = path.strip_prefix('~')?;
+        let end = rest.find('/').unwrap_or(rest.len());
+        let is_name = rest[..end].bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'-'));
+        is_name.then(|| &rest[end..])
+    };
+    behind(path, &HOMES).or_else(of_somebody)
+}
+
+/// Returns whether a path says itself where it begins.
+fn is_rooted(path: &str) -> bool {
+    path.starts_with('/') || behind_home(path).is_some()
+}
+
+fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
+    let (mut place, rest) = match behind_home(path) {
+        Some(rest) => (Place { is_home: true, parts: Vec::new() }, rest),
+        None if path.starts_with('/') => (Place { is_home: false, parts: Vec::new() }, path),
+        None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
+    };
+    place.follow(rest);
+    Some(place)
+}
+
+/// Returns a path from the root as it is written at its shortest: `//dev/./x` is `/dev/x`.
+pub(super) fn absolute(path: &str) -> Option<String> {
+    let place = resolve(path, None).filter(|place| !place.is_home)?;
+    Some(format!("/{}", place.parts.join("/")))
+}
+
+/// Returns what a path names that nobody would want to lose whole: the root, the home folder, a folder of the system, the project, what
+/// lies beyond it.
+pub(super) fn precious(path: &str, ground: &Ground) -> Option<String> {
+    if path.is_empty() {
+        return None;
     }
-    if path.starts_with('/') {
-        let mut parts: Vec<&str> = Vec::new();
-        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
-            if part == ".." {
-                parts.pop();
-            } else {
-                parts.push(part);
-            }
-        }
-        let has_rest = parts.last().is_some_and(|last| last.chars().all(|c| matches!(c, '*' | '?' | '.')));
-        if has_rest {
-            parts.pop();
-        }
-        return match parts.as_slice() {
-            [] => Some("the root folder".to_owned()),
-            ["workspace"] => Some("the whole project".to_owned()),
-            ["tmp"] if has_rest => None,
-            [one] => Some(format!("/{one}")),
-            _ => None,
+    if !is_rooted(path) {
+        let depth = match &ground.here {
+            Some(here) if here.is_in_project() => Some(here.parts.len() - 1),
+            Some(_) => None,
+            None => Some(ground.depth),
         };
+        if depth.is_some_and(|depth| climbs(behind(path, &HERE).unwrap_or(path), depth)) {
+            return Some("what lies beyond the project".to_owned());
+        }
     }
-    climbs(path, depth).then(|| "what lies beyond the project".to_owned())
+    let mut place = resolve(path, ground.here.as_ref())?;
+    let has_stars = place.without_stars();
+    place.precious(has_stars)
+}
+
+/// The same, but for the project itself where it is not named: `.` and `*` are what many programs are given.
+pub(super) fn precious_by_name(path: &str, ground: &Ground) -> Option<String> {
+    let is_project = |place: &mut Place| {
+        place.without_stars();
+        *place == Place::project()
+    };
+    let is_meant = is_rooted(path) || !resolve(path, ground.here.as_ref()).as_mut().is_some_and(is_project);
+    precious(path, ground).filter(|_| is_meant)
+}
+
+/// Returns whether a path certainly leads out of the project.
+pub(super) fn is_beyond(path: &str, ground: &Ground) -> bool {
+    resolve(path, ground.here.as_ref()).is_some_and(|place| !place.is_in_project())
 }
 
 /// Returns whether a path leads to something outside of the project and of the folders for passing things.
-pub(super) fn is_outside(path: &str, depth: usize) -> bool {
+pub(super) fn is_outside(path: &str, ground: &Ground) -> bool {
     if let Some(rest) = path.strip_prefix('/') {
         let path = rest.trim_start_matches('/');
         let is_in = |folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
         let at_top = path.trim_end_matches('/') == "workspace";
         return path.split('/').any(|part| part == "..") || !(at_top || is_in("workspace") || SCRATCH.iter().any(|folder| is_in(folder)));
     }
-    precious(path, depth).is_some()
+    match resolve(path, ground.here.as_ref()) {
+        Some(place) if !place.is_home && !place.is_in_project() => {
+            let path = place.parts.join("/");
+            !SCRATCH.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+        }
+        _ => precious_by_name(path, ground).is_some(),
+    }
 }
 
 fn climbs(path: &str, depth: usize) -> bool {
@@ -87,18 +285,73 @@ fn climbs(path: &str, depth: usize) -> bool {
 mod tests {
     use super::*;
 
+    fn ground(here: &str) -> Ground {
+        let script = crate::code::shell::read("ls");
+        grounds(&script, Some(here)).remove(0)
+    }
+
     #[test]
     fn what_is_precious_is_known_by_its_path() {
-        for path in
-            ["/", "//", "/.", "/*", "/../", "/usr", "/etc/*", "/usr/..", "~", "~/", "~/*", "$HOME", "${HOME}/*", "..", "../x", "a/../../b"]
-        {
-            assert!(precious(path, 0).is_some(), "{path}");
+        for path in [
+            "/",
+            "//",
+            "/.",
+            "/*",
+            "/../",
+            "/usr",
+            "/etc/*",
+            "/usr/..",
+            "~",
+            "~/",
+            "~/*",
+            "~/..",
+            "$HOME",
+            "${HOME}/*",
+            "${HOME:?}/*",
+            "${HOME:-/root}",
+            "~root",
+            "~me/*",
+            "..",
+            "../x",
+            "a/../../b",
+            "*",
+            ".",
+            "./",
+            "./*",
+            ".*",
+            "*/",
+            "**/*",
+            "$PWD",
+            "$(pwd)/*",
+            "a/..",
+            "/workspace/.",
+        ] {
+            assert!(precious(path, &ground("")).is_some(), "{path}");
         }
-        for path in
-            ["a", "./a", "a/../b", "target", "*", "/tmp/x", "/tmp/*", "/workspace/a", "/var/lib/apt/lists/*", "~/.cache", "$HOME/x", ""]
-        {
-            assert!(precious(path, 0).is_none(), "{path}");
+        for path in [
+            "a",
+            "./a",
+            "a/../b",
+            "target",
+            "a/*",
+            "*.o",
+            "*/target",
+            "/tmp/x",
+            "/tmp/*",
+            "/workspace/a",
+            "/var/lib/apt/lists/*",
+            "~/.cache",
+            "$HOME/x",
+            "",
+            "$X",
+            "$PWD/a",
+        ] {
+            assert!(precious(path, &ground("")).is_none(), "{path}");
         }
-        assert!(precious("../x", 1).is_none() && precious("../../x", 1).is_some());
+        assert!(precious("../x", &ground("a")).is_none() && precious("../../x", &ground("a")).is_some());
+        assert!(precious("*", &ground("a")).is_none() && precious("../*", &ground("/workspace/a")).is_some());
+        assert!(precious("home", &ground("/")).is_some() && precious("*", &ground("/home/")).is_some());
+        assert!(precious("x", &ground("/tmp")).is_none() && precious("*", &ground("/tmp")).is_none());
+        assert!(precious_by_name("*", &ground("")).is_none() && precious_by_name("usr", &ground("/")).is_some());
     }
 }

@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use super::place::Ground;
 use super::words;
 use crate::code::shell::Command;
+use crate::code::shell::Redirection;
+use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 use crate::wire::BytesPath;
 use crate::wire::protected_name;
 
 /// Programs whose words are no files that they open.
-const SAYS: [&str; 8] = ["echo", "printf", "test", "[", "[[", "export", ":", "cd"];
+const SAYS: [&str; 7] = ["echo", "printf", "test", "[", "[[", "export", ":"];
 /// Programs that write or remove what they name. Of others only names that hold secrets count: the word `credentials` given to `cargo test`
 /// is no file.
 const WRITES: [&str; 24] = [
@@ -20,8 +23,8 @@ const WRITES: [&str; 24] = [
 /// Names that patterns are tried on: `cat .e*` is about `.env`.
 const TRIED: [&str; 7] = [".env", ".netrc", ".npmrc", ".ssh", ".aws", "id_rsa", "id_ed25519"];
 
-/// Returns the protected names that a command reads or writes.
-pub(super) fn names(command: &Command, only_reads: bool) -> BTreeSet<String> {
+/// Returns the protected names that a command reads or writes, by name or by standing in a protected folder.
+pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for redirection in &command.redirections {
         let Some(target) = &redirection.target else { continue };
@@ -32,16 +35,18 @@ pub(super) fn names(command: &Command, only_reads: bool) -> BTreeSet<String> {
         }
     }
     let name = command.name().unwrap_or_default();
-    if SAYS.contains(&name) || command.starts_another {
+    // What `xargs` is given it may read itself.
+    if SAYS.contains(&name) || (command.starts_another && name != "xargs") {
         return names;
     }
+    names.extend(ground.secret());
     let kept = match name {
         _ if only_reads => Kept::Secrets,
         _ if WRITES.contains(&name) => Kept::All,
         _ => Kept::Secrets,
     };
     let mut skip = false;
-    for word in command.arguments() {
+    for (at, word) in command.arguments().iter().enumerate() {
         let text = word.text.as_str();
         if std::mem::take(&mut skip) {
             continue;
@@ -50,11 +55,22 @@ pub(super) fn names(command: &Command, only_reads: bool) -> BTreeSet<String> {
         let option = text.split('=').next().unwrap_or(text);
         let leaves_out = ["--exclude", "--ignore", "--glob", "--iglob", "--include"].iter().any(|known| option.starts_with(known))
             || matches!(option, "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-g" | "-m" | "--message");
+        // Of these the program reads.
+        let takes_in = ["--include", "--glob", "--iglob", "-g"].contains(&option) && matches!(name, "grep" | "egrep" | "fgrep" | "rg");
+        if takes_in {
+            let next = command.arguments().get(at + 1).map(|word| word.text.as_str());
+            let value = text.split_once('=').map(|(_, value)| value).or(next).unwrap_or_default();
+            pattern(value, &mut names);
+        }
         if leaves_out {
             skip = !text.contains('=');
             continue;
         }
         let value = if text.starts_with('-') || name == "dd" { text.split_once('=').map_or("", |(_, value)| value) } else { text };
+        // `xargs -a.env`.
+        if text.starts_with('-') && !text.starts_with("--") {
+            look(text.get(2..).unwrap_or_default(), kept, &mut names);
+        }
         // `curl -d @.env`, `-F file=@.env`, `host:.env`.
         for part in value.split(['@', ':', '=']) {
             look(part, kept, &mut names);
@@ -62,8 +78,77 @@ pub(super) fn names(command: &Command, only_reads: bool) -> BTreeSet<String> {
         if word.kind == WordKind::Pattern {
             tried(word, &mut names);
         }
+        // `${x:-.env}`, `$(echo .env)`.
+        if word.kind == WordKind::Unknown && (text.contains("${") || text.contains("$(echo ") || text.contains("$(printf ")) {
+            let parts = text.split(['{', '}', ':', '-', '=', '+', ' ', '"', '\'', '(', ')']);
+            parts.for_each(|part| look(part, Kept::Secrets, &mut names));
+        }
+        // What git takes for a pattern itself.
+        if name == "git"
+            && let Some((magic, rest)) = text.strip_prefix(":(").and_then(|rest| rest.split_once(')'))
+            && !magic.contains("exclude")
+        {
+            pattern(rest, &mut names);
+        }
     }
     names
+}
+
+/// Returns the protected names that loops of a script go through.
+pub(super) fn values(script: &Script) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for word in &script.values {
+        look(&word.text, Kept::Secrets, &mut names);
+        tried(word, &mut names);
+    }
+    names
+}
+
+/// Returns whether a command's words may be files that it opens.
+pub(super) fn may_open(command: &Command) -> bool {
+    !SAYS.contains(&command.name().unwrap_or_default()) || command.redirections.iter().any(Redirection::reads)
+}
+
+/// Returns whether a program that something is piped into takes that for names or for commands.
+pub(super) fn takes_names(command: &Command) -> bool {
+    const TAKING: [&str; 14] =
+        ["xargs", "gxargs", "parallel", "cpio", "tar", "bsdtar", "read", "mapfile", "readarray", "sh", "bash", "dash", "zsh", "busybox"];
+    command.name().is_none_or(|name| TAKING.contains(&name))
+}
+
+/// Returns the protected names that `find` looks for, but for those that it passes by.
+pub(super) fn looked_for(command: &Command) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let arguments = command.arguments();
+    for (at, word) in arguments.iter().enumerate() {
+        let before = at.checked_sub(1).map_or("", |at| arguments[at].text.as_str());
+        let behind = arguments.get(at + 2).map_or("", |word| word.text.as_str());
+        let names_some = matches!(word.text.as_str(), "-name" | "-iname" | "-path" | "-ipath" | "-wholename");
+        if names_some && !matches!(before, "!" | "-not") && behind != "-prune" && !is_in_pruned_group(arguments, at) {
+            arguments.get(at + 1).into_iter().for_each(|word| pattern(&word.text, &mut names));
+        }
+    }
+    names
+}
+
+/// Returns whether a word stands in brackets of `find` that `-prune` follows.
+fn is_in_pruned_group(arguments: &[Word], at: usize) -> bool {
+    let mut depth = 0_i32;
+    for (n, word) in arguments.iter().enumerate().skip(at) {
+        match word.text.as_str() {
+            "(" => depth += 1,
+            ")" if depth > 0 => depth -= 1,
+            ")" => return arguments.get(n + 1).is_some_and(|next| next.text == "-prune"),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Looks at a pattern of names that a program is given.
+fn pattern(text: &str, names: &mut BTreeSet<String>) {
+    look(text, Kept::Secrets, names);
+    tried(&Word { text: text.to_owned(), kind: WordKind::Known, plain: false, quoted: false }, names);
 }
 
 /// Which protected names count.
@@ -99,6 +184,11 @@ fn tried(word: &Word, names: &mut BTreeSet<String>) {
 /// A file pattern, with any list of letters taken for any letter, and no `*` that matches a leading dot.
 fn matches(pattern: &str, name: &str) -> bool {
     if name.starts_with('.') && !pattern.starts_with(['.', '[']) {
+        return false;
+    }
+    // What begins with a number, such as the folder of a process, is none of them.
+    let list = pattern.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or("", |(list, _)| list);
+    if !list.is_empty() && list.chars().all(|c| c.is_ascii_digit() || c == '-') && !name.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
     }
     let mut simple = String::new();

@@ -6,16 +6,21 @@ use crate::code::shell::WordKind;
 /// Short ones are letters (`-f` is also in `-xdf`), long ones count when they are shortened (`--har` or `--h` for `--hard`), as most
 /// programs take them.
 pub(super) fn may_have(words: &[Word], letters: &str, long: &[&str]) -> bool {
-    before_dashes(words).any(|word| may_be_option(word) || is_option(&word.text, letters, long))
+    before_dashes(words).iter().any(|word| may_be_option(word) || is_option(&word.text, letters, long))
 }
 
 /// The same, for options that are there for certain.
 pub(super) fn has(words: &[Word], letters: &str, long: &[&str]) -> bool {
-    before_dashes(words).any(|word| word.kind == WordKind::Known && is_option(&word.text, letters, long))
+    words.iter().take_while(|word| word.text != "--").any(|word| word.kind == WordKind::Known && is_option(&word.text, letters, long))
 }
 
-fn before_dashes(words: &[Word]) -> impl Iterator<Item = &Word> {
-    words.iter().take_while(|word| word.text != "--")
+/// Returns the words in front of a `--` that certainly ends the options: behind one of them it may be what that is given.
+pub(super) fn before_dashes(words: &[Word]) -> &[Word] {
+    let ends = |at: usize| {
+        let before = at.checked_sub(1).and_then(|at| words.get(at));
+        words[at].text == "--" && before.is_none_or(|word| word.kind == WordKind::Known && !word.text.starts_with('-'))
+    };
+    &words[..(0..words.len()).find(|at| ends(*at)).unwrap_or(words.len())]
 }
 
 pub(super) fn is_option(text: &str, letters: &str, long: &[&str]) -> bool {

@@ -48,6 +48,9 @@ const OVERDUE: Duration = Duration::from_secs(2);
 /// Names that a hello may tell.
 const MAX_NAMES: usize = 256;
 
+/// Most bytes of such a name; the kernel has 255, some file systems three times as many.
+const MAX_NAME: usize = 1024;
+
 /// The line into one box; clones share it. It ends with the last clone.
 #[derive(Clone, Debug)]
 pub struct Link {
@@ -201,6 +204,9 @@ where
         }
         Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.len() > MAX_NAMES => {
             Err(broken(Reason::Protocol("the hello tells more names than it may".to_owned())))
+        }
+        Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.iter().any(|name| name.as_bytes().len() > MAX_NAME) => {
+            Err(broken(Reason::Protocol("the hello tells a name that no file can have".to_owned())))
         }
         Ok(ToHost::Hello(hello)) => Ok(hello.facts),
         Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),

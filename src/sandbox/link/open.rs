@@ -126,6 +126,11 @@ impl CallInput {
         Ok(())
     }
 
+    /// Returns whether the guest has taken all that was sent.
+    pub fn is_taken(&self) -> bool {
+        self.room.available_permits() == WINDOW as usize
+    }
+
     /// Ends the input.
     pub fn close(&self) {
         self.traffic.send(ToGuest::Input { id: self.id, data: Data::default() });

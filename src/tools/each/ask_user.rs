@@ -40,6 +40,9 @@ pub(super) fn tool() -> Tool {
             if question.chars().count() > LONGEST {
                 return Err(format!("`question` is longer than {LONGEST} characters; ask for one thing, in a few words"));
             }
+            if options.len() == 1 {
+                return Err("`options` has one answer, which is no choice; give two or more, or none where any answer will do".to_owned());
+            }
             if options.len() > MOST_OPTIONS {
                 return Err(format!("`options` has {} answers, and a person is asked with at most {MOST_OPTIONS}", options.len()));
             }

@@ -59,6 +59,9 @@ pub(super) fn make(arguments: Value, options: &Options, notes: &mut Vec<String>)
     let Arguments { command, working_directory, timeout_seconds, background } = parse(arguments)?;
     let default = u32::try_from(options.bash_timeout.get()).unwrap_or(u32::MAX);
     let most = u32::try_from(options.bash_timeout_max.get()).unwrap_or(u32::MAX);
+    if background && timeout_seconds.is_some_and(|seconds| seconds > 0) {
+        notes.push("timeout_seconds has no say in the background: it runs until it ends, or is ended".to_owned());
+    }
     Ok(Action::Box(Call::Bash(Bash {
         command: filled("command", command)?,
         working_directory: working_directory.filter(|path| !path.is_empty()).map(|path| BytesPath::from_text(&path)),

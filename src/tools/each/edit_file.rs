@@ -70,6 +70,9 @@ pub(super) fn tool() -> Tool {
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { path, old_string, new_string, replace_all, create_if_missing, edits } = parse(arguments)?;
     let edits = match (edits, old_string, new_string) {
+        (Some(_), None, None) if replace_all => {
+            return Err("`replace_all` is for one edit; give it in each of `edits` that it is for".to_owned());
+        }
         (Some(edits), None, None) if !edits.is_empty() => edits
             .into_iter()
             .map(|OneEdit { old_string, new_string, replace_all }| Replacement { old_string, new_string, replace_all })

@@ -27,7 +27,7 @@ pub(super) fn tool() -> Tool {
             &json!({
                 "file": { "type": "string", "description": "Only this file or folder" },
                 "staged": { "type": "boolean", "description": "What is staged" },
-                "base": { "type": "string", "description": "Branch or commit to compare with" },
+                "base": { "type": "string", "description": "Branch, commit or range (A..B) to compare with" },
                 "path": { "type": "string", "description": "Repository (default: the project)" },
             }),
             &[],

@@ -15,6 +15,11 @@ use crate::tools::tool::object;
 /// The tool through which all others are reached.
 pub(in crate::tools) const NAME: &str = "more_tools";
 
+/// Tools that are shown of those with the words that were looked for.
+const FOUND: u32 = 10;
+/// Tools of one answer.
+const MOST: u32 = 50;
+
 #[derive(Deserialize)]
 struct Arguments {
     tool: Option<String>,
@@ -49,15 +54,14 @@ pub(super) fn tool() -> Tool {
         |arguments, _, notes| {
             let Arguments { tool, mut tools, query, max_results } = parse(arguments)?;
             tools.extend(tool);
-            if tools.len() > 50 {
-                return Err("`tools` names more than 50 tools".to_owned());
+            if tools.len() > MOST as usize {
+                return Err(format!("`tools` names more than {MOST} tools"));
             }
-            let max_results = bounded("max_results", max_results, 50, 50, notes)?;
-            Ok(Action::Host(HostCall::FindTools(FindTools {
-                names: tools,
-                query: query.filter(|query| !query.trim().is_empty()),
-                max_results,
-            })))
+            let query = query.filter(|query| !query.trim().is_empty());
+            // Whoever looks for something wants the best of it, and whoever does not wants to see what there is.
+            let default = if query.is_some() { FOUND } else { MOST };
+            let max_results = bounded("max_results", max_results, default, MOST, notes)?;
+            Ok(Action::Host(HostCall::FindTools(FindTools { names: tools, query, max_results })))
         },
     )
     .known_as(&["tool_search", "ToolSearch", "use_tool", "call_tool"])

@@ -63,6 +63,9 @@ fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<
     let offset = u64::from(bounded("offset", offset, 1, u32::MAX, notes)?);
     let most = u32::try_from(options.read_lines).unwrap_or(u32::MAX);
     let limit = u64::from(bounded("limit", limit, most, most, notes)?);
+    if path.is_some() && from_cursor.is_some() {
+        return Err("give either `path` or `from_cursor`, not both".to_owned());
+    }
     if let Some(id) = path.as_deref().and_then(|path| path.strip_prefix(ARTIFACT)) {
         return Ok(Action::Host(HostCall::ReadArtifact { id: id.to_owned(), offset, limit }));
     }

@@ -80,7 +80,7 @@ pub(super) fn tool() -> Tool {
         |arguments, _, _| Ok(Action::Host(HostCall::Tasks(change(parse(arguments)?)?))),
     )
     .known_as(&["TodoWrite", "todo_write", "todo", "update_plan"])
-    .renamed(&[("operation", "action"), ("content", "task"), ("task_id", "id"), ("tasks", "todos"), ("items", "todos")])
+    .renamed(&[("operation", "action"), ("content", "task"), ("task_id", "id"), ("tasks", "todos"), ("items", "todos"), ("plan", "todos")])
     .also_takes(&json!({ "todos": { "type": "array", "items": todo } }))
     .in_sets_from(Set::Standard)
     .such_as(r#"{"action": "add", "task": "write the test"}"#)

@@ -28,6 +28,7 @@ const INTERPRETERS: &[&str] = &[
     "batch",
     "bind",
     "chroot",
+    "compgen",
     "complete",
     "csh",
     "dash",

@@ -54,12 +54,21 @@ fn the_archive_interface_is_used_on_fillers_alone() {
     run(&mut podbay(&["call", "read_file", r#"{"path":"b.txt"}"#])).expect(0);
     run(&mut podbay(&["down"])).expect(0);
     docker(&["volume", "rm", &volume]);
+    // Whoever uses it on one that has run something is seen: this is the engine's own command line.
+    let ran = docker(&["create", "--network", "none", "--entrypoint", "true", "podbay/workspace"]).trim().to_owned();
+    let n_seen = proxy.seen().len();
+    let address = proxy.address();
+    docker(&["--host", &address, "start", "--attach", &ran]);
+    docker(&["--host", &address, "cp", &format!("{ran}:/etc/hostname"), "-"]);
+    docker(&["rm", &ran]);
 
-    let asked = asked.lock().expect("unshared");
+    let asked = asked.lock().expect("unshared").clone();
+    let (of_another, asked): (Vec<Value>, Vec<Value>) = asked.into_iter().partition(|found| found["Id"] == ran.as_str());
+    assert!(!of_another.is_empty(), "it is seen");
     assert_eq!(asked.len(), 1, "the guest was brought in once: {asked:#?}");
     check_filler(&asked[0], &volume);
     let filler = asked[0]["Id"].as_str().expect("an id");
-    let seen = proxy.seen();
+    let seen = proxy.seen()[..n_seen].to_vec();
     let of_filler: Vec<String> = seen
         .iter()
         .filter_map(|request| Some((request, request.path.strip_prefix("/containers/")?)))
@@ -117,6 +126,10 @@ fn a_link_that_takes_the_projects_place_meanwhile_leads_nowhere() {
     let mut command = env.here(&["call", "bash", r#"{"command":"cat key; touch written"}"#]);
     let done = run(command.env("DOCKER_HOST", proxy.address())).expect(5).says(&["looks different from inside"]);
     assert!(!done.text().contains("of the host") && !secret.join("written").exists());
+    // The control: the engine itself follows such a link, and what it is given to run is led there.
+    let mount = format!("type=bind,source={},target=/workspace", project.display());
+    let led = ["run", "--rm", "--network", "none", "--mount", &mount, "--entrypoint", "cat", "podbay/workspace", "/workspace/key"];
+    assert_eq!(docker(&led), "of the host");
     std::fs::remove_file(&project).expect("removed");
     std::fs::rename(&elsewhere, &project).expect("moved back");
     env.assert_no_container();

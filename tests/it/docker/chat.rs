@@ -20,7 +20,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::within;
 
 /// `podbay chat` in a terminal.
-struct Talk {
+pub(super) struct Talk {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     hands: Box<dyn Write + Send>,
     screen: Arc<Mutex<String>>,
@@ -30,7 +30,7 @@ struct Talk {
 }
 
 impl Talk {
-    fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
+    pub(super) fn begin(env: &TestBox, project: &Path, model: &Running, more: &[&str]) -> Self {
         let size = PtySize { rows: 50, cols: 160, pixel_width: 0, pixel_height: 0 };
         let pty = native_pty_system().openpty(size).expect("a pty");
         let mut command = CommandBuilder::new(env!("CARGO_BIN_EXE_podbay"));
@@ -66,7 +66,7 @@ impl Talk {
 
     /// Waits until the screen shows this, behind what was waited for before; returns what came until then.
     #[track_caller]
-    fn sees(&mut self, words: &str) -> String {
+    pub(super) fn sees(&mut self, words: &str) -> String {
         let screen = Arc::clone(&self.screen);
         let text = || screen.lock().expect("not poisoned").clone();
         let read = self.read;
@@ -77,20 +77,20 @@ impl Talk {
         text[read..read + at].to_owned()
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(super) fn types(&mut self, keys: &str) {
         self.hands.write_all(keys.as_bytes()).expect("the terminal takes keys");
     }
 
     /// Answers the question that comes next, when keys are taken for an answer to it.
     #[track_caller]
-    fn answers(&mut self, keys: &str) -> String {
+    pub(super) fn answers(&mut self, keys: &str) -> String {
         let asked = self.sees("Allow it? ");
         std::thread::sleep(Duration::from_millis(600));
         self.types(keys);
         asked
     }
 
-    fn leaves(mut self) -> String {
+    pub(super) fn leaves(mut self) -> String {
         self.types("/quit\n");
         self.child.wait().expect("ends");
         self.screen.lock().expect("not poisoned").clone()
@@ -233,7 +233,9 @@ fn a_denial_stops_a_call_and_a_command_typed_in_a_chat() {
     let mut talk = Talk::begin(&env, &env.project(), &model, &["--deny", "bash(touch *)"]);
     talk.sees("> ");
     talk.types("!touch never\n");
-    talk.sees("Denied: the rule `bash(touch *)` denies it");
+    let refused = talk.sees("The command was not run.");
+    assert!(refused.contains("denied: bash: the rule `bash(touch *)` denies it"), "{refused}");
+    assert!(!refused.contains("Do not try to get around this"), "what is said to a model: {refused}");
     talk.types("!echo by hand | tee hand.txt\n");
     talk.sees("by hand\r\n");
     talk.types("what did I do?\n");
@@ -245,6 +247,49 @@ fn a_denial_stops_a_call_and_a_command_typed_in_a_chat() {
     env.assert_no_container();
 }
 
+/// PERM-4: whoever answers a question by leaving leaves.
+#[test]
+fn a_question_that_is_answered_by_leaving_ends_the_chat() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch made"})).says("Never said.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &[]);
+    talk.sees("> ");
+    talk.types("work\n");
+    talk.answers("q\n");
+    assert_eq!(talk.child.wait().expect("ends").exit_code(), 0);
+    assert_eq!((env.path("made").exists(), model.requests().len()), (false, 1));
+    env.assert_no_container();
+}
+
+/// nobody is asked anything, until a mode is named.
+#[test]
+fn a_mode_that_is_named_takes_the_place_of_being_asked_nothing() {
+    let Some(env) = TestBox::new() else { return };
+    let calls = |model: ScriptedModel, name: &str| {
+        let question = json!({"question": "Which?", "options": ["a", "b"]});
+        model
+            .calls("ask_user", question)
+            .calls("bash", json!({"command": format!("npm publish; touch {name}")}))
+            .says(&format!("After {name}."))
+    };
+    let model = calls(calls(ScriptedModel::new(), "first"), "second").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--autonomy", "unattended"]);
+    talk.sees("> ");
+    talk.types("work\n");
+    let shown = talk.sees("After first.");
+    assert!(!shown.contains("Allow it?") && !shown.contains("Your answer?"), "{shown}");
+    talk.types("/mode ask\n");
+    talk.sees("mode ask from here on");
+    talk.types("work\n");
+    talk.sees("Your answer? ");
+    std::thread::sleep(Duration::from_millis(600));
+    talk.types("b\n");
+    talk.answers("n\n");
+    talk.sees("After second.");
+    talk.leaves();
+    env.assert_no_container();
+}
+
 /// PERM-1: the mode is changed while the session goes on.
 #[test]
 fn the_mode_is_changed_in_a_chat() {
@@ -252,7 +297,7 @@ fn the_mode_is_changed_in_a_chat() {
     let model = ["asked", "auto", "deny", "ask"].into_iter().fold(ScriptedModel::new(), |model, name| {
         model.calls("bash", json!({"command": format!("touch {name}")})).says(&format!("After {name}."))
     });
-    let model = model.start_blocking();
+    let model = model.sums_up("Touched.").start_blocking();
     let mut talk = Talk::begin(&env, &env.project(), &model, &["--autonomy", "architect"]);
     talk.sees("> ");
     talk.types("/mode\n");
@@ -267,6 +312,14 @@ fn the_mode_is_changed_in_a_chat() {
         let shown = talk.sees(&format!("After {mode}."));
         assert!(!shown.contains("Allow it?"), "{shown}");
     }
+    talk.types("/context\n");
+    talk.sees("of 32768 tokens, ");
+    talk.types("/compact what was touched\n");
+    talk.sees("made room: a summary replaces the older messages");
+    talk.types("/context of what\n");
+    talk.sees("/context takes no words behind it.");
+    talk.types("/modes\n");
+    talk.sees("/modes is not known: there are");
     talk.types("/mode often\n");
     talk.sees("There is no mode often: auto, ask and deny are.");
     talk.types("/mode ask\n");

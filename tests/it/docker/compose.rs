@@ -491,6 +491,7 @@ fn a_model_that_is_not_there_and_a_git_that_is_not_protected_are_said() {
     let model = ScriptedModel::new().start_blocking();
     let Some(compose) = Compose::new().map(|compose| compose.scripted(&model)) else { return };
     compose.env.write("README.md", "# Notes\n");
+    build_image(&compose.env, "podbay/llama-server").expect(0);
     // The model server cannot be had; that is said in its log, and the workspace is there all the same.
     run(compose.compose(&["up", "-d"]).env("PODBAY_MODEL", "smollm2-135m")).expect(0);
     let mut log = String::new();

@@ -1,7 +1,9 @@
 //! An engine on a bad day, by a socket in front of the real one; and a guest that is killed or stopped in a shared box.
 
-use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -20,7 +22,7 @@ use crate::support::engine_proxy::Request;
 use crate::support::test_env::owner;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
-use crate::support::test_env::within;
+use crate::support::test_env::until;
 
 fn what(request: &Request) -> &str {
     match request.of_container() {
@@ -62,6 +64,121 @@ fn an_engine_that_hangs_fails_or_is_slow_costs_its_deadline_and_no_more() {
         Fate::Pass
     });
     assert_eq!(run(&mut here(&proxy)).expect(0).text(), "42\n");
+    env.assert_no_container();
+}
+
+/// An engine that is well until the test says otherwise.
+fn well_until(env: &TestBox, name: &str, fate: Fate) -> (EngineProxy, Arc<AtomicBool>) {
+    let is_ill = Arc::new(AtomicBool::new(false));
+    let proxy = EngineProxy::judging(env.beside(name), {
+        let is_ill = Arc::clone(&is_ill);
+        move |_| if is_ill.load(Ordering::Relaxed) { fate } else { Fate::Pass }
+    });
+    (proxy, is_ill)
+}
+
+#[test]
+fn an_engine_that_hangs_or_fails_once_a_run_works_is_missed_only_where_it_is_needed() {
+    for (number, fate) in [Fate::Fail, Fate::Hang].into_iter().enumerate() {
+        let Some(env) = TestBox::new() else { return };
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": "touch begun; while ! test -e go; do sleep 0.05; done; echo $((40+2))"}))
+            .calls("bash", json!({"command": "echo $((41+2))"}))
+            .says("It went on.")
+            .start_blocking();
+        let (proxy, is_ill) = well_until(&env, &format!("engine-{number}"), fate);
+        let mut task = env.task(&model, &["wait"]);
+        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2"));
+        env.wait_for("begun");
+        is_ill.store(true, Ordering::Relaxed);
+        env.write("go", "");
+        let begun = Instant::now();
+        assert_eq!(started.wait().expect(0).json()["response"], "It went on.", "{fate:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{fate:?}: {:?}", begun.elapsed());
+        let told = model.requests()[2]["messages"].to_string();
+        assert!(told.contains("42") && told.contains("43"), "{told}");
+        assert_nothing_after_gc(&env);
+    }
+}
+
+#[test]
+fn a_box_that_is_lost_while_the_engine_hangs_or_fails_ends_the_run_with_code_five() {
+    for (number, fate) in [Fate::Fail, Fate::Hang].into_iter().enumerate() {
+        let Some(env) = TestBox::new() else { return };
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": "touch begun; sleep 60"}))
+            .calls("bash", json!({"command": "touch again"}))
+            .says("Nobody hears this.")
+            .start_blocking();
+        let (proxy, is_ill) = well_until(&env, &format!("engine-{number}"), fate);
+        let mut task = env.task(&model, &["wait"]);
+        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2"));
+        env.wait_for("begun");
+        is_ill.store(true, Ordering::Relaxed);
+        let begun = Instant::now();
+        docker(&["kill", &env.container()]);
+        let result = started.wait().expect(5).json();
+        assert_eq!((&result["status"], &result["exit_code"]), (&json!("failed"), &json!(5)), "{result}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{fate:?}: {:?}", begun.elapsed());
+        assert!(!env.path("again").exists());
+        assert_nothing_after_gc(&env);
+        run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_that_waits_for_an_engine_that_hangs() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).says("Nobody hears this.").start_blocking();
+    for (number, (stage, for_good)) in
+        [("/info", false), ("/containers/create", false), ("attach", false), ("start", false), ("start", true)].into_iter().enumerate()
+    {
+        let hangs = AtomicBool::new(false);
+        let proxy = EngineProxy::judging(env.beside(&format!("engine-{number}")), move |request| {
+            // One time it is this request alone, and then all that come after it as well.
+            let is_it = what(request) == stage;
+            hangs.fetch_or(is_it && for_good, Ordering::Relaxed);
+            if is_it || hangs.load(Ordering::Relaxed) { Fate::Hang } else { Fate::Pass }
+        });
+        let mut task = env.task(&model, &["wait"]);
+        // Whoever waited for it would wait longer than this test does.
+        let started = start(task.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "600"));
+        assert!(until(|| proxy.seen().iter().any(|request| what(request) == stage)), "{stage}: {:?}", proxy.seen());
+        let begun = Instant::now();
+        started.signal(Signal::SIGINT);
+        started.wait().expect(130);
+        assert!(begun.elapsed() < Duration::from_secs(20), "{stage}, for good: {for_good}: {:?}", begun.elapsed());
+    }
+    assert_nothing_after_gc(&env);
+}
+
+#[test]
+fn an_engine_that_hangs_or_fails_when_a_shared_box_is_joined_leaves_the_box_as_it_is() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let container = env.container();
+    // To look at it, to make a guest in it, to start that, and to look at what came of it.
+    let is_it = |stage: &str, request: &Request| match stage {
+        "inspect" => request.method == "GET" && what(request) == "json",
+        "exec start" => request.path.starts_with("/exec/") && request.path.contains("/start"),
+        stage => what(request) == stage,
+    };
+    for (number, stage) in ["inspect", "exec", "exec start"].into_iter().enumerate() {
+        for (fate, words) in [(Fate::Fail, "the disk is on fire"), (Fate::Hang, "")] {
+            let socket = env.beside(&format!("engine-{number}-{fate:?}"));
+            let proxy = EngineProxy::judging(socket, move |request| if is_it(stage, request) { fate } else { Fate::Pass });
+            let mut call = env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]);
+            call.env("DOCKER_HOST", proxy.address()).env("PODBAY_ENGINE_TIMEOUT_S", "2").env("PODBAY_SANDBOX_START_TIMEOUT", "2s");
+            let begun = Instant::now();
+            let done = run(&mut call).expect(5).says(&["error:", words]);
+            assert!(begun.elapsed() < Duration::from_secs(30), "{stage} {fate:?}: {}", done.stderr);
+            assert!(proxy.seen().iter().any(|request| is_it(stage, request)), "{stage} was asked for");
+            let text = run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text();
+            assert_eq!((text.as_str(), env.containers()), ("42\n", vec![container.clone()]), "{stage} {fate:?}");
+        }
+    }
+    run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
 
@@ -160,6 +277,12 @@ fn a_guest_that_joins_a_box_has_no_more_rights_than_it() {
     assert_eq!((&process["tty"], &process["privileged"]), (&json!(false), &json!(false)), "{exec}");
     assert_eq!((&process["entrypoint"], &process["arguments"]), (&json!("/run/podbay/bin/podbay"), &json!(["guest", "serve"])), "{exec}");
     assert!(!exec.to_string().contains("CANARY"), "{exec}");
+    // One with more rights would be seen to have them.
+    docker(&["exec", "--detach", "--tty", "--user", "0:0", &env.container(), "sleep", "20"]);
+    let listed: Value = serde_json::from_str(&docker(&["inspect", "--format", "{{json .ExecIDs}}", &env.container()])).expect("JSON");
+    let other = listed.as_array().expect("a list").iter().find(|id| *id != &ids[0]).expect("another one");
+    let process = exec_of(other.as_str().expect("text"))["ProcessConfig"].clone();
+    assert_eq!((&process["user"], &process["tty"]), (&json!("0:0"), &json!(true)), "{process}");
     env.write("go", "");
     shell.wait().expect(0);
     run(&mut env.here(&["down"])).expect(0);
@@ -174,57 +297,4 @@ fn exec_of(id: &str) -> Value {
         Command::new("curl").args(["--silent", "--fail", "--unix-socket"]).arg(socket).arg(url).output().expect("the `curl` command");
     assert!(done.status.success(), "{done:?}");
     serde_json::from_slice(&done.stdout).expect("JSON")
-}
-
-/// How often the loop below kills. The variable is for a longer night.
-fn n_kills() -> u32 {
-    std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(25)
-}
-
-#[test]
-#[expect(clippy::print_stderr, reason = "the test harness keeps it until the test fails, and then the moments are needed")]
-fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
-    let Some(env) = TestBox::new() else { return };
-    // Any moments will do, as long as a failure tells which they were.
-    let mut seed = u64::from(std::process::id());
-    let mut random = move || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        seed >> 33
-    };
-    let model_of = |run: u32| {
-        let line = |n: u32| json!({"command": format!("echo {run}.{n} >> effects; sleep 0.1")});
-        (0..6).fold(ScriptedModel::new(), |model, n| model.calls("bash", line(n))).says("Done.").start_blocking()
-    };
-    let mut n_killed = 0;
-    for number in 0..n_kills() {
-        let model = model_of(number);
-        let moment = Duration::from_millis(random() % 1500);
-        let controller = start(&mut env.task(&model, &["work"]));
-        std::thread::sleep(moment);
-        let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(controller.pid() as i32), Signal::SIGKILL);
-        let code = controller.wait().code;
-        eprintln!("{number}: killed after {moment:?}, code {code}");
-        assert!(code == 128 + 9 || code == 0, "{code}");
-        n_killed += u32::from(code != 0);
-        // What runs ends by itself. What was made and not started yet is for the next start.
-        let ended = within(Duration::from_secs(10), || {
-            let filter = format!("label=dev.podbay.project={}", env.key());
-            docker(&["ps", "--quiet", "--filter", &filter]).trim().is_empty()
-        });
-        assert!(ended, "{number}: {:?}", env.containers());
-    }
-    assert!(n_killed > n_kills() / 3, "only {n_killed} were killed before they were done");
-    // The project is free, what was begun is done once at the most, every log can be read.
-    run(&mut env.here(&["sh", "--", "true"])).expect(0);
-    let swept = within(Duration::from_secs(30), || env.containers().is_empty());
-    assert!(swept, "{:?}", env.containers());
-    let effects = std::fs::read_to_string(env.path("effects")).unwrap_or_default();
-    let mut seen = BTreeMap::new();
-    for line in effects.lines() {
-        *seen.entry(line).or_insert(0) += 1;
-    }
-    assert!(!seen.is_empty() && seen.values().all(|&count| count == 1), "{seen:?}");
-    let listed = run(&mut env.podbay(&["sessions", "list", "--json", "-n", "1000"])).expect(0).text();
-    assert!(listed.matches("{\"session\"").count() as u32 >= n_killed / 3, "{listed}");
-    run(&mut env.podbay(&["sessions", "show"])).expect(0);
 }

@@ -107,7 +107,20 @@ fn commands_take_no_priority_from_who_is_to_end_them() {
     env.assert_no_container();
     // To step back oneself is everybody's right.
     let own = "nice -n 10 nice && ionice -c 3 true && python3 -c 'import os; os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))'";
-    assert_eq!(run(&mut env.here(&["sh", "--", "sh", "-c", own])).expect(0).text(), "10\n");
+    assert_eq!(run(&mut env.here(&["sh", "--", "sh", "-c", own])).expect(0).text(), "19\n");
+}
+
+#[test]
+fn commands_step_back_for_the_guest() {
+    let Some(env) = TestBox::new() else { return };
+    // The command, and whatever priority it asks for back.
+    let command = "nice; python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 0)' 2>&1 | tail -n 1";
+    let text = run(&mut env.here(&["sh", "--", "bash", "-c", command])).expect(0).text();
+    assert!(text.starts_with("10\nPermissionError"), "{text}");
+    // Who is to end them has the usual one: PID 1 of a run's own box serves the calls, and its child starts the commands.
+    let others = r#"{"command": "for pid in 1 $(cat /proc/1/task/1/children); do cut -d ' ' -f 19 /proc/$pid/stat; done"}"#;
+    let text = run(&mut env.here(&["call", "bash", others])).expect(0).text();
+    assert_eq!(text, "0\n0\n");
 }
 
 #[test]

@@ -81,7 +81,7 @@ async fn the_smoke_model_answers_over_a_socket_and_is_reused() {
     let _turn = TURN.lock().await;
     let (cancel, progress) = (CancellationToken::new(), progress());
     let paths = Paths::new(models());
-    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let provision = Provision::new(&engine, &engine::Options::default(), false, paths.locks(), &progress).allow_install(true);
     // A server that sleeps almost at once must still count as there.
     let options = inference::Options { sleep_idle: podbay::event::Seconds::new(2), ..inference::Options::default() };
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");

@@ -209,3 +209,17 @@ fn inspect_shows_every_setting_of_the_box() {
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
+
+/// The control: a container with everything as the engine has it by itself, or with one thing more than ours have, does not pass.
+#[test]
+fn a_container_of_another_making_does_not_pass_for_one_of_ours() {
+    let Some(env) = TestBox::new() else { return };
+    let ours = ["--cap-drop", "ALL", "--network", "none", "--read-only", "--security-opt", "no-new-privileges"];
+    for more in [&[][..], &ours, &["--privileged"], &["--volume", "/var/run:/host"], &["--pid", "host"], &["--device", "/dev/null"]] {
+        let label = format!("dev.podbay.project={}", env.key());
+        let container = docker(&[&["create", "--label", &label][..], more, &["podbay/workspace"]].concat());
+        let found = inspect(container.trim());
+        let passes = std::panic::catch_unwind(|| check_settings(&found, of_a_box(json!({})))).is_ok();
+        assert!(!passes, "{more:?}");
+    }
+}

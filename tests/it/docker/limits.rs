@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::test_box::TestBox;
 use super::test_box::docker;
+use crate::support::EngineProxy;
 use crate::support::ScriptedModel;
 use crate::support::test_env::is_root;
 use crate::support::test_env::run;
@@ -27,6 +28,25 @@ fn check(flags: &[&str], command: &str, expected: &str) {
 #[test]
 fn a_command_that_runs_out_of_memory_is_told_the_limit() {
     check(&["--memory", "64m"], "python3 -c 'x = bytearray(200 << 20)'; echo after", "out of memory, the limit of the sandbox is 64.0 MiB");
+}
+
+/// Whoever watches a run sees the same, however much the command printed before, and whatever of that is shown.
+#[test]
+fn the_limit_that_ended_a_command_is_on_the_screen_of_a_run() {
+    let Some(env) = TestBox::new() else { return };
+    for is_streamed in ["true", "false"] {
+        let command = "seq 101 120; python3 -c 'import time; x = bytearray(40 << 20); time.sleep(1); y = bytearray(200 << 20)'";
+        let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+        let mut task = env.here(&["run", "--model", "scripted", "--endpoint", &model.endpoint(), "--memory", "64m", "eat"]);
+        let screen = run(task.env("PODBAY_UI_STREAM_DURING_TOOLS", is_streamed)).expect(0).stderr;
+        assert_eq!((screen.contains("   103\n"), screen.contains("   120\n")), (true, is_streamed == "true"), "{screen}");
+        let why = screen
+            .lines()
+            .find(|line| line.starts_with("   [killed: out of memory, the limit of the sandbox is 64.0 MiB"))
+            .unwrap_or_default();
+        assert!(why.contains("`python3`") && why.ends_with("exit code 137]"), "{screen}");
+    }
+    env.assert_no_container();
 }
 
 #[test]
@@ -106,6 +126,27 @@ async fn the_engine_knows_who_ran_out_of_memory() {
 }
 
 #[test]
+fn limits_that_the_engine_does_not_keep_are_said_at_the_start() {
+    let Some(env) = TestBox::new() else { return };
+    let warnings = ["the memory limit is not in force", "the limit on processes is not in force", "the processor limit is not in force"];
+    let read = |engine: Option<&EngineProxy>| {
+        let mut call = env.here(&["call", "--memory", "256m", "--pids", "100", "--cpus", "0.5", "bash", r#"{"command":"true"}"#]);
+        run(call.envs(engine.map(|engine| ("DOCKER_HOST", engine.address())))).expect(0).stderr
+    };
+    let said = read(None);
+    assert!(warnings.iter().all(|warning| !said.contains(warning)), "{said}");
+    // One that takes them all, and then gives more.
+    let engine = EngineProxy::start(env.beside("engine"), |request| {
+        if let Some((id, "start")) = request.of_container() {
+            docker(&["update", "--memory", "1g", "--memory-swap", "1g", "--pids-limit", "1000", "--cpus", "1", id]);
+        }
+    });
+    let said = read(Some(&engine));
+    assert!(warnings.iter().all(|warning| said.contains(warning)), "{said}");
+    env.assert_no_container();
+}
+
+#[test]
 fn a_file_over_the_limit_ends_the_command() {
     let Some(env) = TestBox::new() else { return };
     let call = |tool: &str, arguments: &serde_json::Value, code: i32| {
@@ -115,7 +156,9 @@ fn a_file_over_the_limit_ends_the_command() {
     let bash = |command: &str, code| call("bash", &serde_json::json!({ "command": command }), code);
     assert_eq!(bash("head -c 65536 /dev/zero > fits && stat -c %s fits", 0), "65536\n");
     let text = bash("exec head -c 65537 /dev/zero > large", 1);
-    assert!(text.contains("a file came to be as large as the sandbox allows"), "{text}");
+    // Where it was seen at it, it is named for it.
+    let words = ["a file comes to be too large: the sandbox allows 64.0 KiB", "a file came to be as large as the sandbox allows, 64.0 KiB"];
+    assert!(words.iter().any(|words| text.contains(words)), "{text}");
     assert_eq!(std::fs::metadata(env.path("large")).expect("as far as it got").len(), 65536);
     // No other way makes a larger one, and the limit cannot be lifted.
     let script = "truncate -s 1M sparse; fallocate -l 1M reserved; sh -c 'echo x >> large'; ulimit -f unlimited; \

@@ -1,5 +1,8 @@
 //! A box that ends under us is made anew; the model is told, and nothing stays.
 
+use std::time::Duration;
+use std::time::Instant;
+
 use nix::sys::signal::Signal;
 use serde_json::json;
 
@@ -30,6 +33,27 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
     assert!(again.contains("again") && again.contains("No such file"), "{again}");
     let shown = run(&mut env.podbay(&["sessions", "show"])).expect(0).text();
     assert!(shown.contains("the sandbox ended"), "{shown}");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_stopped_box_is_made_anew_and_the_model_told() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "touch begun; sleep 60"}))
+        .calls("bash", json!({"command": "echo $((40+2))"}))
+        .says("It went on.")
+        .start_blocking();
+    let started = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    let begun = Instant::now();
+    docker(&["stop", "--time", "30", &env.container()]);
+    assert!(begun.elapsed() < Duration::from_secs(20), "its PID 1 obeys the engine: {:?}", begun.elapsed());
+    assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
+    let requests = model.requests();
+    let told = requests[1]["messages"].to_string();
+    assert!(told.contains("A new one takes its place"), "{told}");
+    assert!(requests[2]["messages"].to_string().contains("42"));
     env.assert_no_container();
 }
 

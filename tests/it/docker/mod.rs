@@ -1,7 +1,9 @@
 //! What only a real engine can show.
 
 mod archive;
+mod asked;
 mod attack;
+mod autonomy;
 mod bad_days;
 mod bundle;
 mod busy;
@@ -19,11 +21,14 @@ mod full;
 mod given_up;
 mod hidden;
 mod holes;
+mod host_hook;
+mod hostile_server;
 mod huge;
 mod image_links;
 mod inference;
 mod inspect;
 mod killed;
+mod kills;
 mod leftovers;
 mod limits;
 mod lost;
@@ -33,6 +38,7 @@ mod model_server;
 mod mounts;
 mod provision;
 mod quickstart;
+mod reboot;
 mod resources;
 mod resumed;
 mod second;
@@ -46,6 +52,7 @@ mod task;
 mod test_box;
 mod tool_box;
 mod traced;
+mod unremoved;
 mod writable;
 
 use std::io;

@@ -39,12 +39,19 @@ async fn a_port_that_is_taken_is_left_to_whoever_has_it() {
     let options = inference::Options { context: Some(1024), publish: true, port, ..inference::Options::default() };
     let model = smoke(&options, &Paths::new(models())).await;
     let paths = Paths::new(env.state());
-    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let provision = Provision::new(&engine, &engine::Options::default(), false, paths.locks(), &progress).allow_install(true);
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
     let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await.expect("a server");
-    let _server = Server(serving.container.0.clone());
+    let server = Server(serving.container.0.clone());
     let endpoint = serving.endpoint.to_string();
     assert!(endpoint.starts_with("http://127.0.0.1:") && !endpoint.contains(&format!(":{port}")), "{endpoint}");
+    // Nobody but this machine reaches it; it has a network then, and no names in it.
+    let container = inspect(&server.0);
+    assert_eq!(container["HostConfig"]["NetworkMode"], "bridge");
+    let bindings = &container["HostConfig"]["PortBindings"];
+    assert_eq!(bindings.as_object().map(serde_json::Map::len), Some(1), "{bindings}");
+    assert_eq!((&bindings["8080/tcp"][0]["HostIp"], &bindings["8080/tcp"][1]), (&json!("127.0.0.1"), &json!(null)), "{bindings}");
+    assert_eq!(docker(&["exec", &server.0, "cat", "/etc/resolv.conf"]), "");
 }
 
 /// Looks around in the container, by the few programs that its image has.
@@ -63,7 +70,7 @@ async fn the_model_server_is_as_closed_as_the_workspace() {
     let options = inference::Options { context: Some(2048), ..inference::Options::default() };
     let model = smoke(&options, &Paths::new(models())).await;
     let paths = Paths::new(env.state());
-    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let provision = Provision::new(&engine, &engine::Options::default(), false, paths.locks(), &progress).allow_install(true);
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
     let serving = ModelServer::new(&engine, &options, &paths).ensure(&image, &model, &progress, &cancel).await.expect("a server");
     let server = Server(serving.container.0.clone());
@@ -95,9 +102,13 @@ async fn the_model_server_is_as_closed_as_the_workspace() {
                 {"Name": "nofile", "Hard": 1024, "Soft": 1024},
                 {"Name": "fsize", "Hard": 0, "Soft": 0},
                 {"Name": "memlock", "Hard": 65536, "Soft": 65536},
+                {"Name": "msgqueue", "Hard": 0, "Soft": 0},
+                {"Name": "sigpending", "Hard": 4096, "Soft": 4096},
             ],
+            "Tmpfs": {"/dev/shm": "rw,noexec,nosuid,nodev,size=1m,nr_inodes=1k,mode=1777"},
         }),
     );
+    assert_eq!(serving.warnings, [""; 0], "its limits are in force, read back from the kernel");
     let key = serving.key.expose();
     assert!(!container.to_string().contains(key), "the key is neither in its arguments nor in its environment");
 

@@ -48,7 +48,7 @@ impl Image {
         let folder = env.beside("image");
         std::fs::create_dir(&folder).expect("made");
         std::fs::write(folder.join("Dockerfile"), format!("FROM podbay/workspace\n{lines}\n")).expect("written");
-        docker(&["build", "--quiet", "--tag", &name, folder.to_str().expect("is text")]);
+        docker(&["build", "--quiet", "--no-cache", "--tag", &name, folder.to_str().expect("is text")]);
         Self(name)
     }
 }

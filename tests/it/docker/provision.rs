@@ -12,23 +12,26 @@ use tokio_util::sync::CancellationToken;
 
 use super::connect;
 use super::progress;
+use super::test_box::TestBox;
 use super::test_box::build_image;
 use super::test_box::docker;
+use crate::support::ScriptedModel;
 use crate::support::TestEnv;
+use crate::support::test_env::run;
 
 #[tokio::test]
 async fn our_image_is_built_once_and_then_found() {
     let Some(engine) = connect().await else { return };
     let locks = tempfile::tempdir().expect("a folder");
     let cancel = CancellationToken::new();
-    let provision = Provision::new(&engine, &engine::Options::default(), locks.path(), &progress()).allow_install(true);
+    let provision = Provision::new(&engine, &engine::Options::default(), false, locks.path(), &progress()).allow_install(true);
     // Both at once: the second waits for the first instead of building too.
     let (first, second) = tokio::join!(provision.ensure("podbay/workspace", &cancel), provision.ensure("podbay/workspace:latest", &cancel));
     let (first, second) = (first.expect("an image"), second.expect("an image"));
     assert_eq!(first.id, second.id);
 
     let silent: ProgressSink = Arc::new(|step| assert_eq!(step.task, "", "nothing is made any more"));
-    let quiet = Provision::new(&engine, &engine::Options::default(), locks.path(), &silent);
+    let quiet = Provision::new(&engine, &engine::Options::default(), false, locks.path(), &silent);
     let again = quiet.ensure("podbay/workspace", &cancel).await.expect("an image");
     assert_eq!(again, first);
 
@@ -60,11 +63,63 @@ async fn an_image_that_nobody_has_is_named_with_a_hint() {
     let Some(engine) = connect().await else { return };
     let locks = tempfile::tempdir().expect("a folder");
     let options = engine::Options { pull: false, ..engine::Options::default() };
-    let provision = Provision::new(&engine, &options, locks.path(), &progress());
+    let provision = Provision::new(&engine, &options, false, locks.path(), &progress());
     let error = provision.ensure("podbay-test.invalid/nothing:1", &CancellationToken::new()).await.expect_err("it does not exist");
     assert!(matches!(error, Error::NoImage { .. }), "{error}");
     assert!(error.to_string().contains("podbay-test.invalid/nothing:1"), "{error}");
     assert!(error.hint().is_some());
+}
+
+#[tokio::test]
+async fn offline_nothing_is_pulled_or_built_and_it_is_said() {
+    let Some(engine) = connect().await else { return };
+    let locks = tempfile::tempdir().expect("a folder");
+    let cancel = CancellationToken::new();
+    let silent: ProgressSink = Arc::new(|step| assert_eq!(step.task, "", "nothing is begun"));
+    let current = engine::Options::default();
+    Provision::new(&engine, &current, false, locks.path(), &progress())
+        .allow_install(true)
+        .ensure("podbay/workspace", &cancel)
+        .await
+        .expect("an image");
+    // What is there is used.
+    Provision::new(&engine, &current, true, locks.path(), &silent).ensure("podbay/workspace", &cancel).await.expect("it is there");
+    // One that would be made from other files now.
+    let other = engine::Options { debian_mirror: Some("http://archive.example/debian".to_owned()), ..engine::Options::default() };
+    for (options, name, words) in [
+        (&current, "podbay-test.invalid/nothing:1", "is not here, and `offline` is set"),
+        (&other, "podbay/workspace", "would have to be built, and `offline` is set"),
+    ] {
+        let provision = Provision::new(&engine, options, true, locks.path(), &silent).allow_install(true);
+        let error = provision.ensure(name, &cancel).await.expect_err("offline");
+        assert!(error.to_string().contains(words) && error.hint().is_some(), "{error}");
+    }
+    let provision = Provision::new(&engine, &current, true, locks.path(), &silent).allow_install(true);
+    let error = provision.build("podbay/workspace", &cancel).await.expect_err("offline");
+    assert!(matches!(error, Error::Offline { is_own: true, .. }), "{error}");
+}
+
+#[test]
+fn a_run_offline_without_its_image_has_no_sandbox_and_a_remedy() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().says("Never asked.").start_blocking();
+    let mut task = env.task(&model, &["look around"]);
+    run(task.env("PODBAY_OFFLINE", "true").env("PODBAY_SANDBOX_IMAGE", "podbay-test.invalid/nothing:1")).expect(5).says(&[
+        "the image could not be had",
+        "podbay-test.invalid/nothing:1` is not here, and `offline` is set",
+        "docker load",
+    ]);
+    // Without that of the model server it is the model that is missing.
+    let file = env.beside("small.gguf");
+    std::fs::write(&file, crate::inference::hub::model(200)).expect("written");
+    TestEnv::give(&file);
+    let mut task = env.here(&["run", "--model", file.to_str().expect("UTF-8"), "look around"]);
+    run(task.env("PODBAY_OFFLINE", "true").env("PODBAY_INFERENCE_IMAGE", "podbay-test.invalid/server:1")).expect(6).says(&[
+        "the model server could not be had",
+        "cannot have its image",
+        "podbay-test.invalid/server:1` is not here",
+        "docker load",
+    ]);
 }
 
 #[tokio::test]
@@ -74,10 +129,10 @@ async fn another_archive_makes_another_image() {
     let cancel = CancellationToken::new();
     let state = async |mirror: Option<&str>| {
         let options = engine::Options { debian_mirror: mirror.map(str::to_owned), ..engine::Options::default() };
-        let listed = Provision::new(&engine, &options, locks.path(), &progress()).list(&cancel).await?;
+        let listed = Provision::new(&engine, &options, false, locks.path(), &progress()).list(&cancel).await?;
         Ok::<_, Error>(listed.into_iter().find(|image| image.name == "podbay/workspace").expect("it is ours").state)
     };
-    Provision::new(&engine, &engine::Options::default(), locks.path(), &progress())
+    Provision::new(&engine, &engine::Options::default(), false, locks.path(), &progress())
         .allow_install(true)
         .ensure("podbay/workspace", &cancel)
         .await

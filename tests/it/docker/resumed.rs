@@ -40,6 +40,38 @@ fn killed_and_gone_on(env: &TestBox, first: ScriptedModel, second: ScriptedModel
     (first, second)
 }
 
+/// SES-14: whoever begins something else is told that the last thing has no end.
+#[test]
+fn a_session_that_was_broken_off_is_told_of_when_the_next_one_begins() {
+    let Some(env) = TestBox::new() else { return };
+    let first = write().stall(Duration::from_mins(5)).start_blocking();
+    let controller = start(&mut env.task(&first, &["write a line"]));
+    assert!(until(|| first.requests().len() == 2), "the moment did not come");
+    controller.signal(Signal::SIGKILL);
+    controller.wait();
+    let broken: Value = run(&mut env.podbay(&["sessions", "list", "--json"])).expect(0).json();
+    let id = broken["session"].as_str().expect("an id");
+    let words = format!("the last session here, {id}, was broken off; `--resume {id}` goes on with it");
+    let second = ScriptedModel::new().says("Done.").says("Done.").start_blocking();
+    run(&mut env.task(&second, &["do something else"])).expect(0).says(&[&words]);
+    // That one came to its end.
+    let third = run(&mut env.task(&second, &["and again"])).expect(0);
+    assert!(!third.stderr.contains("was broken off"), "{}", third.stderr);
+}
+
+/// A model server that was started anew answers once its model is loaded, which takes longer than an answer may.
+#[test]
+fn a_server_that_still_loads_its_model_when_a_run_begins_is_waited_for() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().loads_for(8).says("It is done.").start_blocking();
+    let mut task = env.task(&model, &["look around"]);
+    run(task.env("PODBAY_LLM_PROBE_TIMEOUT_S", "1")).expect(0).says(&["the server loads its model: done in"]);
+    let model = ScriptedModel::new().loads_for(1000).start_blocking();
+    let mut task = env.task(&model, &["look around"]);
+    task.env("PODBAY_LLM_PROBE_TIMEOUT_S", "1").env("PODBAY_INFERENCE_START_TIMEOUT", "2s");
+    run(&mut task).expect(6).says(&["is still loading its model after", "the server loads its model: given up after"]);
+}
+
 fn write() -> ScriptedModel {
     ScriptedModel::new().calls("bash", json!({"command": "echo line >> made.txt"}))
 }

@@ -1,6 +1,9 @@
 //! One live controller per project, and the box of `podbay up` that others may join.
 
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -154,6 +157,55 @@ fn what_a_killed_up_left_beside_an_environment_goes_with_it() {
     env.assert_no_container();
 }
 
+/// As it is when a controller is killed right after it has asked for one.
+#[test]
+fn what_the_engine_makes_late_for_a_killed_up_is_in_nobodys_way() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    let name = format!("podbay-environment-{}-next", env.key());
+    let label = format!("dev.podbay.project={}", env.key());
+    let n_made = Arc::new(AtomicU32::new(0));
+    let proxy = EngineProxy::start(env.beside("engine"), {
+        let n_made = Arc::clone(&n_made);
+        move |request| {
+            if request.path.starts_with("/containers/create") && request.path.contains(&name) && n_made.fetch_add(1, Ordering::Relaxed) < 2
+            {
+                let arguments = ["create", "--name", &name, "--label", &label, "--network", "none", "podbay/workspace", "true"];
+                docker(&arguments);
+            }
+        }
+    });
+    let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
+    run(command.arg(model.endpoint()).env("DOCKER_HOST", proxy.address())).expect(0);
+    assert_eq!((n_made.load(Ordering::Relaxed), env.containers().len()), (3, 1));
+    assert_eq!(run(&mut env.here(&["sh", "--", "echo", "here"])).expect(0).text(), "here\n");
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn an_environment_that_ends_while_it_is_joined_is_as_good_as_none() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    for (number, stage) in ["exec", "start"].into_iter().enumerate() {
+        up(&env, &model, &[]);
+        let container = env.container();
+        // As its lease would end it: between the look at it and the guest in it, or just when that is to start.
+        let proxy = EngineProxy::start(env.beside(&format!("engine-{number}")), move |request| {
+            let is_it = match stage {
+                "exec" => request.of_container().is_some_and(|(_, what)| what == "exec"),
+                _ => request.path.starts_with("/exec/") && request.path.contains("/start"),
+            };
+            if is_it {
+                docker(&["kill", &container]);
+            }
+        });
+        let mut call = env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]);
+        assert_eq!(run(call.env("DOCKER_HOST", proxy.address())).expect(0).text(), "42\n", "{stage}");
+        env.assert_no_container();
+    }
+}
+
 #[test]
 fn up_makes_a_paused_environment_anew_and_says_so() {
     let Some(env) = TestBox::new() else { return };
@@ -251,6 +303,24 @@ fn a_fork_bomb_in_a_shared_box_is_over_when_its_call_is() {
         assert!(env.containers().is_empty());
     }
     run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(0);
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+/// The counters are those of the whole box, and say nothing of who met the limit there.
+#[test]
+fn who_only_runs_beside_others_at_the_limit_has_not_met_it() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &["--pids", "60"]);
+    let beside = r#"{"command": "touch begun; until [ -e over ]; do :; done; echo fine", "timeout_seconds": 60}"#;
+    let beside = start(&mut env.here(&["call", "--pids", "60", "bash", beside]));
+    env.wait_for("begun");
+    let many = r#"{"command": "for n in $(seq 100); do sleep 3 & done", "timeout_seconds": 2}"#;
+    let text = run(&mut env.here(&["call", "--pids", "60", "bash", many])).expect(1).text();
+    assert!(text.contains("60 processes"), "{text}");
+    env.write("over", "");
+    assert_eq!(beside.wait().expect(0).text(), "fine\n");
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }

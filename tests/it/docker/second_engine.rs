@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::kills::asked_for;
 use super::test_box::TestBox;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
@@ -23,8 +24,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often the engine is restarted in each way. The variable is for a longer night.
 fn n_restarts() -> u32 {
-    let kills: Option<u32> = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok());
-    kills.map_or(1, |kills| (kills / 25).max(1))
+    asked_for().map_or(4, |kills| (kills / 25).max(1))
 }
 
 /// Returns whether an engine of one's own can be had here; where not, the run says what is left out.

@@ -66,3 +66,39 @@ async fn a_server_that_another_process_works_with_is_not_ended() {
     };
     tokio::task::spawn_blocking(test).await.expect("no panic");
 }
+
+/// It ends by itself, as where memory runs out, while a session works with it: the session goes on.
+#[tokio::test]
+async fn a_server_that_ends_while_a_session_works_with_it_is_started_again() {
+    let Some(env) = TestBox::new() else { return };
+    let _turn = TURN.lock().await;
+    let model = smoke(&inference::Options::default(), &Paths::new(models())).await;
+    let model = model.files[0].to_str().expect("UTF-8").to_owned();
+    let test = move || {
+        let project = env.project();
+        let project = project.to_str().expect("UTF-8");
+        let with = |arguments: &[&str]| {
+            let mut command = env.podbay(&arguments[..1]);
+            command.args(&arguments[1..]).env("PODBAY_INFERENCE_CONTEXT", "4096").env("PODBAY_INFERENCE_WARM_UP", "0");
+            command.env("PODBAY_AGENT_MAX_TURNS", "1").env("PODBAY_LLM_MAX_OUTPUT_TOKENS", "8");
+            command
+        };
+        let served = || run(&mut with(&["status", "--json", "-C", project])).expect(0).json()["model_server"].clone();
+        let mut chat = start(with(&["chat", "-C", project, "--model", &model]).stdin(Stdio::piped()));
+        assert!(within(Duration::from_mins(2), || served()["detail"] == "ready"), "{}", served());
+        let id = served()["id"].as_str().expect("an id").to_owned();
+        let server = Server(id.clone());
+        // Not before the session has it.
+        std::thread::sleep(Duration::from_secs(2));
+        docker(&["kill", "--signal", "KILL", &server.0]);
+        assert!(within(Duration::from_mins(1), || served()["detail"] == "ready"), "{}", served());
+        assert_eq!(served()["id"], id.as_str(), "the same one, with the same key");
+        chat.feed(b"Say hello.\n".to_vec());
+        let done = chat.wait_within(Duration::from_mins(3)).expect(0);
+        let done = done.says(&["the model server ended (it was killed", "and is started again"]);
+        assert!(!done.stderr.contains("error:"), "{}", done.stderr);
+        run(&mut with(&["down", "-C", project])).expect(0);
+        drop(env);
+    };
+    tokio::task::spawn_blocking(test).await.expect("no panic");
+}

@@ -104,7 +104,7 @@ async fn the_first_request_of_each_set_is_as_small_as_was_promised() {
     let _turn = TURN.lock().await;
     let (cancel, progress) = (CancellationToken::new(), progress());
     let paths = Paths::new(models());
-    let provision = Provision::new(&engine, &engine::Options::default(), paths.locks(), &progress).allow_install(true);
+    let provision = Provision::new(&engine, &engine::Options::default(), false, paths.locks(), &progress).allow_install(true);
     let options = inference::Options::default();
     let image = provision.ensure(options.image_name(), &cancel).await.expect("an image");
     let model = smoke(&options, &paths).await;

@@ -27,7 +27,7 @@ fn can_trace() -> bool {
 #[track_caller]
 fn traced(command: &Command, report: &Path) -> (Vec<String>, Vec<String>) {
     let mut tracer = Command::new("strace");
-    tracer.args(["-f", "-qq", "-s", "4096", "-e", "trace=execve,execveat,connect,sendto,sendmsg", "-o"]).arg(report);
+    tracer.args(["-f", "-qq", "-s", "4096", "-e", "trace=execve,execveat,connect,sendto,sendmsg,sendmmsg", "-o"]).arg(report);
     tracer.arg(command.get_program()).args(command.get_args());
     tracer.env_clear();
     for (name, value) in command.get_envs() {
@@ -42,7 +42,7 @@ fn traced(command: &Command, report: &Path) -> (Vec<String>, Vec<String>) {
     let programs =
         of(" execve(").into_iter().chain(of(" execveat(")).map(|rest| rest.split('"').nth(1).unwrap_or_default().to_owned()).collect();
     // Who sends without connecting names its peer each time.
-    let unconnected = of(" sendto(").into_iter().chain(of(" sendmsg(")).filter(|rest| rest.contains("sa_family="));
+    let unconnected = [" sendto(", " sendmsg(", " sendmmsg("].into_iter().flat_map(of).filter(|rest| rest.contains("sa_family="));
     let connections = of(" connect(")
         .into_iter()
         .chain(unconnected)
@@ -71,7 +71,9 @@ fn a_run_starts_no_program_and_talks_to_engine_and_endpoint_alone() {
         .calls("bash", json!({"command": "cat made.txt; ls -a"}))
         .says("Done.")
         .start_blocking();
-    let (programs, connections) = traced(&env.task(&model, &["look around"]), &env.beside("trace"));
+    let mut task = env.task(&model, &["look around"]);
+    task.env("PODBAY_OFFLINE", "true");
+    let (programs, connections) = traced(&task, &env.beside("trace"));
     assert_eq!(programs, [env!("CARGO_BIN_EXE_podbay")]);
     let engine = format!("AF_UNIX, sun_path=\"{}\"", engine_socket().display());
     let endpoint = format!("AF_INET, sin_port=htons({}), sin_addr=inet_addr(\"127.0.0.1\")", model.address().port());

@@ -39,6 +39,53 @@ fn files_folders_and_links_are_deleted() {
 }
 
 #[test]
+fn folders_and_files_that_cannot_be_read_are_counted() {
+    let project = Project::new(&[("a", "x"), ("shut/b", "x"), ("c", "x")]);
+    for (path, mode) in [("..", 0o755), (".", 0o755), ("shut", 0o000), ("c", 0o000)] {
+        fs::set_permissions(project.path.join(path), fs::Permissions::from_mode(mode)).expect("changed");
+    }
+    let texts = std::thread::scope(|scope| {
+        let look = || {
+            // To root all is allowed; this is one thread's own.
+            nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65534));
+            let calls = [
+                ("tree", "{}"),
+                ("list_directory", r#"{"recursive": true}"#),
+                ("glob", r#"{"pattern": "**"}"#),
+                ("grep", r#"{"pattern": "x"}"#),
+            ];
+            calls.map(|(tool, arguments)| (tool, project.model(tool, arguments).text))
+        };
+        scope.spawn(look).join().expect("ends")
+    });
+    for (tool, text) in texts {
+        let n = if tool == "grep" { 2 } else { 1 };
+        assert!(text.contains(&format!("could not be read and is left out: {n} file(s) or folder(s)")), "{tool}: {text}");
+    }
+    fs::set_permissions(project.path.join("shut"), fs::Permissions::from_mode(0o755)).expect("changed");
+}
+
+#[test]
+fn a_folder_of_which_a_part_cannot_go_says_what_is_gone_and_what_is_left() {
+    let project = Project::new(&[("d/a", "x"), ("d/kept/b", "y"), ("d/z", "z")]);
+    for (path, mode) in [("..", 0o755), (".", 0o777), ("d", 0o777), ("d/kept", 0o555)] {
+        fs::set_permissions(project.path.join(path), fs::Permissions::from_mode(mode)).expect("changed");
+    }
+    let failed = std::thread::scope(|scope| {
+        let delete = || {
+            // To root all is allowed; this is one thread's own.
+            nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65534));
+            project.change(delete_all("d")).expect_err("a part stays")
+        };
+        scope.spawn(delete).join().expect("ends")
+    });
+    let text = failed.to_string();
+    assert!(text.starts_with("d: could not be deleted as a whole: d/kept/b: permission denied"), "{text}");
+    assert!(text.contains("1 of the 4 entries in it are gone for good, and 3 are left"), "{text}");
+    assert!(!project.path.join("d/a").exists() && project.path.join("d/kept/b").exists());
+}
+
+#[test]
 fn what_is_copied_is_the_same_under_another_name() {
     let project = Project::new(&[("a/b", "x"), ("a/c/d", "y"), ("a/run", "#!"), ("text", "\u{feff}one\r\ntwo")]);
     fs::set_permissions(project.path.join("a/run"), fs::Permissions::from_mode(0o755)).expect("set");
@@ -99,6 +146,35 @@ fn nothing_is_replaced_unasked() {
     project.change(Call::MoveFile(MoveFile { overwrite: true, ..rename("a", "b") })).expect("moves");
     assert_eq!(project.text("b"), "newer");
     project.check_untouched();
+}
+
+#[test]
+fn two_names_of_one_file_are_told_from_two_files() {
+    let project = Project::new(&[("a", "x")]);
+    fs::hard_link(project.path.join("a"), project.path.join("b")).expect("linked");
+    let before = project.tree();
+    // The kernel would call that a success and leave both.
+    let fault = project.change(Call::MoveFile(MoveFile { overwrite: true, ..rename("a", "b") })).expect_err("moves nothing").to_string();
+    assert!(fault.contains("two names of one file") && fault.contains("delete the one"), "{fault}");
+    assert_eq!(project.tree(), before);
+    project.change(Call::MoveFile(rename("a", "c"))).expect("to a third name it moves");
+    assert_eq!((project.text("c"), project.text("b")), ("x".to_owned(), "x".to_owned()));
+}
+
+#[test]
+fn no_folder_is_made_that_a_path_only_passes_through() {
+    let project = Project::new(&[("h/f", "x")]);
+    let before = project.tree();
+    for path in ["new/../g", "h/new/../../g", "new/deep/../g"] {
+        for call in [Call::MoveFile(rename("h/f", path)), Call::CopyFile(copy("h/f", path)), mkdir(path)] {
+            let fault = project.change(call.clone()).expect_err("leads through nothing");
+            assert!(matches!(fault, Fault::NotFound { .. }), "{path} {call:?}: {fault:?}");
+        }
+        assert!(matches!(project.write(path, "x"), Err(Fault::NotFound { .. })), "{path}");
+        assert_eq!(project.tree(), before, "{path}");
+    }
+    project.change(Call::MoveFile(rename("h/f", "h/../k/g"))).expect("what is there may be passed through");
+    assert_eq!(project.text("k/g"), "x");
 }
 
 #[test]
@@ -193,9 +269,24 @@ fn names_that_are_protected_stay() {
         }
     }
     assert_eq!(project.tree(), before);
-    let allowed = DeleteFile { path: "sub".into(), recursive: true, protected: true };
-    project.change(Call::DeleteFile(allowed)).expect("what policy allowed is done");
-    assert!(!project.path.join("sub").exists());
+    // Policy allows the path that a call names, and nothing that another path of the same call leads to.
+    for call in [
+        Call::DeleteFile(DeleteFile { path: "sub".into(), recursive: true, protected: true }),
+        Call::CopyFile(CopyFile { protected: true, overwrite: true, ..copy("link", ".env") }),
+        Call::CopyFile(CopyFile { protected: true, recursive: true, ..copy("sub", ".ssh/b") }),
+        Call::MoveFile(MoveFile { protected: true, ..rename("sub", ".ssh/b") }),
+    ] {
+        let fault = project.change(call.clone()).expect_err("refused");
+        assert!(matches!(fault, Fault::Protected { .. }), "{call:?}: {fault:?}");
+    }
+    assert_eq!(project.tree(), before);
+    for call in [
+        Call::CopyFile(CopyFile { protected: true, ..copy(".env", "plain") }),
+        Call::MoveFile(MoveFile { protected: true, ..rename(".env", ".ssh/b") }),
+    ] {
+        project.change(call.clone()).unwrap_or_else(|fault| panic!("what policy allowed is done: {call:?}: {fault:?}"));
+    }
+    assert!(!project.path.join(".env").exists() && project.path.join("plain").exists());
 }
 
 #[test]

@@ -74,3 +74,42 @@ fn edits_of_one_file_at_once_are_all_made() {
     });
     assert_eq!(project.text("f"), "b0 b1 b2 b3 b4 b5 b6 b7\n");
 }
+
+/// Somebody outside, such as an editor, puts a new file in the place of the old one whenever they like.
+#[test]
+fn a_file_that_changes_under_an_edit_is_a_conflict_and_never_half_of_each() {
+    let project = Project::new(&[]);
+    let text = |head: &str, letter: &str| format!("{head}\n{}\n", letter.repeat(1_000_000));
+    project.put("f", text("head", "a"));
+    let beside = project.outside.join("new");
+    let done = AtomicBool::new(false);
+    // Also where an assertion below fails.
+    let end = Instant::now() + Duration::from_mins(1);
+    let (mut n_made, mut n_refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) && Instant::now() < end {
+                for letter in ["a", "b"].repeat(10) {
+                    fs::write(&beside, text("head", letter)).expect("written");
+                    fs::rename(&beside, project.path.join("f")).expect("moved");
+                }
+                std::thread::sleep(Duration::from_millis(300));
+            }
+        });
+        while (n_made == 0 || n_refused == 0) && Instant::now() < end {
+            match project.edit("f", "head", "HEAD") {
+                Ok(_) => n_made += 1,
+                Err(Fault::Changed { .. }) => n_refused += 1,
+                // The last one was made, and nobody has come since.
+                Err(Fault::NoMatch { .. }) => {}
+                Err(other) => panic!("{other:?}"),
+            }
+            let seen = project.text("f");
+            let is_whole = ["head", "HEAD"].iter().any(|head| ["a", "b"].iter().any(|letter| seen == text(head, letter)));
+            assert!(is_whole, "{} bytes: {}", seen.len(), &seen[..40.min(seen.len())]);
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(n_made > 0 && n_refused > 0, "{n_made} {n_refused}");
+    project.check_untouched();
+}

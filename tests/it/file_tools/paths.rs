@@ -138,6 +138,16 @@ fn what_is_no_regular_file_never_hangs() {
     }
     assert_eq!(project.grep(grep("needle")), ["x:1:needle"]);
     assert_eq!(project.glob("*"), ["x"]);
+    // The control: whoever opens a pipe as if it were a file waits until somebody writes.
+    let pipe = project.path.join("pipe");
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe).expect("a pipe")
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(!reader.is_finished());
+    std::fs::write(pipe, "now").expect("somebody reads");
+    assert_eq!(reader.join().expect("no panic"), b"now");
 }
 
 #[test]
@@ -198,6 +208,14 @@ fn whoever_opens_paths_by_their_names_is_led_out() {
     }
     std::fs::write(project.path.join("dangling"), "x").expect("written");
     assert!(project.outside.join("new").exists());
+
+    // One that compares how paths begin takes a neighbour's for its own.
+    let beside = format!("{}-evil/x", project.path.display());
+    std::fs::create_dir(Path::new(&beside).parent().expect("a folder")).expect("made");
+    std::fs::write(&beside, "secret\n").expect("written");
+    assert!(beside.starts_with(&*project.path.to_string_lossy()) && !Path::new(&beside).starts_with(&project.path));
+    let sideways = format!("../{}-evil/x", project.path.file_name().expect("a name").to_string_lossy());
+    assert!(matches!(project.read(&sideways), Err(Fault::Outside { .. })) && read(&sideways).is_ok());
 
     // One that looks before it opens is outrun.
     symlink("../outside", project.path.join("link")).expect("linked");

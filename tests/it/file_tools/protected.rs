@@ -72,8 +72,11 @@ fn what_policy_allowed_is_done() {
     let path = || Some(".env".into());
     let output = project.call(Call::ReadFile(ReadFile { path: path(), protected: true, ..read("") }));
     assert!(matches!(&output, Output::Read(read) if read.files[0].text == "KEY=hidden\n"), "{output:?}");
-    let found = project.grep(Grep { path: "notes.txt".into(), protected: true, ..grep("KEY") });
-    assert_eq!(found, ["notes.txt:1:KEY=hidden"]);
+    let found = project.grep(Grep { path: ".env".into(), protected: true, ..grep("KEY") });
+    assert_eq!(found, [".env:1:KEY=hidden"]);
+    // A path that says nothing of it leads to nothing that somebody was asked about.
+    let output = project.call(Call::Grep(Grep { path: "notes.txt".into(), protected: true, ..grep("KEY") }));
+    assert!(matches!(output, Output::Fault(Fault::Protected { .. })), "{output:?}");
     let write = WriteFile { path: ".env".into(), content: "new".into(), append: false, protected: true };
     assert!(matches!(project.call(Call::WriteFile(write)), Output::Written(_)));
     assert_eq!(project.text(".env"), "new");

@@ -50,6 +50,20 @@ fn all_names_of_a_hard_linked_file_show_the_new_text() {
     assert_eq!(project.text("a"), "newer");
 }
 
+/// The control: a file that a new one takes the place of loses its mode and its other names, and one that is cut first is seen empty.
+#[test]
+fn whoever_writes_without_care_loses_modes_names_and_what_readers_see() {
+    let project = Project::new(&[("a", "old text")]);
+    fs::set_permissions(project.path.join("a"), fs::Permissions::from_mode(0o755)).expect("set");
+    fs::hard_link(project.path.join("a"), project.path.join("b")).expect("linked");
+    fs::write(project.path.join("a.new"), "new").expect("written");
+    fs::rename(project.path.join("a.new"), project.path.join("a")).expect("moved");
+    let mode = fs::metadata(project.path.join("a")).expect("is there").mode() & 0o7777;
+    assert!(mode != 0o755 && project.text("b") == "old text", "{mode:o}");
+    drop(fs::File::create(project.path.join("b")).expect("made anew"));
+    assert_eq!(project.text("b"), "");
+}
+
 #[test]
 fn a_reader_sees_the_old_or_the_new_file_and_nothing_between() {
     let project = Project::new(&[]);

@@ -118,14 +118,14 @@ impl Desk {
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
         let folded = wishes.past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
         let prompt = Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
-        let prompt = prompt.with_system_folded(folded);
+        let prompt = prompt.with_tokens(&probed.tokens).with_system_folded(folded);
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());
         let reached = Arc::<Mutex<Vec<String>>>::default();
         let before_answer = Arc::<Mutex<Option<Interrupt>>>::default();
         let pipeline = Pipeline::new(
-            catalogue,
+            catalogue.restoring(&probed.tokens),
             Policy::new(wishes.mode, &wishes.policy).expect("good rules"),
             Arc::new(Watched { inner, reached: Arc::clone(&reached) }),
             Arc::new(Kept(artifacts.clone())),
@@ -214,6 +214,14 @@ impl Workspace for Watched {
         let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
         self.reached.lock().expect("no test panics while it holds this").push(name);
         self.inner.call(call, on_chunk, cancel, deadline)
+    }
+
+    fn ended(&self) -> Later<'_, sandbox::Ended> {
+        self.inner.ended()
+    }
+
+    fn tell_ended(&self, ended: sandbox::Ended) -> Later<'_, String> {
+        self.inner.tell_ended(ended)
     }
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Fate {
     Pass,
     /// The engine never gets it, and says that it has failed.
     Fail,
+    /// The same, in these words of JSON.
+    Refuse(&'static str),
     /// The engine never gets it, and this JSON is its answer.
     Say(&'static str),
     /// Nobody ever answers.
@@ -142,6 +144,7 @@ fn pass(client: &UnixStream, mut upstream: UnixStream, note: impl Fn(Request) ->
         match note(Request { method: method.to_owned(), path: path.to_owned() }) {
             Fate::Pass => {}
             Fate::Fail => return answer(client, &upstream, "500 Internal Server Error", r#"{"message":"the disk is on fire"}"#),
+            Fate::Refuse(body) => return answer(client, &upstream, "500 Internal Server Error", body),
             Fate::Say(body) => return answer(client, &upstream, "200 OK", body),
             Fate::Hang => loop {
                 std::thread::park();

@@ -43,8 +43,14 @@ pub(crate) struct TestGuest {
 
 impl TestGuest {
     pub(crate) async fn start() -> Self {
+        Self::with(&[]).await
+    }
+
+    /// Starts one whose image says more of the environment.
+    pub(crate) async fn with(environment: &[String]) -> Self {
         let workspace = TempDir::new().expect("a folder for the project");
-        let (spawner, setup) = setup(workspace.path());
+        let (spawner, mut setup) = setup(workspace.path());
+        setup.environment.extend(environment.iter().map(|pair| pair.clone().into_bytes()));
         let (ours, theirs) = tokio::io::duplex(IN_FLIGHT);
         let (reader, writer) = tokio::io::split(theirs);
         let served = tokio::spawn(async move {

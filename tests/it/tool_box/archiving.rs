@@ -66,7 +66,8 @@ async fn what_is_packed_comes_out_as_it_was() {
         let before = tree(hand.guest.workspace.path());
         for action in [extract(name), json!({"action": "create", "archive_path": name, "source_path": "src"})] {
             let text = hand.fails("archive", action, CallStatus::Failed).await;
-            assert!(text.contains("is there already"), "{text}");
+            assert!(text.contains("is there already") && !text.contains("overwrite"), "{text}");
+            assert!(text.contains("delete this one first") || text.contains("name a new folder as output_path"), "{text}");
         }
         assert_eq!(tree(hand.guest.workspace.path()), before);
     }
@@ -90,6 +91,15 @@ async fn secrets_and_repositories_are_left_out_of_an_archive_and_itself_too() {
 }
 
 /// Nothing of an archive is there after it was refused: neither in the project nor beside it.
+#[tokio::test]
+async fn what_cannot_be_unpacked_is_named_with_its_archive() {
+    let hand = Hand::new().await;
+    zip(&hand, "odd.zip", &[("one", b"x"), ("one/two", b"y")]);
+    let text = hand.fails("archive", extract("odd.zip"), CallStatus::Failed).await;
+    assert!(text.starts_with("odd.zip: the entry `one/two` cannot be unpacked: ") && text.contains("nothing was unpacked"), "{text}");
+    assert!(!hand.has("out"));
+}
+
 #[tokio::test]
 async fn archives_that_lead_out_are_refused_as_a_whole() {
     let hand = Hand::new().await;
@@ -158,19 +168,27 @@ async fn archives_that_would_fill_the_disk_are_refused_whatever_they_say_of_thei
     bomb.into_inner().expect("ended").finish().expect("ended");
     let text = hand.fails("archive", extract("bomb.tar.gz"), CallStatus::Failed).await;
     assert!(text.contains("more than 256 MiB") && !hand.has("out"), "{text}");
-    // A zip that says of 300 MiB that they are 10 bytes.
-    zip(&hand, "liar.zip", &[("zeros", &vec![0; 1 << 20])]);
+    // A zip that says of 300 MiB that they are 10 bytes, both beside them and in its list.
+    let mut liar = zip::ZipWriter::new(File::create(hand.guest.path("liar.zip")).expect("made"));
+    liar.start_file("zeros", SimpleFileOptions::default().compression_level(Some(1))).expect("begun");
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 300 << 20), &mut liar).expect("written");
+    liar.finish().expect("ended");
+    let honest = hand.fails("archive", extract("liar.zip"), CallStatus::Failed).await;
+    assert!(honest.contains("more than 256 MiB") && !hand.has("out"), "{honest}");
     let mut bytes = std::fs::read(hand.guest.path("liar.zip")).expect("is there");
-    let real = (1_u32 << 20).to_le_bytes();
-    for at in 0..bytes.len() - 4 {
-        if bytes[at..at + 4] == real {
-            bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
-        }
+    let real = (300_u32 << 20).to_le_bytes();
+    let places: Vec<usize> = (0..bytes.len() - 4).filter(|at| bytes[*at..*at + 4] == real).collect();
+    assert!(places.len() == 2 && bytes.len() < 4 << 20, "{places:?} of {}", bytes.len());
+    for at in places {
+        bytes[at..at + 4].copy_from_slice(&10_u32.to_le_bytes());
     }
     hand.put("liar.zip", bytes);
-    let finished = hand.call("archive", extract("liar.zip")).await;
-    let is_cut = finished.status == CallStatus::Failed || hand.text("out/zeros").len() <= 1 << 20;
-    assert!(is_cut, "{}", finished.text);
+    let listed = hand.ok("archive", json!({"action": "list", "archive_path": "liar.zip"})).await;
+    assert_eq!(listed, "zeros (10 bytes)\n", "the lie is there");
+    let before = tree(hand.guest.workspace.path()).len();
+    let text = hand.fails("archive", extract("liar.zip"), CallStatus::Failed).await;
+    assert!(text.contains("larger than its declared uncompressed size") && !hand.has("out"), "{text}");
+    assert_eq!(tree(hand.guest.workspace.path()).len(), before, "nothing of it is left");
     let mut many = zip::ZipWriter::new(File::create(hand.guest.path("many.zip")).expect("made"));
     for n in 0..10_001 {
         many.add_directory(format!("d{n}"), SimpleFileOptions::default()).expect("written");
@@ -191,6 +209,28 @@ async fn archives_that_would_fill_the_disk_are_refused_whatever_they_say_of_thei
     twice.finish().expect("ended");
     assert!(hand.fails("archive", json!({"action": "extract", "archive_path": "twice.tar"}), CallStatus::Failed).await.contains("twice"));
     assert!(!hand.has("same"));
+}
+
+#[tokio::test]
+async fn pipes_and_sockets_are_left_out_and_said_and_names_a_zip_cannot_hold_are_named() {
+    use std::os::unix::ffi::OsStrExt;
+    let hand = Hand::new().await;
+    hand.put("src/a", "a");
+    nix::unistd::mkfifo(&hand.guest.path("src/pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    let _socket = std::os::unix::net::UnixListener::bind(hand.guest.path("src/socket")).expect("bound");
+    for name in ["a.zip", "a.tar"] {
+        let text = hand.ok("archive", json!({"action": "create", "archive_path": name, "source_path": "src"})).await;
+        assert!(
+            text.ends_with("2 files and folders are in it; left out, because they are named pipes, sockets or devices: 2"),
+            "{name}: {text}"
+        );
+    }
+    std::fs::write(hand.guest.path("src").join(std::ffi::OsStr::from_bytes(b"b\xff")), "b").expect("written");
+    let zip = json!({"action": "create", "archive_path": "b.zip", "source_path": "src"});
+    let text = hand.fails("archive", zip, CallStatus::Failed).await;
+    assert!(text.contains("a name is not UTF-8, and a zip knows no others; make a tar"), "{text}");
+    assert!(!hand.guest.path("b.zip").exists());
+    hand.ok("archive", json!({"action": "create", "archive_path": "b.tar", "source_path": "src"})).await;
 }
 
 #[tokio::test]

@@ -33,6 +33,27 @@ async fn a_process_is_started_read_listed_and_ended() {
 }
 
 #[tokio::test]
+async fn of_what_prints_without_end_the_oldest_part_is_dropped_and_that_is_said() {
+    let hand = Hand::new().await;
+    let started = hand.ok("start_background_process", json!({"command": "head -c 150000000 /dev/zero; echo the end; sleep 60"})).await;
+    let mut text = String::new();
+    for _ in 0..100 {
+        text = hand.ok("bash", json!({"command": "true"})).await;
+        if text.contains("has printed more than") {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(text.contains(&format!("background process {} has printed more", id(&started))) && text.contains("oldest part"), "{text}");
+    let read = hand.ok("get_process_output", json!({"process_id": "last", "tail_lines": 1})).await;
+    assert!(read.contains("the end\n"), "{}", &read[read.len().saturating_sub(300)..]);
+    let used = hand.ok("bash", json!({"command": "du -cm podbay-background-*.log | tail -1"})).await;
+    hand.ok("stop_process", json!({"process_id": "last"})).await;
+    let n: u64 = used.split_whitespace().next().and_then(|n| n.parse().ok()).expect(&used);
+    assert!(n <= 96, "{used}");
+}
+
+#[tokio::test]
 async fn what_does_not_want_to_end_is_killed_with_all_it_has_started() {
     let hand = Hand::new().await;
     let marker = marker();
@@ -113,4 +134,20 @@ async fn the_end_of_much_output_is_read_and_what_was_put_in_place_of_its_file_is
     }
     assert!(read.contains("the end") && read.contains("tail_lines 100000 was taken as 1000") && !read.contains("not this"), "{read}");
     assert!(read.len() < 20_000, "{}", read.len());
+}
+
+#[tokio::test]
+async fn the_last_process_is_the_one_that_was_started_last_also_where_it_has_ended() {
+    let hand = Hand::new().await;
+    hand.call("start_background_process", json!({"command": "echo broken; exit 3"})).await;
+    let only = hand.ok("get_process_output", json!({"process_id": "last"})).await;
+    assert!(only.starts_with("broken\n[") && only.contains("with exit code 3"), "{only}");
+    hand.ok("start_background_process", json!({"command": "echo serving; sleep 30"})).await;
+    hand.call("start_background_process", json!({"command": "echo in use; exit 98"})).await;
+    let last = hand.ok("get_process_output", json!({"process_id": "last"})).await;
+    assert!(last.starts_with("in use\n[") && last.contains("with exit code 98"), "{last}");
+    // To end what has ended is no mistake, and takes no other one along.
+    assert!(hand.ok("stop_process", json!({"process_id": "last"})).await.contains("with exit code 98"));
+    let all = hand.ok("list_processes", none()).await;
+    assert!(all.lines().count() == 3 && all.contains("runs for") && all.contains("echo serving"), "{all}");
 }

@@ -39,6 +39,8 @@ async fn status_difference_and_log_are_shown() {
     hand.run("git", &["commit", "-q", "-m", "Aside"]);
     let diff = hand.ok("git_diff", json!({"base": "main"})).await;
     assert!(diff.contains("side.txt") && !diff.contains("three"), "{diff}");
+    let diff = hand.ok("git_diff", json!({"base": "side..main"})).await;
+    assert!(diff.contains("deleted file") && diff.contains("side.txt"), "{diff}");
 }
 
 #[tokio::test]
@@ -71,8 +73,43 @@ async fn words_for_git_are_never_options_and_paths_never_patterns() {
     let bare = Hand::new().await;
     for tool in ["git_status", "git_diff", "git_log"] {
         let text = bare.fails(tool, none(), CallStatus::Failed).await;
-        assert!(text.to_lowercase().contains("not a git repository"), "{tool}: {text}");
+        assert!(text.contains("not a git repository") && !text.contains("usage:"), "{tool}: {text}");
     }
+}
+
+#[tokio::test]
+async fn a_base_that_is_the_last_commit_shows_what_is_not_committed() {
+    let hand = repository().await;
+    hand.run("git", &["add", "a.txt"]);
+    for base in ["HEAD", "@"] {
+        let diff = hand.ok("git_diff", json!({ "base": base })).await;
+        assert!(diff.contains("-two\n+three\n"), "{diff}");
+    }
+    let diff = hand.ok("git_diff", json!({"base": "main"})).await;
+    assert!(diff.contains("(no output)") && diff.contains("not committed yet is shown without it"), "{diff}");
+}
+
+/// A command can make a repository whose files are said to be anywhere; what only reads would read there.
+#[tokio::test]
+async fn a_repository_whose_files_lie_outside_is_not_asked() {
+    let hand = repository().await;
+    let outside = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(outside.path().join("a.txt"), "of the machine\n").expect("written");
+    let elsewhere = outside.path().display().to_string();
+    hand.run("git", &["init", "-q", "nested"]);
+    hand.put("nested/a.txt", "one\n");
+    hand.run("git", &["-C", "nested", "add", "."]);
+    hand.run("git", &["-C", "nested", "config", "core.worktree", &elsewhere]);
+    std::os::unix::fs::symlink(outside.path(), hand.guest.path("link")).expect("linked");
+    for worktree in [elsewhere.as_str(), "../../link"] {
+        hand.run("git", &["-C", "nested", "config", "core.worktree", worktree]);
+        for tool in ["git_status", "git_diff", "git_log"] {
+            let text = hand.fails(tool, json!({ "path": "nested" }), CallStatus::Failed).await;
+            assert!(text.contains("core.worktree") && text.contains(&elsewhere) && !text.contains("of the machine"), "{tool}: {text}");
+        }
+    }
+    hand.run("git", &["-C", "nested", "config", "core.worktree", "../../nested"]);
+    assert!(hand.ok("git_status", json!({"path": "nested"})).await.contains("A  a.txt"));
 }
 
 /// Each trap is sprung by plain git first: else this would show nothing.
@@ -160,5 +197,46 @@ async fn a_difference_leaves_out_what_is_protected_by_its_name_until_it_is_asked
     for arguments in [none(), json!({"file": "sub"}), json!({"file": "sub/x"}), json!({"path": "sub"})] {
         hand.fails("git_diff", arguments, CallStatus::Denied).await;
     }
+    hand.put("other", "o");
     hand.ok("git_diff", json!({"file": "other"})).await;
+}
+
+#[tokio::test]
+async fn a_file_that_git_has_never_heard_of_is_named_and_one_that_is_gone_has_its_past() {
+    let hand = repository().await;
+    for tool in ["git_diff", "git_log"] {
+        for (file, words) in [("b nam.txt", "did you mean b name.txt?"), ("none/at/all", "no such file"), ("a.txt/x", "is not a directory")]
+        {
+            let text = hand.fails(tool, json!({ "file": file }), CallStatus::Failed).await;
+            assert!(text.starts_with(file) && text.contains(words), "{tool} {file}: {text}");
+        }
+    }
+    // A name is missing in what was committed, in what is staged, or only on the disk.
+    hand.run("git", &["rm", "-q", "b name.txt"]);
+    assert!(hand.ok("git_diff", json!({"file": "b name.txt", "staged": true})).await.contains("deleted file"));
+    hand.run("git", &["commit", "-q", "-m", "Take it away"]);
+    assert!(hand.ok("git_diff", json!({"file": "b name.txt"})).await.contains("(no output)"));
+    assert!(hand.ok("git_log", json!({"file": "b name.txt"})).await.contains("Take it away"));
+    hand.put("staged", "s");
+    hand.run("git", &["add", "staged"]);
+    std::fs::remove_file(hand.guest.path("staged")).expect("removed");
+    assert!(hand.ok("git_log", json!({"file": "staged"})).await.contains("(no output)"));
+    assert!(hand.ok("git_diff", json!({"file": "new.txt"})).await.contains("(no output)"), "git does not know it, but it is there");
+}
+
+#[tokio::test]
+async fn more_protected_names_than_a_program_can_be_given_are_too_many() {
+    let hand = repository().await;
+    let folder = "d".repeat(200);
+    for n in 0..490 {
+        hand.put(&format!("{folder}/{folder}/.env.{n}"), "KEY=old\n");
+    }
+    hand.run("git", &["add", "-f", "."]);
+    hand.run("git", &["commit", "-q", "-m", "Keep too much"]);
+    for n in 0..490 {
+        hand.put(&format!("{folder}/{folder}/.env.{n}"), "KEY=hidden\n");
+    }
+    let text = hand.fails("git_diff", none(), CallStatus::Failed).await;
+    assert!(text.contains("name a file or a folder") && !text.contains("hidden"), "{text}");
+    hand.ok("git_diff", json!({"file": "a.txt"})).await;
 }

@@ -4,7 +4,10 @@ pub(crate) mod all;
 mod archiving;
 mod background;
 mod git;
+mod large;
+mod odd_files;
 mod own;
+mod seen;
 
 use std::sync::Arc;
 use std::sync::Mutex;

@@ -51,7 +51,8 @@ async fn where_nobody_is_there_a_question_is_not_waited_for() {
         (none(), "`question` is missing"),
         (json!({"question": "  "}), "`question` is empty"),
         (json!({"question": "x", "options": many}), "at most 10"),
-        (json!({"question": "x", "options": [7]}), "must be texts"),
+        (json!({"question": "x", "options": [7, 8]}), "must be texts"),
+        (json!({"question": "x", "options": ["yes"]}), "two or more, or none"),
         (json!({"question": "x", "options": "yes"}), "`options`"),
         (json!({"question": "x".repeat(4001)}), "longer than 4000"),
     ] {
@@ -159,6 +160,17 @@ async fn rarely_used_tools_are_found_explained_and_called() {
         explained.contains("mkdir: Make a folder") && explained.contains("task_list: ") && explained.contains("\"path\""),
         "{explained}"
     );
+    // What is left out is said: ten are shown where something is looked for, as many as are asked for, and all where nothing is.
+    for (arguments, n_shown) in [
+        (json!({"query": "file folder process command"}), 10),
+        (json!({"query": "file folder process command", "max_results": 2}), 2),
+        (json!({"max_results": 3, "list_deferred": true}), 3),
+    ] {
+        let found = hand.ok("more_tools", arguments).await;
+        let n_lines = found.lines().filter(|line| line.contains("): ")).count();
+        assert!(n_lines == n_shown && found.contains(" more; ask with other words, or with a larger max_results)"), "{n_shown}: {found}");
+    }
+    assert!(!all.contains("larger max_results"), "{all}");
     assert!(hand.ok("more_tools", json!({"query": "zeppelin"})).await.contains("no tool is about that"));
 
     assert_eq!(hand.ok("more_tools", json!({"tool": "mkdir", "arguments": {"path": "src/new"}})).await, "created src/new/");

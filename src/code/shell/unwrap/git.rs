@@ -34,7 +34,11 @@ pub(super) fn git(arguments: &[Word], unwrapped: &mut Unwrapped) {
                 setting(arguments.get(at + 1), unwrapped);
                 at += 2;
             }
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" => at += 2,
+            "-C" | "--git-dir" | "--work-tree" | "--namespace" | "--super-prefix" | "--attr-source" => at += 2,
+            "--config-env" => {
+                unwrapped.doubt(text, "it may make git run a program");
+                at += 2;
+            }
             _ if text.starts_with("--config-env") || text.starts_with("--exec-path=") => {
                 unwrapped.doubt(text, "it may make git run a program");
                 at += 1;
@@ -54,13 +58,23 @@ fn setting(word: Option<&Word>, unwrapped: &mut Unwrapped) {
     };
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     let name = name.to_ascii_lowercase();
-    if let Some(command) = value.strip_prefix('!') {
-        unwrapped.inner.push(Inner::Text(command.to_owned()));
-    }
+    alias(&name, value, unwrapped);
     let is_plain_pager = name == "core.pager" && matches!(value, "cat" | "");
     if !is_plain_pager && !HARMLESS.iter().any(|known| name == *known || (known.ends_with('.') && name.starts_with(known))) {
         unwrapped.doubt(text, "a setting that may make git run a program");
     }
+}
+
+/// Reads what a name of one's own for a command of git stands for.
+fn alias(name: &str, value: &str, unwrapped: &mut Unwrapped) {
+    let is_alias = name.starts_with("alias.");
+    let text = match value.strip_prefix('!') {
+        Some(command) => command.to_owned(),
+        None if is_alias => format!("git {value}"),
+        None => return,
+    };
+    super::shell::read_by("sh", &text, unwrapped);
+    unwrapped.inner.push(Inner::Text(text));
 }
 
 /// Looks behind one of git's verbs.
@@ -96,7 +110,11 @@ fn behind(verb: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
             let Some(at) = arguments.iter().position(|word| word.text == "foreach") else { return };
             let rest = arguments[at + 1..].iter().skip_while(|word| word.text.starts_with("--"));
             match rest.map(Word::known).collect::<Option<Vec<_>>>() {
-                Some(words) => unwrapped.inner.push(Inner::Text(words.join(" "))),
+                Some(words) => {
+                    let text = words.join(" ");
+                    super::shell::read_by("sh", &text, unwrapped);
+                    unwrapped.inner.push(Inner::Text(text));
+                }
                 None => unwrapped.doubt("submodule foreach", UNKNOWN_TEXT),
             }
         }
@@ -106,8 +124,8 @@ fn behind(verb: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
             }
         }
         "config" => {
-            if let Some(command) = arguments.iter().find_map(|word| word.text.strip_prefix('!')) {
-                unwrapped.inner.push(Inner::Text(command.to_owned()));
+            for pair in arguments.windows(2) {
+                alias(&pair[0].text.to_ascii_lowercase(), &pair[1].text, unwrapped);
             }
         }
         _ => {}

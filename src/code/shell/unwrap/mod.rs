@@ -37,7 +37,10 @@ impl Unwrapped {
     /// Adds a text for a shell, if it is known.
     fn text(&mut self, word: Option<&Word>, name: &str) {
         match word.and_then(Word::known) {
-            Some(text) => self.inner.push(Inner::Text(text.to_owned())),
+            Some(text) => {
+                shell::read_by("sh", text, self);
+                self.inner.push(Inner::Text(text.to_owned()));
+            }
             None => self.doubt(word.map_or(name, |word| &word.text), UNKNOWN_TEXT),
         }
     }
@@ -58,6 +61,12 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         "source" | "." => unwrapped.doubt(name, "what is in the file that it reads is not known"),
         "enable" | "hash" | "shopt" | "bind" | "complete" if !arguments.is_empty() => {
             unwrapped.doubt(name, "it changes what other words mean");
+        }
+        // The words of a list are expanded, a command or a function is run.
+        "compgen"
+            if arguments.iter().any(|word| word.known().is_none_or(|text| text.starts_with('-') && text.contains(['C', 'F', 'W']))) =>
+        {
+            unwrapped.doubt(name, "it may run what it is given");
         }
         "find" | "gfind" => find::find(arguments, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
@@ -104,13 +113,23 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     match wrapper.name {
         "xargs" => {
             place(&mut inner, scan.placeholder.as_deref(), unwrapped);
+            if let Some(given) = &command.given {
+                let word = |text: &str| Word { kind: WordKind::Known, ..Word::unknown(text) };
+                let mut told = inner.clone();
+                told.words.extend(given.split_whitespace().map(|text| word(text.trim_matches(['\'', '"']))));
+                unwrapped.inner.push(Inner::Command(told));
+            }
             inner.words.push(Word::unknown("…"));
         }
         "parallel" => unwrapped.doubt("parallel", "what it makes of its words is not known"),
         // It hands its words to a shell.
         "watch" if !scan.flags.contains('x') => {
             match inner.words.iter().map(Word::known).collect::<Option<Vec<&str>>>() {
-                Some(words) => unwrapped.inner.push(Inner::Text(words.join(" "))),
+                Some(words) => {
+                    let text = words.join(" ");
+                    shell::read_by("sh", &text, unwrapped);
+                    unwrapped.inner.push(Inner::Text(text));
+                }
                 None => unwrapped.doubt("watch", UNKNOWN_TEXT),
             }
             return;
@@ -155,7 +174,10 @@ fn tar(arguments: &[Word], unwrapped: &mut Unwrapped) {
         }
         let given = value.map(|value| value.strip_prefix("exec=").unwrap_or(value).to_owned());
         match given.or_else(|| arguments.get(at + 1).and_then(Word::known).map(str::to_owned)) {
-            Some(text) if word.kind == WordKind::Known => unwrapped.inner.push(Inner::Text(text)),
+            Some(text) if word.kind == WordKind::Known => {
+                shell::read_by("sh", &text, unwrapped);
+                unwrapped.inner.push(Inner::Text(text));
+            }
             _ => unwrapped.doubt(option, UNKNOWN_TEXT),
         }
     }

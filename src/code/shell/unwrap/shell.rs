@@ -4,6 +4,25 @@ use super::Inner;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
 
+/// Options by name that only make the shell stop earlier or say more.
+const PLAIN_OPTIONS: [&str; 8] = ["pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber", "posix"];
+
+/// What bash reads otherwise than a plain shell does, where one may start what the other takes for a part of a word.
+const OF_BASH: [&str; 14] = ["$'", "$\"", "[[", "&>", "|&", "<<<", "<(", ">(", "((", "=(", "+=", "]=", "function", "coproc"];
+
+/// Notes where a text may mean something else to the shell that reads it than to bash, as which it is read here.
+pub(super) fn read_by(name: &str, text: &str, unwrapped: &mut Unwrapped) {
+    match name {
+        "bash" | "rbash" => {}
+        "sh" | "dash" | "ash" => {
+            if let Some(what) = OF_BASH.iter().find(|what| text.contains(**what)) {
+                unwrapped.doubt(what, "another shell than bash reads this otherwise");
+            }
+        }
+        _ => unwrapped.doubt(name, "what its language makes of the text is not known"),
+    }
+}
+
 /// A shell: the text behind `-c`, or what it is given to read.
 pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let mut arguments = command.arguments().iter();
@@ -13,20 +32,24 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
         match text {
             "--version" | "--help" if !has_text => return,
             "--norc" | "--noprofile" | "--posix" | "--verbose" | "--restricted" | "--" | "-" => {}
-            "-o" | "+o" | "-O" | "+O" => {
-                arguments.next();
+            "-o" | "+o" => {
+                let option = arguments.next().and_then(Word::known).unwrap_or_default();
+                if !PLAIN_OPTIONS.contains(&option) {
+                    unwrapped.doubt(text, "an option that may change what words mean");
+                }
             }
             _ if text.starts_with("--") => unwrapped.doubt(text, "an option that may make the shell read a file"),
             _ if text.len() > 1 && text.starts_with(['-', '+']) => {
                 has_text |= text.starts_with('-') && text.contains('c');
-                if text.contains(['i', 'l']) {
-                    unwrapped.doubt(text, "an option that makes the shell read its start-up files");
+                if !text[1..].chars().all(|c| "ceuxvfCns".contains(c)) {
+                    unwrapped.doubt(text, "an option that may read start-up files or change what words mean");
                 }
                 if text.contains(['o', 'O']) {
                     arguments.next();
                 }
             }
             text if has_text => {
+                read_by(name, text, unwrapped);
                 unwrapped.inner.push(Inner::Text(text.to_owned()));
                 unwrapped.nothing_else = true;
                 return;
@@ -38,10 +61,14 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let given = given.filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
     match given.and_then(|redirection| redirection.target.as_ref()).and_then(Word::known) {
         Some(text) if !has_text => {
+            read_by(name, text, unwrapped);
             unwrapped.inner.push(Inner::Text(text.to_owned()));
             unwrapped.nothing_else = true;
         }
-        _ => unwrapped.doubt(name, UNKNOWN_TEXT),
+        _ => {
+            unwrapped.doubt(name, UNKNOWN_TEXT);
+            unwrapped.inner.extend(command.given.clone().filter(|_| !has_text).map(Inner::Text));
+        }
     }
 }
 
@@ -49,7 +76,10 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
 pub(super) fn eval(arguments: &[Word], unwrapped: &mut Unwrapped) {
     match after_dashes(arguments).iter().map(Word::known).collect::<Option<Vec<&str>>>() {
         Some(words) => {
-            unwrapped.inner.push(Inner::Text(words.join(" ")));
+            let text = words.join(" ");
+            // Which shell that is, only those around it say.
+            read_by("sh", &text, unwrapped);
+            unwrapped.inner.push(Inner::Text(text));
             unwrapped.nothing_else = true;
         }
         None => unwrapped.doubt("eval", UNKNOWN_TEXT),

@@ -75,8 +75,8 @@ const WRAPPERS: &[Wrapper] = &[
         name: "xargs",
         flags: "0prtxo",
         valued: "adEILnPs",
-        long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"],
-        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "max-lines", "replace", "max-chars"],
+        long: &["null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty", "max-lines"],
+        long_valued: &["arg-file", "delimiter", "max-args", "max-procs", "replace", "max-chars"],
         ..PLAIN
     },
     Wrapper { name: "parallel", flags: "0kXmu", valued: "jNnLIaP", ..ACTS },

@@ -33,10 +33,13 @@ impl Walk<'_> {
             Open::Redirect { at, operator, has_target: false, .. } => {
                 self.found.commands[at].redirections.push(Redirection { operator, target: None });
             }
-            Open::Function { name, n_own_calls } => self.found.functions.push(Function { name, n_own_calls }),
+            Open::Function { name, start } => {
+                let body = start..self.found.commands.len();
+                self.found.functions.push(Function { name, body });
+            }
             Open::Command { at, kind, has_body, .. } => self.close_command(at, kind, has_body),
             Open::HeredocBody { end } | Open::Computed { end } => self.before = end,
-            Open::Redirect { .. } | Open::Statements | Open::List | Open::Values => {}
+            Open::Redirect { .. } | Open::Statements | Open::List | Open::Values { .. } => {}
         }
     }
 
@@ -96,6 +99,10 @@ impl Walk<'_> {
                 Some(*at)
             }
             Some((_, Open::Command { at, .. } | Open::Heredoc { at, .. })) => Some(*at),
+            Some((_, Open::Values { is_loop: true })) => {
+                self.found.values.extend(words);
+                return;
+            }
             _ => None,
         };
         if let Some(at) = at {
@@ -125,17 +132,9 @@ impl Walk<'_> {
             let assignments: Vec<Assignment> = command.words.drain(..n_assignments).filter_map(|word| assigned(&word)).collect();
             command.assignments.extend(assignments);
         }
-        let name = command.program().and_then(Word::known).map(str::to_owned);
         let shown = command.words.iter().map(|word| word.text.as_str()).take(8).collect::<Vec<_>>().join(" ");
         if let Some(why) = wrong {
             self.found.doubt(&shown, why);
-        }
-        for (_, open) in self.open.iter_mut().rev().take(64) {
-            if let Open::Function { name: of, n_own_calls } = open
-                && name.as_deref() == Some(of)
-            {
-                *n_own_calls += 1;
-            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 use tree_sitter::Tree;
 
+use super::Assignment;
 use super::Command;
 use super::Word;
 use super::WordKind;
@@ -13,9 +14,9 @@ use super::heredoc::Heredoc;
 use super::read::Found;
 use super::word;
 
-/// Goes through a tree once, without recursion, and gathers its commands.
-pub(super) fn walk(source: &str, tree: &Tree, found: &mut Found) {
-    let mut walk = Walk { source, found, open: Vec::new(), before: 0, depth: 0 };
+/// Goes through a tree once, without recursion, and gathers its commands; `shell` is the number of the shell that reads the text.
+pub(super) fn walk(source: &str, tree: &Tree, shell: usize, found: &mut Found) {
+    let mut walk = Walk { source, found, open: Vec::new(), shells: vec![(usize::MAX, shell)], before: 0, depth: 0, is_piped: false };
     let mut cursor = tree.walk();
     'nodes: loop {
         let descends = walk.enter(cursor.node(), cursor.field_name());
@@ -45,9 +46,13 @@ struct Walk<'a> {
     found: &'a mut Found,
     /// What encloses the node, from the outermost; each at the depth of its node.
     open: Vec<(usize, Open)>,
+    /// The shells that the node runs in, from the outermost; each at the depth of the node that begins it.
+    shells: Vec<(usize, usize)>,
     /// Where the last token ends.
     before: usize,
     depth: usize,
+    /// A `|` was seen, and no command behind it so far.
+    is_piped: bool,
 }
 
 enum Open {
@@ -86,12 +91,15 @@ enum Open {
     Computed {
         end: usize,
     },
+    /// A function's body, from this place in the list on.
     Function {
         name: String,
-        n_own_calls: usize,
+        start: usize,
     },
-    /// Words that no program gets, such as what a loop goes through.
-    Values,
+    /// Words that no program gets: what a loop goes through, or what is compared.
+    Values {
+        is_loop: bool,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -122,6 +130,10 @@ impl Walk<'_> {
         self.found.doubt(&source[node.byte_range()], why);
     }
 
+    fn shell(&self) -> usize {
+        self.shells.last().map_or(0, |(_, shell)| *shell)
+    }
+
     fn push(&mut self, open: Open) {
         self.open.push((self.depth, open));
     }
@@ -135,6 +147,10 @@ impl Walk<'_> {
             }
         }
         let kind = node.kind();
+        if matches!(kind, "subshell" | "command_substitution" | "process_substitution") {
+            self.found.shells.push(self.shell());
+            self.shells.push((self.depth, self.found.shells.len()));
+        }
         match self.open.last() {
             Some((_, Open::Word { .. } | Open::HeredocBody { .. } | Open::Computed { .. })) => self.inside(node, kind),
             _ => self.token(node, kind, field),
@@ -216,6 +232,12 @@ impl Walk<'_> {
                     self.leaf(node, false);
                     return false;
                 }
+                let is_obeyed = |name: &str| name.bytes().any(|byte| byte.is_ascii_uppercase());
+                if kind == "variable_name" && is_obeyed(self.text(node)) && matches!(self.open.last(), Some((_, Open::Values { .. }))) {
+                    // Programs obey what a loop sets like any other variable.
+                    let assignment = Assignment { name: self.text(node).to_owned(), value: Some(Word::unknown("…")) };
+                    self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() });
+                }
                 self.unit(node, Role::Argument);
                 self.inside(node, kind)
             }
@@ -242,6 +264,7 @@ impl Walk<'_> {
                 true
             }
             "file_redirect" => {
+                self.named_descriptor(node);
                 let at = self.command_of_redirect();
                 self.push(Open::Redirect { at, start: node.start_byte(), operator: String::new(), has_target: false });
                 true
@@ -265,12 +288,13 @@ impl Walk<'_> {
                 true
             }
             "function_definition" => {
-                self.push(Open::Function { name: String::new(), n_own_calls: 0 });
+                let start = self.found.commands.len();
+                self.push(Open::Function { name: String::new(), start });
                 true
             }
             "for_statement" | "case_statement" | "case_item" => {
                 self.body(field);
-                self.push(Open::Values);
+                self.push(Open::Values { is_loop: kind == "for_statement" });
                 true
             }
             "c_style_for_statement" => {
@@ -296,17 +320,26 @@ impl Walk<'_> {
                 false
             }
             _ if node.child_count() == 0 => {
+                self.is_piped |= matches!(kind, "|" | "|&");
                 self.leaf(node, true);
                 false
             }
             _ => {
                 self.body(field);
                 // Its own commands are no part of the values around it.
-                if matches!(self.open.last(), Some((_, Open::Values))) {
+                if matches!(self.open.last(), Some((_, Open::Values { .. }))) {
                     self.push(Open::Statements);
                 }
                 true
             }
+        }
+    }
+
+    /// Notes `{NAME}<FILE`, which sets a variable.
+    fn named_descriptor(&mut self, node: Node<'_>) {
+        let start = node.start_byte();
+        if self.text(node).starts_with('{') || self.source.as_bytes()[..start].ends_with(b"}") {
+            self.doubt(node, "a redirection that sets a variable");
         }
     }
 
@@ -323,7 +356,9 @@ impl Walk<'_> {
         let at = match self.open.last() {
             Some((_, Open::Command { at, kind: Kind::Redirected, .. })) if field == Some("body") && kind != Kind::Redirected => *at,
             _ => {
-                self.found.commands.push(Command::default());
+                let shell = self.shell();
+                let piped = std::mem::take(&mut self.is_piped);
+                self.found.commands.push(Command { piped, shell, ..Command::default() });
                 self.found.commands.len() - 1
             }
         };
@@ -367,7 +402,7 @@ impl Walk<'_> {
         let start = node.start_byte();
         // The grammar drops a lone `-` in front of a redirection.
         if let (Some(at), Some(" - ")) = (at, self.source.get(self.before..start)) {
-            self.found.commands[at].words.push(Word { text: "-".to_owned(), kind: WordKind::Known, plain: true });
+            self.found.commands[at].words.push(Word { text: "-".to_owned(), kind: WordKind::Known, plain: true, quoted: false });
         } else if let Err(why) = gap::check(self.source, self.before, start, is_within) {
             let from = self.before.min(start);
             let source = self.source;
@@ -419,7 +454,7 @@ impl Walk<'_> {
                     wrong = Some("a test that may do more");
                 }
                 let words = &mut self.found.commands[*at].words;
-                words.push(Word { text: text.to_owned(), kind: WordKind::Known, plain: true });
+                words.push(Word { text: text.to_owned(), kind: WordKind::Known, plain: true, quoted: false });
             }
             _ => {
                 if kind == "{" && !self.source[node.end_byte()..].starts_with([' ', '\t', '\n']) {
@@ -437,6 +472,9 @@ impl Walk<'_> {
         while self.open.last().is_some_and(|(depth, _)| *depth == self.depth) {
             let Some((_, open)) = self.open.pop() else { return };
             self.close(open);
+        }
+        while self.shells.last().is_some_and(|(depth, _)| *depth == self.depth) {
+            self.shells.pop();
         }
     }
 }

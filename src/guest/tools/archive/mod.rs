@@ -83,7 +83,7 @@ fn list(workspace: &Workspace, call: &Archive, kind: Kind, stop: &Stop<'_>) -> R
         Ok(())
     })?;
     let omitted = n - entries.len() as u64;
-    Ok(DirectoryListing { path: call.archive.clone(), entries, omitted: Some(omitted), truncated: omitted > 0 })
+    Ok(DirectoryListing { path: call.archive.clone(), entries, omitted: Some(omitted), truncated: omitted > 0, n_unreadable: 0 })
 }
 
 fn too_many(path: &BytesPath) -> Fault {

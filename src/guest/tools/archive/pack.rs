@@ -25,6 +25,7 @@ use crate::guest::root::check_regular;
 use crate::guest::root::fault;
 use crate::guest::root::file_type;
 use crate::guest::root::join;
+use crate::guest::root::names;
 use crate::guest::root::split;
 use crate::guest::tools::Workspace;
 use crate::guest::tools::contents::open_folder;
@@ -45,6 +46,7 @@ use crate::wire::Change;
 use crate::wire::Changed;
 use crate::wire::Fault;
 use crate::wire::FileChange;
+use crate::wire::Protected;
 use crate::wire::protected_name;
 
 /// How deep folders may lie in each other.
@@ -56,22 +58,26 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
     let _changing = workspace.changing();
     let flags = OFlag::O_RDONLY;
     let opened = root.beneath().open(root.relative(source)?.as_bytes(), flags, Links::Follow).map_err(|errno| root.fault(source, errno))?;
-    if !call.protected {
-        root.refuse_secret(source, &opened)?;
-    }
+    root.refuse_secret(source, &opened, call.protected)?;
     let stat = fstat(&opened).map_err(|errno| fault(source, errno))?;
     let real = root.real(source, &opened)?;
     let mut destination = Spot::find(root, &call.archive, call.protected, Parents::Make)?;
+    if destination.stat.is_some() && !destination.is_folder() {
+        let remedy = "name another archive, or delete this one first".to_owned();
+        return Err(Fault::Exists { path: call.archive.clone(), remedy });
+    }
     refuse_destination(false, &destination, false)?;
     let copy = Copy::beside(&destination, false);
     let file = copy.make()?;
     let mut packing = Packing {
         call,
+        source,
         own: fstat(&file).map_err(|errno| fault(&call.archive, errno))?,
         writer: Writer::new(kind, file),
         left: MAX_BYTES,
         n_entries: 0,
         n_left_out: 0,
+        n_special: 0,
         stop,
     };
     // What is packed is called by its own name in the archive, and the project's folder by none.
@@ -82,7 +88,7 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
         check_regular(source, &stat)?;
         packing.file(&File::from(opened), &stat, source, &name)?;
     }
-    let Packing { writer, n_entries, n_left_out, .. } = packing;
+    let Packing { writer, n_entries, n_left_out, n_special, .. } = packing;
     if n_entries == 0 {
         return Err(refused(source, "holds nothing that could be packed"));
     }
@@ -94,18 +100,24 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
     if n_left_out > 0 {
         notes.push(format!("left out, because their names are protected: {n_left_out}"));
     }
+    if n_special > 0 {
+        notes.push(format!("left out, because they are named pipes, sockets or devices: {n_special}"));
+    }
     let change = FileChange { path: destination.shown, change: Change::Created, notes, ..FileChange::default() };
     Ok(Changed { files: vec![change], dry_run: false })
 }
 
 struct Packing<'a> {
     call: &'a Archive,
+    source: &'a BytesPath,
     /// The archive itself, which may lie in what is packed.
     own: FileStat,
     writer: Writer,
     left: u64,
     n_entries: u64,
     n_left_out: u64,
+    /// Named pipes, sockets and devices: reading them may never end.
+    n_special: u64,
     stop: &'a Stop<'a>,
 }
 
@@ -138,7 +150,9 @@ impl Packing<'_> {
         let (real, name) = (join(real, &inner.name), join(name, &inner.name));
         let shown = BytesPath::from_bytes(real.clone());
         let failed = |errno| fault(&shown, errno);
-        if is_rooted(&inner.name) || (!self.call.protected && protected_name(&shown).is_some_and(|found| found.is_secret)) {
+        let is_named = |protected: &Protected| self.call.protected && names(self.source, protected);
+        let is_refused = protected_name(&shown).is_some_and(|found| found.is_secret && !is_named(&found));
+        if is_rooted(&inner.name) || is_refused {
             self.n_left_out += 1;
             return Ok(());
         }
@@ -154,12 +168,22 @@ impl Packing<'_> {
             }
             walk::Kind::File | walk::Kind::Other => {
                 let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-                let opened: OwnedFd = openat(folder, &*inner.name, flags, Mode::empty()).map_err(failed)?;
+                let opened: OwnedFd = match openat(folder, &*inner.name, flags, Mode::empty()) {
+                    // A socket.
+                    Err(Errno::ENXIO) => {
+                        self.n_special += 1;
+                        return Ok(());
+                    }
+                    opened => opened.map_err(failed)?,
+                };
                 let stat = fstat(&opened).map_err(failed)?;
+                if file_type(&stat) != SFlag::S_IFREG {
+                    self.n_special += 1;
+                    return Ok(());
+                }
                 if (stat.st_dev, stat.st_ino) == (self.own.st_dev, self.own.st_ino) {
                     return Ok(());
                 }
-                check_regular(&shown, &stat)?;
                 self.file(&File::from(opened), &stat, &shown, &name)
             }
         }
@@ -193,7 +217,10 @@ impl Packing<'_> {
     }
 
     fn unwritten(&self, error: &io::Error) -> Fault {
-        fault(&self.call.archive, if error.raw_os_error().is_some() { errno_of(error) } else { Errno::EIO })
+        match error.raw_os_error() {
+            Some(_) => fault(&self.call.archive, errno_of(error)),
+            None => refused(&self.call.archive, format!("cannot be made: {error}")),
+        }
     }
 }
 

@@ -45,9 +45,7 @@ pub(super) type Visit<'a> = &'a mut dyn FnMut(Entry, &mut dyn Read) -> Result<()
 
 pub(super) fn open(workspace: &Workspace, call: &Archive) -> Result<File, Fault> {
     let (file, stat) = workspace.root.open_file(&call.archive)?;
-    if !call.protected {
-        workspace.root.refuse_secret(&call.archive, &file)?;
-    }
+    workspace.root.refuse_secret(&call.archive, &file, call.protected)?;
     if stat.st_size as u64 > MAX_BYTES {
         return Err(Fault::TooLarge { path: call.archive.clone(), bytes: stat.st_size as u64, limit: MAX_BYTES });
     }

@@ -28,6 +28,7 @@ use super::too_large;
 use crate::guest::root::as_path;
 use crate::guest::root::fault;
 use crate::guest::root::join;
+use crate::guest::root::names;
 use crate::guest::tools::Workspace;
 use crate::guest::tools::contents;
 use crate::guest::tools::save::MadeFolders;
@@ -54,7 +55,7 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &Byte
     let folder = make_folders(root, into, relative.as_bytes(), &mut made)?;
     let real = root.real(into, &folder)?;
     let look = |file: &File| file.try_clone().map_err(|error| broken(&call.archive, &error, stop));
-    let found = Found::look(call, real.as_bytes(), look(&file)?, kind, stop)?;
+    let found = Found::look(call, into, real.as_bytes(), look(&file)?, kind, stop)?;
     let stage = Stage::new(into, &folder)?;
     stage.fill(call, file, kind, stop)?;
     stage.name_all(&found.tops)?;
@@ -80,7 +81,7 @@ struct Found {
 }
 
 impl Found {
-    fn look(call: &Archive, real: &[u8], file: File, kind: Kind, stop: &Stop<'_>) -> Result<Self, Fault> {
+    fn look(call: &Archive, into: &BytesPath, real: &[u8], file: File, kind: Kind, stop: &Stop<'_>) -> Result<Self, Fault> {
         let mut found = Self { tops: Vec::new(), folders: BTreeSet::new(), all: Vec::new() };
         let mut seen = BTreeSet::new();
         let mut left = MAX_BYTES;
@@ -89,7 +90,8 @@ impl Found {
             let Some(top) = parts.first() else { return Ok(()) };
             let name = parts.join(&b'/');
             let path = BytesPath::from_bytes(join(real, &name));
-            if parts.iter().any(|part| is_rooted(part)) || (!call.protected && protected_name(&path).is_some()) {
+            let is_refused = protected_name(&path).is_some_and(|protected| !(call.protected && names(into, &protected)));
+            if parts.iter().any(|part| is_rooted(part)) || is_refused {
                 return Err(Fault::Protected { path: call.archive.clone(), name: path });
             }
             let is_folder = matches!(entry.what, What::Folder);
@@ -146,23 +148,26 @@ impl<'a> Stage<'a> {
             }
             let parts = parts(&call.archive, &entry.name)?;
             let Some((name, folders)) = parts.split_last() else { return Ok(()) };
-            match entry.what {
+            let done = match entry.what {
                 What::Folder => self.folder_of(&parts).map(drop),
                 What::File { may_run } => {
-                    let folder = self.folder_of(folders)?;
-                    self.write(&folder, name, may_run, content, call, &mut left, stop)
+                    let folder = self.folder_of(folders);
+                    folder.and_then(|folder| self.write(&folder, name, may_run, content, call, &mut left, stop))
                 }
                 What::Link { target } => {
                     links.push((parts, target));
                     Ok(())
                 }
-            }
+            };
+            done.map_err(|fault| of_entry(&call.archive, &entry.name, fault))
         })?;
         for (parts, target) in links {
             let Some((name, folders)) = parts.split_last() else { continue };
             check_link(&call.archive, &parts, &target)?;
-            let folder = self.folder_of(folders)?;
-            symlinkat(as_path(&target), &folder, name.as_slice()).map_err(|errno| fault(self.into, errno))?;
+            let made = self
+                .folder_of(folders)
+                .and_then(|folder| symlinkat(as_path(&target), &folder, name.as_slice()).map_err(|errno| fault(self.into, errno)));
+            made.map_err(|fault| of_entry(&call.archive, &parts.join(&b'/'), fault))?;
         }
         Ok(())
     }
@@ -244,6 +249,17 @@ impl<'a> Stage<'a> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         // Only what this call has made is in it.
-        let _ = contents::remove(self.folder.as_fd(), self.name.as_bytes(), self.name.as_bytes());
+        let _ = contents::remove(self.folder.as_fd(), self.name.as_bytes(), self.name.as_bytes(), &mut 0);
+    }
+}
+
+/// Says which entry of which archive it was.
+fn of_entry(archive: &BytesPath, name: &[u8], fault: Fault) -> Fault {
+    match fault {
+        Fault::Cancelled | Fault::TooLarge { .. } | Fault::NoSpace { .. } => fault,
+        other => {
+            let shown: String = BytesPath::from_bytes(name).to_text().chars().take(200).collect();
+            refused(archive, format!("the entry `{shown}` cannot be unpacked: {other}; nothing was unpacked"))
+        }
     }
 }

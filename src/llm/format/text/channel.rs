@@ -17,7 +17,10 @@ const END: &str = "<|message|>";
 pub(super) enum Follows {
     Thought,
     Call,
+    /// Words before a call, or of no known kind.
     Answer,
+    /// The answer itself.
+    Final,
 }
 
 /// A thought of gpt-oss ends with any of these.
@@ -42,5 +45,11 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
         found.push([Call { name, arguments }], c.at());
         return Ok(Follows::Call);
     }
-    if words("analysis").is_some() { Ok(Follows::Thought) } else { Ok(Follows::Answer) }
+    Ok(if words("analysis").is_some() {
+        Follows::Thought
+    } else if words("final").is_some() {
+        Follows::Final
+    } else {
+        Follows::Answer
+    })
 }

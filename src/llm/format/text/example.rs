@@ -38,6 +38,66 @@ const DISOWNING: [&str; 16] = [
     "would",
     "previous call",
 ];
+/// Words of a sentence that shows or reports something to whoever reads it, and does nothing.
+const SHOWING: [&str; 28] = [
+    "this form",
+    "following form",
+    "says",
+    "said",
+    "reads",
+    "contains",
+    "contain",
+    "content of",
+    "contents of",
+    "code of",
+    "code is",
+    "text of",
+    "line of",
+    "lines of",
+    "line is",
+    "lines are",
+    "i added",
+    "i changed",
+    "i found",
+    "i inserted",
+    "i put",
+    "i replaced",
+    "i saw",
+    "i updated",
+    "i wrote",
+    "found in",
+    "is written",
+    "are written",
+];
+/// Words that speak of what whoever reads may do, or of how calls are written.
+const ADDRESSING: [&str; 9] =
+    ["call syntax", "yourself", "you can", "you could", "you may", "you might", "you should", "you would", "show you how"];
+/// Words that announce what the speaker does next: then it may be about what a file says.
+const INTENDING: [&str; 23] = [
+    "i would like",
+    "i\u{2019}d like",
+    "so i",
+    "i have",
+    "next",
+    "step",
+    "now",
+    "let me",
+    "let's",
+    "let\u{2019}s",
+    "let us",
+    "i'll",
+    "i\u{2019}ll",
+    "i will",
+    "i am going to",
+    "i'm going to",
+    "i\u{2019}m going to",
+    "i need",
+    "i want",
+    "i must",
+    "i should",
+    "we need",
+    "i can",
+];
 /// How much of the text before counts, in bytes.
 const MAX: usize = 240;
 
@@ -53,7 +113,7 @@ pub(super) enum Quoted {
     Code,
     /// It stands in a list, where plans of what is meant stand too.
     List,
-    /// The words before it say that it is not meant, or was meant before.
+    /// The words before it say that it is not meant, was meant before, or is only shown.
     Disowned,
 }
 
@@ -66,10 +126,15 @@ pub(super) struct Before {
     head: String,
     /// The lines before it are a list's: what is indented belongs to it.
     in_list: bool,
+    /// A call was shown before, and not made.
+    has_shown: bool,
+    /// That one stands right before.
+    is_shown: bool,
 }
 
 impl Before {
     pub(super) fn add(&mut self, text: &str) {
+        self.is_shown &= text.trim().is_empty();
         for (n, line) in text.split('\n').enumerate() {
             if n > 0 {
                 self.end_line();
@@ -100,6 +165,30 @@ impl Before {
         self.in_list = false;
     }
 
+    /// Returns whether these words before an object say, in one way or another, that it is only shown; a fence around it is passed over, unless it
+    /// says that it holds something else.
+    pub(super) fn only_shows(text: &str) -> bool {
+        let mut words = text.trim_end();
+        let last_line = words.rsplit('\n').next().unwrap_or_default().trim();
+        if let Some(language) = last_line.strip_prefix("```") {
+            if !matches!(language.trim(), "" | "json" | "tool_call" | "tool") {
+                return true;
+            }
+            words = words[..words.len() - last_line.len()].trim_end();
+        } else {
+            words = text;
+        }
+        let mut before = Self::default();
+        before.add(words);
+        before.introduces_example() || before.quotes() || before.disowns() || before.shows()
+    }
+
+    /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the sentence goes on.
+    pub(super) fn is_mid_line(&self) -> bool {
+        let line = last(&self.text).rsplit('\n').next().unwrap_or_default();
+        line.ends_with([' ', '\t', '(', '"', '\'', '\u{201c}']) && !line.trim().is_empty()
+    }
+
     /// Returns whether the line under way, or the last one with words where it has none, introduces an example.
     pub(super) fn introduces_example(&self) -> bool {
         introduces(last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default())
@@ -107,11 +196,56 @@ impl Before {
 
     /// Returns whether the last sentence says that what follows is not meant: it forbids it, or recalls it.
     pub(super) fn disowns(&self) -> bool {
+        let sentence = self.last_sentence();
+        let is_wish = sentence.contains("would like");
+        DISOWNING.iter().any(|word| has_word(&sentence, word) && !(*word == "would" && is_wish))
+    }
+
+    /// Returns whether the last sentence shows what follows to whoever reads it, as what a file says, what was written, what they can do.
+    pub(super) fn shows(&self) -> bool {
+        let sentence = self.last_sentence();
+        let has = |words: &[&str]| words.iter().any(|word| has_word(&sentence, word));
+        has(&ADDRESSING) && !has(&INTENDING) || has(&SHOWING) && !self.intends()
+    }
+
+    /// Notes that a call was shown and not made, so that the next one is not taken for what the words before both are about.
+    pub(super) fn showed(&mut self) {
+        self.has_shown = true;
+        self.is_shown = true;
+    }
+
+    /// Returns whether a call was shown, and nothing stands between.
+    pub(super) fn is_behind_shown(&self) -> bool {
+        self.is_shown
+    }
+
+    /// Returns whether a call was shown, and no words since announce another one.
+    pub(super) fn goes_on_showing(&self) -> bool {
+        self.has_shown && !self.intends()
+    }
+
+    fn intends(&self) -> bool {
+        let sentence = self.last_sentence();
+        let first = sentence.split([' ', ':', ',']).next().unwrap_or_default();
+        first.len() > 4 && first.ends_with("ing") || INTENDING.iter().any(|word| has_word(&sentence, word))
+    }
+
+    /// Returns whether the line right above is one of a program.
+    pub(super) fn follows_code(&self) -> bool {
+        let line = last(&self.text).strip_suffix('\n').and_then(|text| text.rsplit('\n').next()).unwrap_or_default();
+        let is_indented = line.starts_with("    ") || line.starts_with('\t');
+        !line.trim().is_empty() && (is_indented || ["def ", "class ", "import ", ">>> ", "$ "].iter().any(|word| line.starts_with(word)))
+    }
+
+    /// Returns whether the text before ends as a sentence does, with nothing behind.
+    pub(super) fn ends_sentence(&self) -> bool {
+        self.text.ends_with(['.', '!', '?', '\u{2026}'])
+    }
+
+    fn last_sentence(&self) -> String {
         let line = last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase();
         let begin = [". ", "! ", "? "].iter().filter_map(|end| Some(line.rfind(end)? + end.len())).max().unwrap_or_default();
-        let sentence = &line[begin..];
-        let is_wish = sentence.contains("would like");
-        DISOWNING.iter().any(|word| has_word(sentence, word) && !(*word == "would" && is_wish))
+        line[begin..].to_owned()
     }
 
     /// Returns whether the line under way is one that quotes.

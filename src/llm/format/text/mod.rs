@@ -95,6 +95,11 @@ pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
     n_before.is_some_and(|n| !parsed.content.get(n..).unwrap_or_default().trim().is_empty())
 }
 
+/// Returns whether the words before an object say that it is shown to somebody, and is no call.
+pub(super) fn only_shows(before: &str) -> bool {
+    example::Before::only_shows(before)
+}
+
 /// Understands a whole answer.
 pub fn parse(text: &str, tools: &Tools, hint: Option<Hint>) -> Parsed {
     let mut parsed = Parsed::default();

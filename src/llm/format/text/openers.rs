@@ -53,6 +53,9 @@ use Opener::Other;
 use Opener::Thought;
 use Opener::ThoughtEnd;
 
+/// How a list of calls of LFM2 begins.
+pub(super) const LFM2: &str = "<|tool_call_start|>";
+
 const TOKENS: &[(&str, Opener)] = &[
     // Hermes, Qwen, GLM, Granite, Nemotron 3.
     ("<tool_call>", Calls(&["</tool_call>"])),
@@ -81,7 +84,7 @@ const TOKENS: &[(&str, Opener)] = &[
     // Command-R7B and later.
     ("<|START_ACTION|>", Calls(&["<|END_ACTION|>"])),
     // LFM2.
-    ("<|tool_call_start|>", Calls(&["<|tool_call_end|>"])),
+    (LFM2, Calls(&["<|tool_call_end|>"])),
     // Gemma 4 and FunctionGemma.
     ("<|tool_call>", Calls(&["<tool_call|>"])),
     ("<start_function_call>", Calls(&["<end_function_call>"])),
@@ -216,4 +219,51 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::control::Tokens;
+    use crate::llm::control::neutralise;
+
+    /// Markup that stands in everybody's files and is one token for no model that we know.
+    const ORDINARY: [&str; 19] = [
+        "<tool_call ",
+        "<tool>",
+        "</tool>",
+        "<invoke name=",
+        "<function=",
+        "<function name=",
+        "</function>",
+        "<thinking>",
+        "</thinking>",
+        "<thought>",
+        "</thought>",
+        "<reasoning>",
+        "</reasoning>",
+        "<assistant>",
+        "</assistant>",
+        "<answer>",
+        "</answer>",
+        "<response>",
+        "</response>",
+    ];
+
+    #[test]
+    fn whatever_begins_or_ends_a_call_or_a_thought_is_broken_on_the_wire() {
+        for (token, opener) in TOKENS {
+            let ends: &[&str] = if let Calls(ends) | Thought(ends) = opener { ends } else { &[] };
+            for token in ends.iter().chain([token]).filter(|token| !ORDINARY.contains(token)) {
+                let broken = neutralise(token);
+                assert!(!broken.contains(token) && broken.replace('\u{200b}', "") == **token, "{token}");
+            }
+        }
+        let own = Tokens::of_template("{{ '<thought>' }}<answer>", []);
+        assert_eq!(
+            own.neutralise("<thought><answer><response>"),
+            "<\u{200b}thought><\u{200b}answer><response>",
+            "but where its template has them"
+        );
+    }
 }

@@ -147,3 +147,109 @@ fn a_call_in_the_open_that_words_forbid_or_recall_is_asked_about() {
         }
     }
 }
+
+/// What is shown to a person at the end of an answer looks like a call in all but the words before it.
+#[test]
+fn a_call_that_is_shown_to_the_person_is_asked_about() {
+    let call = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
+    let python = r#"bash(command="ls -l")"#;
+    let tagged = format!("<tool_call>{call}</tool_call>");
+    let fenced = [format!("```json\n{call}\n```"), format!("```python\n{python}\n```"), format!("```xml\n{tagged}\n```"), call.to_owned()];
+    let is_asked = |text: &str| {
+        let parsed = parse(text, &tools(), None);
+        // Whole, and in any pieces.
+        read(text, None);
+        assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 1), "{text}");
+        assert!(text.ends_with(parsed.content.lines().last().expect("a line")), "{}", parsed.content);
+    };
+    for words in [
+        "You can delete the build folder with:",
+        "To remove the folder yourself:",
+        "Yes. The agent's tool call syntax is:",
+        "I added this to the docs:",
+        "The test file contains:",
+        "Here is the code of demo.py:",
+        "I changed the last line of main.py to:",
+        "I found this in log.txt:",
+        "The last line of the file is:",
+        "The new content of tools.json:",
+        "The file README.md says:",
+        "A call has this form:",
+    ] {
+        for shown in &fenced {
+            is_asked(&format!("{words}\n{shown}"));
+        }
+    }
+    is_asked(&format!("def bash(command):\n    pass\n{python}"));
+    // Whoever does something says that otherwise, and often what it is about.
+    for words in [
+        "Let me see what README.md says:",
+        "I'll list the files.",
+        "I will check what the folder contains:",
+        "Checking the folder.",
+        "Listing the contents of the folder:",
+        "Reading what the file contains now:",
+        "I would like to see the contents of the folder.",
+        "I need to see what it says, so that you can go on:",
+        "Next:",
+        "To list the files, I will use bash:",
+        "Here is the call:",
+        "Ich sehe nach:",
+    ] {
+        for meant in &fenced {
+            check(words, &format!("{words}\n{meant}"), words, "", &[LS], None);
+        }
+        check(words, &format!("{words}\n{tagged}"), words, "", &[LS], None);
+    }
+    // A tag alone says that one is meant. What follows a shown one is shown too, and never carried out in its place.
+    check("a tag", &format!("The file says:\n{tagged}"), "The file says:", "", &[LS], None);
+    let other = call.replace("-l", "-a");
+    for two in [
+        format!("You can clean up with:\n```json\n{call}\n```\n\n```json\n{other}\n```"),
+        format!("You can clean up with:\n```json\n{call}\n```\nor with:\n```json\n{other}\n```"),
+        format!("For example:\n```json\n{call}\n```\n```json\n{other}\n```"),
+        format!("- {tagged}\n<tool_call>{other}</tool_call>"),
+    ] {
+        assert_eq!(read(&two, None).2, [""; 0], "{two}");
+    }
+    let text = format!("You can look with:\n```json\n{other}\n```\nLet me do that:\n```json\n{call}\n```");
+    assert_eq!(read(&text, None).2, [LS], "{text}");
+    check("a sentence of a kind", &format!("The file says what to do.\n{tagged}"), "The file says what to do.", "", &[LS], None);
+}
+
+#[test]
+fn what_looks_like_a_call_in_the_channel_of_the_answer_is_asked_about() {
+    let call = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
+    let tagged = format!("<tool_call>{call}</tool_call>");
+    for shown in [call.to_owned(), format!("```\n{tagged}\n```"), format!("```json\n{call}\n```")] {
+        let text = format!("<|channel|>final<|message|>Use this.\n{shown}<|return|>");
+        let parsed = parse(&text, &tools(), None);
+        read(&text, None);
+        assert_eq!((parsed.calls.len(), parsed.mentions.len()), (0, 1), "{text}");
+        assert!(parsed.content.starts_with("Use this.") && parsed.content.contains("ls -l"), "{}", parsed.content);
+        // In the channel of words before a call it may be one.
+        let text = format!("<|channel|>commentary<|message|>I look.\n{shown}");
+        assert_eq!(read(&text, None).2, [LS], "{text}");
+    }
+}
+
+#[test]
+fn what_marks_its_own_end_may_have_words_behind_it() {
+    let text = "<|tool_call_start|>[bash(command=\"ls -l\")]<|tool_call_end|>Checking the current status.<|im_end|>";
+    check("LFM2", text, "Checking the current status.", "", &[LS], None);
+}
+
+#[test]
+fn a_thought_without_a_beginning_ends_between_two_sentences() {
+    check(
+        "without a blank",
+        "First, I think.\nSo done.</think>The answer is 4.",
+        "The answer is 4.",
+        "First, I think.\nSo done.",
+        &[],
+        None,
+    );
+    for spoken in ["The tag </think> ends it.", "It is written `</think>`.", "Write '</think>' there."] {
+        check("spoken of", spoken, spoken, "", &[], None);
+    }
+}

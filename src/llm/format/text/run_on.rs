@@ -65,4 +65,16 @@ fn what_only_ends_the_models_own_turn_ends_nothing_else() {
     for text in ["A turn begins with `<|im_start|>user` there.", "```\n<|im_start|>user\nHi<|im_end|>\n```\nis a turn.", "a [INSTALL] b"] {
         check("spoken of", text, text, "", &[], None);
     }
+    for text in [
+        "A turn begins with <|im_start|>user and ends behind it.",
+        "It is (<|start|>user, say) or <|user|> there.",
+        "Write <|start_header_id|>system first.",
+    ] {
+        check("spoken of in the open", text, text, "", &[], None);
+    }
+    for turn in
+        ["<|im_start|>user\nHi", "<|im_end|> <|im_start|>user Hi", "<|user|>\nHi", "<|start_header_id|>user<|end_header_id|>Hi", "<|user|>"]
+    {
+        check("a turn", &format!("All done. {turn}"), "All done.", "", &[], None);
+    }
 }

@@ -116,6 +116,28 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
     if cut { Err(Stop::More) } else { Ok(None) }
 }
 
+/// Returns whether the head of somebody's turn, which is passed, is a word in a sentence: in a turn a new line follows it, or its own end.
+///
+/// Only those are told apart so whose templates begin a new line there.
+pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
+    let begin = c.at();
+    for (token, _) in HEADS.into_iter().chain([(CHANNEL, "")]) {
+        if c.take(token)? {
+            return match named(c)? {
+                Some(_) => Ok(!matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b'<'))),
+                None => Ok(false),
+            };
+        }
+    }
+    for token in ["<|user|>", "<|system|>", "<|observation|>"] {
+        if c.take(token)? {
+            return Ok(!matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r')));
+        }
+    }
+    c.go(begin);
+    Ok(false)
+}
+
 /// Reads a speaker's name.
 fn named(c: &mut Cursor) -> Read<Option<Speaker>> {
     let at = c.at();
@@ -126,4 +148,22 @@ fn named(c: &mut Cursor) -> Read<Option<Speaker>> {
         return Ok(Some(Speaker::Model));
     }
     Ok(OTHERS.contains(&word).then_some(Speaker::Other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::llm::control::neutralise;
+
+    #[test]
+    fn whatever_begins_a_turn_is_broken_on_the_wire() {
+        let heads = HEADS.iter().flat_map(|(head, end)| [*head, *end]).filter(|token| !token.is_empty());
+        let tokens = TOKENS.iter().map(|(token, _)| *token);
+        // A name alone is a word, and ends no turn without the token before it.
+        let names = NAMES.into_iter().filter(|name| name.starts_with(|c: char| !c.is_alphanumeric() && c != '#'));
+        for token in heads.chain([CHANNEL]).chain(tokens).chain(ENDS).chain(names) {
+            let broken = neutralise(token);
+            assert!(!broken.contains(token) && broken.replace('\u{200b}', "") == token, "{token}");
+        }
+    }
 }

@@ -1,10 +1,13 @@
 //! What is left of an answer that was cut: half a call is none, and the model is told why.
 
 use super::Assembler;
+use super::end::is_sure;
 use crate::llm::format::answer::Reader;
 use crate::llm::format::answer::Seen;
 use crate::llm::format::prompted;
+use crate::llm::format::text;
 use crate::llm::stream::Finish;
+use crate::llm::stream::Half;
 
 impl Assembler {
     /// Returns whether something else than the model ended the answer.
@@ -20,6 +23,24 @@ impl Assembler {
         let name = self.calls.take_half()?;
         Some(prompted::cut_off(Some(&name).filter(|name| !name.is_empty()).map(String::as_str), self.finish))
     }
+
+    /// Looks for one in the words of a model whose server holds its answers to no object of ours.
+    pub(super) fn half_in_prose(&self, words: &str) -> Option<Half> {
+        if self.finish != Some(Finish::Length) {
+            return None;
+        }
+        let parsed = text::parse(words, &self.tools, None);
+        let incomplete = parsed.incomplete.as_ref().filter(|incomplete| is_sure(incomplete))?;
+        half(&parsed, incomplete, self.finish)
+    }
+}
+
+/// Returns the call in the text that the most tokens cut, and what was said before it.
+pub(super) fn half(parsed: &text::Parsed, incomplete: &text::Incomplete, finish: Option<Finish>) -> Option<Half> {
+    let is_half = finish == Some(Finish::Length) && incomplete.part == text::Part::Call;
+    // What stands in the content too is no end of the answer.
+    let is_last = is_half && !parsed.content.contains(&incomplete.text);
+    is_last.then(|| Half { before: parsed.content.clone(), begun: incomplete.text.clone() })
 }
 
 /// Returns what to tell a model whose one JSON object has no end.

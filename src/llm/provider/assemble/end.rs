@@ -2,6 +2,7 @@
 
 use super::Assembler;
 use super::Reading;
+use super::cut::half;
 use super::cut::half_object;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
@@ -111,6 +112,7 @@ impl Assembler {
                     if !self.shown_text && !text.is_empty() {
                         on(Update::Text(text.clone()));
                     }
+                    reply.half = self.half_in_prose(&text).filter(|_| with_calls);
                     reply.text = text;
                 }
                 Parsed::Call(name, arguments) if with_calls => {
@@ -124,6 +126,7 @@ impl Assembler {
                     if begun.is_empty() {
                         reply.fault = Some(half_object(&self.text, self.finish, problem));
                     } else {
+                        reply.half = self.half_in_prose(&begun).filter(|_| with_calls);
                         reply.text = begun;
                         reply.finish = finish(self.finish, &[]);
                         return Ok(reply);
@@ -137,6 +140,7 @@ impl Assembler {
             (reply.calls, reply.fault) = self.calls.finish(is_taken);
             reply.fault = half.or(reply.fault);
         } else if let Reading::Text { with_calls } = self.reading {
+            let has_thought = !self.parsed.reasoning.is_empty();
             if unsure.is_some() {
                 reply.text.clone_from(&self.text);
                 reply.unsure = unsure;
@@ -146,6 +150,8 @@ impl Assembler {
             if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
                 reply.fault = prompted::unknown_tool(&reply.text);
             }
+            let is_plain = reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
+            reply.written = is_plain.then(|| self.text.clone());
             // What cannot be repeated as it is, or should not be, is written anew.
             let is_whole =
                 incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
@@ -187,6 +193,7 @@ impl Assembler {
 
     /// Makes a reply of what was found in the text.
     fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
+        reply.half = incomplete.filter(|_| self.with_calls()).and_then(|incomplete| half(&self.parsed, incomplete, self.finish));
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
         reply.thinking.push_str(&parsed.reasoning);
@@ -203,7 +210,7 @@ impl Assembler {
 }
 
 /// Returns whether there was a call that was not carried out, and not only the beginning of something.
-fn is_sure(incomplete: &text::Incomplete) -> bool {
+pub(super) fn is_sure(incomplete: &text::Incomplete) -> bool {
     match incomplete.part {
         text::Part::Call => incomplete.name.is_some(),
         text::Part::Unreadable => true,

@@ -63,6 +63,9 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
             put(key, &json!(value).to_string());
         }
     }
+    if !options.stop.is_empty() {
+        put("stop", &json!(options.stop).to_string());
+    }
     let native_tools = prompt.mode() == ToolMode::Native && !prompt.tools().is_empty();
     if let Some(schema) = &request.schema {
         put("response_format", &constrained::wrap("reply", schema));
@@ -74,7 +77,7 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     if native_tools && (request.no_tools || request.held || request.schema.is_some()) {
         put("tool_choice", "\"none\"");
     }
-    for (key, value) in manner.provider.extras(request, options, manner, stream) {
+    for (key, value) in manner.provider.extras(options, manner, stream) {
         put(key, &value);
     }
     body.push('}');
@@ -131,17 +134,18 @@ mod tests {
             min_p: Some(0.25),
             presence_penalty: Some(-0.5),
             repeat_penalty: Some(1.125),
+            stop: vec!["END".into(), "\n\n".into()],
             ..Options::default()
         };
         assert_eq!(
-            written(ToolMode::Native, &Request { slot: Some(0), ..Request::default() }, &options, &llama()),
-            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "cache_prompt": true, "return_progress": true, "id_slot": 0})
+            written(ToolMode::Native, &Request::default(), &options, &llama()),
+            json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "stop": ["END", "\n\n"], "cache_prompt": true, "return_progress": true})
         );
         let other = Manner { provider: &Compatible, model: None, context: None, asks_cost: false };
-        let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, slot: Some(1), ..Request::default() };
+        let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
-            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "presence_penalty": -0.5, "tool_choice": "none"})
+            json!({"stream": true, "stream_options": {"include_usage": true}, "max_tokens": 5, "temperature": 0.0, "presence_penalty": -0.5, "stop": ["END", "\n\n"], "tool_choice": "none"})
         );
     }
 

@@ -22,6 +22,9 @@ use serde_json::Value;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+/// What it says while its model loads, with status 503.
+pub(crate) const LOADING: &str = r#"{"error":{"message":"Loading model","type":"unavailable_error","code":503}}"#;
+
 /// What the server will do, turn by turn.
 #[derive(Clone, Debug)]
 pub(crate) struct ScriptedModel {
@@ -47,6 +50,10 @@ pub(crate) struct ScriptedModel {
     is_asleep: bool,
     /// It writes out what its template makes of a conversation.
     has_template: bool,
+    /// So often it says first that its model still loads, whatever it is asked.
+    n_loading: usize,
+    /// Its template as `/props` shows it.
+    template: String,
 }
 
 #[derive(Clone, Debug)]
@@ -124,6 +131,8 @@ impl ScriptedModel {
             silent_slots: false,
             is_asleep: false,
             has_template: true,
+            n_loading: 0,
+            template: "{# scripted #}".to_owned(),
         }
     }
 
@@ -181,7 +190,13 @@ impl ScriptedModel {
 
     /// Answers as while its model loads.
     pub(crate) fn loading(self) -> Self {
-        self.status(503, json!({"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}}).to_string())
+        self.status(503, LOADING)
+    }
+
+    /// Says so often that its model still loads before it answers anything.
+    pub(crate) fn loads_for(mut self, n_requests: usize) -> Self {
+        self.n_loading = n_requests;
+        self
     }
 
     /// Answers as when the prompt does not fit: status 400.
@@ -278,6 +293,12 @@ impl ScriptedModel {
     /// Says that it sleeps.
     pub(crate) fn sleeps(mut self) -> Self {
         self.is_asleep = true;
+        self
+    }
+
+    /// Shows this template in `/props`.
+    pub(crate) fn template(mut self, template: &str) -> Self {
+        template.clone_into(&mut self.template);
         self
     }
 

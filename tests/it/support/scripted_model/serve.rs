@@ -40,7 +40,14 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<
         }
         let request: Vec<u8> = buffer.drain(..head_end + length).collect();
         let body = request[head_end..].to_vec();
-        lock(shared, |seen| seen.raw.push(request));
+        let n_before = lock(shared, |seen| {
+            seen.raw.push(request);
+            seen.raw.len() - 1
+        });
+        if n_before < shared.script.n_loading {
+            respond(&mut stream, 503, "", "application/json", super::LOADING.as_bytes()).await?;
+            continue;
+        }
         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
         if let Some(key) = &shared.script.key
             && header(&head, "authorization").as_deref() != Some(&format!("Bearer {key}"))
@@ -99,7 +106,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
             });
             let props = json!({
                 "default_generation_settings": {"n_ctx": script.context, "params": {}}, "total_slots": script.n_slots, "model_alias": "scripted",
-                "model_path": "/m/scripted.gguf", "chat_template": "{# scripted #}", "chat_template_caps": caps,
+                "model_path": "/m/scripted.gguf", "chat_template": script.template, "chat_template_caps": caps,
                 "modalities": {"vision": script.vision}, "build_info": "b0-scripted", "is_sleeping": script.is_asleep,
             });
             (200, props)

@@ -9,10 +9,13 @@ use crate::llm::format::text::collector::Place;
 use crate::llm::format::text::cursor::Cursor;
 use crate::llm::format::text::cursor::Read;
 use crate::llm::format::text::cursor::Stop;
+use crate::llm::format::text::example::Before;
+use crate::llm::format::text::example::Quoted;
 use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence::Certainty;
 use crate::llm::format::text::openers;
 use crate::llm::format::text::openers::Opener;
+use crate::llm::format::text::turns;
 use crate::llm::format::text::unread::Unread;
 
 /// How many blocks that could not be read are kept in mind.
@@ -32,9 +35,19 @@ impl Parser {
             Ok(None) => self.plain(text, c.seen()),
             Ok(Some(Opener::Noise)) => {
                 self.out.noise(&text[begin..c.at()]);
+                self.has_ended = true;
                 self.go(c.at())
             }
-            Ok(Some(Opener::Other)) => self.over(text),
+            Ok(Some(Opener::Other)) => {
+                let mut c = Cursor::new(text, begin, last);
+                let is_spoken_of = if self.has_ended || !self.before.is_mid_line() { Ok(false) } else { turns::is_spoken_of(&mut c) };
+                self.pay(&c);
+                match is_spoken_of {
+                    Err(_) => Step::Wait,
+                    Ok(true) => self.plain(text, c.at()),
+                    Ok(false) => self.over(text),
+                }
+            }
             Ok(Some(Opener::Thought(closers))) if self.may_think => {
                 self.state = State::Thought(closers);
                 self.has_thought = true;
@@ -45,9 +58,16 @@ impl Parser {
                 self.has_thought = true;
                 self.plain(text, c.at())
             }
+            Ok(Some(Opener::ThoughtEnd)) if self.n_nested > 0 && !self.out.has_calls() => {
+                // The end before this one was that of a thought within it: what came since is thought too.
+                self.n_nested -= 1;
+                self.out.rethink();
+                self.thought_ended();
+                self.go(c.at())
+            }
             Ok(Some(Opener::ThoughtEnd)) => {
                 let end = c.at();
-                let ends = if self.line.is_blank() { Ok(true) } else { ends_thought(&mut c, self.before.quotes()) };
+                let ends = if self.line.is_blank() { Ok(true) } else { ends_thought(&mut c, &self.before) };
                 self.pay(&c);
                 let Ok(ends) = ends else { return Step::Wait };
                 if self.has_thought || self.out.has_calls() || !ends {
@@ -61,9 +81,12 @@ impl Parser {
                 let mut found = Found::default();
                 let follows = channel::read(&mut c, &self.tools, &mut found);
                 self.pay(&c);
+                if let Ok(follows) = &follows {
+                    self.is_final = *follows == Follows::Final;
+                }
                 match follows {
                     Ok(Follows::Call) => self.certain(text, found, last),
-                    Ok(Follows::Answer) => {
+                    Ok(Follows::Answer | Follows::Final) => {
                         self.out.drop_noise();
                         self.out.text(Place::Content, "\n\n");
                         self.go(c.at())
@@ -167,7 +190,12 @@ impl Parser {
         if let Some(quoted) = self.quoted() {
             return self.quote(text, found, quoted);
         }
-        if self.state == State::Text {
+        if self.state == State::Text && self.before.is_behind_shown() {
+            return self.quote(text, found, Quoted::Disowned);
+        }
+        // Its own end says where it ends, whatever follows in the line.
+        let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
+        if self.state == State::Text && !has_end {
             let mut c = Cursor::new(text, found.end, last);
             match goes_on(&mut c) {
                 Err(_) => return Step::Wait,
@@ -203,11 +231,13 @@ impl Parser {
 }
 
 /// Returns whether a closing tag behind words ends what was a thought from the beginning: nothing follows it in its line, or a call does
-/// and the words quote nothing.
-fn ends_thought(c: &mut Cursor, quotes: bool) -> Read<bool> {
-    if matches!(c.peek_or_end()?, None | Some(b'\n')) {
+/// and the words quote nothing, or it stands between two sentences without a blank, where nobody speaks of it.
+fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
+    let next = c.peek_or_end()?;
+    if matches!(next, None | Some(b'\n')) || next.is_some_and(|byte| byte.is_ascii_alphanumeric()) && before.ends_sentence() {
         return Ok(true);
     }
+    let quotes = before.quotes();
     loop {
         c.spaces();
         if quotes || !c.peek_or_end()?.is_some_and(openers::may_begin) {

@@ -59,12 +59,20 @@ pub struct Parser {
     /// A thought may begin here: nothing was said since the beginning, or since a call.
     may_think: bool,
     has_thought: bool,
+    /// Something was said in the thought: another beginning is of one within it.
+    has_pondered: bool,
+    /// Beginnings within thoughts that have no end of their own yet.
+    n_nested: usize,
+    /// The model has ended its turn, and nothing was said since.
+    has_ended: bool,
     /// What was looked at in vain from `at` on.
     spent: usize,
     /// An object without an end was met: from now on a closing tag ends a call even where it seems to stand within a string.
     is_bounded: bool,
     /// An element without an end was met within an argument: from now on none is followed.
     is_flat: bool,
+    /// It is in the channel of gpt-oss that holds the answer, where calls do not belong.
+    is_final: bool,
     /// A call in the open without an end was met: no more of them are looked for.
     is_closed: bool,
     /// Somebody else's turn has begun: nothing behind it is part of the answer.
@@ -102,9 +110,13 @@ impl Parser {
             before: Before::default(),
             may_think: true,
             has_thought: thought.is_some(),
+            has_pondered: false,
+            n_nested: 0,
+            has_ended: false,
             spent: 0,
             is_bounded: false,
             is_flat: false,
+            is_final: false,
             is_closed: false,
             is_over: false,
             incomplete: None,
@@ -197,9 +209,12 @@ impl Parser {
     }
 
     fn say(&mut self, text: &str) {
+        let is_blank = text.bytes().all(|byte| byte.is_ascii_whitespace());
+        self.has_ended &= is_blank;
+        self.has_pondered |= !is_blank && self.state != State::Text;
         if self.state == State::Text {
             self.before.add(text);
-            self.may_think &= text.bytes().all(|byte| byte.is_ascii_whitespace());
+            self.may_think &= is_blank;
         }
         let place = self.place();
         self.out.text(place, text);
@@ -248,6 +263,7 @@ impl Parser {
     fn quote(&mut self, text: &str, found: Found, quoted: Quoted) -> Step {
         let raw = &text[self.at..found.end];
         let step = self.plain(text, found.end);
+        self.before.showed();
         if quoted != Quoted::Said {
             self.out.mention(raw, found.calls);
         }
@@ -308,8 +324,11 @@ impl Parser {
                 Step::On
             }
             (_, Ok(Some(Opener::Other))) => self.over(text),
-            // The hint said that a thought has begun, and the text says it again.
-            (_, Ok(Some(Opener::Thought(same)))) if same == closers => self.go(c.at()),
+            // The hint said that a thought has begun, and the text says it again; or one begins within it.
+            (_, Ok(Some(Opener::Thought(same)))) if same == closers => {
+                self.n_nested += usize::from(self.has_pondered);
+                self.go(c.at())
+            }
             (_, Ok(None | Some(Opener::Noise | Opener::Thought(_) | Opener::ThoughtEnd | Opener::Channel))) => {
                 self.plain(text, c.seen().max(begin + 1))
             }
@@ -320,6 +339,7 @@ impl Parser {
     fn thought_ended(&mut self) {
         self.state = State::Text;
         self.has_thought = true;
+        self.has_pondered = false;
         self.may_think = true;
         self.line.restart();
         self.before.clear();

@@ -97,10 +97,19 @@ impl Parser {
     fn likely(&mut self, text: &str, result: Read<Certainty>, found: Found, last: bool) -> Option<Step> {
         match result {
             Err(Stop::More) if !last => Some(Step::Wait),
-            Ok(_) if found.calls.is_empty() || self.before.introduces_example() => None,
+            Ok(_) if found.calls.is_empty() => None,
+            Ok(_) if self.before.introduces_example() => Some(self.quote(text, found, Quoted::Said)),
             Ok(_) if self.before.quoted() == Some(Quoted::List) => Some(self.quote(text, found, Quoted::List)),
             Ok(_) if self.before.quotes() => None,
-            Ok(_) if self.before.disowns() => Some(self.quote(text, found, Quoted::Disowned)),
+            Ok(_)
+                if self.is_final
+                    || self.before.disowns()
+                    || self.before.shows()
+                    || self.before.follows_code()
+                    || self.before.goes_on_showing() =>
+            {
+                Some(self.quote(text, found, Quoted::Disowned))
+            }
             Ok(certainty) => {
                 let open = self.hint.is_some_and(|hint| hint.open);
                 Some(self.accept(text, found.calls, if open { Certainty::Certain } else { certainty }, found.end))

@@ -1,0 +1,68 @@
+//! Answers that come in pieces, as each reached the most tokens that one may have: what was cut within an example is text, and what was cut
+//! within a call is asked for again.
+
+use super::Agent;
+use super::task::Task;
+use crate::event::Kind;
+use crate::llm::Fences;
+use crate::llm::Finish;
+use crate::llm::Reply;
+use crate::llm::tail::TAIL;
+use crate::llm::tail::is_tail;
+use crate::llm::text::Tools;
+
+impl Agent {
+    /// Takes a call that was cut within a block of code for the text that it most likely is. Where it was meant, that shows once all of it came.
+    pub(super) fn take_as_text(&self, task: &Task, reply: &mut Reply) {
+        if let Some(written) = &reply.written
+            && (reply.finish == Finish::Length || ends_in_block(&task.cut_off.concat()))
+        {
+            // In a piece neither blanks at its end nor the end of a call are noise.
+            reply.text.clone_from(written);
+        }
+        let Some(half) = reply.half.as_ref().filter(|_| reply.calls.is_empty()) else { return };
+        let whole = half.before.clone() + &half.begun;
+        if reply.text.ends_with(&half.begun) || !ends_in_block(&(task.cut_off.concat() + &whole)) {
+            return;
+        }
+        // It was held back, as calls are not shown as text.
+        self.emit(Kind::TextDelta { text: half.begun.clone() });
+        (reply.text, reply.fault) = (whole, None);
+    }
+}
+
+impl Task {
+    /// Returns what to tell a model that went on with a call that was cut, which it was to make anew.
+    pub(super) fn tail(&mut self, reply: &Reply, tools: &Tools) -> Option<String> {
+        let before = self.half.take();
+        if let Some(half) = &reply.half {
+            // Where it is taken for text the pieces belong together.
+            let goes_on = if reply.fault.is_none() { self.cut_off.concat() } else { String::new() };
+            self.half = Some(goes_on + &half.before + &half.begun);
+            return None;
+        }
+        let half = before?;
+        let piece = reply.written.as_ref().unwrap_or(&reply.text);
+        if reply.finish == Finish::Length {
+            self.half = Some(half + piece);
+            return None;
+        }
+        let is_asked_about = reply.unsure.as_ref().is_some_and(|unsure| !unsure.calls.is_empty());
+        if is_asked_about || !is_tail(&half, piece, tools) {
+            return None;
+        }
+        // It may well try once more, from the same beginning on.
+        self.half = Some(half);
+        self.cut_off.clear();
+        Some(TAIL.to_owned())
+    }
+}
+
+/// Returns whether a text ends within a block of code.
+fn ends_in_block(text: &str) -> bool {
+    let mut fences = Fences::default();
+    for line in text.lines() {
+        fences.take(line);
+    }
+    fences.is_open()
+}

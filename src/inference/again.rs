@@ -1,0 +1,43 @@
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::ModelServer;
+use super::Serving;
+use super::file;
+use super::paths::SOCKET;
+use super::start::ending;
+use crate::engine::FileLock;
+
+/// What became of a server that was looked after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It had ended by itself, and was started again with the same key, files and settings.
+    Started { why: String },
+    /// It runs: it never ended, or somebody else was quicker.
+    Runs,
+    /// Somebody removed it, or put another one in its place.
+    Gone,
+}
+
+impl ModelServer {
+    /// Waits until the server's container ends; an error, or an end of the wait, says nothing of the server.
+    pub async fn wait_ended(&self, serving: &Serving, cancel: &CancellationToken) -> Result<(), Error> {
+        self.engine.follow_log(&serving.container, 0, |_| (), cancel).await.map_err(Error::engine("watch the model server"))
+    }
+
+    /// Starts the server's container again where it has ended by itself. It does not wait until the model is loaded: whoever asks next does.
+    pub async fn start_again(&self, serving: &Serving, cancel: &CancellationToken) -> Result<Again, Error> {
+        let folder = self.paths.locks();
+        let lock = FileLock::wait(&folder, "model-server", || (), cancel);
+        let _lock = lock.await.map_err(Error::engine("wait for the start of the model server"))?;
+        let Some(state) = self.container(cancel).await?.filter(|state| state.id == serving.container) else { return Ok(Again::Gone) };
+        if state.running {
+            return Ok(Again::Runs);
+        }
+        let why = ending(Some(&state));
+        // llama.cpp does not start where a file has its socket's name.
+        file::remove(&self.paths.socket_folder().join(SOCKET))?;
+        self.engine.start(&state.id, cancel).await.map_err(Error::engine("start the model server again"))?;
+        Ok(Again::Started { why })
+    }
+}

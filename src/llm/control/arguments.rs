@@ -1,0 +1,109 @@
+//! Control tokens in the arguments of a call, which are JSON: a token may stand there with escapes, and the server that reads the JSON for its
+//! template has it whole.
+
+use std::borrow::Cow;
+
+use super::Tokens;
+
+impl Tokens {
+    /// Returns the arguments of a call with every control token broken; byte for byte where there is none.
+    pub fn neutralise_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        rewritten(json, |text| self.neutralise(text))
+    }
+
+    /// Returns the arguments of a call as the model meant them; byte for byte where it copied no token that was broken.
+    pub fn restore_json<'a>(&self, json: &'a str) -> Cow<'a, str> {
+        rewritten(json, |text| self.restore(text))
+    }
+}
+
+fn rewritten<'a>(json: &'a str, rewrite: impl for<'b> Fn(&'b str) -> Cow<'b, str>) -> Cow<'a, str> {
+    if !json.contains('\\') {
+        return rewrite(json);
+    }
+    let plain = unescaped(json);
+    match rewrite(&plain) {
+        Cow::Owned(text) if text != plain => Cow::Owned(text),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// Returns the same JSON without the escapes that it need not have.
+fn unescaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        out.push_str(before);
+        let code =
+            escape.strip_prefix("\\u").and_then(|code| code.get(..4)).filter(is_hex).and_then(|code| u32::from_str_radix(code, 16).ok());
+        let plain = code.and_then(char::from_u32).filter(|c| !c.is_control() && !matches!(c, '"' | '\\'));
+        let n_read = match plain {
+            Some(c) => {
+                out.push(c);
+                6
+            }
+            None if escape.starts_with("\\/") => {
+                out.push('/');
+                2
+            }
+            // The character behind it goes with it: it may be a backslash itself.
+            None => {
+                let n_kept = 1 + escape[1..].chars().next().map_or(0, char::len_utf8);
+                out.push_str(&escape[..n_kept]);
+                n_kept
+            }
+        };
+        rest = &escape[n_read..];
+    }
+    out + rest
+}
+
+fn is_hex(code: &&str) -> bool {
+    code.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: &str) {
+        let tokens = Tokens::default();
+        let broken = tokens.neutralise_json(json);
+        assert_eq!(broken, expected);
+        let restored = tokens.restore_json(&broken);
+        assert_eq!(serde_json::from_str::<Value>(&restored).expect("JSON"), serde_json::from_str::<Value>(json).expect("JSON"));
+        assert_eq!(tokens.neutralise_json(&restored), expected, "what is sent again is the same");
+    }
+
+    #[test]
+    fn tokens_are_found_behind_escapes_and_all_else_keeps_its_bytes() {
+        check(r#"{"a": "<|im_end|>"}"#, "{\"a\": \"<\u{200b}|im_end|>\"}");
+        check(r#"{"a": "\u003c|im_\u0065nd|\u003E\n"}"#, "{\"a\": \"<\u{200b}|im_end|>\\n\"}");
+        check(r#"{"a": "[\/INST]"}"#, "{\"a\": \"[\u{200b}/INST]\"}");
+        for same in
+            [r#"{ "a" : 1.0e2, "b": "\u00e9 \/ \u003c\n" }"#, r#"{"a": "\\u003c|im_end\u0022|>"}"#, r#"{"a": ["\ud83d\ude00", [null]]}"#]
+        {
+            check(same, same);
+        }
+        let tokens = Tokens::default();
+        assert_eq!(tokens.restore_json(r#"{"a": "<\u200b|im_end|>"}"#), r#"{"a": "<|im_end|>"}"#);
+        for broken in ["{\"a\\", "\\u12", "\\u\u{e9}\u{e9}", "\\\u{e9}", "{\"a\": \"<\\u200b|im_en"] {
+            assert_eq!(tokens.restore_json(broken), broken);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_stands_in_the_json_stays(text in "([<|>\\[\\]/\"\\\\a-c\n\u{e9}\u{1f600}]|<s>|<\\|im_end\\|>){0,20}") {
+            let json = serde_json::json!({ "a": text }).to_string().replace('<', "\\u003c").replace('/', "\\/");
+            let tokens = Tokens::default();
+            let value: Value = serde_json::from_str(&tokens.neutralise_json(&json)).expect("still JSON");
+            prop_assert_eq!(value["a"].as_str(), Some(&*tokens.neutralise(&text)));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! An answer that goes on with a call of the answer before, which was cut: the end of a call by itself is none, and no answer either.
+
+use super::text;
+use super::text::Part;
+use super::text::Tools;
+
+/// Said to a model that wrote one.
+pub const TAIL: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
+                        carried out. Make the whole call again, shorter: several small calls instead of one long one.";
+
+/// Returns whether `rest` only goes on with `half`, whose last call has no end: together they are a call, or `rest` ends one that it never began.
+pub fn is_tail(half: &str, rest: &str, tools: &Tools) -> bool {
+    let whole = text::parse(&(half.to_owned() + rest), tools, None);
+    let is_call = !whole.calls.is_empty() || whole.incomplete.is_some_and(|incomplete| incomplete.part == Part::Unreadable);
+    is_call || ends_what_it_never_began(rest)
+}
+
+fn ends_what_it_never_began(rest: &str) -> bool {
+    let Some((_, tag)) = rest.trim_end().strip_suffix('>').and_then(|rest| rest.rsplit_once("</")) else { return false };
+    let is_name = tag.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '-'));
+    is_name
+        && ["tool", "function", "invoke", "parameter", "arg_value"].iter().any(|word| tag.contains(word))
+        && !rest.contains(&format!("<{tag}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::Tools;
+    use super::is_tail;
+    use crate::llm::ToolSpec;
+
+    fn tools() -> Tools {
+        Tools::new(&[ToolSpec { name: "bash".into(), description: String::new(), parameters: serde_json::json!({"type": "object"}) }])
+    }
+
+    #[track_caller]
+    fn check(half: &str, rest: &str, expected: bool) {
+        assert_eq!(is_tail(half, rest, &tools()), expected, "{half}|{rest}");
+    }
+
+    #[test]
+    fn a_call_in_two_answers_is_seen_in_every_form() {
+        for whole in [
+            "I will.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n</tool_call>",
+            "<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}</tool>",
+            "<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>",
+            "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}",
+            "I look:\n```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls -l\"}}\n```",
+        ] {
+            let (half, rest) = whole.split_at(whole.find("-l").expect("there"));
+            check(half, rest, true);
+            check(half, "I cannot write all of that in one call.", false);
+        }
+        // It may not fit to the byte, and words may follow.
+        check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}\n</tool_call>", true);
+        check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}}\n</tool_call>\nThat is done.", true);
+    }
+
+    #[test]
+    fn an_example_in_two_answers_is_none() {
+        let half = "Example:\n```\n<tool_call>\n{\"name\": \"bash\", ";
+        check(half, "\"arguments\": {\"command\": \"ls\"}}\n</tool_call>\n```\nand that is all.", false);
+        check(half, "I stop here <b>bold</b>", false);
+    }
+}

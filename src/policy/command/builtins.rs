@@ -1,0 +1,118 @@
+//! The shell's own commands that certainly only read: some of them would run what a value or a name in it says.
+
+use super::words::may_be_option;
+use crate::code::shell::Assignment;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+
+/// Builtins that read the value of a list once more.
+const DECLARES: [&str; 6] = ["local", "declare", "typeset", "export", "readonly", "unset"];
+
+/// Returns whether one of the shell's own commands only reads; `None` for another program.
+pub(super) fn only_reads(name: &str, arguments: &[Word]) -> Option<bool> {
+    Some(match name {
+        // A list's place in it would be computed. Behind the keyword no word is split, and which one is an operator is known beforehand.
+        "[[" => {
+            !arguments.iter().any(|word| matches!(word.text.as_str(), "-v" | "-R") || may_be_option(word) && word.kind == WordKind::Pattern)
+        }
+        "test" | "[" => tests(arguments),
+        "printf" => prints(arguments),
+        "read" => arguments.iter().all(|word| word.known().is_some_and(|text| is_read_option(text) || is_variable(text))),
+        "set" => sets(arguments),
+        "wait" => arguments.iter().all(|word| word.known().is_some_and(is_job)),
+        _ if DECLARES.contains(&name) => names_own_variables(arguments),
+        _ => return None,
+    })
+}
+
+/// Returns whether nothing that a declaration is given is taken for the text of a list, which it would expand.
+pub(super) fn declares_no_list(name: &str, assignments: &[Assignment]) -> bool {
+    !DECLARES.contains(&name) || assignments.iter().all(is_no_list)
+}
+
+/// A value that no declaration takes for the text of a list, which it would expand.
+fn is_no_list(assignment: &Assignment) -> bool {
+    assignment.value.as_ref().is_none_or(|value| value.known().is_some_and(is_plain_value))
+}
+
+fn is_plain_value(text: &str) -> bool {
+    !text.contains(['(', '$', '`', '['])
+}
+
+fn is_variable(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+}
+
+fn names_own_variables(arguments: &[Word]) -> bool {
+    arguments.iter().all(|word| match word.known() {
+        Some("-r" | "-a" | "-A" | "-x" | "-g" | "-p") => true,
+        Some(text) => text.split_once('=').map_or(is_variable(text), |(name, value)| is_variable(name) && is_plain_value(value)),
+        None => false,
+    })
+}
+
+/// `test` that computes nothing. A value may be an operator or several words, so it may stand only where no operator is taken from it: alone
+/// behind one that looks at a text, in quotes, or beside `=`.
+fn tests(arguments: &[Word]) -> bool {
+    let words = match arguments.split_last() {
+        Some((last, rest)) if last.text == "]" => rest,
+        _ => arguments,
+    };
+    if words.iter().all(|word| word.kind == WordKind::Known) {
+        return !words.iter().any(|word| matches!(word.text.as_str(), "-v" | "-R"));
+    }
+    let is = |at: usize, allowed: &[&str]| words.get(at).and_then(Word::known).is_some_and(|text| allowed.contains(&text));
+    let is_one = |at: usize| words.get(at).is_some_and(|word| word.kind == WordKind::Known || word.quoted);
+    let rest = if is(0, &["!"]) { &words[1..] } else { words };
+    let from = words.len() - rest.len();
+    match rest.len() {
+        1 => is_one(from),
+        2 => is(from, &["-n", "-z", "-e", "-f", "-d", "-r", "-w", "-x", "-s", "-L", "-h", "-p", "-S"]) && is_one(from + 1),
+        3 => is(from + 1, &["=", "==", "!=", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"]) && is_one(from) && is_one(from + 2),
+        _ => false,
+    }
+}
+
+/// `printf` that sets no variable: neither by `-v` nor by `%n`.
+fn prints(arguments: &[Word]) -> bool {
+    let format = match arguments {
+        [dashes, format, ..] if dashes.text == "--" => format,
+        [format, ..] if !format.text.starts_with('-') => format,
+        _ => return false,
+    };
+    let counts = |piece: &str| piece.trim_start_matches(|c: char| "-+ #0123456789.*'hlLjztq".contains(c)).starts_with('n');
+    format.known().is_some_and(|text| !text.split('%').skip(1).any(counts))
+}
+
+fn is_read_option(text: &str) -> bool {
+    text.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| "rsa".contains(c)))
+}
+
+fn is_job(text: &str) -> bool {
+    let number = text.strip_prefix('%').unwrap_or(text);
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `set` with options that only make the shell stop earlier or say more: `-k` would make variables of a program's words.
+fn sets(arguments: &[Word]) -> bool {
+    const NAMES: [&str; 7] = ["pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber"];
+    let mut wants_name = false;
+    for word in arguments {
+        let Some(text) = word.known() else { return false };
+        if std::mem::take(&mut wants_name) {
+            if !NAMES.contains(&text) {
+                return false;
+            }
+            continue;
+        }
+        let Some(letters) = text.strip_prefix(['-', '+']) else { return false };
+        if text == "--" {
+            return true;
+        }
+        if letters.is_empty() || !letters.chars().all(|c| "euxvfCo".contains(c)) {
+            return false;
+        }
+        wants_name = letters.contains('o');
+    }
+    true
+}

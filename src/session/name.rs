@@ -1,0 +1,79 @@
+//! Names that people give to sessions. They stand beside the logs, which only grow.
+
+use std::fs;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::Error;
+use super::Found;
+use super::State;
+use super::disk;
+use super::find;
+
+/// Characters of a name.
+const MAX: usize = 60;
+
+/// Gives a session a name, by which it is found as by its id; an empty one takes the name away.
+pub fn rename(state: &State, found: &Found, name: &str) -> Result<(), Error> {
+    let name = name.trim();
+    let path = path(&found.path);
+    if name.is_empty() {
+        return match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &path)(error)),
+            _ => Ok(()),
+        };
+    }
+    check(name)?;
+    is_free(state, found, name)?;
+    let temporary = tempfile::NamedTempFile::new_in(state.sessions()).and_then(|mut file| {
+        file.write_all(name.as_bytes())?;
+        file.as_file().sync_data()?;
+        file.persist(&path).map(drop).map_err(|error| error.error)
+    });
+    temporary.map_err(Error::io("write", &path))
+}
+
+/// Refuses a name by which another session is found already, or that would stand before another one's id.
+fn is_free(state: &State, found: &Found, name: &str) -> Result<(), Error> {
+    for other in find::files(state)?.into_iter().filter(|other| other.session != found.session) {
+        let how = if other.session.as_str().starts_with(name) {
+            "this is the id of another session, or its beginning"
+        } else if of(&other.path).as_deref() == Some(name) {
+            "another session is called so"
+        } else {
+            continue;
+        };
+        return Err(Error::NameTaken { name: name.to_owned(), how, session: other.session.to_string() });
+    }
+    Ok(())
+}
+
+/// Returns the name of the session whose log this is, if it has one.
+pub(super) fn of(log: &Path) -> Option<String> {
+    let mut name = String::new();
+    disk::open_read(&path(log)).ok()?.take(4 * MAX as u64).read_to_string(&mut name).ok()?;
+    // An editor ends what a person wrote by hand with a newline.
+    let name = name.trim();
+    (!name.is_empty() && check(name).is_ok()).then(|| name.to_owned())
+}
+
+/// Returns where the name of a session stands.
+pub(super) fn path(log: &Path) -> PathBuf {
+    log.with_extension("name")
+}
+
+fn check(name: &str) -> Result<(), Error> {
+    let problem = if name.chars().count() > MAX {
+        format!("it is longer than {MAX} characters")
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character".to_owned()
+    } else if name == "last" {
+        "this word stands for the session that was worked on last".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadName { name: name.to_owned(), problem })
+}

@@ -1,0 +1,191 @@
+//! Forms in which models that were trained on other systems write their calls. A name of a tool that is taken for ours is worth nothing
+//! where what belongs to that name is refused. Each form that is taken is a note for the result.
+
+use serde_json::Map;
+use serde_json::Value;
+
+use super::repair::rename;
+use super::tool::Tool;
+
+/// What an edit in a list of edits calls its parts elsewhere.
+const EDIT: [(&str, &str); 9] = [
+    ("file_path", "path"),
+    ("filepath", "path"),
+    ("filename", "path"),
+    ("file", "path"),
+    ("old_str", "old_string"),
+    ("old_text", "old_string"),
+    ("new_str", "new_string"),
+    ("new_text", "new_string"),
+    ("replaceAll", "replace_all"),
+];
+
+const TASK: [(&str, &str); 4] = [("step", "content"), ("task", "content"), ("title", "content"), ("text", "content")];
+
+/// Kinds of files that other systems' searches know by a word.
+const TYPES: [(&str, &str); 20] = [
+    ("c", "*.{c,h}"),
+    ("cpp", "*.{cpp,cc,cxx,hpp,hh,hxx,h}"),
+    ("css", "*.css"),
+    ("go", "*.go"),
+    ("html", "*.{html,htm}"),
+    ("java", "*.java"),
+    ("js", "*.{js,jsx,mjs,cjs}"),
+    ("json", "*.json"),
+    ("kotlin", "*.{kt,kts}"),
+    ("md", "*.{md,markdown}"),
+    ("markdown", "*.{md,markdown}"),
+    ("php", "*.php"),
+    ("py", "*.{py,pyi}"),
+    ("python", "*.{py,pyi}"),
+    ("ruby", "*.rb"),
+    ("rust", "*.rs"),
+    ("sh", "*.{sh,bash}"),
+    ("toml", "*.toml"),
+    ("ts", "*.{ts,tsx,mts,cts}"),
+    ("yaml", "*.{yaml,yml}"),
+];
+
+/// Gives arguments the form that they have here; returns what is wrong where they can have none.
+pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
+    match tool.name {
+        "multi_edit" => edits_of_one_file(fields, notes),
+        "edit_file" => each(fields, "edits", |edit, notes| rename(&EDIT, edit, notes), notes),
+        "task_list" => tasks(fields, notes),
+        "grep" => search(tool, fields, notes),
+        "bash" | "start_background_process" => background(tool, fields, notes),
+        "ask_user" => return question(fields, notes),
+        "more_tools" => select(fields, notes),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Changes each object of a list; what is said of several of them is said once.
+fn each(
+    fields: &mut Map<String, Value>,
+    list: &str,
+    mut change: impl FnMut(&mut Map<String, Value>, &mut Vec<String>),
+    notes: &mut Vec<String>,
+) {
+    let items = fields.get_mut(list).and_then(Value::as_array_mut);
+    for item in items.into_iter().flatten().filter_map(Value::as_object_mut) {
+        let mut said = Vec::new();
+        change(item, &mut said);
+        said.retain(|note| !notes.contains(note));
+        notes.append(&mut said);
+    }
+}
+
+/// Elsewhere one file is named, and the edits are all of it.
+fn edits_of_one_file(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    rename(&EDIT[..4], fields, notes);
+    let path = fields.get("path").filter(|path| path.is_string()).cloned();
+    let has_edits = fields.get("edits").and_then(Value::as_array).is_some_and(|edits| !edits.is_empty());
+    each(
+        fields,
+        "edits",
+        |edit, notes| {
+            rename(&EDIT, edit, notes);
+            if let Some(path) = &path
+                && !edit.contains_key("path")
+            {
+                edit.insert("path".to_owned(), path.clone());
+                notes.push("path was taken as that of each edit which has none".to_owned());
+            }
+        },
+        notes,
+    );
+    if path.is_some() && has_edits {
+        fields.remove("path");
+    }
+}
+
+fn tasks(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    if fields.contains_key("todos") {
+        leave_out(fields, "explanation", notes);
+    }
+    let change = |task: &mut Map<String, Value>, notes: &mut Vec<String>| {
+        rename(&TASK, task, notes);
+        leave_out(task, "activeForm", notes);
+    };
+    each(fields, "todos", change, notes);
+}
+
+fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let knows = |name: &str| tool.parameters["properties"].get(name).is_some();
+    leave_out(fields, "-n", notes);
+    let mut names = vec![("-i", "case_insensitive"), ("head_limit", "max_results"), ("-C", "context")];
+    // Here there is one number for the lines before and behind.
+    let (before, behind) = (fields.get("-B").and_then(Value::as_u64), fields.get("-A").and_then(Value::as_u64));
+    match before.max(behind) {
+        Some(lines) if !fields.contains_key("-C") && !fields.contains_key("context") && knows("context") => {
+            fields.retain(|name, _| name != "-A" && name != "-B");
+            fields.insert("context".to_owned(), lines.into());
+            notes.push(format!("-A and -B were taken as context {lines}, on both sides"));
+        }
+        _ => {}
+    }
+    names.retain(|(_, right)| knows(right));
+    rename(&names, fields, notes);
+    if fields.get("output_mode").is_some_and(|mode| mode == "files_with_matches") {
+        fields.insert("output_mode".to_owned(), "files_only".into());
+        notes.push("output_mode files_with_matches was taken as files_only".to_owned());
+    }
+    let known = fields.get("type").and_then(Value::as_str).and_then(|word| TYPES.iter().find(|(name, _)| *name == word));
+    if let Some((word, glob)) = known
+        && !fields.contains_key("glob")
+    {
+        fields.remove("type");
+        fields.insert("glob".to_owned(), (*glob).into());
+        notes.push(format!("type {word} was taken as glob {glob}"));
+    }
+}
+
+fn background(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let name = "run_in_background";
+    // A command waits unless it is said not to, and this tool starts nothing else than what is left running.
+    let is_so_anyway = fields.get(name) == Some(&Value::Bool(tool.name != "bash"));
+    if is_so_anyway {
+        leave_out(fields, name, notes);
+    } else if tool.parameters["properties"].get("background").is_some() {
+        rename(&[(name, "background")], fields, notes);
+    }
+}
+
+/// Elsewhere several questions are asked at once.
+fn question(fields: &mut Map<String, Value>, notes: &mut Vec<String>) -> Result<(), String> {
+    let Some(asked) = fields.get("questions").and_then(Value::as_array).filter(|_| !fields.contains_key("question")) else { return Ok(()) };
+    let [Value::Object(only)] = asked.as_slice() else {
+        return Err(format!("`questions` has {}, and a person is asked one at a time: give one, as `question` and `options`", asked.len()));
+    };
+    let mut only = only.clone();
+    fields.remove("questions");
+    leave_out(&mut only, "header", notes);
+    leave_out(&mut only, "multiSelect", notes);
+    fields.append(&mut only);
+    notes.push("questions was taken as the one question in it".to_owned());
+    Ok(())
+}
+
+/// `select:NAME,OTHER` asks for tools by their names.
+fn select(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    let Some(names) = fields.get("query").and_then(Value::as_str).and_then(|query| query.trim().strip_prefix("select:")) else { return };
+    let names: Vec<Value> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).map(Value::from).collect();
+    if names.is_empty() || fields.contains_key("tools") || fields.contains_key("tool") || fields.contains_key("arguments") {
+        return;
+    }
+    fields.remove("query");
+    fields.insert("tools".to_owned(), names.into());
+    notes.push("query select: was taken as the names of the tools".to_owned());
+}
+
+/// Leaves out what says nothing here.
+fn leave_out(fields: &mut Map<String, Value>, name: &str, notes: &mut Vec<String>) {
+    if fields.remove(name).is_some() {
+        let note = format!("{name} says nothing here and was left out");
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! How the arguments of a call look to a person who decides about it: all of them, each letter as what it is.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::look_alike::unmask;
+use super::text;
+
+/// What is larger than this is shown in part, and can only be allowed once.
+const WHOLE_MAX: usize = 100_000;
+const LINES_MAX: usize = 200;
+const HEAD: usize = 40;
+const TAIL: usize = 20;
+const CHARS_MAX: usize = 4000;
+const FIELDS_MAX: usize = 40;
+/// What goes into files is text of any script: nothing is started by its look.
+const PROSE: [&str; 5] = ["content", "contents", "old_string", "new_string", "text"];
+/// Text of any script as well, but for the lines that name files.
+const PATCHES: [&str; 2] = ["patch", "diff"];
+
+const TAKES_ALL: &str = "a string takes all that is written";
+
+/// Arguments as they are shown.
+pub(super) struct Arguments {
+    /// The value as it was given, and as it is shown: without letters that pass for others.
+    given: Value,
+    shown: Value,
+    /// Only a part is shown.
+    pub(super) is_large: bool,
+}
+
+impl Arguments {
+    /// Takes the JSON text of arguments; a text that is none is shown as it is.
+    pub(super) fn new(text: &str) -> Self {
+        let given = match serde_json::from_str::<Value>(text) {
+            Ok(Value::Object(fields)) if fields.len() <= FIELDS_MAX => Value::Object(fields),
+            _ => Value::String(text.to_owned()),
+        };
+        let shown = unmasked("", &given);
+        Self { given, shown, is_large: text.len() > WHOLE_MAX }
+    }
+
+    /// Writes them down, every field on lines of its own.
+    pub(super) fn show(&self, out: &mut String) {
+        let shown = Shown { is_large: self.is_large };
+        match &self.shown {
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| shown.field(out, 2, &name(key), value)),
+            other => shown.block(out, 2, &words(other)),
+        }
+    }
+
+    /// Returns whether a letter of them only looks like another.
+    pub(super) fn pretends(&self) -> bool {
+        self.given != self.shown || has_key(&self.given, |key| unmask(key) != key)
+    }
+
+    /// Returns whether there is anything in them that cannot be seen.
+    pub(super) fn hides(&self) -> bool {
+        hides(&self.given)
+    }
+}
+
+/// Returns a value in which no letter passes for another, but for what goes into files.
+fn unmasked(key: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) if PROSE.contains(&key) => Value::String(text.clone()),
+        Value::String(text) if PATCHES.contains(&key) => Value::String(text.split_inclusive('\n').map(header).collect()),
+        Value::String(text) => Value::String(unmask(text)),
+        Value::Array(values) => values.iter().map(|value| unmasked(key, value)).collect(),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), unmasked(key, value))).collect(),
+        other => other.clone(),
+    }
+}
+
+/// Unmasks a line of a patch, unless it certainly is text of a file.
+fn header(line: &str) -> Cow<'_, str> {
+    let names_files = ["+++ ", "--- "].iter().any(|mark| line.starts_with(mark));
+    if line.starts_with(['+', '-', ' ']) && !names_files { Cow::Borrowed(line) } else { Cow::Owned(unmask(line)) }
+}
+
+fn hides(value: &Value) -> bool {
+    let is_hidden = |text: &str| text.chars().any(text::is_suspect);
+    match value {
+        Value::String(text) => is_hidden(text),
+        Value::Array(values) => values.iter().any(hides),
+        Value::Object(fields) => fields.iter().any(|(key, value)| is_hidden(key) || hides(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+fn has_key(value: &Value, is_it: fn(&str) -> bool) -> bool {
+    match value {
+        Value::Array(values) => values.iter().any(|value| has_key(value, is_it)),
+        Value::Object(fields) => fields.iter().any(|(key, value)| is_it(key) || has_key(value, is_it)),
+        _ => false,
+    }
+}
+
+/// Returns how a field is called in front of its value.
+fn name(key: &str) -> String {
+    format!("{}:", text::line(&unmask(key)))
+}
+
+fn words(value: &Value) -> Cow<'_, str> {
+    match value {
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}
+
+/// Writes values; only of what is large a part is left out.
+struct Shown {
+    is_large: bool,
+}
+
+impl Shown {
+    /// Writes a value behind its name; what belongs to it on further lines stands deeper.
+    fn field(&self, out: &mut String, indent: usize, label: &str, value: &Value) {
+        let (deep, begin) = (indent + 2, format!("{:indent$}{label}", ""));
+        match value {
+            Value::String(text) if text.contains('\n') => {
+                writeln!(out, "{begin}").expect(TAKES_ALL);
+                self.block(out, deep, text);
+            }
+            Value::Array(values) if !values.is_empty() => {
+                writeln!(out, "{begin}").expect(TAKES_ALL);
+                self.some(out, deep, values.iter(), |out, value| self.field(out, deep, "-", value));
+            }
+            Value::Object(fields) if !fields.is_empty() => {
+                writeln!(out, "{begin}").expect(TAKES_ALL);
+                self.some(out, deep, fields.iter(), |out, (key, value)| self.field(out, deep, &name(key), value));
+            }
+            other => writeln!(out, "{begin} {}", self.cut(&text::line(&words(other)))).expect(TAKES_ALL),
+        }
+    }
+
+    /// Writes items, of too many the first and the last.
+    fn some<T>(&self, out: &mut String, indent: usize, items: impl ExactSizeIterator<Item = T>, mut write: impl FnMut(&mut String, T)) {
+        let n = items.len();
+        for (at, item) in items.enumerate() {
+            if !self.is_large || n <= LINES_MAX || at < HEAD || at >= n - TAIL {
+                write(out, item);
+            } else if at == HEAD {
+                writeln!(out, "{:indent$}… {} of {n} are not shown …", "", n - HEAD - TAIL).expect(TAKES_ALL);
+            }
+        }
+    }
+
+    /// Shows text with a bar before each line, so that no line of it can pass for one of ours.
+    fn block(&self, out: &mut String, indent: usize, content: &str) {
+        let escaped = text::escape(content);
+        let lines: Vec<&str> = escaped.split('\n').collect();
+        let mut show = |lines: &[&str]| {
+            for line in lines {
+                writeln!(out, "{:indent$}| {}", "", self.cut(line)).expect(TAKES_ALL);
+            }
+        };
+        if !self.is_large || lines.len() <= LINES_MAX {
+            show(&lines);
+            return;
+        }
+        let (head, rest) = lines.split_at(HEAD);
+        let (middle, tail) = rest.split_at(rest.len() - TAIL);
+        show(head);
+        let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
+        show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
+        show(tail);
+    }
+
+    fn cut<'a>(&self, line: &'a str) -> Cow<'a, str> {
+        let n_chars = line.chars().count();
+        if !self.is_large || n_chars <= CHARS_MAX {
+            return Cow::Borrowed(line);
+        }
+        let head: String = line.chars().take(CHARS_MAX / 2).collect();
+        let tail: String = line.chars().skip(n_chars - CHARS_MAX / 4).collect();
+        format!("{head} … {} characters are not shown … {tail}", n_chars - CHARS_MAX / 2 - CHARS_MAX / 4).into()
+    }
+}

@@ -1,0 +1,112 @@
+//! What a power cut left: objects whose controller ran before this machine was booted anew, told by their labels.
+
+use std::process::Command;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::leftovers::another_build;
+use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
+use super::test_box::docker;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+/// A boot that no machine has had.
+const EARLIER: &str = "00000000-0000-4000-8000-000000000000";
+
+/// The three parts of a label's place: boot, pid namespace, machine.
+struct Place(String, String, String);
+
+impl Place {
+    /// Reads it off a box of this machine.
+    fn here(env: &TestBox) -> Self {
+        let sh = start(&mut env.here(&["sh", "--", "sleep", "60"]));
+        let owner = docker(&["inspect", "--format", r#"{{index .Config.Labels "dev.podbay.owner"}}"#, &env.container()]);
+        sh.signal(nix::sys::signal::Signal::SIGTERM);
+        sh.wait().expect(143);
+        let parts: Vec<&str> = owner.split(':').next().expect("a place").split('/').map(str::trim).collect();
+        let [boot, namespace, machine] = parts[..] else { panic!("{owner}") };
+        assert!(boot != EARLIER && !machine.is_empty(), "{owner}");
+        Self(boot.to_owned(), namespace.to_owned(), machine.to_owned())
+    }
+}
+
+/// Makes a container of a role and an owner, and returns its id.
+fn container(env: &TestBox, verb: &[&str], role: &str, owner: &str, more: &[&str]) -> String {
+    let project = format!("dev.podbay.project={}", env.key());
+    let labels = [project, format!("dev.podbay.role={role}"), format!("dev.podbay.owner={owner}")];
+    let labels = labels.iter().flat_map(|label| ["--label", label.as_str()]);
+    let arguments = verb.iter().copied().chain(labels).chain(["--network", "none"]).chain(more.iter().copied());
+    let arguments: Vec<&str> = arguments.chain(["--entrypoint", "sleep", "podbay/workspace", "600"]).collect();
+    docker(&arguments).trim().to_owned()
+}
+
+/// Makes a container that an earlier boot of this machine left, under a name of its own, which is returned.
+pub(super) fn leftover(env: &TestBox) -> String {
+    let Place(_, namespace, machine) = Place::here(env);
+    let name = format!("podbay-test-{}-left", env.key());
+    container(env, &["create"], "workspace", &format!("{EARLIER}/{namespace}/{machine}:1:1"), &["--name", &name]);
+    name
+}
+
+#[test]
+fn what_an_earlier_boot_of_this_machine_left_is_removed_and_what_others_have_is_not() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    let Place(boot, namespace, machine) = Place::here(&env);
+    let before = format!("{EARLIER}/{namespace}/{machine}:1:1");
+    let name = |suffix: &str| format!("podbay-test-{}{suffix}", env.key());
+    let volume = format!("podbay-guest-test-{}", env.key());
+    docker(&["volume", "create", "--label", "dev.podbay.role=guest", &volume]);
+    let held = format!("{volume}:/fill");
+    let gone = [
+        container(&env, &["create"], "workspace", &before, &[]),
+        container(&env, &["run", "--detach"], "workspace", &before, &[]),
+        container(&env, &["create"], "filler", &before, &["--volume", &held]),
+        container(&env, &["run", "--detach"], "environment", &before, &["--name", &name("-next")]),
+        container(&env, &["create"], "environment", &before, &["--name", &name("-old")]),
+    ];
+    let elsewhere = format!("{EARLIER}/{namespace}/another0machine1:1:1");
+    let mut kept = vec![
+        container(&env, &["run", "--detach"], "workspace", &elsewhere, &[]),
+        container(&env, &["create"], "filler", &elsewhere, &[]),
+        // As an older Podbay writes it: whose boot that was nobody can tell.
+        container(&env, &["create"], "workspace", &format!("{EARLIER}/{namespace}:1:1"), &[]),
+        // Another pid namespace of this very boot.
+        container(&env, &["create"], "workspace", &format!("{boot}/1/{machine}:1:1"), &[]),
+        // Neither belongs to a process.
+        container(&env, &["create"], "environment", &before, &["--name", &name("")]),
+        container(&env, &["create"], "model-server", &before, &[]),
+    ];
+    let done = run(env.podbay(&["gc"]).env("PODBAY_ENGINE_KEEP_GUEST", "0")).expect(0);
+    let mut found = env.containers();
+    found.sort();
+    kept.sort();
+    assert_eq!(found, kept, "{}", done.text());
+    assert!(gone.iter().all(|id| !found.contains(id)));
+    let removed = done.text();
+    assert!(removed.contains(&format!("removed {volume}\n")) && removed.contains(&format!("removed {}\n", name("-next"))), "{removed}");
+}
+
+#[test]
+fn a_start_removes_what_an_earlier_boot_left_and_does_not_wait_for_its_filler() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    let Place(_, namespace, machine) = Place::here(&env);
+    let before = format!("{EARLIER}/{namespace}/{machine}:1:1");
+    container(&env, &["create"], "workspace", &before, &[]);
+    // The machine went down while this build's volume was being filled.
+    let (program, volume) = another_build(&env);
+    let filler = volume.replace("podbay-guest-", "podbay-filler-");
+    docker(&["volume", "create", "--label", "dev.podbay.role=guest", &volume]);
+    container(&env, &["create"], "filler", &before, &["--name", &filler, "--volume", &format!("{volume}:/fill")]);
+    let mut command = Command::new(&program);
+    env.surround(&mut command);
+    let begun = Instant::now();
+    let done = run(command.args(["sh", "-C"]).arg(env.project()).args(["--", "echo", "here"])).expect(0);
+    assert_eq!(done.text(), "here\n");
+    assert!(begun.elapsed() < Duration::from_secs(40), "{:?}", begun.elapsed());
+    assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "{:?}", env.containers());
+    docker(&["volume", "rm", &volume]);
+}

@@ -1,0 +1,193 @@
+//! Every kind of event there is, with what a terminal would obey in each of its texts, on each way to a terminal.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use podbay::event::Answer;
+use podbay::event::CallStatus;
+use podbay::event::Capability;
+use podbay::event::Decision;
+use podbay::event::Event;
+use podbay::event::Evicted;
+use podbay::event::HookOutcome;
+use podbay::event::Kind;
+use podbay::event::LimitKind;
+use podbay::event::Moment;
+use podbay::event::Progress as Step;
+use podbay::event::RunStatus;
+use podbay::event::ToolCall;
+use podbay::event::ToolMode;
+use podbay::event::ToolTold;
+use podbay::event::Unit;
+use podbay::event::Usage;
+use podbay::ui;
+use podbay::ui::Look;
+use podbay::ui::Paint;
+use podbay::ui::Plain;
+use podbay::ui::Progress;
+
+use crate::support::TestEnv;
+use crate::support::test_env::run;
+use crate::ui::Shared;
+
+const BAD: &str = "a\x1b]52;c;x\x07b\u{9b}31m\u{202e}\rc";
+
+fn bad() -> String {
+    BAD.to_owned()
+}
+
+/// Makes one event of each kind. The match has an arm for each of them and no other, so that a kind that is left out does not compile.
+macro_rules! every_kind {
+    ($($kind:ident { $($fields:tt)* })*) => {
+        fn every_kind() -> Vec<Kind> {
+            fn _none_is_left_out(kind: &Kind) {
+                match kind {
+                    $(Kind::$kind { .. } => {})*
+                }
+            }
+            vec![$(Kind::$kind { $($fields)* }),*]
+        }
+    };
+}
+
+every_kind! {
+    SessionStarted {
+        version: 1,
+        session: "abcdefghjkmn".parse().expect("an id"),
+        podbay: bad(),
+        project: bad(),
+        mode: bad(),
+        task: Some(bad()),
+    }
+    SessionForked { from: "mnabcdefghjk".parse().expect("an id") }
+    ModelReady { model: bad(), context: None, tools: ToolMode::Text, reason: bad() }
+    ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: bad() }
+    BoxStarted { image: bad(), duration_ms: 1 }
+    BoxLost { reason: bad() }
+    PromptBegun {
+        system: bad(),
+        tools: vec![ToolTold { name: bad(), description: bad(), parameters: BAD.into() }],
+        mode: ToolMode::Native,
+        thinking: true,
+        folded: false,
+    }
+    ContextAdded { text: bad() }
+    UserMessage { text: bad(), images: 1 }
+    NoteAdded { text: bad() }
+    ImageShown { text: bad(), media_type: bad(), artifact: bad() }
+    ImagesTakenOut { blind: true }
+    ModelAsked {}
+    ThinkingDelta { text: bad() }
+    TextDelta { text: bad() }
+    AssistantMessage {
+        text: bad(),
+        thinking: bad(),
+        calls: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
+        raw: Some(bad()),
+        usage: Usage::default(),
+        interrupted: true,
+        duration_ms: 1,
+    }
+    PermissionAsked { call: bad(), capabilities: vec![Capability::Network { host: bad() }, Capability::BlockedCommand { reason: bad() }] }
+    PermissionAnswered { call: bad(), answer: Answer::Deny, reason: Some(bad()) }
+    CallDecided { call: bad(), name: bad(), decision: Decision::Deny, reason: bad() }
+    CallStarted { call: bad(), name: bad(), arguments: bad() }
+    QuestionAsked { call: bad() }
+    CallOutput { call: bad(), text: bad() }
+    CallFinished {
+        call: bad(),
+        name: bad(),
+        status: CallStatus::Failed,
+        result: format!("{BAD}\n[{BAD}]"),
+        artifact: Some(bad()),
+        duration_ms: 1,
+    }
+    HookEnded { moment: Moment::Stop, call: Some(bad()), run: bad(), outcome: HookOutcome::Failed, said: bad(), duration_ms: 1 }
+    ContextNear { percent: 75, used: 3, window: 4 }
+    CheckpointMade { summary: bad() }
+    ResultsEvicted { results: vec![Evicted { call: bad(), text: bad() }] }
+    ConversationCompacted { summary: bad(), head: 1, tail: 1, before: 2, after: 1 }
+    ModeChanged { mode: bad() }
+    DenialsEscalated { in_a_row: 1, in_all: 2 }
+    LimitReached { limit: LimitKind::Turns, at_end: true }
+    Interrupted {}
+    Warning { message: bad() }
+    Progress { 0: Step { task: bad(), done: 1, total: None, unit: Unit::Steps, detail: bad(), finished: false } }
+    RunFinished {
+        status: RunStatus::Failed,
+        exit_code: 1,
+        response: bad(),
+        turns: 0,
+        tool_calls: 0,
+        usage: Usage::default(),
+        limit: None,
+        error: Some(bad()),
+        duration_ms: 1,
+    }
+    SessionRewound { turns: 1 }
+    SessionResumed { podbay: bad(), mode: bad(), task: Some(bad()) }
+    Unknown {}
+}
+
+#[track_caller]
+fn check(shown: &str) {
+    let raw: Vec<char> = shown.chars().filter(|&c| !matches!(c, '\n' | '\t') && podbay::event::is_hidden(c)).collect();
+    assert!(raw.is_empty(), "{raw:?} in {shown:?}");
+}
+
+/// T-01, T-03: the screen of a run or a chat, however it is set.
+#[test]
+fn no_escape_reaches_the_terminal_whatever_the_source() {
+    let quiet = Look { paint: Paint::NONE, stream: false, tool_output: false, thinking: false };
+    let stream = Look { stream: true, ..quiet };
+    for look in [quiet, stream, Look { tool_output: true, thinking: true, ..stream }] {
+        // In their order, in which they belong together, and each by itself.
+        for kinds in std::iter::once(every_kind()).chain(every_kind().into_iter().map(|kind| vec![kind])) {
+            let (out, err) = (Shared::default(), Shared::default());
+            let mut plain = Plain::new(out.clone(), err.clone(), look, Progress::lines(err.clone()));
+            for kind in kinds {
+                plain.event(&Event::now(kind)).expect("memory takes all");
+            }
+            plain.finish().expect("memory takes all");
+            check(&out.text());
+            check(&err.text());
+        }
+    }
+}
+
+/// T-05: what scripts read.
+#[test]
+fn every_event_is_one_line_of_json_without_a_raw_control() {
+    for kind in every_kind() {
+        let mut out = Vec::new();
+        ui::json::event(&mut out, &Event::now(kind)).expect("memory takes all");
+        let line = String::from_utf8(out).expect("text");
+        check(line.strip_suffix('\n').expect("a line"));
+        assert_eq!(line.lines().count(), 1, "{line}");
+    }
+}
+
+/// T-03: what is read of a session when it is over.
+#[test]
+fn no_escape_reaches_the_terminal_from_a_log() {
+    let env = TestEnv::new();
+    let sessions = env.state().join("sessions");
+    fs::create_dir_all(&sessions).expect("made");
+    fs::set_permissions(env.state(), fs::Permissions::from_mode(0o700)).expect("ours");
+    let path = sessions.join("2026-11-21_abcdefghjkmn.jsonl");
+    let mut log = fs::File::create(&path).expect("made");
+    for kind in every_kind() {
+        let event = Event::now(kind);
+        if event.durable() && event.kind != Kind::Unknown {
+            writeln!(log, "{}", podbay::event::json_line(&event).expect("JSON")).expect("written");
+        }
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("ours");
+    for arguments in [&["list"][..], &["list", "--json"], &["show"], &["show", "--json"], &["export", "last"]] {
+        let done = run(env.podbay(&["sessions"]).args(arguments)).expect(0);
+        assert!(done.text().contains("]52;c;x") || arguments[0] == "show" || arguments[0] == "export", "{}", done.text());
+        check(&done.text());
+        check(&done.stderr);
+    }
+}

@@ -1,0 +1,168 @@
+//! Every tool that takes a file, with every file that is none as it should be: a table.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::time::Instant;
+
+use super::*;
+
+/// What stands in the project, by its name.
+const FILES: [&str; 10] = ["binary", "wide", "huge", "empty", "fixed", "gone", "folder", "pipe", "socket", "odd\nname"];
+
+/// A tool, its arguments with the file in the place of `NAME`, and for each file what the model reads: words of a fault, or nothing where the
+/// call is good.
+type Row = (&'static str, &'static str, [&'static str; FILES.len()]);
+
+const NO_TEXT: &str = "is not text but";
+const UTF16: &str = "is not UTF-8 text";
+const GONE: &str = "no such file or directory; ";
+const FOLDER: &str = "is a directory; use list_directory";
+const PIPE: &str = "is not a regular file but a named pipe";
+const SOCKET: &str = "is not a regular file but a socket";
+const FIXED: &str = "is read-only here";
+const LARGE: &str = "more than the";
+const NO_FOLDER: &str = "is not a directory, or leads through";
+
+#[rustfmt::skip]
+const TABLE: [Row; 24] = [
+    //                                                                                  binary   wide     huge     empty    fixed    gone     folder   pipe     socket   odd name
+    ("read_file", r#"{"path": "NAME", "limit": 3}"#,                                      [NO_TEXT, "",      "",      "",      "",      GONE,    FOLDER,  PIPE,    SOCKET,  ""]),
+    ("edit_file", r#"{"path": "NAME", "old_string": "one", "new_string": "1"}"#,          [NO_TEXT, UTF16,   LARGE,   "was not found", FIXED, GONE, FOLDER, PIPE,  SOCKET,  ""]),
+    ("multi_edit", r#"{"edits": [{"path": "NAME", "old_string": "one", "new_string": "1"}]}"#, [NO_TEXT, UTF16, LARGE, "was not found", FIXED, GONE, FOLDER, PIPE, SOCKET, ""]),
+    ("edit_lines", r#"{"path": "NAME", "operation": "replace", "start_line": 1, "new_content": "1"}"#, [NO_TEXT, UTF16, LARGE, "start_line", FIXED, GONE, FOLDER, PIPE, SOCKET, ""]),
+    ("apply_patch", r#"{"patch": "--- a/NAME\n+++ b/NAME\n@@ -1 +1 @@\n-one\n+1\n"}"#,       [NO_TEXT, UTF16,   LARGE,   "does not fit", FIXED, GONE, FOLDER, PIPE,   SOCKET,  "patch"]),
+    ("write_file", r#"{"path": "NAME", "content": "new"}"#,                               ["",      "",      "",      "",      FIXED,   "",      FOLDER,  PIPE,    SOCKET,  ""]),
+    ("write_file", r#"{"path": "NAME", "content": "new", "append": true}"#,               ["",      "",      "",      "",      FIXED,   "",      FOLDER,  PIPE,    SOCKET,  ""]),
+    ("delete_file", r#"{"path": "NAME"}"#,                                                ["",      "",      "",      "",      FIXED,   GONE,    "set recursive", "", "",   ""]),
+    ("copy_file", r#"{"source": "NAME", "destination": "to"}"#,                           ["",      "",      LARGE,   "",      "",      GONE,    "set recursive", PIPE, SOCKET, ""]),
+    ("copy_file", r#"{"source": "text", "destination": "NAME", "overwrite": true}"#,      ["",      "",      "",      "",      FIXED,   "",      "it is a folder", PIPE, SOCKET, ""]),
+    ("copy_file", r#"{"source": "text", "destination": "NAME"}"#,                         ["set overwrite", "set overwrite", "set overwrite", "set overwrite", "set overwrite", "", "it is a folder", "set overwrite", "set overwrite", "set overwrite"]),
+    ("move_file", r#"{"source": "NAME", "destination": "to"}"#,                           ["",      "",      "",      "",      "",      GONE,    "",      "",      "",      ""]),
+    ("move_file", r#"{"source": "text", "destination": "NAME", "overwrite": true}"#,      ["",      "",      "",      "",      FIXED,   "",      "it is a folder", PIPE, SOCKET, ""]),
+    ("mkdir", r#"{"path": "NAME"}"#,                                                      ["is no folder", "is no folder", "is no folder", "is no folder", "is no folder", "", "", "is no folder", "is no folder", "is no folder"]),
+    ("mkdir", r#"{"path": "NAME/in"}"#,                                                   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, "", "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("list_directory", r#"{"path": "NAME"}"#,                                             [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("tree", r#"{"path": "NAME"}"#,                                                       [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("glob", r#"{"pattern": "*", "path": "NAME"}"#,                                       [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("grep", r#"{"pattern": "one", "path": "NAME"}"#,                                     ["",      "",      "",      "",      "",      GONE,    "",      PIPE,    SOCKET,  ""]),
+    ("bash", r#"{"command": "pwd", "working_directory": "NAME"}"#,                        [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("start_background_process", r#"{"command": "true", "working_directory": "NAME"}"#,   [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("git_status", r#"{"path": "NAME"}"#,                                                 [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+    ("archive", r#"{"action": "create", "archive_path": "to.tar", "source_path": "NAME"}"#, ["",    "",      "would hold more than 256 MiB", "", "", GONE, "", PIPE,    SOCKET,  ""]),
+    ("cd", r#"{"path": "NAME"}"#,                                                         [NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, NO_FOLDER, GONE, "", NO_FOLDER, NO_FOLDER, NO_FOLDER]),
+];
+
+/// Makes all of them anew. The socket lives as long as what is returned.
+fn furnish(hand: &Hand) -> UnixListener {
+    for entry in std::fs::read_dir(hand.guest.workspace.path()).expect("a folder").flatten() {
+        let path = entry.path();
+        if entry.file_name() == ".git" {
+            continue;
+        }
+        if entry.file_type().expect("has one").is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) }
+            .expect("removed");
+    }
+    hand.put("text", "text\n");
+    hand.put("binary", b"\x89PNG\r\n\x1a\n\0\0one\n");
+    hand.put("wide", b"\xff\xfeo\0n\0e\0\n\0");
+    let huge = File::create(hand.guest.path("huge")).expect("made");
+    huge.write_all_at("one\n".repeat(50_000).as_bytes(), 0).expect("written");
+    huge.set_len(1 << 30).expect("sparse");
+    hand.put("empty", "");
+    hand.put("fixed", "one\n");
+    std::fs::set_permissions(hand.guest.path("fixed"), std::fs::Permissions::from_mode(0o444)).expect("changed");
+    hand.put("folder/in it", "one\n");
+    nix::unistd::mkfifo(&hand.guest.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    hand.put("odd\nname", "one\n");
+    UnixListener::bind(hand.guest.path("socket")).expect("bound")
+}
+
+/// What is there: names, modes, sizes, times of change, and which file it is.
+fn look(hand: &Hand) -> Vec<(String, u32, u64, u64)> {
+    let mut all = Vec::new();
+    let mut folders = vec![hand.guest.workspace.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let stat = entry.path().symlink_metadata().expect("is there");
+            if stat.is_dir() && entry.file_name() != ".git" {
+                folders.push(entry.path());
+            }
+            let size = if stat.is_file() { stat.len() } else { 0 };
+            assert!(!entry.file_name().to_string_lossy().starts_with(".podbay-"), "{entry:?} was left");
+            all.push((entry.path().display().to_string(), stat.mode(), size, stat.ino()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn each_tool_does_with_each_odd_file_what_the_table_says() {
+    let mut wrong = Vec::new();
+    for (tool, arguments, expected) in TABLE {
+        // A session of its own: to one that has read them, files that are made anew have been changed by somebody else.
+        let hand = Hand::new().await;
+        hand.run("git", &["init", "-q"]);
+        for (file, words) in FILES.into_iter().zip(expected) {
+            let _socket = furnish(&hand);
+            let before = look(&hand);
+            let name = serde_json::to_string(file).expect("a text");
+            let arguments: Value = serde_json::from_str(&arguments.replace("NAME", name.trim_matches('"'))).expect("JSON");
+            let begun = Instant::now();
+            let finished = hand.call(tool, arguments.clone()).await;
+            assert!(begun.elapsed() < Duration::from_secs(20), "{tool} {file:?} took {:?}", begun.elapsed());
+            let is_good = finished.status == CallStatus::Ok;
+            if is_good != words.is_empty() || !finished.text.contains(words) {
+                wrong.push(format!("{arguments}: {:?} {}", finished.status, &finished.text[..finished.text.floor_char_boundary(300)]));
+            }
+            if !is_good && look(&hand) != before {
+                wrong.push(format!("{arguments}: changed something all the same"));
+            }
+            // The model's way back to the project.
+            hand.ok("cd", json!({"path": "."})).await;
+        }
+    }
+    assert!(wrong.is_empty(), "{} cells:\n{}", wrong.len(), wrong.join("\n"));
+    let hand = Hand::new().await;
+    let _socket = furnish(&hand);
+    let kind = |name: &str| hand.guest.path(name).symlink_metadata().expect("is there").file_type();
+    assert!(kind("pipe").is_fifo() && kind("socket").is_socket(), "the table was about these");
+}
+
+/// A device is neither read from nor written to, whatever it is: reading some of them never ends.
+#[tokio::test]
+async fn no_tool_touches_a_device() {
+    if !crate::support::test_env::is_root("a device in the project") {
+        return;
+    }
+    let hand = Hand::new().await;
+    let _socket = furnish(&hand);
+    for (name, minor) in [("null", 3), ("zero", 5)] {
+        let device = nix::sys::stat::makedev(1, minor);
+        let mode = nix::sys::stat::Mode::from_bits_truncate(0o666);
+        nix::sys::stat::mknod(&hand.guest.path(name), nix::sys::stat::SFlag::S_IFCHR, mode, device).expect("root makes devices");
+    }
+    for (tool, arguments, expected) in TABLE {
+        // What a pipe is refused for, a device is.
+        let words = match expected[FILES.iter().position(|file| *file == "pipe").expect("it is in the table")] {
+            "" => continue,
+            PIPE => "is not a regular file but a ",
+            words => words,
+        };
+        for name in ["null", "zero"] {
+            let arguments: Value = serde_json::from_str(&arguments.replace("NAME", name)).expect("JSON");
+            let text = hand.fails(tool, arguments.clone(), CallStatus::Failed).await;
+            assert!(text.contains(words), "{tool} {arguments}: {text}");
+            assert!(words != "is not a regular file but a " || text.contains("device"), "{tool} {arguments}: {text}");
+        }
+    }
+    let text = hand.ok("archive", json!({"action": "create", "archive_path": "to.tar", "source_path": "folder"})).await;
+    assert!(text.contains("2 files and folders"), "{text}");
+    hand.ok("move_file", json!({"source": "zero", "destination": "folder/zero"})).await;
+    let text = hand.ok("archive", json!({"action": "create", "archive_path": "too.tar", "source_path": "folder"})).await;
+    assert!(text.contains("they are named pipes, sockets or devices: 1"), "{text}");
+}
