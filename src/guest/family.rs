@@ -18,6 +18,8 @@ use super::unix::reap;
 
 /// Passes of STOP before the first KILL; each finds the children of those the pass before was too late for.
 const MAX_STOP_PASSES: usize = 20;
+/// How long those that are to be asked to end are looked for.
+const ASKING: Duration = Duration::from_millis(250);
 
 /// Returns the living descendants of this process.
 pub(super) fn descendants() -> Vec<i32> {
@@ -31,10 +33,17 @@ pub(super) fn own_children() -> Vec<i32> {
 
 /// Returns the living among these processes and all that come from them.
 pub(super) fn below(roots: Vec<i32>) -> Vec<i32> {
+    below_while(roots, || true)
+}
+
+/// Returns those that are found as long as there is time to go on.
+fn below_while(roots: Vec<i32>, has_time: impl Fn() -> bool) -> Vec<i32> {
     let mut known: HashSet<i32> = roots.iter().copied().collect();
     let mut waiting = roots;
     let mut found = Vec::new();
-    while let Some(pid) = waiting.pop() {
+    while has_time()
+        && let Some(pid) = waiting.pop()
+    {
         if is_alive(pid) {
             found.push(pid);
         }
@@ -144,8 +153,11 @@ fn is_alive(pid: i32) -> bool {
 }
 
 /// Asks everything below this process to end. A stopped process gets to act on it.
+///
+/// A bomb makes processes as fast as they are found, and the order to kill it waits behind this.
 pub(super) fn ask_to_end() {
-    for pid in descendants() {
+    let begun = Instant::now();
+    for pid in below_while(own_children(), || begun.elapsed() < ASKING) {
         kill(pid, libc::SIGTERM);
         kill(pid, libc::SIGCONT);
     }

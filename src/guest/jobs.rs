@@ -31,8 +31,8 @@ const MAX_COMMAND: usize = 200;
 const MAX_NAMED: usize = 60;
 /// Bytes of what one printed that are read, from its end.
 const MAX_TAIL: u64 = 256 * 1024;
-/// How long one may take to be gone after KILL.
-const GONE: Duration = Duration::from_secs(2);
+/// How long one may take to be gone after KILL. Nobody has promised when, and of a bomb the end takes its time.
+const GONE: Duration = Duration::from_secs(10);
 /// Between two looks at whether its supervisor was stopped meanwhile.
 const AGAIN: Duration = Duration::from_millis(50);
 
