@@ -149,9 +149,18 @@ impl SecondEngine {
         self.wait_until_it_answers();
     }
 
+    fn told_of_containers(&self) -> String {
+        let format = "{{.ID}} {{.Names}}: {{.Status}}, {{.Labels}}";
+        let listed = self.docker(&["ps", "--all", "--format", format]).output().expect("the `docker` command");
+        String::from_utf8_lossy(&listed.stdout).into_owned()
+    }
+
+    /// Returns those that are there. An engine that was killed while it removed one may list that for ever, without its name, and knows nothing of
+    /// it when it is asked.
     fn containers(&self) -> Vec<String> {
         let listed = self.docker(&["ps", "--all", "--quiet"]).output().expect("the `docker` command");
-        String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect()
+        let is_there = |id: &String| self.docker(&["container", "inspect", id]).output().expect("the `docker` command").status.success();
+        String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).filter(is_there).collect()
     }
 }
 
@@ -206,6 +215,7 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
         env.wait_for("begun");
         engine.restart(signal);
         let done = started.wait_within(PATIENCE);
+        let ended = format!("{done:?}");
         // It depends on who is faster: the engine that comes back, or the controller that makes a new box.
         if done.code == 0 {
             n_went_on += 1;
@@ -214,9 +224,9 @@ fn an_engine_that_is_restarted_during_a_run_costs_it_a_sandbox_or_the_run() {
         } else {
             done.expect(5);
         }
-        run(env.podbay(&["gc"]).env("DOCKER_HOST", engine.address())).expect(0);
+        let swept = run(env.podbay(&["gc"]).env("DOCKER_HOST", engine.address())).expect(0);
         let gone = within(Duration::from_secs(20), || engine.containers().is_empty());
-        assert!(gone, "{signal}: {:?}", engine.containers());
+        assert!(gone, "{signal}: {}; it ended so: {ended}; and `gc` so: {swept:?}", engine.told_of_containers());
         // And it is of use again, with the project free.
         let text =
             run(env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]).env("DOCKER_HOST", engine.address())).expect(0).text();

@@ -7,6 +7,8 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 use serde_json::json;
 
+use super::reboot::can_have_machine;
+use super::reboot::gc;
 use super::reboot::leftover;
 use super::second::up;
 use super::test_box::TestBox;
@@ -46,16 +48,19 @@ fn terminated(mut command: Command, proxy: &EngineProxy, runs: Option<&dyn Fn()>
 #[test]
 fn gc_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
     let Some(env) = TestBox::new() else { return };
+    if !can_have_machine() {
+        return;
+    }
     let _alone = alone_with_gc();
     let name = leftover(&env);
     let id = env.containers().remove(0);
     for (at, (fate, words)) in [(Fate::Fail, "the disk is on fire"), (Fate::Say("{}"), "it is still there")].into_iter().enumerate() {
         let proxy = proxy(&env, &format!("engine-{at}"), vec![id.clone()], fate);
-        let done = run(env.podbay(&["gc"]).env("DOCKER_HOST", proxy.address())).expect(1);
+        let done = run(gc(&env).env("DOCKER_HOST", proxy.address())).expect(1);
         done.says(&[&format!("could not remove {name}"), words, &format!("docker rm --force {name}")]);
         assert_eq!(env.containers(), std::slice::from_ref(&id));
     }
-    let done = run(&mut env.podbay(&["gc"])).expect(0);
+    let done = run(&mut gc(&env)).expect(0);
     assert!(done.text().contains(&format!("removed {name}\n")), "{}", done.text());
     env.assert_no_container();
 }
@@ -63,11 +68,14 @@ fn gc_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
 #[test]
 fn gc_shows_nothing_of_the_engines_words_that_a_terminal_would_obey() {
     let Some(env) = TestBox::new() else { return };
+    if !can_have_machine() {
+        return;
+    }
     let _alone = alone_with_gc();
     let name = leftover(&env);
     let words = r#"{"message":"no \u001b]0;evil\u0007\u001b[2Jway \u202eback\nand on"}"#;
     let proxy = proxy(&env, "engine", env.containers(), Fate::Refuse(words));
-    let done = run(env.podbay(&["gc"]).env("DOCKER_HOST", proxy.address())).expect(1);
+    let done = run(gc(&env).env("DOCKER_HOST", proxy.address())).expect(1);
     assert!(!done.stderr.contains(['\x1b', '\x07', '\u{202e}']) && !done.stderr.contains("\nand on"), "{:?}", done.stderr);
     done.says(&[&format!("could not remove {name}"), "no ", "way "]);
     docker(&["rm", "--force", &name]);
@@ -118,10 +126,13 @@ fn sigterm_does_not_wait_long_for_an_engine_that_hangs_while_it_removes_and_what
 #[test]
 fn sigterm_ends_gc_and_down_while_the_engine_hangs_and_they_say_what_is_left() {
     let Some(env) = TestBox::new() else { return };
+    if !can_have_machine() {
+        return;
+    }
     let _alone = alone_with_gc();
     let name = leftover(&env);
     let hangs = proxy(&env, "gc", env.containers(), Fate::Hang);
-    let done = terminated(env.podbay(&["gc"]), &hangs, None);
+    let done = terminated(gc(&env), &hangs, None);
     done.says(&["interrupted", &format!("left: {name}"), "docker rm --force"]);
     docker(&["rm", "--force", &name]);
 
