@@ -99,6 +99,13 @@ impl Inside<'_> {
         Terms { folder: None, time: TIME, grace: Duration::from_secs(1), cancel: self.cancel.child_token(), delay: Duration::ZERO }
     }
 
+    /// Returns terms that leave more time where there is little of a core.
+    pub(super) fn patient(&self) -> Terms<'static> {
+        let terms = self.terms();
+        let millicores = self.facts.millicores.unwrap_or(1000).clamp(1, 1000);
+        Terms { time: terms.time * (1000 / millicores).min(5) as u32, ..terms }
+    }
+
     pub(super) async fn attack_with(&self, id: &str, arguments: &[String], terms: &Terms<'_>) -> Result<Ran, Error> {
         let words = [PROGRAM, "guest", "attack", id].into_iter().map(str::to_owned).chain(arguments.iter().cloned());
         let call = Call::Exec(Exec {
@@ -129,9 +136,9 @@ impl Inside<'_> {
         self.sandbox.call(call, |_, _| {}, self.cancel, PATIENCE).await.map_err(Error::Sandbox)
     }
 
-    /// Returns whether the box still does what it should.
-    pub(super) async fn still_works(&self) -> Result<bool, Error> {
-        Ok(self.attack("count", &[]).await?.finding.is_some_and(|finding| finding.held))
+    /// Runs one more command, which says whether the box still does what it should.
+    pub(super) async fn look_again(&self) -> Result<Finding, Error> {
+        Ok(self.attack_with("count", &[], &self.patient()).await?.found())
     }
 }
 

@@ -144,7 +144,7 @@ async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, E
         });
     };
     let file_size = measure.config.sandbox.file_size.bytes();
-    let terms = patient(inside);
+    let terms = inside.patient();
     let ran = inside.attack_with("R-18", &[bytes.to_string(), file_size.to_string()], &terms).await?;
     match ran.ended().and_then(|ended| ended.limit) {
         // Where files may be small only, it takes so many that another limit comes first.
@@ -156,10 +156,11 @@ async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, E
 }
 
 async fn and_then_works(inside: &Inside<'_>, found: Finding) -> Result<Finding, Error> {
-    if !found.held || inside.still_works().await? {
+    if !found.held {
         return Ok(found);
     }
-    Ok(Finding { held: false, got: format!("{}, but the next call did not work", found.got) })
+    let next = inside.look_again().await?;
+    Ok(if next.held { found } else { Finding { held: false, got: format!("{}, but the next call did not work: {}", found.got, next.got) } })
 }
 
 async fn hog(inside: &Inside<'_>) -> Result<Finding, Error> {
@@ -176,7 +177,7 @@ async fn hog(inside: &Inside<'_>) -> Result<Finding, Error> {
 
 async fn output(inside: &Inside<'_>) -> Result<Finding, Error> {
     let n_bytes = printed(inside.facts.millicores);
-    let terms = Terms { delay: Duration::from_micros(200), ..patient(inside) };
+    let terms = Terms { delay: Duration::from_micros(200), ..inside.patient() };
     let ran = inside.attack_with("R-05", &[n_bytes.to_string()], &terms).await?;
     let arrived = ran.n_bytes;
     // The line of the finding comes on top.
@@ -185,13 +186,6 @@ async fn output(inside: &Inside<'_>) -> Result<Finding, Error> {
     }
     let got = if ran.finding.is_some() { String::new() } else { format!("; {}", ran.found().got) };
     Ok(Finding { held: false, got: format!("{arrived} bytes of {n_bytes} arrived{got}") })
-}
-
-/// Returns terms that leave more time where there is little of a core.
-fn patient(inside: &Inside<'_>) -> Terms<'static> {
-    let terms = inside.terms();
-    let millicores = inside.facts.millicores.unwrap_or(1000).clamp(1, 1000);
-    Terms { time: terms.time * (1000 / millicores).min(5) as u32, ..terms }
 }
 
 /// Returns how much is printed: what a small part of a core brings through in the time that there is.
