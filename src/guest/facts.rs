@@ -12,6 +12,8 @@ use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
 use super::disk::Room;
+use super::shell::Shell;
+use crate::wire;
 use crate::wire::BytesPath;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
@@ -22,7 +24,7 @@ const MAX_NAMES: usize = 256;
 /// Names that are read before the first ones are picked; a folder with more has other troubles.
 const MAX_READ: usize = 100_000;
 
-pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
+pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> Facts {
     let mut names: Vec<BytesPath> = fs::read_dir(workspace)
         .into_iter()
         .flatten()
@@ -47,6 +49,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup) -> Facts {
         networked: is_networked(),
         disk: began(workspace),
         workspace_names: names,
+        shell: shell.map_or(wire::Shell::Plain, Shell::language),
     }
 }
 

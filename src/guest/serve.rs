@@ -27,6 +27,7 @@ use super::host::Word;
 use super::memory;
 use super::session::Session;
 use super::session::Setup;
+use super::shell::Shell;
 use crate::wire::Call;
 use crate::wire::CallId;
 use crate::wire::Fault;
@@ -87,11 +88,12 @@ where
 async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<ToHost>, setup: Setup) -> Result<(), Error> {
     let cgroup = Cgroup::find();
     let build = setup.build.clone();
-    let facts = facts::find(&setup.workspace, &cgroup);
+    let shell = Shell::find();
+    let facts = facts::find(&setup.workspace, &cgroup, shell.as_ref());
     let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
     let path = setup.workspace.display().to_string();
     let (fatal, reasons) = mpsc::channel(1);
-    let mut session = Session::open(setup, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
+    let mut session = Session::open(setup, shell, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
     let mut frames = FramedRead::new(input, frame::codec());
     match frames.next().await {
         None => return Ok(()),

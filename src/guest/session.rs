@@ -117,13 +117,13 @@ struct Background {
 
 impl Session {
     /// Opens what the calls need; `fatal` takes the reason why the box must end.
-    pub(super) fn open(setup: Setup, cgroup: Cgroup, fatal: mpsc::Sender<String>) -> io::Result<Self> {
+    pub(super) fn open(setup: Setup, shell: Option<Shell>, cgroup: Cgroup, fatal: mpsc::Sender<String>) -> io::Result<Self> {
         Ok(Self {
             directories: Directories::open(&setup.workspace)?,
             scratch: setup.scratch,
             environment: setup.environment,
             spawner: setup.spawner,
-            shell: Shell::find(),
+            shell,
             cgroup,
             disk: Disk::watch(&setup.workspace),
             n_running: AtomicUsize::new(0),

@@ -1,9 +1,13 @@
 //! Which shell this box has, and how a command is handed to it.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 
 use nix::unistd::AccessFlags;
 use nix::unistd::access;
+
+use crate::wire;
 
 const BASH: &[&str] = &["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 const SH: &[&str] = &["/bin/sh", "/usr/bin/sh", "/bin/ash", "/bin/dash"];
@@ -22,6 +26,13 @@ impl Shell {
             |paths: &[&str]| paths.iter().find(|path| access(Path::new(path), AccessFlags::X_OK).is_ok()).map(|&path| path.to_owned());
         let bash = first(BASH).map(|path| Self { path, is_bash: true });
         bash.or_else(|| first(SH).map(|path| Self { path, is_bash: false }))
+    }
+
+    /// Tells how commands are read: a bash under another shell's name, or another one under bash's, is not believed to be one.
+    pub(super) fn language(&self) -> wire::Shell {
+        let program = fs::canonicalize(&self.path).ok();
+        let name = program.as_deref().and_then(Path::file_name).and_then(OsStr::to_str).unwrap_or_default();
+        if self.is_bash && name.starts_with("bash") { wire::Shell::Bash } else { wire::Shell::Plain }
     }
 
     /// Under which number the shell finds the pipe on which it tells where it left off.

@@ -8,6 +8,7 @@ use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::PatchAction;
 use crate::wire::Processes;
+use crate::wire::Shell;
 use crate::wire::protected_name;
 
 /// One thing to carry out: in the box, or by the host.
@@ -75,7 +76,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
     match action {
         Action::Host(HostCall::ReadArtifact { .. }) => vec![Capability::ReadFiles],
         Action::Host(HostCall::Hook(_)) => {
-            let mut needed = reading_of(action, "").map_or_else(Vec::new, |reading| reading.capabilities);
+            let mut needed = reading_of(action, "", Shell::Plain).map_or_else(Vec::new, |reading| reading.capabilities);
             needed.push(Capability::ChangeOutsideBox);
             needed
         }
@@ -103,21 +104,24 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             Call::Mkdir(made) => writing([&made.path]),
             Call::CopyFile(copy) => both(reading(Some(&copy.source)), writing([&copy.destination])),
             Call::Bash(_) | Call::Hook(_) => {
-                reading_of(action, "").map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities)
+                reading_of(action, "", Shell::Plain).map_or_else(|| vec![Capability::RunInBox], |reading| reading.capabilities)
             }
             Call::Exec(_) | Call::Processes(Processes::Stop { .. }) => vec![Capability::RunInBox],
         },
     }
 }
 
-/// Reads the command of the shell that an action is, if it is one; `here` is the folder that commands run in where they name none.
-pub(super) fn reading_of(action: &Action, here: &str) -> Option<Reading> {
+/// Reads the command of the shell that an action is, if it is one; `here` is the folder that commands run in where they name none, and `shell`
+/// what carries out those in the box.
+pub(super) fn reading_of(action: &Action, here: &str, shell: Shell) -> Option<Reading> {
     match action {
         Action::Box(Call::Bash(bash)) => {
             let directory = bash.working_directory.as_ref().map(BytesPath::to_text).filter(|path| !matches!(path.as_str(), "" | "."));
-            Some(Reading::new(&bash.command, Some(directory.as_deref().unwrap_or(here))))
+            Some(Reading::new(&bash.command, Some(directory.as_deref().unwrap_or(here)), shell))
         }
-        Action::Box(Call::Hook(hook)) | Action::Host(HostCall::Hook(hook)) => Some(Reading::new(&hook.command, None)),
+        Action::Box(Call::Hook(hook)) => Some(Reading::new(&hook.command, None, shell)),
+        // On the host it is `sh`, whatever that is there.
+        Action::Host(HostCall::Hook(hook)) => Some(Reading::new(&hook.command, None, Shell::Plain)),
         _ => None,
     }
 }

@@ -24,6 +24,7 @@ use crate::event::Capability;
 use crate::event::Decision;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::Shell;
 
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -64,6 +65,8 @@ pub struct Policy {
     always: BTreeSet<Exact>,
     /// The folder that commands run in, as far as it was told.
     here: String,
+    /// What carries them out.
+    shell: Shell,
 }
 
 /// What policy says of one action.
@@ -88,6 +91,7 @@ impl Policy {
             refused: BTreeSet::new(),
             always: BTreeSet::new(),
             here: String::new(),
+            shell: Shell::Plain,
         };
         for example in &options.rules {
             let rule = tried(example)?;
@@ -148,15 +152,21 @@ impl Policy {
         self.here = folder(directory).unwrap_or_else(|| directory.to_text());
     }
 
+    /// Learns what carries out commands. As long as nobody said, it is a shell that does not know what bash has besides.
+    pub fn read_by(&mut self, shell: Shell) {
+        self.shell = shell;
+    }
+
     /// Judges one action. A denial wins over everything, a gate over what was allowed, a person's word over the mode.
     pub fn judge(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here);
+        let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
             return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
         }
         let exact = Exact::of(&action, &self.here);
+        let remedy_of_shell = reading.and_then(in_no_bash);
         if exact.as_ref().is_some_and(|exact| self.refused.contains(exact)) {
             return Verdict::Deny { reason: "the person said no to exactly this for the whole session".to_owned(), capabilities };
         }
@@ -171,7 +181,7 @@ impl Policy {
             let reason = format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), doubt(reading));
             return if self.mode == Mode::Ask {
                 let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
-                Verdict::Ask(Question { action, capabilities, exact, only_once })
+                Verdict::Ask(Question { action, capabilities, exact, only_once, remedy: remedy_of_shell })
             } else {
                 Verdict::Deny { reason, capabilities }
             };
@@ -186,6 +196,12 @@ impl Policy {
             return Verdict::Allow { action: Approved::action(action), reason: format!("the person allowed exactly this {since}") };
         }
         let asks = self.mode == Mode::Ask && (asks_each_time || self.ask.iter().any(|rule| rule.may_match(&action, reading)));
+        if self.mode == Mode::Auto
+            && self.allowed(&action, reading).is_none()
+            && let Some(remedy) = remedy_of_shell
+        {
+            return Verdict::Deny { reason: format!("it cannot be told what it does: {remedy}"), capabilities };
+        }
         if decision == Decision::Allow && !asks {
             return Verdict::Allow { action: Approved::action(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
@@ -198,7 +214,7 @@ impl Policy {
             } else {
                 only_once(reading, &capabilities, exact.as_ref())
             };
-            return Verdict::Ask(Question { action, capabilities, exact, only_once });
+            return Verdict::Ask(Question { action, capabilities, exact, only_once, remedy: remedy_of_shell });
         }
         let remedy = capabilities.iter().find(|capability| self.decide(capability) == Decision::Deny).map_or("", remedy);
         Verdict::Deny { reason: format!("mode {} does not allow to {because}{remedy}", self.mode.as_str()), capabilities }
@@ -207,7 +223,7 @@ impl Policy {
     /// Judges a command that the person's own settings tie to a moment. They asked for it, so that no mode asks again; what a rule denies or
     /// gates and what is blocked stays so.
     pub fn judge_hook(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here);
+        let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
@@ -237,7 +253,7 @@ impl Policy {
     /// Judges what the person does themselves: nobody asks them about their own words. What a rule denies stays denied, and so does whatever is
     /// more than reading in a mode that they chose for that.
     pub fn judge_by_hand(&self, action: Action) -> Verdict {
-        let reading = reading_of(&action, &self.here);
+        let reading = reading_of(&action, &self.here, self.shell);
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
@@ -302,6 +318,12 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
 fn doubt(reading: Option<&Reading>) -> String {
     let doubt = reading.and_then(|reading| reading.script.doubts.first());
     doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
+}
+
+/// Says why a shell other than bash may make something else of a command.
+fn in_no_bash(reading: &Reading) -> Option<String> {
+    let what = reading.only_in_bash?;
+    Some(format!("the sandbox has no bash, and its sh may read `{what}` otherwise; write it in the way of a plain sh"))
 }
 
 /// What the model can do instead.

@@ -13,11 +13,18 @@ pub struct Question {
     pub(super) exact: Option<Exact>,
     /// Why a yes can only hold once.
     pub(super) only_once: Option<String>,
+    /// What could be done so that it need not be asked.
+    pub(super) remedy: Option<String>,
 }
 
 impl Question {
     pub fn action(&self) -> &Action {
         &self.action
+    }
+
+    /// Returns what whoever made the call can do where nobody answers.
+    pub fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
     }
 
     /// Returns what a yes may hold for besides this call, or why for nothing else.

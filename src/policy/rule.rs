@@ -18,6 +18,7 @@ use crate::policy::Action;
 use crate::policy::exact::trimmed;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::Shell;
 
 /// The tool that starts commands in the background.
 const BACKGROUND: &str = "start_background_process";
@@ -207,7 +208,8 @@ impl Rule {
             None if !is_shell(&self.tool) || !allows => true,
             Some(Pattern::Path(pattern)) => pattern.matches(&BytesPath::from_text(example), !allows),
             Some(_) | None => {
-                let reading = Reading::new(example, None);
+                // Which shell will read it is not known yet; an example says what is meant.
+                let reading = Reading::new(example, None, Shell::Bash);
                 if allows {
                     return self.names(&reading) || everything_is_allowed(&[self], &reading);
                 }
@@ -220,7 +222,8 @@ impl Rule {
 /// Returns whether each command of a script only reads or is allowed by one of the rules, and nothing else may be started.
 pub(super) fn everything_is_allowed(rules: &[&Rule], reading: &Reading) -> bool {
     let is_blocked = |capability: &Capability| matches!(capability, Capability::BlockedCommand { .. });
-    if reading.capabilities.iter().any(is_blocked) {
+    // What hides behind what another shell reads otherwise, no rule speaks of.
+    if reading.only_in_bash.is_some() || reading.capabilities.iter().any(is_blocked) {
         return false;
     }
     // A rule for all of bash speaks of what cannot be read, too; gates and protected names it does not open.

@@ -22,6 +22,7 @@ use crate::wire::Hook;
 use crate::wire::ListDirectory;
 use crate::wire::MoveFile;
 use crate::wire::PatchAction;
+use crate::wire::Shell;
 use crate::wire::WriteFile;
 
 fn write(path: &str) -> Action {
@@ -280,6 +281,19 @@ fn what_cannot_be_read_for_certain_is_allowed_once_only() {
     assert!(asked(&policy, write("x/../a")).lasting().is_err(), "nor a path with ..");
     let long = format!("make {}", "x".repeat(5000));
     assert!(asked(&policy, shell(&long)).lasting().is_err_and(|because| because.contains("too long")));
+}
+
+#[test]
+fn without_bash_what_it_reads_alone_is_asked_about_each_time_and_says_what_to_do() {
+    let mut policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    let question = asked(&policy, shell("[[ a ]] && make"));
+    assert!(question.lasting().is_err_and(|because| because.contains("no bash runs it")), "nobody said that there is one");
+    assert!(question.remedy().is_some_and(|remedy| remedy.contains("`[[`") && remedy.contains("plain sh")));
+    assert_eq!(asked(&policy, shell("make")).remedy(), None);
+    policy.read_by(Shell::Bash);
+    assert!(asked(&policy, shell("[[ a ]] && make")).lasting().is_ok() && is_allowed(&policy, shell("[[ a ]]")));
+    policy.read_by(Shell::Plain);
+    assert!(!is_allowed(&policy, shell("[[ a ]]")));
 }
 
 #[test]

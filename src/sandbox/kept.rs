@@ -29,6 +29,7 @@ use crate::event::Sink;
 use crate::wire::Call;
 use crate::wire::Fault;
 use crate::wire::Output;
+use crate::wire::Shell;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
 use crate::wire::message::Stream;
@@ -259,6 +260,14 @@ impl Sandbox {
     pub async fn describe(&self) -> Option<(Option<String>, Facts)> {
         let state = self.inner.state.lock().await;
         state.running.as_ref().map(|running| (running.id.as_ref().map(|id| id.0.clone()), running.facts.clone()))
+    }
+
+    /// Returns what carries out commands, as far as that is known: another box that we make has the same image, one that somebody else keeps
+    /// may be another.
+    pub async fn shell(&self) -> Shell {
+        let state = self.inner.state.lock().await;
+        let is_known = |running: &&Running| matches!(self.inner.way, Way::Engine(_)) || running.link.ended().is_none();
+        state.running.as_ref().filter(is_known).map_or(Shell::Plain, |running| running.link.shell())
     }
 
     /// Ends the box for good after a session in which a model gave the orders, and moves aside what that may have left for git to obey.

@@ -19,6 +19,7 @@ use crate::policy::Mode;
 use crate::policy::Question;
 use crate::policy::Verdict;
 use crate::sandbox::Ended;
+use crate::wire::Call;
 use crate::wire::Fault;
 use crate::wire::Output;
 
@@ -50,6 +51,11 @@ impl Refused {
     }
 }
 
+/// Returns whether what an action does depends on the shell that carries it out.
+fn is_read_by_a_shell(action: &Action) -> bool {
+    matches!(action, Action::Box(Call::Bash(_)))
+}
+
 impl Pipeline {
     /// Judges, and asks where the verdict is to ask. Whatever was decided is an event.
     pub(super) async fn approve(
@@ -60,8 +66,12 @@ impl Pipeline {
         hand: Hand,
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
+        let shell = if is_read_by_a_shell(&action) { Some(self.workspace.shell().await) } else { None };
         let verdict = {
-            let policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            if let Some(shell) = shell {
+                policy.read_by(shell);
+            }
             match hand {
                 Hand::Model => policy.judge(action),
                 Hand::Person => policy.judge_by_hand(action),
@@ -102,7 +112,8 @@ impl Pipeline {
         if !self.asker.is_somebody_there() {
             let needs: Vec<String> = question.capabilities.iter().map(Capability::describe).collect();
             let what = if needs.is_empty() { String::new() } else { format!(" to {}", needs.join(" and to ")) };
-            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it"))), false);
+            let remedy = question.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+            return (Err(Refused::No(format!("it needs a person's permission{what}, and nobody is there to give it{remedy}"))), false);
         }
         let capabilities = question.capabilities.clone();
         (self.sink)(Kind::PermissionAsked { call: call.id.clone(), capabilities: capabilities.clone() }.into());

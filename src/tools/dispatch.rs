@@ -18,6 +18,7 @@ use crate::wire::Call;
 use crate::wire::Fault;
 use crate::wire::Output;
 use crate::wire::Processes;
+use crate::wire::Shell;
 use crate::wire::message::Stream;
 
 /// Receives a command's output while it runs.
@@ -32,6 +33,11 @@ pub trait Workspace: Send + Sync {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>>;
+
+    /// Tells what carries out commands there, as far as that is known.
+    fn shell(&self) -> Later<'_, Shell> {
+        Box::pin(std::future::ready(Shell::Plain))
+    }
 
     /// Waits until the box ends by itself: a question about what is to be done in it is then about nothing. Whoever has no box that could end
     /// waits for ever.
@@ -56,6 +62,10 @@ impl Workspace for Sandbox {
         Box::pin(self.call(call, on_chunk, cancel, deadline))
     }
 
+    fn shell(&self) -> Later<'_, Shell> {
+        Box::pin(self.shell())
+    }
+
     fn ended(&self) -> Later<'_, Ended> {
         Box::pin(self.ended())
     }
@@ -74,6 +84,10 @@ impl Workspace for Link {
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
         Box::pin(async move { Link::call(self, call, on_chunk, cancel, deadline).await.map_err(sandbox::Error::Link) })
+    }
+
+    fn shell(&self) -> Later<'_, Shell> {
+        Box::pin(std::future::ready(Link::shell(self)))
     }
 
     fn ended(&self) -> Later<'_, Ended> {

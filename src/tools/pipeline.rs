@@ -255,7 +255,7 @@ impl Pipeline {
             None
         };
         let text = fit(&rendered, most, artifact.as_deref());
-        self.after_call(call, name, status, &text);
+        self.after_call(call, name, status, &text).await;
         // 11 and 12: nothing was put into a cache, so that nothing in one can be out of date, whoever changes a file.
         let changed = output.as_ref().map(touched).unwrap_or_default();
         let image = match output {

@@ -54,6 +54,7 @@ pub use git::GitQuery;
 pub use limit::n_bytes;
 pub use limit::size;
 pub use message::CallId;
+pub use message::Shell;
 pub use output::Change;
 pub use output::Changed;
 pub use output::CommandEnded;

@@ -32,6 +32,7 @@ mod layers;
 mod link;
 mod llm;
 mod modes;
+mod no_bash;
 mod one_door;
 mod resume;
 mod session;

@@ -31,6 +31,7 @@ pub use command::Redirection;
 pub use command::Script;
 pub use command::Word;
 pub use command::WordKind;
-pub use plain::read_plain;
+pub use plain::built_into_bash;
+pub use plain::only_in_bash;
 pub use read::LENGTH_MAX;
 pub use read::read;

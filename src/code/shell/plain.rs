@@ -1,344 +1,341 @@
-//! A text as a shell reads it that does not know what bash has besides: where no bash is installed, `sh` runs it.
+//! What a plain shell reads otherwise than bash, as which everything is read here: where no bash is installed, `sh` runs it.
 //!
-//! The text is written anew so that bash, as which everything is read here, takes it for what the plain shell makes of it. Only what may
-//! start or write something else counts: where a plain shell would refuse a line, nothing of that line or behind it runs.
-
-use std::collections::HashSet;
+//! In front of the first of these both shells read a text the same way. So the text is looked through once as both of them take it, and what
+//! stands in quotes is passed by. Where that is not simple, as with a command in quotes, all of the text is looked through to the letter,
+//! quoted or not: too much is found then, never too little.
 
 use super::Command;
-use super::Doubt;
 use super::Script;
-use super::read;
 
-/// Without one of these both read the same.
-const OF_BASH: [&str; 4] = ["$'", "[[", "&>", "(("];
+/// What bash has besides, wherever it stands.
+const SIGNS: [&str; 12] = ["$'", "$\"", "$[", "&>", "|&", "<(", ">(", "<<<", ";&", "=(", "]=", "]+="];
 
-/// What may be open at once; with more, the parser gives up as well.
-const OPEN_MAX: usize = 400;
+/// Patterns of names. Both refuse a line with one, unless an option of bash was set.
+const PATTERNS: [&str; 5] = ["@(", "?(", "!(", "*(", "+("];
 
-/// Reads a text as a plain shell does; `None` where that makes no difference.
-pub fn read_plain(text: &str) -> Option<Script> {
-    if text.len() > super::LENGTH_MAX || !OF_BASH.iter().any(|what| text.contains(what)) {
-        return None;
+/// Commands of bash's own, without which those behind them run in another folder, or with other values.
+const BUILT_IN: [&str; 8] = ["declare", "dirs", "let", "mapfile", "popd", "pushd", "readarray", "typeset"];
+
+/// Letters that end a word.
+const ENDS: [char; 10] = [' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')'];
+
+/// What stands in the place of a part in quotes, and of an expansion.
+const QUOTED: char = '\u{1}';
+
+/// Returns something in a text that a plain shell may read otherwise than bash does.
+pub fn only_in_bash(text: &str) -> Option<&'static str> {
+    match outside_of_quotes(text) {
+        Outside::Text(rest) => sign(&rest).or_else(|| PATTERNS.into_iter().find(|pattern| rest.contains(pattern))),
+        Outside::Sign(sign) => Some(sign),
+        // What goes on in the next line may be joined there.
+        Outside::Unknown => sign(text).or_else(|| sign(&text.replace("\\\n", ""))),
     }
-    let mut rewriting = Rewriting::new(text);
-    rewriting.run();
-    if rewriting.out == text {
-        return None;
-    }
-    let mut script = read(&rewriting.out);
-    // Quotes that end elsewhere hide what they like. All else only fails, or is no program.
-    if !rewriting.ends_elsewhere {
-        script.doubts.clear();
-    }
-    script.doubts.retain(|doubt: &Doubt| !doubt.what.starts_with("[["));
-    let assigned = script.commands.iter().flat_map(|command| &command.assignments).filter(|set| starts(set)).map(|set| set.name.as_str());
-    let set: HashSet<&str> = assigned.chain(text.split("for ").filter_map(goes_through)).collect();
-    let fails: Vec<bool> = script.commands.iter().map(|command| is_no_program(command, &set)).collect();
-    for (command, _) in script.commands.iter_mut().zip(fails).filter(|(_, fails)| *fails) {
-        command.words.clear();
-        command.redirections.retain(super::Redirection::writes);
-    }
-    Some(script)
 }
 
-fn is_number(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_digit())
+/// Returns a command of a script that only bash has built in.
+pub fn built_into_bash(script: &Script) -> Option<&'static str> {
+    let names = || script.commands.iter().filter_map(Command::name);
+    BUILT_IN.into_iter().find(|built_in| names().any(|name| name == *built_in))
 }
 
-/// Returns whether a value may be a program.
-fn starts(set: &super::Assignment) -> bool {
-    set.value.as_ref().is_some_and(|value| match value.known() {
-        Some(text) => !is_number(text),
-        None => value.text.contains('/'),
+enum Outside {
+    /// The text without what its quotes hold.
+    Text(String),
+    /// Something of bash that says where a quote ends.
+    Sign(&'static str),
+    Unknown,
+}
+
+/// A text that follows on lines of its own.
+struct Heredoc<'a> {
+    end: &'a str,
+    strips_tabs: bool,
+    is_quoted: bool,
+}
+
+/// Leaves out quotes, comments and texts on lines of their own, as every shell ends them.
+fn outside_of_quotes(text: &str) -> Outside {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let mut heredocs: Vec<Heredoc<'_>> = Vec::new();
+    while let Some(c) = rest.chars().next() {
+        let taken = match c {
+            '\\' if rest.starts_with("\\\n") => 2,
+            '\\' => {
+                out.push(QUOTED);
+                1 + rest[1..].chars().next().map_or(0, char::len_utf8)
+            }
+            '\'' | '"' => {
+                let inside = if c == '"' { double(&rest[1..]) } else { Ok(rest[1..].find('\'')) };
+                match inside {
+                    Ok(Some(end)) if heredocs.is_empty() || !rest[..=end].contains('\n') => {
+                        out.push(QUOTED);
+                        end + 2
+                    }
+                    Ok(_) => return Outside::Unknown,
+                    Err(sign) => return Outside::Sign(sign),
+                }
+            }
+            '`' => return Outside::Unknown,
+            '$' => match expansion(rest) {
+                Ok(Some(end)) => {
+                    out.push(QUOTED);
+                    end
+                }
+                Ok(None) if rest.starts_with("$((") => return Outside::Unknown,
+                Ok(None) => {
+                    out.push('$');
+                    1
+                }
+                Err(sign) => return Outside::Sign(sign),
+            },
+            // Which of both the text belongs to is not the same everywhere.
+            ')' if !heredocs.is_empty() => return Outside::Sign("<<"),
+            '#' if out.is_empty() || out.ends_with(ENDS) => rest.find('\n').unwrap_or(rest.len()),
+            '<' if rest.starts_with("<<<") => return Outside::Sign("<<<"),
+            '<' if rest.starts_with("<<") => {
+                let Some((heredoc, end)) = heredoc(rest) else { return Outside::Unknown };
+                heredocs.push(heredoc);
+                out.push_str("<<");
+                out.push(QUOTED);
+                end
+            }
+            '\n' => {
+                out.push('\n');
+                match past(&rest[1..], &mut heredocs) {
+                    Ok(Some(end)) => 1 + end,
+                    Ok(None) => return Outside::Unknown,
+                    Err(sign) => return Outside::Sign(sign),
+                }
+            }
+            c => {
+                out.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = &rest[taken..];
+    }
+    if heredocs.is_empty() { Outside::Text(out) } else { Outside::Unknown }
+}
+
+/// Returns where the double quotes end whose inside this begins with.
+fn double(text: &str) -> Result<Option<usize>, &'static str> {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        at += match c {
+            '"' => return Ok(Some(at)),
+            '\\' => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+            '`' => return Ok(None),
+            '$' if text[at..].starts_with("$(") || text[at..].starts_with("${") => match expansion(&text[at..])? {
+                Some(end) => end,
+                None => return Ok(None),
+            },
+            c => c.len_utf8(),
+        };
+    }
+    Ok(None)
+}
+
+/// Returns where an expansion ends that every shell ends there; `None` for a command in it, or for no expansion.
+fn expansion(text: &str) -> Result<Option<usize>, &'static str> {
+    if let Some(sign) = SIGNS[..3].iter().find(|sign| text.starts_with(**sign)) {
+        return Err(sign);
+    }
+    if let Some(inside) = text.strip_prefix("${") {
+        let end = inside.find('}').filter(|end| !inside[..*end].contains(['\'', '"', '\\', '`', '(', '{', '\n']));
+        return end.map(|end| Some(end + 3)).ok_or("${");
+    }
+    let Some(inside) = text.strip_prefix("$((") else { return Ok(None) };
+    let mut n_open = 0_usize;
+    for (at, c) in inside.char_indices() {
+        match c {
+            '(' if !inside[..at].ends_with('$') => n_open += 1,
+            ')' if n_open > 0 => n_open -= 1,
+            ')' => return Ok(inside[at..].starts_with("))").then_some(at + 5)),
+            c if c.is_ascii_alphanumeric() || " \t_+-*/%<>=!&|^~?:,$".contains(c) => {}
+            _ => return Ok(None),
+        }
+    }
+    Ok(None)
+}
+
+/// Reads the `<<END` that a text begins with, where its end is plain letters; returns how long it is.
+fn heredoc(text: &str) -> Option<(Heredoc<'_>, usize)> {
+    let behind = &text[2..];
+    let strips_tabs = behind.starts_with('-');
+    let word = behind[usize::from(strips_tabs)..].trim_start_matches([' ', '\t']);
+    let quote = word.chars().next().filter(|c| matches!(c, '\'' | '"'));
+    let word = &word[usize::from(quote.is_some())..];
+    let end = word.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))?;
+    let after = word[end..].strip_prefix(|c| Some(c) == quote).or(quote.is_none().then_some(&word[end..]))?;
+    let is_word = end > 0 && after.starts_with(ENDS);
+    is_word.then(|| (Heredoc { end: &word[..end], strips_tabs, is_quoted: quote.is_some() }, text.len() - after.len()))
+}
+
+/// Returns where the texts end that begin here; `None` where a command may stand in one, or where one has no end.
+fn past(text: &str, heredocs: &mut Vec<Heredoc<'_>>) -> Result<Option<usize>, &'static str> {
+    let mut at = 0;
+    for heredoc in heredocs.drain(..) {
+        loop {
+            let Some(line) = text[at..].split('\n').next().filter(|_| at < text.len()) else { return Ok(None) };
+            at = (at + line.len() + 1).min(text.len());
+            let bare = if heredoc.strips_tabs { line.trim_start_matches('\t') } else { line };
+            match bare.strip_prefix(heredoc.end) {
+                Some("") => break,
+                // Bash lets the end of a substitution follow it.
+                Some(rest) if rest.trim_start().starts_with(')') => return Err("<<"),
+                _ if !heredoc.is_quoted && line.contains(['`', '$', '\\']) => return Ok(None),
+                _ => {}
+            }
+        }
+    }
+    Ok(Some(at))
+}
+
+/// Finds what bash has besides in a text, wherever it stands.
+fn sign(text: &str) -> Option<&'static str> {
+    text.char_indices().filter(|(_, c)| "$&|<>;=]+([{fsc".contains(*c)).find_map(|(at, _)| {
+        let (before, rest) = text.split_at(at);
+        SIGNS.into_iter().find(|sign| rest.starts_with(sign)).or_else(|| in_context(before, rest))
     })
 }
 
-/// Returns the variable of a loop over paths, which may be programs, from what stands behind `for`.
-fn goes_through(text: &str) -> Option<&str> {
-    let (name, words) = text.split([';', '\n']).next()?.split_once(" in ")?;
-    words.contains('/').then_some(name.trim())
+/// The same for what counts by what stands around it.
+fn in_context(before: &str, rest: &str) -> Option<&'static str> {
+    let is_end = |text: &str| text.is_empty() || text.starts_with(ENDS);
+    match rest.chars().next()? {
+        '[' => rest.strip_prefix("[[").is_some_and(is_end).then_some("[["),
+        '(' => (rest.starts_with("((") && !before.ends_with('$')).then_some("(("),
+        '$' => (rest.starts_with("${") && !matches!(expansion(rest), Ok(Some(_)))).then_some("${"),
+        '+' => (rest.starts_with("+=") && before.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')).then_some("+="),
+        '>' => {
+            let to = rest.strip_prefix(">&")?.trim_start_matches([' ', '\t']);
+            (!to.starts_with(|c: char| c.is_ascii_digit() || c == '-')).then_some(">&")
+        }
+        '{' if !before.ends_with('$') => {
+            let braced = rest.split(ENDS).next().unwrap_or_default();
+            let (inside, _) = braced[1..].rsplit_once('}')?;
+            let names_descriptor = rest[braced.len()..].starts_with(['<', '>']) && !inside.is_empty();
+            (inside.contains(',') || inside.contains("..") || names_descriptor).then_some("{")
+        }
+        _ if before.is_empty() || before.ends_with(ENDS) || before.ends_with(['`', '"', '\'']) => keyword(rest),
+        _ => None,
+    }
 }
 
-/// Words of `[[` that stand where a plain shell looks for a program, and are none: operators, and values that the text does not set.
-fn is_no_program(command: &Command, set: &HashSet<&str>) -> bool {
-    let Some(program) = command.program() else { return false };
-    if matches!(program.text.as_str(), "[[" | "]]" | "") || program.text.starts_with('-') || is_number(&program.text) {
-        return true;
+/// Returns the word of bash's grammar that a text begins with, where what follows makes it one.
+fn keyword(text: &str) -> Option<&'static str> {
+    const WORDS: [&str; 3] = ["function", "select", "coproc"];
+    let (word, behind) = WORDS.into_iter().find_map(|word| Some((word, text.strip_prefix(word)?)))?;
+    if !behind.starts_with([' ', '\t', '\n']) {
+        return None;
     }
-    let Some(name) = program.text.strip_prefix('$') else { return false };
-    let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_name && !set.contains(name)
+    let behind = behind.trim_start();
+    let name = &behind[..behind.find(|c| ENDS.contains(&c) || c == '{').unwrap_or(behind.len())];
+    let after = behind[name.len()..].trim_start();
+    let is_one = match word {
+        "function" => after.starts_with(['{', '(']),
+        "select" => after.starts_with("in ") || after.trim_start_matches([';', ' ', '\n']).starts_with("do "),
+        _ => true,
+    };
+    is_one.then_some(word)
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Within {
-    /// Commands up to this letter.
-    Commands(char),
-    Double,
-    /// `${…}`.
-    Braces,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// `[[` and what stands up to `]]`.
-#[derive(Clone, Copy)]
-struct Test {
-    depth: usize,
-    /// What follows `&&` runs: the program `[[`, which there is not, was negated, or another one stands before.
-    goes_on: bool,
-}
-
-struct Rewriting<'a> {
-    text: &'a str,
-    at: usize,
-    out: String,
-    /// What is open, and where in `out` the line begins in which that was opened.
-    open: Vec<(Within, usize)>,
-    line: usize,
-    at_word: bool,
-    /// The word before.
-    last: String,
-    test: Option<Test>,
-    heredocs: Vec<(String, bool)>,
-    /// A quote ends elsewhere than in bash.
-    ends_elsewhere: bool,
-}
-
-impl<'a> Rewriting<'a> {
-    fn new(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            out: String::with_capacity(text.len() + 16),
-            open: Vec::new(),
-            line: 0,
-            at_word: true,
-            last: String::new(),
-            test: None,
-            heredocs: Vec::new(),
-            ends_elsewhere: false,
+    #[track_caller]
+    fn check(sign: &str, texts: &[&str]) {
+        for text in texts {
+            assert_eq!(only_in_bash(text).unwrap_or_default(), sign, "{text}");
         }
     }
 
-    fn rest(&self) -> &'a str {
-        &self.text[self.at..]
+    #[test]
+    fn what_bash_has_besides_is_found_wherever_it_may_count() {
+        check(
+            "[[",
+            &[
+                "[[ a && b ]]",
+                "true || [[ a && touch == f ]]",
+                "! [[ a && ( touch == f ) && b ]]",
+                "if [[ -f a ]]; then b; fi",
+                "[\\\n[ a && b ]]",
+                "echo \\\\\n[[ a && b ]]",
+                "\"`[[ a > g ]]`\"",
+                "echo \"$([[ a > g ]])\"",
+                "`[[ a > g ]]`",
+                "cat <<E\n$([[ a > f ]])\nE",
+                "cat <<'E F'\n'\nE F\n[[ a > f ]]",
+                "cat <<\\E\nE\n[[ a > f ]]",
+                "cat <<'E'\n'\nE\n[[ a > f ]]",
+                "cat <<'E' <<F\n'\nE\n'\nF\n[[ a > f ]]",
+                "cat <<-E\n\t'\n\tE\n[[ a > f ]]",
+                "# it's\n[[ a > f ]]",
+                "echo a#'b'; [[ a > f ]] # '",
+                "x=$(ls # )'\n); [[ a > f ]]",
+                "echo ${x} ${#x} $((1 + (2))); [[ a > f ]]",
+            ],
+        );
+        check("$'", &["echo $'\\''; touch z #'", "x=\"$(echo $'a')\""]);
+        check("$\"", &["cat $\"a\""]);
+        check("$[", &["echo $[1 + 2]"]);
+        check("((", &["((rm x))", "for ((i = 0; i < 3; i++)); do a; done", "((x > a.txt))", "a && ((b))"]);
+        check("&>", &["ls &>/dev/null touch zz", "a &>> b"]);
+        check("|&", &["a |& b"]);
+        check("<(", &["diff <(a) <(b)"]);
+        check(">(", &["a > >(b)", "tee >(b)"]);
+        check("<<<", &["cat <<< a", "cat <<<\"$x\""]);
+        check(";&", &["case a in a) b;& c) d;; esac", "case a in a) b;;& c) d;; esac"]);
+        check("=(", &["a=(b c)"]);
+        check("]=", &["a[0]=b"]);
+        check("+=", &["x+=/evil", "a+=(b)", "make FLAGS+=x"]);
+        check("{", &["echo {a,b}", "rm x{1..3}", "ls *.{rs,md}", "{rm,-rf,x}", "echo {a,\"b c\"}", "exec {fd}>f", "a{b{c}d,e}"]);
+        check("${", &["echo \"${x#'}'}\"; rm z; '}\"", "echo ${x:-$(a)}", "echo ${x:-\"a\"}", "echo ${x\\}"]);
+        check("function", &["function f { a; }", "function f() { a; }", "a; function f () ( b )", "function f\n{ a; }"]);
+        check("select", &["select x in a b; do c; done"]);
+        check("coproc", &["coproc a", "coproc A { b; }"]);
+        check(">&", &["make >& log", "make >&log"]);
+        check("@(", &["ls @(a|b)"]);
+        check("<<", &["x=$(cat <<E)\na\nE", "x=$(cat <<E\na\nE)\necho '\nE\n)\nrm x\n'"]);
     }
 
-    fn copy(&mut self, n_bytes: usize) {
-        self.out.push_str(&self.text[self.at..self.at + n_bytes]);
-        self.at += n_bytes;
-    }
-
-    fn push(&mut self, within: Within) {
-        self.open.push((within, self.line));
-    }
-
-    /// Goes on behind what stands here, with something else in its place.
-    fn put(&mut self, n_bytes: usize, instead: &str) {
-        self.out.push_str(instead);
-        self.at += n_bytes;
-    }
-
-    fn run(&mut self) {
-        while let Some(c) = self.rest().chars().next() {
-            let goes_on = match self.open.last().map_or(Within::Commands('\0'), |(within, _)| *within) {
-                Within::Commands(end) => self.commands(c, end),
-                within => self.quoted(c, within),
-            };
-            if !goes_on || self.open.len() > OPEN_MAX {
-                return self.out.truncate(self.line);
-            }
-        }
-        // What does not end is refused, from the line on in which it began.
-        if let Some((_, line)) = self.open.first() {
-            self.out.truncate(*line);
-        }
-    }
-
-    /// Takes what is the same in quotes and outside of them; `None` where nothing of that stands here.
-    fn expansion(&mut self, c: char) -> Option<bool> {
-        let rest = self.rest();
-        if c == '\\' {
-            let n_next = rest[1..].chars().next().map_or(0, char::len_utf8);
-            self.copy(1 + n_next);
-        } else if rest.starts_with("$((") {
-            let mut depth = 0_usize;
-            let end = rest.char_indices().find(|(_, c)| {
-                depth = if *c == '(' { depth + 1 } else { depth - usize::from(*c == ')') };
-                *c == ')' && depth == 0
-            });
-            let Some((end, _)) = end else { return Some(false) };
-            self.copy(end + 1);
-        } else if rest.starts_with("$(") {
-            self.copy(2);
-            self.push(Within::Commands(')'));
-            self.at_word = true;
-            return Some(true);
-        } else if rest.starts_with("${") {
-            self.copy(2);
-            self.push(Within::Braces);
-        } else if c == '`' {
-            self.copy(1);
-            match self.open.iter().rposition(|(within, _)| *within == Within::Commands('`')) {
-                Some(at) => self.open.truncate(at),
-                None => self.push(Within::Commands('`')),
-            }
-        } else {
-            return None;
-        }
-        self.at_word = false;
-        Some(true)
-    }
-
-    fn quoted(&mut self, c: char, within: Within) -> bool {
-        if let Some(goes_on) = self.expansion(c) {
-            return goes_on;
-        }
-        let in_double = self.open.iter().any(|(within, _)| *within == Within::Double);
-        match (c, within) {
-            ('"', Within::Double) | ('}', Within::Braces) => {
-                self.open.pop();
-            }
-            ('"', _) => self.push(Within::Double),
-            ('\'', Within::Braces) if !in_double => return self.single(),
-            _ => {}
-        }
-        self.copy(c.len_utf8());
-        true
-    }
-
-    fn single(&mut self) -> bool {
-        let Some(end) = self.rest()[1..].find('\'') else { return false };
-        self.copy(end + 2);
-        self.at_word = false;
-        true
-    }
-
-    fn commands(&mut self, c: char, end: char) -> bool {
-        let rest = self.rest();
-        if let Some(quote) = rest.strip_prefix("$'") {
-            let Some(end) = quote.find('\'') else { return false };
-            let n_slashes = quote[..end].bytes().rev().take_while(|byte| *byte == b'\\').count();
-            if n_slashes % 2 == 1 {
-                self.ends_elsewhere = true;
-                self.put(1, "\\$");
-            } else {
-                self.copy(1);
-            }
-            return self.single();
-        }
-        if let Some(goes_on) = self.expansion(c) {
-            return goes_on;
-        }
-        if self.at_word && !c.is_whitespace() {
-            let word = rest.split([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']).next().unwrap_or_default();
-            let before = std::mem::replace(&mut self.last, word.to_owned());
-            if word == "[[" {
-                self.put(2, "'[['");
-                self.test = Some(Test { depth: self.open.len(), goes_on: before == "!" });
-                self.at_word = false;
-                return true;
-            }
-            // To the grammar these would make a pattern of what follows.
-            if self.test.is_some() && matches!(word, "==" | "=~") {
-                self.put(2, if word == "==" { "'=='" } else { "'=~'" });
-                self.at_word = false;
-                return true;
-            }
-            if word == "]]" {
-                self.test = None;
-            }
-            if rest.starts_with("((") && before != "for" {
-                self.put(1, "( ");
-                self.push(Within::Commands(')'));
-                return true;
-            }
-        }
-        self.letter(c, end)
-    }
-
-    fn letter(&mut self, c: char, end: char) -> bool {
-        let rest = self.rest();
-        let test = self.test.filter(|test| test.depth == self.open.len());
-        self.at_word = matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '<' | '>');
-        match c {
-            '\'' => return self.single(),
-            '"' => self.push(Within::Double),
-            '#' if self.out.is_empty() || self.out.ends_with([' ', '\t', '\n', ';', '&', '|', '(', ')']) => {
-                self.copy(rest.find('\n').unwrap_or(rest.len()));
-                return true;
-            }
-            // A list of words, or what `[[` groups: no plain shell takes it.
-            '(' if test.is_some() => return false,
-            '(' => self.push(Within::Commands(')')),
-            ')' if end == ')' => {
-                self.open.pop();
-            }
-            '\n' => return self.line_end(),
-            ';' => self.test = None,
-            '&' if rest.starts_with("&&") => {
-                // There is no program `[[`, so that what follows does not run.
-                let is_left_out = test.is_some_and(|test| !test.goes_on);
-                self.put(2, if is_left_out { "  " } else { "&&" });
-                return true;
-            }
-            '|' => {
-                if let Some(test) = &mut self.test {
-                    test.goes_on = true;
-                }
-                self.copy(if rest.starts_with("||") { 2 } else { 1 });
-                return true;
-            }
-            '&' if rest.starts_with("&>") => {
-                self.put(1, "& ");
-                return true;
-            }
-            '>' | '<' if rest[1..].starts_with('&') => {
-                self.copy(2);
-                return true;
-            }
-            '<' if rest.starts_with("<<<") => {
-                self.copy(3);
-                return true;
-            }
-            '<' if rest.starts_with("<<") => {
-                self.heredoc();
-                return true;
-            }
-            _ => {}
-        }
-        self.copy(c.len_utf8());
-        true
-    }
-
-    /// Notes a text that follows from the next line on.
-    fn heredoc(&mut self) {
-        let rest = self.rest();
-        let is_indented = rest.starts_with("<<-");
-        let begin = rest.len() - rest[2 + usize::from(is_indented)..].trim_start_matches([' ', '\t']).len();
-        let word = rest[begin..].split([' ', '\t', '\n', ';', '&', '|', '<', '>', '(', ')']).next().unwrap_or_default();
-        self.heredocs.push((word.replace(['\'', '"', '\\'], ""), is_indented));
-        self.copy(begin + word.len());
-        self.at_word = false;
-    }
-
-    fn line_end(&mut self) -> bool {
-        self.test = None;
-        self.copy(1);
-        for (delimiter, is_indented) in std::mem::take(&mut self.heredocs) {
-            while !self.rest().is_empty() {
-                let line = self.rest().split('\n').next().unwrap_or_default();
-                let bare = if is_indented { line.trim_start_matches('\t') } else { line };
-                let is_end = bare == delimiter;
-                let n_bytes = (line.len() + 1).min(self.rest().len());
-                self.copy(n_bytes);
-                if is_end {
-                    break;
-                }
-            }
-        }
-        self.line = self.out.len();
-        true
+    #[test]
+    fn what_both_read_the_same_way_is_not() {
+        check(
+            "",
+            &[
+                "",
+                "ls -la | grep x > f 2>&1; a && b || c &",
+                "grep '[[ a ]]' f",
+                "grep [[:alpha:]]* f",
+                "awk '{print $1,$2}' f",
+                "curl -d '{\"a\":1,\"b\":2}' x",
+                "echo \"{a,b} [[ c ]] $x &> d\"",
+                "find . -name '*.rs' -exec wc -l {} +",
+                "git show HEAD@{1} stash@{0}",
+                "echo $((1 + 2)) $(((1 + 2) * 3)) \"$((x + 1))\" ${x:-y} ${#x} ${x%.*} \"${x}\"",
+                "f() { a; }; f",
+                "{ a; b; }",
+                "(a; (b))",
+                "if [ -f a ]; then b; fi",
+                "case $x in a|b) c;; *) d;; esac",
+                "for f in a b; do echo \"$f\"; done",
+                "cat > f <<'E'\nif [[ -f a ]]; then echo $'x'; fi\nE",
+                "cat > f <<E\nfunction f { [[ a ]]; }\nE\nls",
+                "grep -rn function src",
+                "grep select x; echo function",
+                "# [[ a ]]\nls",
+                "echo a\\\nb",
+                "echo 'it'\\''s' \"it's\"",
+                "exec 3>&1 4>&-; a >&2 2>&1",
+                "x=$(ls | wc -l); echo $x",
+                "printf '%s\\n' \"$@\"",
+                "é='ü'; echo $é",
+            ],
+        );
+        assert_eq!(built_into_bash(&super::super::read("ls; pushd a")), Some("pushd"));
+        assert_eq!(built_into_bash(&super::super::read("grep pushd f; cd a")), None);
     }
 }

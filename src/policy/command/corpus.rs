@@ -9,6 +9,7 @@ use crate::policy::Verdict;
 use crate::policy::action::reading_of;
 use crate::wire::Bash;
 use crate::wire::Call;
+use crate::wire::Shell;
 
 const TABLE: &str = include_str!("../../../tests/it/fixtures/shell_commands.txt");
 
@@ -25,8 +26,8 @@ fn bash(command: &str) -> Action {
 }
 
 /// Says what a command needs in the table's words.
-fn needs(command: &str) -> String {
-    let reading = reading_of(&bash(command), "").expect("a command");
+fn needs(command: &str, shell: Shell) -> String {
+    let reading = reading_of(&bash(command), "", shell).expect("a command");
     let mut words: Vec<String> = reading
         .capabilities
         .iter()
@@ -46,9 +47,10 @@ fn needs(command: &str) -> String {
     format!("{}{}", words.join(", "), if reading.script.is_known() { "" } else { " ?" })
 }
 
-fn verdicts(command: &str) -> String {
+fn verdicts(command: &str, shell: Shell) -> String {
     let verdict = |mode| {
-        let policy = Policy::new(mode, &Options::default()).expect("no rules");
+        let mut policy = Policy::new(mode, &Options::default()).expect("no rules");
+        policy.read_by(shell);
         match policy.judge(bash(command)) {
             Verdict::Allow { .. } => "allow",
             Verdict::Ask(_) => "ask",
@@ -62,9 +64,13 @@ fn verdicts(command: &str) -> String {
 fn every_command_of_the_table_needs_what_the_table_says() {
     let (mut expected_needs, mut expected_verdicts) = (String::new(), "");
     let (mut n_commands, mut wrong) = (0, Vec::new());
+    let mut shell = Shell::Bash;
     for (number, line) in TABLE.lines().enumerate() {
         if let Some(header) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).filter(|header| header.contains(" : ")) {
             let (needs, verdicts) = header.split_once(" : ").expect("it was looked for");
+            let in_sh = needs.strip_prefix("in sh: ");
+            shell = if in_sh.is_some() { Shell::Plain } else { Shell::Bash };
+            let needs = in_sh.unwrap_or(needs);
             let is_known = !needs.ends_with('?');
             let mut words: Vec<&str> = needs.trim_end_matches([' ', '?']).split(", ").collect();
             words.sort_by_key(|word| ORDER.iter().position(|known| word.starts_with(known)));
@@ -78,9 +84,9 @@ fn every_command_of_the_table_needs_what_the_table_says() {
         }
         let command = line.replace('␤', "\n").replace('␍', "\r").replace('␉', "\t").replace('␀', "\0");
         n_commands += 1;
-        let found = (needs(&command), verdicts(&command));
+        let found = (needs(&command, shell), verdicts(&command, shell));
         if found != (expected_needs.clone(), expected_verdicts.to_owned()) {
-            let script = reading_of(&bash(&command), "").expect("a command").script;
+            let script = reading_of(&bash(&command), "", shell).expect("a command").script;
             let doubts: Vec<String> = script.doubts.iter().map(ToString::to_string).collect();
             let (n, v) = found;
             wrong.push(format!(

@@ -23,9 +23,11 @@ use self::git::Use;
 use self::place::Ground;
 use crate::code::shell;
 use crate::code::shell::Command;
+use crate::code::shell::Doubt;
 use crate::code::shell::Script;
 use crate::event::Capability;
 use crate::policy::exact::trimmed;
+use crate::wire::Shell;
 
 /// A command of the shell, read once for everything that asks about it.
 #[derive(Clone, Debug)]
@@ -37,25 +39,19 @@ pub(super) struct Reading {
     pub(super) needs: Vec<BTreeSet<Capability>>,
     /// What all of it needs.
     pub(super) capabilities: Vec<Capability>,
+    /// What in it bash alone reads the way it was read, where another shell carries it out.
+    pub(super) only_in_bash: Option<&'static str>,
 }
 
 impl Reading {
-    pub(super) fn new(text: &str, working_directory: Option<&str>) -> Self {
+    /// Reads a command as bash does. Where another shell carries it out, whatever that may read otherwise is in doubt.
+    pub(super) fn new(text: &str, working_directory: Option<&str>, shell: Shell) -> Self {
         let mut script = shell::read(text);
-        let (mut needs, mut all) = judged(&script, working_directory);
-        // Where no bash is installed `sh` reads it, and which of them does is not known here: the worse of both counts.
-        if let Some(plain) = shell::read_plain(text) {
-            let (plain_needs, plain_all) = judged(&plain, working_directory);
-            all.extend(plain_all);
-            let is_nothing = |command: &Command| command.words.is_empty() && command.redirections.is_empty();
-            // With many of them, looking for each is not worth the time.
-            let is_own = |command: &Command| !is_nothing(command) && (script.commands.len() > 1000 || !script.commands.contains(command));
-            let others: Vec<_> = plain.commands.into_iter().zip(plain_needs).filter(|(command, _)| is_own(command)).collect();
-            for (command, needed) in others {
-                script.commands.push(command);
-                needs.push(needed);
-            }
-            script.doubts.extend(plain.doubts);
+        let (needs, mut all) = judged(&script, working_directory);
+        let otherwise = || shell::only_in_bash(text).or_else(|| shell::built_into_bash(&script));
+        let only_in_bash = if shell == Shell::Bash { None } else { otherwise() };
+        if let Some(what) = only_in_bash {
+            script.doubts.insert(0, Doubt { what: what.to_owned(), why: "no bash runs it, and a plain sh may read this otherwise" });
         }
         let is_blocked = all.iter().any(|capability| matches!(capability, Capability::BlockedCommand { .. }));
         let only_reads = script.is_known() && !is_blocked && !script.commands.is_empty() && !all.contains(&Capability::RunInBox);
@@ -63,7 +59,7 @@ impl Reading {
             all.remove(&Capability::ReadFiles);
             all.insert(Capability::RunInBox);
         }
-        Self { text: trimmed(text).to_owned(), script, needs, capabilities: all.into_iter().collect() }
+        Self { text: trimmed(text).to_owned(), script, needs, capabilities: all.into_iter().collect(), only_in_bash }
     }
 }
 

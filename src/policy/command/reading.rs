@@ -224,10 +224,11 @@ fn find(arguments: &[Word]) -> bool {
 mod tests {
     use super::super::Reading;
     use crate::event::Capability;
+    use crate::wire::Shell;
 
     #[track_caller]
     fn check(command: &str, reads: bool) {
-        let found = Reading::new(command, None).capabilities == [Capability::ReadFiles];
+        let found = Reading::new(command, None, Shell::Bash).capabilities == [Capability::ReadFiles];
         assert_eq!(found, reads, "{command}");
     }
 

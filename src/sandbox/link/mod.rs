@@ -30,6 +30,7 @@ use self::traffic::Traffic;
 use crate::wire::Call;
 use crate::wire::Output;
 use crate::wire::PROTOCOL;
+use crate::wire::Shell;
 use crate::wire::frame;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
@@ -55,6 +56,7 @@ const MAX_NAME: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Link {
     traffic: Arc<Traffic>,
+    shell: Shell,
 }
 
 impl Link {
@@ -77,7 +79,12 @@ impl Link {
             facts = tokio::time::timeout(deadline, greeting) => facts.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
         };
-        Ok((Link { traffic: Traffic::start(frames, sink) }, facts))
+        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell }, facts))
+    }
+
+    /// Returns what carries out commands there, as the guest told it before any of them ran.
+    pub fn shell(&self) -> Shell {
+        self.shell
     }
 
     /// Carries out one call; `on_chunk` gets its output as it comes.

@@ -33,6 +33,7 @@ use crate::tools::Workspace;
 use crate::tools::dispatch::dispatch_hook;
 use crate::wire;
 use crate::wire::Call;
+use crate::wire::Shell;
 use crate::wire::message::Stream;
 
 /// How much of each stream of a hook is kept, in bytes.
@@ -99,7 +100,7 @@ impl Pipeline {
     }
 
     /// Has the hooks told what came of a call, one after another, while the session goes on.
-    pub(in crate::tools) fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
+    pub(in crate::tools) async fn after_call(&self, call: &ToolCall, name: &str, status: CallStatus, result: &str) {
         let Some(input) = self.input_for(Moment::PostToolUse, call) else { return };
         let told = Told {
             call: Some(&call.id),
@@ -109,10 +110,11 @@ impl Pipeline {
             tool_result: Some(short(result)),
             ..Told::new(Moment::PostToolUse, self.hooks.session.as_ref())
         };
+        let shell = self.workspace.shell().await;
         let mut behind = self.hooks.behind.lock().expect("nothing panics while it holds this lock");
         while behind.try_join_next().is_some() {}
         for hook in self.hooks.of(Moment::PostToolUse).iter().filter(|hook| told.is_for(hook)) {
-            let ready = match self.ready(hook, &told) {
+            let ready = match self.ready(hook, &told, shell) {
                 Ok(ready) => ready,
                 Err(reason) => {
                     self.not_run(hook, &told, &reason);
@@ -160,9 +162,13 @@ impl Pipeline {
     async fn tell(&self, told: &Told<'_>, cancel: &CancellationToken) -> Result<String, Held> {
         let may_block = matches!(told.event, Moment::UserPrompt | Moment::PreToolUse);
         let mut words = String::new();
+        if self.hooks.of(told.event).is_empty() {
+            return Ok(words);
+        }
+        let shell = self.workspace.shell().await;
         for hook in self.hooks.of(told.event).iter().filter(|hook| told.is_for(hook)) {
             let begun = Instant::now();
-            let ran = match self.ready(hook, told) {
+            let ran = match self.ready(hook, told, shell) {
                 Ok(ready) => self.hands().run(ready, cancel).await.map_err(|error| Held::Sandbox(PipelineError::Sandbox(error)))?,
                 Err(reason) => Ran { end: Ended::NotRun(reason), stdout: Vec::new(), stderr: Vec::new() },
             };
@@ -179,7 +185,7 @@ impl Pipeline {
     }
 
     /// Judges a hook; the error says why it may not run.
-    fn ready(&self, hook: &Hook, told: &Told<'_>) -> Result<Ready, String> {
+    fn ready(&self, hook: &Hook, told: &Told<'_>, shell: Shell) -> Result<Ready, String> {
         let timeout = hook.timeout.unwrap_or(self.hooks.options.timeout);
         let call = wire::Hook {
             command: told.filled(&hook.run)?,
@@ -193,7 +199,11 @@ impl Pipeline {
             Place::Sandbox => Action::Box(Call::Hook(call)),
             Place::Host => Action::Host(HostCall::Hook(call)),
         };
-        let verdict = self.policy.lock().expect("nothing panics while it holds this lock").judge_hook(action);
+        let verdict = {
+            let mut policy = self.policy.lock().expect("nothing panics while it holds this lock");
+            policy.read_by(shell);
+            policy.judge_hook(action)
+        };
         match verdict {
             Verdict::Allow { action, .. } => {
                 Ok(Ready { run: hook.run.clone(), call: told.call.map(ToOwned::to_owned), moment: told.event, action })

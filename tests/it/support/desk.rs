@@ -41,6 +41,7 @@ use podbay::tools::Services;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
 use podbay::wire::Output;
+use podbay::wire::Shell;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -214,6 +215,10 @@ impl Workspace for Watched {
         let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
         self.reached.lock().expect("no test panics while it holds this").push(name);
         self.inner.call(call, on_chunk, cancel, deadline)
+    }
+
+    fn shell(&self) -> Later<'_, Shell> {
+        self.inner.shell()
     }
 
     fn ended(&self) -> Later<'_, sandbox::Ended> {

@@ -1,5 +1,6 @@
 use super::super::Command;
 use super::super::Word;
+use super::super::only_in_bash;
 use super::Inner;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
@@ -7,15 +8,12 @@ use super::Unwrapped;
 /// Options by name that only make the shell stop earlier or say more.
 const PLAIN_OPTIONS: [&str; 8] = ["pipefail", "errexit", "nounset", "xtrace", "verbose", "noglob", "noclobber", "posix"];
 
-/// What bash reads otherwise than a plain shell does, where one may start what the other takes for a part of a word.
-const OF_BASH: [&str; 14] = ["$'", "$\"", "[[", "&>", "|&", "<<<", "<(", ">(", "((", "=(", "+=", "]=", "function", "coproc"];
-
 /// Notes where a text may mean something else to the shell that reads it than to bash, as which it is read here.
 pub(super) fn read_by(name: &str, text: &str, unwrapped: &mut Unwrapped) {
     match name {
         "bash" | "rbash" => {}
         "sh" | "dash" | "ash" => {
-            if let Some(what) = OF_BASH.iter().find(|what| text.contains(**what)) {
+            if let Some(what) = only_in_bash(text) {
                 unwrapped.doubt(what, "another shell than bash reads this otherwise");
             }
         }
