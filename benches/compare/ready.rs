@@ -50,7 +50,7 @@ pub(crate) fn file() -> Output {
     let (path, encoding) = (BytesPath::from("src/main.rs"), Encoding::Utf8);
     let (n_lines, total_lines) = (200, Some(200));
     let file = FileText { path, text, first_line: 1, n_lines, total_lines, bytes, more: false, cut_lines: 0, encoding, fault: None };
-    Output::Read(Read { files: vec![file], remaining: 0 })
+    Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() })
 }
 
 /// A sandbox that has the answer already.

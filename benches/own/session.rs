@@ -92,6 +92,7 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
             result: result.clone(),
             artifact: None,
             duration_ms: 1,
+            seen: vec![],
         };
         for kind in [Kind::ModelAsked, answer, started, finished] {
             log.append(&Event::now(kind))?;

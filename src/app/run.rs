@@ -291,6 +291,7 @@ pub(super) async fn sit_down(
     pipeline.set_window(probed.context);
     pipeline.set_images(probed.images);
     pipeline.recall_tasks(&past.tasks);
+    pipeline.recall_seen(&past.seen);
     let parallel = config.tools.parallel as usize;
     let agent = Agent::new(client, conversation, Arc::new(pipeline), parallel, config.agent.clone(), recorder.sink());
     let mut agent = agent.after(&past);

@@ -10,6 +10,7 @@ use super::Decision;
 use super::SessionId;
 use super::Usage;
 use super::newer;
+use crate::wire::Memo;
 
 /// Something that happened, and when.
 ///
@@ -229,6 +230,9 @@ pub enum Kind {
         /// Where all of it is kept, when `result` was cut.
         artifact: Option<String>,
         duration_ms: u64,
+        /// What the model knows of files by it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        seen: Vec<Memo>,
     },
     /// A command of the person's settings ran, or was not let.
     HookEnded {

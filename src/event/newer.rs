@@ -78,6 +78,7 @@ mod tests {
             result: String::new(),
             artifact: None,
             duration_ms: 1,
+            seen: vec![],
         };
         for (status, word) in [(CallStatus::Conflict, "conflict"), (CallStatus::TimedOut, "timed_out")] {
             let head = r#"{"type":"call_finished","at":"2026-11-22T10:00:00Z","call":"c1","name":"bash","status":"failed""#;

@@ -92,7 +92,9 @@ mod tests {
 
     #[test]
     fn a_folder_takes_along_what_a_denial_names_in_it() {
-        let delete = |path: &str, recursive| Action::Box(Call::DeleteFile(DeleteFile { path: path.into(), recursive, protected: false }));
+        let delete = |path: &str, recursive| {
+            Action::Box(Call::DeleteFile(DeleteFile { path: path.into(), recursive, protected: false, known: None }))
+        };
         let rule = Rule::parse("delete_file(data/secret/**)").expect("a good rule");
         for path in ["data/secret", "data", "/workspace/data/", "x/../data", "."] {
             assert!(rule.may_match(&delete(path, true), None), "{path}");

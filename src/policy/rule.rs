@@ -311,7 +311,7 @@ mod tests {
     use crate::wire::WriteFile;
 
     fn write(path: &str) -> Action {
-        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
+        Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
     }
 
     #[track_caller]
@@ -351,7 +351,7 @@ mod tests {
     fn a_rule_that_allows_speaks_of_every_path_and_one_that_denies_of_any() {
         let moved = |source: &str, destination: &str| {
             let (source, destination) = (source.into(), destination.into());
-            Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false }))
+            Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false, known: None }))
         };
         let rule = Rule::parse("move_file(src/**)").expect("a good rule");
         assert!(rule.matches(&moved("src/a", "src/b"), None));
@@ -395,6 +395,7 @@ mod tests {
             destination: "server.pem".into(),
             overwrite: false,
             protected: false,
+            known: None,
         }));
         let matches = |rule: &str| Rule::parse(rule).expect("a good rule").matches(&both, None);
         assert!(matches("move_file({.env,*.pem})") && !matches("move_file({.env,*})") && !matches("move_file"));

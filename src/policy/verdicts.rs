@@ -26,17 +26,17 @@ use crate::wire::Shell;
 use crate::wire::WriteFile;
 
 fn write(path: &str) -> Action {
-    Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false }))
+    Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
 }
 
 fn moved(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
-    Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false }))
+    Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false, known: None }))
 }
 
 fn copied(source: &str, destination: &str) -> Action {
     let (source, destination) = (source.into(), destination.into());
-    Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false }))
+    Action::Box(Call::CopyFile(CopyFile { source, destination, recursive: false, overwrite: false, protected: false, known: None }))
 }
 
 fn list() -> Action {
@@ -319,7 +319,7 @@ fn an_answer_to_a_patch_is_about_what_it_does_to_which_file() {
     let delete = || PatchAction::Delete { hunks: Vec::new() };
     let patch = |files: Vec<(&str, PatchAction)>, dry_run: bool| {
         let files = files.into_iter().map(|(path, action)| FilePatch { path: path.into(), action, notes: Vec::new() }).collect();
-        Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false }))
+        Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None }))
     };
     let all = [
         patch(vec![("a", update(None)), ("b", add())], false),

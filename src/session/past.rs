@@ -11,6 +11,7 @@ use super::Artifacts;
 use super::History;
 use super::picture;
 use super::replay::Replay;
+use crate::wire::Memo;
 
 /// What the model reads of a call that had begun when the log ended.
 pub(super) const UNKNOWN_END: &str = "It is not known how this call ended: Podbay was stopped while it was under way, or the record of its end is lost. It \
@@ -42,6 +43,8 @@ pub struct Past {
     pub fullness: Fullness,
     /// Arguments of the calls that made the model's list of tasks what it is, in order.
     pub tasks: Vec<String>,
+    /// What the model knows of files, in the order in which it came to know it.
+    pub seen: Vec<Memo>,
     /// Records of kinds that this version does not know.
     pub n_unknown: usize,
 }
@@ -85,6 +88,7 @@ impl Open {
             result: result.to_owned(),
             artifact: None,
             duration_ms: 0,
+            seen: Vec::new(),
         }
     }
 }
@@ -127,7 +131,7 @@ mod tests {
 
     fn ended(id: &str, result: &str) -> Kind {
         let (call, name) = (id.into(), "bash".into());
-        Kind::CallFinished { call, name, status: CallStatus::Ok, result: result.into(), artifact: None, duration_ms: 1 }
+        Kind::CallFinished { call, name, status: CallStatus::Ok, result: result.into(), artifact: None, duration_ms: 1, seen: Vec::new() }
     }
 
     fn said(text: &str) -> Kind {
@@ -248,6 +252,23 @@ mod tests {
         }
         let twice = [all, vec![Kind::SessionRewound { turns: 2 }], turn("other", &["d"]), vec![Kind::SessionRewound { turns: 1 }]].concat();
         assert_eq!(past(twice).tasks, [r#"{"task": "a"}"#]);
+    }
+
+    #[test]
+    fn what_is_known_of_files_goes_back_with_what_told_it() {
+        let read = |id: &str| {
+            let seen = vec![Memo::Gone { path: id.into() }];
+            let (call, name, result) = (id.into(), "read_file".into(), "1".into());
+            let ended = Kind::CallFinished { call, name, status: CallStatus::Ok, result, artifact: None, duration_ms: 1, seen };
+            vec![answer("", &[id]), began(id), ended]
+        };
+        let turn =
+            |words: &str, ids: &[&str]| [vec![said(words)], ids.iter().flat_map(|id| read(id)).collect(), vec![answer("ok", &[])]].concat();
+        let all = [turn("one", &["a"]), turn("two", &["b", "c"]), turn("three", &[])].concat();
+        for (back, left) in [(0, 3), (1, 3), (2, 1), (3, 0), (9, 0)] {
+            let kinds = [all.clone(), vec![Kind::SessionRewound { turns: back }]].concat();
+            assert_eq!(past(kinds).seen.len(), left, "{back} taken back");
+        }
     }
 
     #[test]

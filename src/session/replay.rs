@@ -40,8 +40,8 @@ pub(super) struct Replay {
     calls: Vec<Asked>,
     /// A call that may change the list of tasks, and its arguments, until it has ended.
     listing: Option<(String, String)>,
-    /// How many changes of the list there were before each message of the person.
-    listed: Vec<usize>,
+    /// How many changes of the list, and how many things to remember of files, there were before each message of the person.
+    before: Vec<(usize, usize)>,
 }
 
 impl Replay {
@@ -67,9 +67,10 @@ impl Replay {
                 self.give_up();
                 let before = self.past.history.n_turns();
                 self.past.history.rewind(*turns as usize);
-                let left = self.listed.len().saturating_sub(before - self.past.history.n_turns());
-                if let Some(n) = self.listed.drain(left..).next() {
-                    self.past.tasks.truncate(n);
+                let left = self.before.len().saturating_sub(before - self.past.history.n_turns());
+                if let Some((n_tasks, n_seen)) = self.before.drain(left..).next() {
+                    self.past.tasks.truncate(n_tasks);
+                    self.past.seen.truncate(n_seen);
                 }
                 self.past.fullness.counted = None;
                 // What is left has its answer.
@@ -110,7 +111,7 @@ impl Replay {
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
-                self.listed.push(self.past.tasks.len());
+                self.before.push((self.past.tasks.len(), self.past.seen.len()));
             }
             Kind::ModelAsked => {
                 self.give_up();
@@ -131,7 +132,8 @@ impl Replay {
                     asked.begun = true;
                 }
             }
-            Kind::CallFinished { call, status, result, .. } => {
+            Kind::CallFinished { call, status, result, seen, .. } => {
+                self.past.seen.extend_from_slice(seen);
                 if let Some((_, arguments)) = self.listing.take_if(|(listing, _)| listing == call)
                     && *status == CallStatus::Ok
                 {

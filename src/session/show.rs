@@ -136,7 +136,7 @@ impl<'a> Calls<'a> {
                     text.push_str("   interrupted\n");
                 }
             }
-            Kind::CallFinished { call, name, status, result, artifact, duration_ms } => {
+            Kind::CallFinished { call, name, status, result, artifact, duration_ms, .. } => {
                 let open = self.close(call);
                 let asked = self.asked.get(call.as_str()).map_or("", |call| call.arguments.as_str());
                 let (name, arguments) = open.began.unwrap_or((name, asked));

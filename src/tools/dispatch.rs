@@ -7,6 +7,7 @@ use super::Options;
 use super::Services;
 use super::host::Came;
 use super::host::Host;
+use super::seen::Seen;
 use crate::policy::Action;
 use crate::policy::Approved;
 use crate::policy::HostCall;
@@ -14,6 +15,7 @@ use crate::sandbox;
 use crate::sandbox::Ended;
 use crate::sandbox::Sandbox;
 use crate::sandbox::link::Link;
+use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Fault;
 use crate::wire::Output;
@@ -111,10 +113,17 @@ pub(super) struct Printed {
     pub(super) tail: Vec<u8>,
 }
 
+/// How often a call may begin anew because its names lead to files that it was not told of. Each link on the way can take one.
+const ROUNDS: usize = 4;
+
 /// Carries out an approved action. Nothing else reaches the box or the host's services.
+///
+/// A call that changes files is told what the model knows of them. Where it must be told more, it says so before it does anything, and is
+/// sent again.
 pub(super) async fn dispatch(
     action: Approved<Action>,
     workspace: &dyn Workspace,
+    seen: &Seen,
     host: Host<'_>,
     options: &Options,
     mut tell: impl FnMut(Told<'_>) + Send,
@@ -122,20 +131,43 @@ pub(super) async fn dispatch(
 ) -> Result<(Came, Printed), sandbox::Error> {
     match action.into_inner() {
         Action::Host(call) => Ok((host.serve(call, tell, cancel).await, Printed::default())),
-        Action::Box(call) => {
+        Action::Box(mut call) => {
             let deadline = deadline(&call, options);
             let most = usize::try_from(options.bash_stream.bytes().saturating_add(options.bash_tail.bytes())).unwrap_or(usize::MAX);
             let mut printed = Printed::default();
-            let on_chunk = |stream: Stream, bytes: &[u8]| {
+            let mut on_chunk = |stream: Stream, bytes: &[u8]| {
                 let kept = if stream == Stream::Tail { &mut printed.tail } else { &mut printed.head };
                 // The guest keeps this bound too, but the guest is not believed.
                 let room = most.saturating_sub(kept.len());
                 kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 tell(Told::Printed(bytes));
             };
+            if call.known_mut().is_none() {
+                let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
+                return Ok((Came::Output(output), printed));
+            }
+            let mut besides: Vec<BytesPath> = Vec::new();
+            for _ in 1..ROUNDS {
+                tell_known(&mut call, seen, &besides);
+                match workspace.call(call.clone(), Box::new(&mut on_chunk), cancel, deadline).await? {
+                    Output::Fault(Fault::Untold { paths }) => besides.extend(paths.into_iter().take(MOST_BESIDES)),
+                    output => return Ok((Came::Output(output), printed)),
+                }
+            }
+            tell_known(&mut call, seen, &besides);
             let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
             Ok((Came::Output(output), printed))
         }
+    }
+}
+
+/// Most files that a call is told of besides those that it names; no call changes more at once.
+const MOST_BESIDES: usize = 1000;
+
+fn tell_known(call: &mut Call, seen: &Seen, besides: &[BytesPath]) {
+    let known = seen.known(call, besides);
+    if let Some(told) = call.known_mut() {
+        *told = Some(known);
     }
 }
 

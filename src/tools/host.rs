@@ -82,7 +82,7 @@ impl Host<'_> {
                     fault: None,
                     text,
                 };
-                Output::Read(Read { files: vec![file], remaining: 0 })
+                Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() })
             }
             Err(problem) => Output::Fault(Fault::Io { doing: path, problem }),
         }

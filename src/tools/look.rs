@@ -68,7 +68,7 @@ impl Pipeline {
             Err(Held::Cancelled) => return Err(Unseen::Denied(Refused::Withdrawn.words())),
             Err(Held::Sandbox(error)) => return Err(Unseen::Sandbox(error)),
         }
-        let output = match dispatch(action, &*self.workspace, self.host(), &self.options, |_| {}, cancel).await {
+        let output = match dispatch(action, &*self.workspace, &self.seen, self.host(), &self.options, |_| {}, cancel).await {
             Ok((Came::Output(output), _)) => output,
             Ok((Came::Said(said), _)) => return Err(Unseen::Fault(said.body)),
             Err(error) => return Err(Unseen::Sandbox(PipelineError::Sandbox(error))),

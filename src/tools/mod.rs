@@ -26,6 +26,7 @@ mod render_changed;
 mod render_session;
 mod repair;
 mod schema;
+mod seen;
 mod set;
 mod tasks;
 mod tool;

@@ -16,8 +16,6 @@ use super::Services;
 use super::Window;
 use super::asking::Refused;
 use super::catalogue::Understood;
-use super::class::Expected;
-use super::class::Seen;
 use super::class::failed;
 use super::class::hint;
 use super::dispatch::Told;
@@ -32,6 +30,8 @@ use super::host::Came;
 use super::host::Host;
 use super::render::fit;
 use super::render::render;
+use super::seen::Seen;
+use super::seen::memos;
 use super::tasks::Tasks;
 use super::touched::Touched;
 use super::touched::touched;
@@ -48,6 +48,7 @@ use crate::sandbox;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Image;
+use crate::wire::Memo;
 use crate::wire::Output;
 
 /// Tokens a model is taken to read at once when its server does not say.
@@ -64,7 +65,7 @@ pub struct Pipeline {
     pub(super) options: Options,
     pub(super) hooks: Hooks,
     tasks: Mutex<Tasks>,
-    seen: Seen,
+    pub(super) seen: Seen,
     window: AtomicU64,
     /// The model can be shown images.
     pub(super) images: AtomicBool,
@@ -154,6 +155,11 @@ impl Pipeline {
         }
     }
 
+    /// Remembers what the model knew of files by the end of an earlier run.
+    pub fn recall_seen(&self, memos: &[Memo]) {
+        self.seen.take(memos);
+    }
+
     /// Returns whether a call may run at once with others of its kind; one that cannot be understood does nothing.
     pub fn runs_beside_others(&self, call: &ToolCall) -> bool {
         self.catalogue.parse(&call.name, &call.arguments).map_or(true, |understood| understood.action.runs_beside_others())
@@ -224,8 +230,7 @@ impl Pipeline {
             };
             (self.sink)(kind.into());
         };
-        let expected = Expected::of(action.get());
-        let outcome = dispatch(action, &*self.workspace, self.host(), &self.options, tell, cancel).await;
+        let outcome = dispatch(action, &*self.workspace, &self.seen, self.host(), &self.options, tell, cancel).await;
         let (came, printed) = match outcome {
             Ok(found) => found,
             Err(error) => {
@@ -236,15 +241,22 @@ impl Pipeline {
         // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
         let begun = begun + early::meant().await;
         let most = self.most(name);
-        let (mut rendered, output) = match came {
-            Came::Said(rendered) => (rendered, None),
+        let (mut rendered, output, seen) = match came {
+            Came::Said(rendered) => (rendered, None, Vec::new()),
             Came::Output(output) => {
                 self.follow(&output);
-                self.seen.take(&output);
-                (render(&output, &printed, &self.options, most), Some(output))
+                let seen = memos(&output, most);
+                let mut rendered = render(&output, &printed, &self.options, most);
+                let over_part = self.seen.take(&seen);
+                // What had gone meanwhile was not replaced.
+                let is_replaced = matches!(&output, Output::Written(written) if !written.created);
+                for path in over_part.iter().filter(|_| is_replaced) {
+                    rendered.note(&format!("of what stood in {path} before, you had been shown only a part; all of it is replaced"));
+                }
+                (rendered, Some(output), seen)
             }
         };
-        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), &expected, &self.seen, cancel.is_cancelled()) };
+        let status = if rendered.ok { CallStatus::Ok } else { failed(output.as_ref(), cancel.is_cancelled()) };
         for note in notes.iter().map(String::as_str).chain(hint(status)) {
             rendered.note(note);
         }
@@ -263,7 +275,7 @@ impl Pipeline {
             Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
-        Ok(Finished { changed, image, ..self.finish(call, name, status, text, read_only, artifact, begun) })
+        Ok(Finished { changed, image, ..self.finish_seen(call, name, status, text, read_only, artifact, seen, begun) })
     }
 
     /// Ends a call that a hook did not let through.
@@ -359,9 +371,25 @@ impl Pipeline {
         artifact: Option<String>,
         begun: Instant,
     ) -> Finished {
+        self.finish_seen(call, name, status, text, read_only, artifact, Vec::new(), begun)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the same, with what the model knows of files by it")]
+    fn finish_seen(
+        &self,
+        call: &ToolCall,
+        name: &str,
+        status: CallStatus,
+        text: String,
+        read_only: bool,
+        artifact: Option<String>,
+        seen: Vec<Memo>,
+        begun: Instant,
+    ) -> Finished {
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         (self.sink)(
-            Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms }.into(),
+            Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms, seen }
+                .into(),
         );
         Finished { status, text, read_only, quit: false, changed: Vec::new(), image: None }
     }

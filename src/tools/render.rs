@@ -412,7 +412,7 @@ mod tests {
             encoding: Encoding::Utf8,
             fault: None,
         };
-        let output = Output::Read(Read { files: vec![file], remaining: 0 });
+        let output = Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() });
         check(&output, "", "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]", true);
     }
 
@@ -460,7 +460,12 @@ mod tests {
             encoding: Encoding::Utf8,
             fault: None,
         };
-        let rendered = render(&Output::Read(Read { files: vec![file], remaining: 0 }), &Printed::default(), &Options::default(), 1000);
+        let rendered = render(
+            &Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() }),
+            &Printed::default(),
+            &Options::default(),
+            1000,
+        );
         assert!(rendered.body.len() <= 1000);
         assert!(rendered.footer.contains("of 500; go on with offset"), "{}", rendered.footer);
     }
@@ -468,7 +473,8 @@ mod tests {
     #[test]
     fn one_of_something_is_one() {
         let written = |bytes| {
-            let output = Output::Written(crate::wire::Written { path: "a".into(), bytes, created: true, appended: false });
+            let output =
+                Output::Written(crate::wire::Written { path: "a".into(), bytes, created: true, appended: false, memos: Vec::new() });
             render(&output, &Printed::default(), &Options::default(), 1000).body
         };
         assert!(written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"), "{}", written(1));

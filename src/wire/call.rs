@@ -5,6 +5,7 @@ use super::ApplyPatch;
 use super::Archive;
 use super::BytesPath;
 use super::Git;
+use super::Known;
 use super::Processes;
 
 /// One thing to do in the box.
@@ -68,6 +69,9 @@ pub struct WriteFile {
     pub append: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// Replaces text in one file, all replacements or none.
@@ -80,6 +84,9 @@ pub struct EditFile {
     pub create_if_missing: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,6 +103,9 @@ pub struct MultiEdit {
     pub edits: Vec<FileEdit>,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +127,9 @@ pub struct EditLines {
     pub new_content: String,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +148,9 @@ pub struct DeleteFile {
     pub recursive: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// Copies a file or a folder to a name of its own. Parent folders are made.
@@ -148,6 +164,9 @@ pub struct CopyFile {
     pub overwrite: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// Gives a file, a link itself or a folder another name. Parent folders are made.
@@ -159,6 +178,9 @@ pub struct MoveFile {
     pub overwrite: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// Makes a folder and those above it.
@@ -272,6 +294,9 @@ pub struct Terminal {
     pub kind: String,
 }
 
+/// Where the project's instructions for agents stand.
+pub const INSTRUCTIONS: &str = "PODBAY.md";
+
 /// Puts a section of the project's instructions for agents, `PODBAY.md`, in the place of the one of the same name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateConfig {
@@ -279,6 +304,9 @@ pub struct UpdateConfig {
     pub section: String,
     /// What stands below it; empty takes the section away.
     pub content: String,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// Shows what a command finds in its environment. Values that look like secrets stay in the box.

@@ -115,6 +115,12 @@ pub enum Fault {
     Changed { path: BytesPath },
     #[error("{path}: it has changed since you read it, so nothing was written; read it again")]
     Stale { path: BytesPath },
+    /// Something does not fit a file that has changed since it was read.
+    #[error("{misfit}")]
+    Outdated { misfit: Box<Fault> },
+    /// Nothing was done yet: the host must first say what it knows of these.
+    #[error("{}: the way there changed while it was looked for, so nothing was done; try again", names(.paths))]
+    Untold { paths: Vec<BytesPath> },
     #[error("the command cannot be started: {problem}")]
     NotStarted { problem: String },
     #[error("cancelled")]
@@ -123,6 +129,10 @@ pub enum Fault {
     Io { doing: String, problem: String },
     #[error("the sandbox was ended: {problem}")]
     BoxEnded { problem: String },
+}
+
+fn names(paths: &[BytesPath]) -> String {
+    paths.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(", ")
 }
 
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {

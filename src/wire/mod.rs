@@ -17,6 +17,7 @@ mod output;
 mod patch;
 mod path;
 mod protected;
+mod seen;
 
 pub use archive::Archive;
 pub use archive::ArchiveAction;
@@ -37,6 +38,7 @@ pub use call::Glob;
 pub use call::Grep;
 pub use call::GrepOutput;
 pub use call::Hook;
+pub use call::INSTRUCTIONS;
 pub use call::LineOperation;
 pub use call::ListDirectory;
 pub use call::Mkdir;
@@ -88,6 +90,11 @@ pub use patch::PatchLine;
 pub use path::BytesPath;
 pub use protected::Protected;
 pub use protected::protected_name;
+pub use seen::Known;
+pub use seen::KnownFile;
+pub use seen::Mark;
+pub use seen::Memo;
+pub use seen::below;
 
 /// The protocol's version; both ends must have the same one.
 pub const PROTOCOL: u32 = 1;

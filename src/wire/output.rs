@@ -5,6 +5,7 @@ use super::Background;
 use super::BytesPath;
 use super::Fault;
 use super::GrepOutput;
+use super::Memo;
 use super::message::Data;
 
 /// What came of a call.
@@ -52,6 +53,9 @@ pub struct Read {
     pub files: Vec<FileText>,
     /// Files the cursor still stands for.
     pub remaining: u32,
+    /// What is to be remembered of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memos: Vec<Memo>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,6 +130,9 @@ pub struct Written {
     pub bytes: u64,
     pub created: bool,
     pub appended: bool,
+    /// What is to be remembered of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memos: Vec<Memo>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -140,6 +147,9 @@ pub struct Edited {
     pub unescaped: Vec<u32>,
     /// A unified diff, bounded.
     pub diff: String,
+    /// What is to be remembered of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memos: Vec<Memo>,
 }
 
 /// What a call did that can touch several files.
@@ -148,6 +158,9 @@ pub struct Changed {
     pub files: Vec<FileChange>,
     /// Nothing was written: this is what would be.
     pub dry_run: bool,
+    /// What is to be remembered of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub memos: Vec<Memo>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

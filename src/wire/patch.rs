@@ -2,6 +2,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::BytesPath;
+use super::Known;
 
 /// Changes several files by a patch, all of it or nothing. The host has read the patch, so that policy knows every path in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,6 +12,9 @@ pub struct ApplyPatch {
     pub dry_run: bool,
     /// Whether policy allowed to touch protected names; without it the guest refuses them wherever the path leads.
     pub protected: bool,
+    /// What is remembered of what this changes; `None`: nobody remembers anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<Known>,
 }
 
 /// What a patch does to one file.

@@ -26,6 +26,7 @@ use podbay::ui::Look;
 use podbay::ui::Paint;
 use podbay::ui::Plain;
 use podbay::ui::Progress;
+use podbay::wire::Memo;
 
 use crate::support::TestEnv;
 use crate::support::test_env::run;
@@ -102,6 +103,7 @@ every_kind! {
         result: format!("{BAD}\n[{BAD}]"),
         artifact: Some(bad()),
         duration_ms: 1,
+        seen: vec![Memo::Gone { path: bad().as_str().into() }],
     }
     HookEnded { moment: Moment::Stop, call: Some(bad()), run: bad(), outcome: HookOutcome::Failed, said: bad(), duration_ms: 1 }
     ContextNear { percent: 75, used: 3, window: 4 }

@@ -346,7 +346,7 @@ fn a_hostile_guest_reaches_neither_terminal_nor_exit_code() {
                 encoding: Encoding::Lossy,
                 fault: None,
             };
-            guest.done(id, Output::Read(podbay::wire::Read { files: vec![file], remaining: u32::MAX }))
+            guest.done(id, Output::Read(podbay::wire::Read { files: vec![file], remaining: u32::MAX, memos: vec![] }))
         }),
         // It may lie about its box in any form.
         ("an answer to another question", 0, |guest| {

@@ -216,6 +216,21 @@ fn logs_of_all_versions_tell_their_conversation() {
     "#);
 }
 
+/// What the model knows of files goes on with the session; to a reader that does not know the field, the record is what it was.
+#[test]
+fn what_the_model_knows_of_files_is_read_from_the_log() {
+    let events = session::read(&fixture("v1_seen.jsonl")).expect("reads").events;
+    let seen = Past::of(&events).seen;
+    let told: Vec<String> = seen.iter().map(|memo| memo.paths().map(ToString::to_string).collect::<Vec<_>>().join(" > ")).collect();
+    assert_eq!(told, ["a.txt", "a.txt", "a.txt > b.txt"]);
+    let text = fs::read_to_string(fixture("v1_seen.jsonl")).expect("there");
+    let written: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
+    assert_eq!(written, text.lines().collect::<Vec<_>>());
+    // Before the field came.
+    let older = session::read(&fixture("v1_classes.jsonl")).expect("reads").events;
+    assert!(Past::of(&older).seen.is_empty());
+}
+
 /// A record that an older Podbay cannot read is lost to it, and a call without its end would be taken for one that never ended.
 #[test]
 fn words_that_came_later_are_kept_from_readers_that_do_not_know_them() {

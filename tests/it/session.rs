@@ -403,6 +403,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
         result,
         artifact: Some(id.into()),
         duration_ms: 1234,
+        seen: vec![],
     };
     let calls = vec![ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{}".into() }];
     let events = [
@@ -490,6 +491,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
         result: result.into(),
         artifact: None,
         duration_ms: 5,
+        seen: vec![],
     };
     let message = Kind::AssistantMessage {
         text: String::new(),

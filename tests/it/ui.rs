@@ -59,7 +59,15 @@ fn started(call: &str, name: &str, arguments: &str) -> Kind {
 }
 
 fn finished(call: &str, name: &str, status: CallStatus, result: &str) -> Kind {
-    Kind::CallFinished { call: call.into(), name: name.into(), status, result: result.into(), artifact: None, duration_ms: 12 }
+    Kind::CallFinished {
+        call: call.into(),
+        name: name.into(),
+        status,
+        result: result.into(),
+        artifact: None,
+        duration_ms: 12,
+        seen: vec![],
+    }
 }
 
 fn whole_run() -> Vec<Kind> {

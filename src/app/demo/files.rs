@@ -153,6 +153,7 @@ fn read(files: &BTreeMap<String, String>, call: &ReadFile) -> Result<Read, Fault
             text,
         }],
         remaining: 0,
+        memos: Vec::new(),
     })
 }
 
@@ -180,7 +181,7 @@ fn write(files: &mut BTreeMap<String, String>, call: &WriteFile) -> Result<Writt
     let text = if call.append { before.cloned().unwrap_or_default() + &call.content } else { call.content.clone() };
     let bytes = text.len() as u64;
     put(files, &call.path, name, text)?;
-    Ok(Written { path: call.path.clone(), bytes, created, appended: call.append && !created })
+    Ok(Written { path: call.path.clone(), bytes, created, appended: call.append && !created, memos: Vec::new() })
 }
 
 fn edit(files: &mut BTreeMap<String, String>, call: &EditFile) -> Result<Edited, Fault> {
@@ -212,7 +213,7 @@ fn edit(files: &mut BTreeMap<String, String>, call: &EditFile) -> Result<Edited,
     }
     let diff = TextDiff::from_lines(&old, &text).unified_diff().header(&format!("a/{name}"), &format!("b/{name}")).to_string();
     put(files, &call.path, name, text)?;
-    Ok(Edited { path: call.path.clone(), replaced, created, tolerant: Vec::new(), unescaped: Vec::new(), diff })
+    Ok(Edited { path: call.path.clone(), replaced, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }
 
 fn list(files: &BTreeMap<String, String>, call: &ListDirectory) -> Result<DirectoryListing, Fault> {
@@ -274,7 +275,13 @@ mod tests {
     }
 
     fn write(files: &Files, path: &str, content: &str) -> Result<Output, Fault> {
-        files.carry_out(&Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: false, protected: false }))
+        files.carry_out(&Call::WriteFile(WriteFile {
+            path: path.into(),
+            content: content.into(),
+            append: false,
+            protected: false,
+            known: None,
+        }))
     }
 
     #[test]
@@ -315,7 +322,13 @@ mod tests {
         assert!(matches!(write(&files, "large", &"x".repeat(MOST)), Err(Fault::NoSpace { .. })));
         let edit = |old: &str, new: &str, replace_all| {
             let edits = vec![Replacement { old_string: old.into(), new_string: new.into(), replace_all }];
-            files.carry_out(&Call::EditFile(EditFile { path: "a.txt".into(), edits, create_if_missing: false, protected: false }))
+            files.carry_out(&Call::EditFile(EditFile {
+                path: "a.txt".into(),
+                edits,
+                create_if_missing: false,
+                protected: false,
+                known: None,
+            }))
         };
         assert!(matches!(edit("three", "", false), Err(Fault::NoMatch { .. })));
         assert!(matches!(edit("o", "0", false), Err(Fault::Ambiguous { count: 2, .. })));

@@ -13,6 +13,7 @@ use super::patch_match::Patched;
 use super::patch_match::Why;
 use super::patch_match::apply;
 use super::save::Parents;
+use super::seen::Seen;
 use super::spot::refused;
 use super::stop::Stop;
 use super::transaction::Taken;
@@ -34,14 +35,14 @@ const SHOWN: usize = 8;
 const SHOWN_ANCHOR: usize = 200;
 
 /// Applies a patch to all its files, or to none.
-pub(super) fn run(workspace: &Workspace, call: &ApplyPatch, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ApplyPatch, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     if call.files.is_empty() {
         return Err(invalid("patch", "holds no change"));
     }
     refuse_below_a_file(workspace, &call.files)?;
     let _changing = workspace.changing();
-    let mut patching = Patching { workspace, protected: call.protected, all: Transaction::default() };
+    let mut patching = Patching { workspace, seen, protected: call.protected, all: Transaction::default() };
     let mut files = Vec::with_capacity(call.files.len());
     for file in &call.files {
         if stop.is_cancelled() {
@@ -51,14 +52,16 @@ pub(super) fn run(workspace: &Workspace, call: &ApplyPatch, stop: &AtomicBool) -
         change.notes.extend(file.notes.iter().cloned());
         files.push(change);
     }
+    seen.settle()?;
     if !call.dry_run {
-        patching.all.commit(&workspace.seen, stop)?;
+        patching.all.commit(seen, stop)?;
     }
-    Ok(Changed { files, dry_run: call.dry_run })
+    Ok(Changed { files, dry_run: call.dry_run, memos: Vec::new() })
 }
 
 struct Patching<'a> {
     workspace: &'a Workspace,
+    seen: &'a Seen,
     protected: bool,
     all: Transaction,
 }
@@ -82,7 +85,11 @@ impl Patching<'_> {
             PatchAction::Delete { hunks } => {
                 let (Taken { at, by_link }, text) = self.old_file(&file.path, !hunks.is_empty())?;
                 refuse_link(by_link, &file.path)?;
-                if !hunks.is_empty() && !patched(&file.path, &text, hunks)?.text.is_empty() {
+                // Without a text that it must hold, it is deleted as it was seen.
+                if hunks.is_empty() && self.all.is_stale(at, self.seen) {
+                    return Err(Fault::Stale { path: file.path.clone() });
+                }
+                if !hunks.is_empty() && !self.patched(at, &file.path, &text, hunks)?.text.is_empty() {
                     return Err(refused(&file.path, "holds more than the patch deletes; read it again"));
                 }
                 self.all.set(at, None);
@@ -99,8 +106,8 @@ impl Patching<'_> {
 
     fn update(&mut self, path: &BytesPath, hunks: &[Hunk], to: Option<&BytesPath>) -> Result<FileChange, Fault> {
         let (Taken { at, by_link }, text) = self.old_file(path, !hunks.is_empty())?;
-        let Patched { text: new, added, removed, by_number, notes } = patched(path, &text, hunks)?;
-        if by_number && self.all.is_stale(at, &self.workspace.seen) {
+        let Patched { text: new, added, removed, by_number, notes } = self.patched(at, path, &text, hunks)?;
+        if by_number && self.all.is_stale(at, self.seen) {
             return Err(Fault::Stale { path: path.clone() });
         }
         if new.len() as u64 > MAX_BYTES {
@@ -122,8 +129,12 @@ impl Patching<'_> {
         Ok(FileChange { path: self.all.shown(target).clone(), from: Some(change.path), change: Change::Moved, ..change })
     }
 
+    fn patched(&self, at: usize, path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {
+        patched(path, text, hunks).map_err(|fault| self.all.outdated(at, self.seen, fault))
+    }
+
     fn old_file(&mut self, path: &BytesPath, must_be_text: bool) -> Result<(Taken, Vec<u8>), Fault> {
-        let taken = self.all.open(self.workspace, path, self.protected, Parents::MustExist, must_be_text)?;
+        let taken = self.all.open(self.workspace, self.seen, path, self.protected, Parents::MustExist, must_be_text)?;
         match self.all.text(taken.at) {
             Some(text) => Ok((taken, text.clone())),
             None => Err(self.workspace.root.fault(path, Errno::ENOENT)),
@@ -131,7 +142,7 @@ impl Patching<'_> {
     }
 
     fn new_file(&mut self, path: &BytesPath) -> Result<usize, Fault> {
-        let at = self.all.open(self.workspace, path, self.protected, Parents::Make, false)?.at;
+        let at = self.all.open(self.workspace, self.seen, path, self.protected, Parents::Make, false)?.at;
         if self.all.text(at).is_some() {
             let remedy = "update it, or delete it earlier in the patch".to_owned();
             return Err(Fault::Exists { path: path.clone(), remedy });

@@ -26,6 +26,7 @@ use super::contents;
 use super::contents::MAX_COPY;
 use super::delete_file::refuse_inside;
 use super::save::Parents;
+use super::seen::Seen;
 use super::spot::Spot;
 use super::spot::refused;
 use super::stop::Stop;
@@ -44,7 +45,7 @@ use crate::wire::FileChange;
 
 /// Copies under a name of its own beside the destination and renames that: a reader sees nothing or all of it, and what is stopped leaves
 /// nothing behind. A link that is named is followed; links in a folder are copied as they are.
-pub(super) fn run(workspace: &Workspace, call: &CopyFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &CopyFile, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
@@ -65,12 +66,14 @@ pub(super) fn run(workspace: &Workspace, call: &CopyFile, stop: &AtomicBool) -> 
     let mut destination = Spot::find(root, &call.destination, call.protected, Parents::Make)?;
     refuse_itself(&call.source, real.as_bytes(), &destination)?;
     let replaced = refuse_destination(is_folder, &destination, call.overwrite)?;
+    seen.refuse_stale(&destination)?;
+    seen.settle()?;
     let copy = Copy::beside(&destination, is_folder);
     copy.fill(&call.source, opened, real.as_bytes(), stop)?;
     copy.rename(replaced)?;
     drop(copy);
     destination.made.keep();
-    workspace.seen.forget(&destination.real);
+    seen.forget(&destination.real);
     let change = FileChange {
         path: destination.shown,
         change: Change::Copied,
@@ -79,7 +82,7 @@ pub(super) fn run(workspace: &Workspace, call: &CopyFile, stop: &AtomicBool) -> 
         entries,
         ..FileChange::default()
     };
-    Ok(Changed { files: vec![change], dry_run: false })
+    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
 }
 
 /// Looks at all that would be copied, so that what cannot be is refused before anything is made. Returns how much is in a folder.

@@ -9,6 +9,7 @@ use nix::unistd::unlinkat;
 use super::Workspace;
 use super::contents;
 use super::save::Parents;
+use super::seen::Seen;
 use super::spot::Spot;
 use super::spot::is_rooted;
 use super::spot::refused;
@@ -24,7 +25,7 @@ use crate::wire::Fault;
 use crate::wire::FileChange;
 use crate::wire::protected_name;
 
-pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &DeleteFile, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let _changing = workspace.changing();
     let spot = Spot::find(&workspace.root, &call.path, call.protected, Parents::MustExist)?;
@@ -39,6 +40,8 @@ pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -
         if n > 0 && !call.recursive {
             return Err(refused(&call.path, format!("is a folder with {n} entries in it; set recursive to delete them too")));
         }
+        seen.refuse_stale_below(workspace, &spot.real)?;
+        seen.settle()?;
         let mut n_gone = 0;
         contents::remove(spot.folder.as_fd(), &spot.name, &spot.real, &mut n_gone).map_err(|fault| {
             let n_left = n.saturating_sub(n_gone);
@@ -56,15 +59,17 @@ pub(super) fn run(workspace: &Workspace, call: &DeleteFile, stop: &AtomicBool) -
         if file_type(stat) == nix::sys::stat::SFlag::S_IFREG && stat.st_mode & 0o222 == 0 {
             return Err(Fault::ReadOnly { path: call.path.clone() });
         }
+        seen.refuse_stale(&spot)?;
+        seen.settle()?;
         match unlinkat(&spot.folder, spot.name.as_slice(), UnlinkatFlags::NoRemoveDir) {
             Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.path.clone() }),
             other => other.map_err(failed)?,
         }
         None
     };
-    workspace.seen.forget(&spot.real);
+    seen.forget(&spot.real);
     let change = FileChange { path: spot.shown, change: Change::Deleted, entries, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false })
+    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
 }
 
 /// Refuses to take a folder as a whole where something in it must not go with it: nobody was asked about that name.

@@ -11,6 +11,7 @@ use super::invalid;
 use super::read_file::binary_kind;
 use super::save::Parents;
 use super::save::Place;
+use super::seen::Seen;
 use super::transaction::read;
 use crate::wire::BytesPath;
 use crate::wire::EditFile;
@@ -21,7 +22,7 @@ use crate::wire::Replacement;
 /// Largest file edited, before and after.
 pub(super) const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result<Edited, Fault> {
     let path = &call.path;
     let Some(first) = call.edits.first() else { return Err(invalid("edits", "is empty; give at least one edit")) };
     if let Some(same) = call.edits.iter().find(|edit| edit.old_string == edit.new_string) {
@@ -39,25 +40,35 @@ pub(super) fn run(workspace: &Workspace, call: &EditFile) -> Result<Edited, Faul
         let mut text = Vec::new();
         let edited = edit(path, &mut text, &call.edits, 1)?;
         let real = place.real(&workspace.root)?;
-        workspace.seen.note(real, place.save(&text, None)?);
+        place.save(&text, None)?;
+        seen.wrote(&real, &text);
         return Ok(Edited { created: true, diff: diff(&shown.to_text(), b"", &text), path: shown, ..edited });
     }
     let (before, stat) = read(&place, path, true)?;
+    let real = place.real(&workspace.root)?;
     let mut after = before.clone();
-    let edited = edit(path, &mut after, &call.edits, 1)?;
+    let edited = edit(path, &mut after, &call.edits, 1).map_err(|fault| seen.outdated(&real, &before, fault))?;
     if after == before {
         return Err(invalid("edits", "together leave the file as it is"));
     }
-    let real = place.real(&workspace.root)?;
-    let now = place.save(&after, Some(&stat))?;
-    workspace.seen.note_change(real, &stat, now);
+    let _ = seen.last(&real);
+    seen.settle()?;
+    place.save(&after, Some(&stat))?;
+    seen.changed(&real, &before, &after);
     Ok(Edited { diff: diff(&shown.to_text(), &before, &after), path: shown, ..edited })
 }
 
 /// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.
 pub(super) fn edit(path: &BytesPath, text: &mut Vec<u8>, edits: &[Replacement], first: u32) -> Result<Edited, Fault> {
-    let mut edited =
-        Edited { path: BytesPath::default(), replaced: 0, created: false, tolerant: vec![], unescaped: vec![], diff: String::new() };
+    let mut edited = Edited {
+        path: BytesPath::default(),
+        replaced: 0,
+        created: false,
+        tolerant: vec![],
+        unescaped: vec![],
+        diff: String::new(),
+        memos: vec![],
+    };
     for (number, edit) in (first..).zip(edits) {
         if edit.old_string.is_empty() {
             if !text.is_empty() {

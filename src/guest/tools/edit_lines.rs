@@ -5,6 +5,7 @@ use super::edit_report::diff;
 use super::invalid;
 use super::save::Parents;
 use super::save::Place;
+use super::seen::Seen;
 use super::transaction::read;
 use crate::wire::EditLines;
 use crate::wire::Edited;
@@ -12,7 +13,7 @@ use crate::wire::Fault;
 use crate::wire::LineOperation;
 
 /// Changes lines by their numbers; the new ones get the line ends of those around them.
-pub(super) fn run(workspace: &Workspace, call: &EditLines) -> Result<Edited, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Result<Edited, Fault> {
     let path = &call.path;
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, path, call.protected, Parents::MustExist)?;
@@ -21,18 +22,20 @@ pub(super) fn run(workspace: &Workspace, call: &EditLines) -> Result<Edited, Fau
     }
     let (before, stat) = read(&place, path, true)?;
     let real = place.real(&workspace.root)?;
-    if workspace.seen.is_stale(&real, &stat) {
+    let is_stale = seen.is_stale(&real, &before);
+    seen.settle()?;
+    if is_stale {
         return Err(Fault::Stale { path: path.clone() });
     }
     let after = change(&before, call)?;
     if after == before {
         return Err(invalid("new_content", "is what stands there already"));
     }
-    let now = place.save(&after, Some(&stat))?;
-    workspace.seen.note(real, now);
+    place.save(&after, Some(&stat))?;
+    seen.changed(&real, &before, &after);
     let shown = workspace.root.relative(path)?;
     let diff = diff(&shown.to_text(), &before, &after);
-    Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff })
+    Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }
 
 fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {

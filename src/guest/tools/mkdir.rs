@@ -38,5 +38,5 @@ pub(super) fn run(workspace: &Workspace, call: &Mkdir) -> Result<Changed, Fault>
         Some(_) => return Err(refused(&call.path, "is there already and is no folder; name another one, or delete it first")),
     };
     let change = FileChange { path: spot.shown, change, entries: Some(0), ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false })
+    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
 }

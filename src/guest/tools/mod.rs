@@ -29,6 +29,7 @@ mod grep_sink;
 pub(super) mod hook;
 mod ignore_rules;
 mod list_directory;
+mod mark;
 mod mkdir;
 mod move_file;
 mod multi_edit;
@@ -63,12 +64,11 @@ use crate::wire::Output;
 /// Bytes of names and text in one output. A byte of them is at most six in JSON, so that every output fits its frame.
 const MAX_OUTPUT: usize = 1024 * 1024;
 
-/// The project and what the tools remember about it between calls.
+/// The project and what the tools need of it from call to call. What the model has seen of files is not in it: the host remembers that.
 #[derive(Debug)]
 pub struct Workspace {
     root: Root,
     cursors: Cursors,
-    seen: Seen,
     /// Held while a file is changed: two edits of one file at once would each undo the other.
     changing: Mutex<()>,
 }
@@ -76,7 +76,7 @@ pub struct Workspace {
 impl Workspace {
     /// Opens the project's folder; in a box that is `/workspace`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), seen: Seen::default(), changing: Mutex::new(()) })
+        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), changing: Mutex::new(()) })
     }
 
     pub fn root(&self) -> &Root {
@@ -93,32 +93,33 @@ impl Workspace {
 ///
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
+    let seen = Seen::of(call);
     let done = match call {
         Call::ReadFile(call) => match read_file::image(workspace, call) {
             Ok(Some(image)) => Ok(Output::Image(image)),
-            Ok(None) => read_file::run(workspace, call, stop).map(Output::Read),
+            Ok(None) => read_file::run(workspace, &seen, call, stop).map(Output::Read),
             Err(fault) => Err(fault),
         },
-        Call::WriteFile(call) => write_file::run(workspace, call).map(Output::Written),
-        Call::EditFile(call) => edit_file::run(workspace, call).map(Output::Edited),
-        Call::MultiEdit(call) => multi_edit::run(workspace, call, stop).map(Output::Changed),
-        Call::ApplyPatch(call) => apply_patch::run(workspace, call, stop).map(Output::Changed),
-        Call::EditLines(call) => edit_lines::run(workspace, call).map(Output::Edited),
-        Call::DeleteFile(call) => delete_file::run(workspace, call, stop).map(Output::Changed),
-        Call::CopyFile(call) => copy_file::run(workspace, call, stop).map(Output::Changed),
-        Call::MoveFile(call) => move_file::run(workspace, call, stop).map(Output::Changed),
+        Call::WriteFile(call) => write_file::run(workspace, &seen, call).map(Output::Written),
+        Call::EditFile(call) => edit_file::run(workspace, &seen, call).map(Output::Edited),
+        Call::MultiEdit(call) => multi_edit::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::ApplyPatch(call) => apply_patch::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::EditLines(call) => edit_lines::run(workspace, &seen, call).map(Output::Edited),
+        Call::DeleteFile(call) => delete_file::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::CopyFile(call) => copy_file::run(workspace, &seen, call, stop).map(Output::Changed),
+        Call::MoveFile(call) => move_file::run(workspace, &seen, call, stop).map(Output::Changed),
         Call::Mkdir(call) => mkdir::run(workspace, call).map(Output::Changed),
         Call::Tree(call) => list_directory::tree(workspace, call, stop).map(Output::Tree),
         Call::ListDirectory(call) => list_directory::run(workspace, call, stop).map(Output::Listing),
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
         Call::Archive(call) => archive::run(workspace, call, stop),
-        Call::UpdateConfig(call) => update_config::run(workspace, call).map(Output::Edited),
+        Call::UpdateConfig(call) => update_config::run(workspace, &seen, call).map(Output::Edited),
         Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Git(_) | Call::Env(_) | Call::Cd(_) | Call::Processes(_) => {
             Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() })
         }
     };
-    done.unwrap_or_else(Output::Fault)
+    seen.end(done.unwrap_or_else(Output::Fault))
 }
 
 /// Returns the fault for a field of the call itself.

@@ -13,6 +13,7 @@ use super::copy_file::refuse_destination;
 use super::copy_file::refuse_itself;
 use super::delete_file::refuse_inside;
 use super::save::Parents;
+use super::seen::Seen;
 use super::spot::Spot;
 use super::spot::refused;
 use super::stop::Stop;
@@ -23,7 +24,7 @@ use crate::wire::Fault;
 use crate::wire::FileChange;
 use crate::wire::MoveFile;
 
-pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MoveFile, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     let root = &workspace.root;
     let _changing = workspace.changing();
@@ -41,6 +42,10 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
     refuse_itself(&call.source, &source.real, &destination)?;
     let replaced = refuse_destination(source.is_folder(), &destination, call.overwrite)?;
     refuse_other_name(&source, &destination)?;
+    seen.refuse_stale(&destination)?;
+    // One that goes by what the kernel says of it is another to it under another name.
+    let is_known = seen.last(&source.real).is_some() && seen.refuse_stale(&source).is_ok();
+    seen.settle()?;
     let (from, to) = (source.name.as_slice(), destination.name.as_slice());
     let renamed = if replaced {
         renameat(&source.folder, from, &destination.folder, to)
@@ -54,7 +59,10 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
     match renamed {
         Ok(()) => {
             destination.made.keep();
-            workspace.seen.move_to(&source.real, &destination.real);
+            seen.moved(&source.real, &destination.real);
+            if is_known {
+                seen.look_again(&destination);
+            }
         }
         Err(Errno::EEXIST | Errno::ENOTEMPTY) => return Err(Fault::Changed { path: call.destination.clone() }),
         Err(Errno::ENOENT) => return Err(Fault::Changed { path: call.source.clone() }),
@@ -63,7 +71,7 @@ pub(super) fn run(workspace: &Workspace, call: &MoveFile, stop: &AtomicBool) -> 
     }
     let change =
         FileChange { path: destination.shown, change: Change::Moved, from: Some(source.shown), replaced, entries, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false })
+    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
 }
 
 /// Refuses two names of one file: the kernel leaves both of them where they are and calls that a success.

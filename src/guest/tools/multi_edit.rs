@@ -6,6 +6,7 @@ use super::Workspace;
 use super::edit_file::edit;
 use super::invalid;
 use super::save::Parents;
+use super::seen::Seen;
 use super::stop::Stop;
 use super::transaction::Transaction;
 use crate::wire::Change;
@@ -16,7 +17,7 @@ use crate::wire::FileEdit;
 use crate::wire::MultiEdit;
 
 /// Makes edits of several files in their order, all or none.
-pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) -> Result<Changed, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &MultiEdit, stop: &AtomicBool) -> Result<Changed, Fault> {
     let stop = &Stop::new(stop, None);
     if call.edits.is_empty() {
         return Err(invalid("edits", "is empty; give at least one edit"));
@@ -36,9 +37,9 @@ pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) ->
         if stop.is_cancelled() {
             return Err(Fault::Cancelled);
         }
-        let at = all.open(workspace, path, call.protected, Parents::MustExist, true)?.at;
+        let at = all.open(workspace, seen, path, call.protected, Parents::MustExist, true)?.at;
         let Some(mut text) = all.text(at).cloned() else { return Err(workspace.root.fault(path, Errno::ENOENT)) };
-        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number)?;
+        let edited = edit(path, &mut text, std::slice::from_ref(wanted), number).map_err(|fault| all.outdated(at, seen, fault))?;
         all.set(at, Some(text));
         let known = files.iter().position(|(known, _)| *known == at).unwrap_or_else(|| {
             files.push((at, FileChange { path: all.shown(at).clone(), change: Change::Modified, ..FileChange::default() }));
@@ -61,6 +62,6 @@ pub(super) fn run(workspace: &Workspace, call: &MultiEdit, stop: &AtomicBool) ->
         }
         (file.added, file.removed) = all.lines(*at);
     }
-    all.commit(&workspace.seen, stop)?;
-    Ok(Changed { files: files.into_iter().map(|(_, file)| file).collect(), dry_run: false })
+    all.commit(seen, stop)?;
+    Ok(Changed { files: files.into_iter().map(|(_, file)| file).collect(), dry_run: false, memos: Vec::new() })
 }

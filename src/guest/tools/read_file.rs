@@ -4,13 +4,18 @@ use std::io::BufReader;
 use std::io::Read as _;
 use std::sync::atomic::AtomicBool;
 
+use nix::sys::stat::FileStat;
+
 use super::MAX_OUTPUT;
 use super::Workspace;
 use super::invalid;
+use super::mark::Marking;
+use super::mark::read_on;
 use super::page;
 use super::page::Found;
 use super::page::Page;
 use super::page::Wanted;
+use super::seen::Seen;
 use super::stop::Stop;
 use super::stop::Stoppable;
 use crate::wire::BytesPath;
@@ -19,6 +24,8 @@ use crate::wire::Fault;
 use crate::wire::FileText;
 use crate::wire::Image;
 use crate::wire::ImageKind;
+use crate::wire::Mark;
+use crate::wire::Memo;
 use crate::wire::Read;
 use crate::wire::ReadFile;
 use crate::wire::message::Data;
@@ -37,7 +44,7 @@ const MAX_FILES: u32 = 20;
 
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) fn run(workspace: &Workspace, call: &ReadFile, stop: &AtomicBool) -> Result<Read, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &ReadFile, stop: &AtomicBool) -> Result<Read, Fault> {
     let stop = &Stop::new(stop, None);
     let n_bytes = usize::try_from(call.max_bytes).unwrap_or(MAX_OUTPUT).clamp(1, MAX_OUTPUT);
     if call.limit == 0 {
@@ -46,10 +53,10 @@ pub(super) fn run(workspace: &Workspace, call: &ReadFile, stop: &AtomicBool) -> 
     let wanted = Wanted { first_line: call.offset.max(1), n_lines: call.limit, n_bytes };
     match (&call.path, &call.cursor) {
         (Some(path), None) => {
-            let file = read(workspace, path, call.protected, wanted, stop)?;
-            Ok(Read { files: vec![file], remaining: 0 })
+            let file = read(workspace, seen, path, call.protected, wanted, stop)?;
+            Ok(Read { files: vec![file], remaining: 0, memos: Vec::new() })
         }
-        (None, Some(cursor)) => several(workspace, cursor, call, wanted, stop),
+        (None, Some(cursor)) => several(workspace, seen, cursor, call, wanted, stop),
         (Some(_), Some(_)) => Err(invalid("cursor", "cannot be given together with path")),
         (None, None) => Err(invalid("path", "is missing; name a file or give a cursor")),
     }
@@ -82,14 +89,14 @@ fn image_kind(start: &[u8]) -> Option<ImageKind> {
 }
 
 /// Reads the next files of a cursor, each from its first line, until their number or the bytes are used up.
-fn several(workspace: &Workspace, cursor: &str, call: &ReadFile, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
+fn several(workspace: &Workspace, seen: &Seen, cursor: &str, call: &ReadFile, wanted: Wanted, stop: &Stop<'_>) -> Result<Read, Fault> {
     let mut unread = workspace.cursors.take(cursor, call.max_files.clamp(1, MAX_FILES) as usize)?;
     unread.reverse();
     let mut files = Vec::new();
     let mut n_bytes = wanted.n_bytes;
     while n_bytes > 0 {
         let Some(path) = unread.pop() else { break };
-        match read(workspace, &path, call.protected, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
+        match read(workspace, seen, &path, call.protected, Wanted { first_line: 1, n_bytes, ..wanted }, stop) {
             Ok(file) => {
                 n_bytes = n_bytes.saturating_sub(file.text.len());
                 files.push(file);
@@ -106,15 +113,15 @@ fn several(workspace: &Workspace, cursor: &str, call: &ReadFile, wanted: Wanted,
     }
     unread.reverse();
     let remaining = workspace.cursors.give_back(cursor, unread);
-    Ok(Read { files, remaining: remaining as u32 })
+    Ok(Read { files, remaining: remaining as u32, memos: Vec::new() })
 }
 
-fn read(workspace: &Workspace, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
+fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, wanted: Wanted, stop: &Stop<'_>) -> Result<FileText, Fault> {
     let (file, stat) = workspace.root.open_file(path)?;
     workspace.root.refuse_secret(path, &file, protected)?;
     let real = workspace.root.real(path, &file)?;
     let size = stat.st_size as u64;
-    let (found, is_utf16) = pages(path, file, size, wanted, stop)?;
+    let (found, is_utf16, mark) = pages(path, &file, &stat, wanted, stop)?;
     let page = match found {
         Found::Page(page) => page,
         Found::BehindTheEnd(n_lines) => {
@@ -132,20 +139,23 @@ fn read(workspace: &Workspace, path: &BytesPath, protected: bool, wanted: Wanted
         (false, true) => Encoding::Lossy,
         (false, false) => Encoding::Utf8,
     };
-    workspace.seen.note(real.as_bytes().to_vec(), stat);
+    // A line that was cut was not shown.
+    let (n_shown, more_follows) = if cut_lines > 0 { (0, true) } else { (n_lines, more) };
+    seen.note(Memo::Read { path: real, mark, first_line: wanted.first_line, n_lines: n_shown, more: more_follows });
     let path = workspace.root.relative(path)?;
     Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
 }
 
-/// Finds out what kind of text the file is and reads the page of it; the flag says whether it was UTF-16.
-fn pages(path: &BytesPath, file: File, size: u64, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, bool), Fault> {
+/// Finds out what kind of text the file is and reads the page of it; the flag says whether it was UTF-16, the mark what all of it is.
+fn pages(path: &BytesPath, file: &File, stat: &FileStat, wanted: Wanted, stop: &Stop<'_>) -> Result<(Found, bool, Mark), Fault> {
+    let size = stat.st_size as u64;
     let failed = |error: std::io::Error| {
         if stop.is_cancelled() {
             return Fault::Cancelled;
         }
         Fault::Io { doing: format!("read {path}"), problem: error.to_string() }
     };
-    let mut reader = BufReader::with_capacity(64 * 1024, Stoppable::new(file, stop));
+    let mut reader = BufReader::with_capacity(64 * 1024, Marking::new(Stoppable::new(file, stop), stat));
     let start = reader.fill_buf().map_err(failed)?;
     let start = &start[..start.len().min(SNIFFED)];
     let utf16: Option<fn([u8; 2]) -> u16> = match start {
@@ -158,11 +168,13 @@ fn pages(path: &BytesPath, file: File, size: u64, wanted: Wanted, stop: &Stop<'_
             return Err(Fault::TooLarge { path: path.clone(), bytes: size, limit: MAX_UTF16 });
         }
         let mut bytes = Vec::new();
-        reader.take(MAX_UTF16).read_to_end(&mut bytes).map_err(failed)?;
+        (&mut reader).take(MAX_UTF16).read_to_end(&mut bytes).map_err(failed)?;
         let units = bytes.chunks_exact(2).skip(1).map(|pair| unit([pair[0], pair[1]]));
         let text: String = char::decode_utf16(units).map(|char| char.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
         let found = page::read(text.as_bytes(), text.len() as u64, wanted).map_err(failed)?;
-        return Ok((found, true));
+        read_on(&mut reader).map_err(failed)?;
+        let mark = reader.into_inner().finish(file).map_err(failed)?;
+        return Ok((found, true, mark));
     }
     if let Some(kind) = binary_kind(start) {
         return Err(Fault::Binary { path: path.clone(), bytes: size, kind: kind.into() });
@@ -172,8 +184,10 @@ fn pages(path: &BytesPath, file: File, size: u64, wanted: Wanted, stop: &Stop<'_
         reader.consume(UTF8_MARK.len());
         size = size.saturating_sub(UTF8_MARK.len() as u64);
     }
-    let found = page::read(reader, size, wanted).map_err(failed)?;
-    Ok((found, false))
+    let found = page::read(&mut reader, size, wanted).map_err(failed)?;
+    read_on(&mut reader).map_err(failed)?;
+    let mark = reader.into_inner().finish(file).map_err(failed)?;
+    Ok((found, false, mark))
 }
 
 /// Names what a file is that no one should read as text.

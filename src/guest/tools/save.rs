@@ -47,6 +47,7 @@ use nix::unistd::fchown;
 use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
+use super::mark;
 use crate::guest::beneath::Links;
 use crate::guest::root::Root;
 use crate::guest::root::check_regular;
@@ -57,6 +58,7 @@ use crate::guest::root::not_a_file;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
+use crate::wire::Mark;
 
 /// Links followed from one name to the next; the kernel's own number.
 const MAX_LINKS: u32 = 40;
@@ -156,20 +158,25 @@ impl Place {
         read.is_ok() && newline.is_some_and(|at| at > 0 && end[at - 1] == b'\r')
     }
 
-    /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
-    ///
-    /// Returns what the file is like now. It was looked at before it got its name, so that nobody else's change is in it.
-    pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
-        let now = match self.old {
-            None => self.create(content)?,
-            Some(old) => self.replace(&old, content, read)?,
-        };
-        self.made.keep();
-        Ok(now)
+    /// Finds out what stands there, and what it is like at this moment.
+    pub(super) fn mark(&self) -> Result<(Mark, FileStat), Fault> {
+        let (file, stat) = self.open()?;
+        let mark = mark::of_file(&file, &stat).map_err(|error| fault(&self.path, errno_of(&error)))?;
+        Ok((mark, stat))
     }
 
-    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back. Returns what it was like and is now.
-    pub(super) fn append(&self, content: &[u8]) -> Result<(FileStat, FileStat), Fault> {
+    /// Puts `content` there. With `read` the file must still be the one that was read, as it was then.
+    pub(super) fn save(mut self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
+        match self.old {
+            None => self.create(content)?,
+            Some(old) => self.replace(&old, content, read)?,
+        }
+        self.made.keep();
+        Ok(())
+    }
+
+    /// Adds `content` to the end of the file; what a full disk cut off in the middle is taken back. Returns how long it was.
+    pub(super) fn append(&self, content: &[u8]) -> Result<u64, Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let (fd, stat) = self.writable(OFlag::O_APPEND).map_err(failed)?;
@@ -179,14 +186,13 @@ impl Place {
             let _ = ftruncate(&file, stat.st_size);
             return Err(failed(errno_of(&error)));
         }
-        Ok((stat, fstat(&file).map_err(failed)?))
+        Ok(stat.st_size as u64)
     }
 
-    fn create(&self, content: &[u8]) -> Result<FileStat, Fault> {
+    fn create(&self, content: &[u8]) -> Result<(), Fault> {
         let failed = |errno| fault(&self.path, errno);
         let temporary = Temporary::beside(self, Mode::from_bits_truncate(0o666)).map_err(failed)?;
         temporary.fill(content).map_err(failed)?;
-        let now = fstat(&temporary.file).map_err(failed)?;
         match temporary.rename(RenameFlags::RENAME_NOREPLACE) {
             // Some file systems know no flags.
             Err(Errno::EINVAL | Errno::ENOSYS) => temporary.rename(RenameFlags::empty()).map_err(failed),
@@ -194,10 +200,10 @@ impl Place {
             other => other.map_err(failed),
         }?;
         temporary.keep();
-        Ok(now)
+        Ok(())
     }
 
-    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
+    fn replace(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         self.check_writable()?;
         let failed = |errno| fault(&self.path, errno);
         let in_place = match self.writable(OFlag::empty()) {
@@ -210,7 +216,7 @@ impl Place {
                 Err(Swap::Refused(errno)) if in_place.is_none() => return Err(failed(errno)),
                 Err(Swap::Refused(_)) => {}
                 Err(Swap::Failed(fault)) => return Err(fault),
-                Ok(now) => return Ok(now),
+                Ok(()) => return Ok(()),
             }
         }
         match in_place {
@@ -220,12 +226,12 @@ impl Place {
     }
 
     /// Writes over what is there. With `read` the file must still be the one that was read, as it was then.
-    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
+    pub(super) fn write_in_place(&self, content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         let file = self.writable(OFlag::empty()).map_err(|errno| fault(&self.path, errno))?;
         self.write_into(file, content, read)
     }
 
-    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Fault> {
+    fn write_into(&self, (fd, stat): (OwnedFd, FileStat), content: &[u8], read: Option<&FileStat>) -> Result<(), Fault> {
         if read.is_some_and(|read| !is_same(read, &stat)) {
             return Err(Fault::Changed { path: self.path.clone() });
         }
@@ -235,12 +241,11 @@ impl Place {
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
             doing: format!("write {} in place", self.path),
             problem: format!("{error}; the file now holds a part of the new text"),
-        })?;
-        fstat(&file).map_err(|errno| fault(&self.path, errno))
+        })
     }
 
     /// Replaces the file by a new one of the same mode, owner and group.
-    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<FileStat, Swap> {
+    fn swap(&self, old: &FileStat, content: &[u8], read: Option<&FileStat>) -> Result<(), Swap> {
         let failed = |errno| Swap::Failed(fault(&self.path, errno));
         // The new file is private until it has the mode of the old one: that one may be 0600.
         let temporary = match Temporary::beside(self, Mode::from_bits_truncate(0o600)) {
@@ -263,10 +268,9 @@ impl Place {
                 return Err(Swap::Failed(Fault::Changed { path: self.path.clone() }));
             }
         }
-        let now = fstat(&temporary.file).map_err(failed)?;
         temporary.rename(RenameFlags::empty()).map_err(Swap::Refused)?;
         temporary.keep();
-        Ok(now)
+        Ok(())
     }
 
     /// Without any write bit a file was made read-only on purpose, also where we could write all the same (as root).

@@ -1,129 +1,176 @@
-//! What the model has last seen of files, so that what somebody else did to one since is not lost under what it does next.
+//! What the model has last seen of the files that a call changes, so that what somebody else did to one since is not lost under it.
 //!
 //! A file counts as seen when it was read, and when one of the file tools changed it. What a command changed does not: the model was not
-//! shown it. Only those changes ask that go by a line's number or put a whole new text there; a change that names the text which it
-//! replaces finds it, or does not.
+//! shown it. Only those changes ask that go by a line's number, put a whole new text there or take the file away; a change that names the
+//! text which it replaces finds it, or does not.
+//!
+//! The host remembers, and says with each call what it knows of the files in it. Where a name leads to another file than it says, the call
+//! ends with the names that it must tell of, before anything is done.
 
-use std::collections::HashMap;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fs::File;
 
-use nix::sys::stat::FileStat;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fstat;
 
-use super::save::is_same;
+use super::Workspace;
+use super::mark;
+use super::save::errno_of;
+use super::spot::Spot;
+use crate::guest::beneath::Links;
+use crate::guest::root::fault;
+use crate::guest::root::file_type;
+use crate::wire::BytesPath;
+use crate::wire::Call;
+use crate::wire::Fault;
+use crate::wire::Known;
+use crate::wire::Mark;
+use crate::wire::Memo;
+use crate::wire::Output;
+use crate::wire::below;
 
-/// Files that are remembered; of more, the one that was seen longest ago is forgotten.
-const MOST: usize = 4096;
-
-/// Files by where they lie from the project's folder, whatever links they are named through.
+/// What is known of files in one call, and what is to be remembered of them behind it. Paths are those from the project's folder, whatever
+/// links they were named through.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Mutex<Files>);
-
-#[derive(Debug, Default)]
-struct Files {
-    by_path: HashMap<Vec<u8>, (FileStat, u64)>,
-    n_seen: u64,
+pub(super) struct Seen {
+    /// `None`: nobody remembers anything.
+    told: Option<Vec<BytesPath>>,
+    known: BTreeMap<Vec<u8>, Mark>,
+    untold: RefCell<BTreeSet<BytesPath>>,
+    memos: RefCell<Vec<Memo>>,
 }
 
 impl Seen {
-    /// Notes that the model was shown a file, or wrote all of it.
-    pub(super) fn note(&self, real: Vec<u8>, stat: FileStat) {
-        let mut files = self.lock();
-        files.n_seen += 1;
-        let number = files.n_seen;
-        files.by_path.insert(real, (stat, number));
-        if files.by_path.len() > MOST
-            && let Some(oldest) = files.by_path.iter().min_by_key(|(_, (_, number))| *number).map(|(path, _)| path.clone())
-        {
-            files.by_path.remove(&oldest);
+    /// Takes what the host says with a call. Who only reads changes nothing that would have to be known.
+    pub(super) fn of(call: &Call) -> Self {
+        let known = match call {
+            Call::ReadFile(_) => Some(Known::default()),
+            call => call.known().cloned(),
+        };
+        let Some(Known { told, files }) = known else { return Self::default() };
+        let known = files.into_iter().map(|file| (file.path.as_bytes().to_vec(), file.mark)).collect();
+        Self { told: Some(told), known, ..Self::default() }
+    }
+
+    /// Returns what the file was like when it was last seen; `None`: it never was, or the host has to say so first.
+    pub(super) fn last(&self, real: &[u8]) -> Option<&Mark> {
+        let told = self.told.as_ref()?;
+        if !told.iter().any(|told| below(real, told.as_bytes()).is_some()) {
+            self.untold.borrow_mut().insert(BytesPath::from_bytes(real));
         }
+        self.known.get(real)
+    }
+
+    /// Refuses to go on before the host has said what it knows. It comes before whatever changes anything.
+    pub(super) fn settle(&self) -> Result<(), Fault> {
+        let paths: Vec<BytesPath> = self.untold.borrow().iter().cloned().collect();
+        if paths.is_empty() { Ok(()) } else { Err(Fault::Untold { paths }) }
+    }
+
+    /// Returns whether a file that was seen holds something else now.
+    pub(super) fn is_stale(&self, real: &[u8], now: &[u8]) -> bool {
+        self.last(real).is_some_and(|last| *last != mark::of_text(now))
+    }
+
+    /// Makes of what does not fit a file that has changed since it was seen.
+    pub(super) fn outdated(&self, real: &[u8], now: &[u8], fault: Fault) -> Fault {
+        if self.is_stale(real, now) { Fault::Outdated { misfit: Box::new(fault) } } else { fault }
+    }
+
+    /// Refuses to take away or to replace what stands on a spot where it is not what was seen.
+    pub(super) fn refuse_stale(&self, spot: &Spot) -> Result<(), Fault> {
+        let is_file = spot.stat.as_ref().is_some_and(|stat| file_type(stat) == SFlag::S_IFREG);
+        let Some(last) = self.last(&spot.real).filter(|_| is_file) else { return Ok(()) };
+        if mark_on(spot)? == *last { Ok(()) } else { Err(Fault::Stale { path: spot.path.clone() }) }
+    }
+
+    /// Notes what a file that was known is like on its new spot.
+    pub(super) fn look_again(&self, spot: &Spot) {
+        if let Ok(mark) = mark_on(spot) {
+            self.note_change(&spot.real, mark);
+        }
+    }
+
+    /// Refuses to take away a folder where something in it that was seen is another now.
+    pub(super) fn refuse_stale_below(&self, workspace: &Workspace, folder: &[u8]) -> Result<(), Fault> {
+        // Whether all below was told.
+        let _ = self.last(folder);
+        for (path, last) in self.known.iter().filter(|(path, _)| below(path, folder).is_some()) {
+            let shown = BytesPath::from_bytes(path.clone());
+            let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+            match workspace.root.beneath().open(path, flags, Links::Follow) {
+                Ok(opened) => {
+                    let file = File::from(opened);
+                    let stat = fstat(&file).map_err(|errno| fault(&shown, errno))?;
+                    if file_type(&stat) == SFlag::S_IFREG && mark_of(&file, &shown)? != *last {
+                        return Err(Fault::Stale { path: shown });
+                    }
+                }
+                // Somebody took it away, or put something else there: of what was seen nothing is left to lose.
+                Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {}
+                Err(errno) => return Err(fault(&shown, errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the model wrote all of a file.
+    pub(super) fn wrote(&self, real: &[u8], text: &[u8]) {
+        self.note(Memo::Wrote { path: BytesPath::from_bytes(real), mark: mark::of_text(text) });
     }
 
     /// Notes what became of a file by a change of a part of it. What somebody else had done to it before stays unseen.
-    pub(super) fn note_change(&self, real: Vec<u8>, before: &FileStat, after: FileStat) {
-        if !self.is_stale(&real, before) {
-            self.note(real, after);
+    pub(super) fn changed(&self, real: &[u8], before: &[u8], after: &[u8]) {
+        if self.told.is_some() && !self.is_stale(real, before) {
+            self.note_change(real, mark::of_text(after));
         }
     }
 
-    /// Returns what the file was like when it was last seen; `None`: it never was.
-    pub(super) fn last(&self, real: &[u8]) -> Option<FileStat> {
-        self.lock().by_path.get(real).map(|(stat, _)| *stat)
+    /// The same, of a file that is not in memory.
+    pub(super) fn note_change(&self, real: &[u8], mark: Mark) {
+        self.note(Memo::Changed { path: BytesPath::from_bytes(real), mark });
     }
 
-    /// Returns whether a file that was seen is another now.
-    pub(super) fn is_stale(&self, real: &[u8], now: &FileStat) -> bool {
-        self.last(real).is_some_and(|last| !is_same(&last, now))
-    }
-
-    /// Forgets what stood there, and below it: the model itself had it taken away or replaced.
+    /// Notes that the model itself had what stood there, and below it, taken away or replaced.
     pub(super) fn forget(&self, real: &[u8]) {
-        self.lock().by_path.retain(|path, _| below(path, real).is_none());
+        self.note(Memo::Gone { path: BytesPath::from_bytes(real) });
     }
 
-    /// Lets a file, or what lies below a folder, be known by its new place.
-    pub(super) fn move_to(&self, from: &[u8], to: &[u8]) {
-        self.forget(to);
-        let mut files = self.lock();
-        for (path, seen) in std::mem::take(&mut files.by_path) {
-            let path = below(&path, from).map(|rest| [to, rest].concat()).unwrap_or(path);
-            files.by_path.insert(path, seen);
+    /// Notes that a file, or what lies below a folder, is known by another name now.
+    pub(super) fn moved(&self, from: &[u8], to: &[u8]) {
+        self.note(Memo::Moved { from: BytesPath::from_bytes(from), to: BytesPath::from_bytes(to) });
+    }
+
+    /// Notes whatever is to be remembered.
+    pub(super) fn note(&self, memo: Memo) {
+        if self.told.is_some() {
+            self.memos.borrow_mut().push(memo);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Puts what is to be remembered into what came of the call. What could not be known was not done.
+    pub(super) fn end(self, mut output: Output) -> Output {
+        if let (Output::Fault(_), Err(untold)) = (&output, self.settle()) {
+            return Output::Fault(untold);
+        }
+        output.set_memos(self.memos.into_inner());
+        output
     }
 }
 
-/// Returns what follows in a path after a file or folder that it is or lies in.
-fn below<'a>(path: &'a [u8], top: &[u8]) -> Option<&'a [u8]> {
-    path.strip_prefix(top).filter(|rest| rest.is_empty() || rest.starts_with(b"/"))
+fn mark_on(spot: &Spot) -> Result<Mark, Fault> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let opened = openat(&spot.folder, spot.name.as_slice(), flags, Mode::empty()).map_err(|errno| fault(&spot.path, errno))?;
+    mark_of(&File::from(opened), &spot.path)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of_size(size: i64) -> FileStat {
-        let mut stat = nix::sys::stat::stat("/").expect("is there");
-        stat.st_size = size;
-        stat
-    }
-
-    #[test]
-    fn what_somebody_else_did_stays_unseen_until_it_is_shown() {
-        let seen = Seen::default();
-        assert!(!seen.is_stale(b"a", &of_size(1)), "never seen");
-        seen.note(b"a".to_vec(), of_size(1));
-        assert!(!seen.is_stale(b"a", &of_size(1)) && seen.is_stale(b"a", &of_size(2)));
-        seen.note_change(b"a".to_vec(), &of_size(2), of_size(3));
-        assert!(seen.is_stale(b"a", &of_size(3)), "a part of it was changed, and another part not seen");
-        seen.note(b"a".to_vec(), of_size(3));
-        seen.note_change(b"a".to_vec(), &of_size(3), of_size(4));
-        assert!(!seen.is_stale(b"a", &of_size(4)));
-    }
-
-    #[test]
-    fn a_new_place_keeps_what_was_seen() {
-        let seen = Seen::default();
-        for path in ["a/b", "a/c/d", "ab", "z"] {
-            seen.note(path.into(), of_size(1));
-        }
-        seen.move_to(b"a", b"z");
-        let known = |path: &str| seen.last(path.as_bytes()).is_some();
-        assert!(known("z/b") && known("z/c/d") && known("ab") && !known("a/b") && !known("z"));
-        seen.forget(b"z");
-        assert!(!known("z/b") && known("ab"));
-    }
-
-    #[test]
-    fn the_one_seen_longest_ago_is_forgotten() {
-        let seen = Seen::default();
-        for number in 0..=MOST {
-            seen.note(number.to_string().into(), of_size(1));
-        }
-        assert!(seen.last(b"0").is_none() && seen.last(b"1").is_some());
-    }
+fn mark_of(file: &File, path: &BytesPath) -> Result<Mark, Fault> {
+    let stat = fstat(file).map_err(|errno| fault(path, errno))?;
+    mark::of_file(file, &stat).map_err(|error| fault(path, errno_of(&error)))
 }

@@ -34,6 +34,7 @@ use super::edit_file::check_text;
 use super::edit_file::too_large;
 use super::edit_report::count_lines;
 use super::invalid;
+use super::mark;
 use super::save::Parents;
 use super::save::Place;
 use super::save::errno_of;
@@ -79,8 +80,6 @@ struct Change {
     mode: Option<u32>,
     /// A name beside the file: first of the new text, after the exchange of the old one.
     beside: Option<String>,
-    /// What the new text's file is like, as it was written.
-    after: Option<FileStat>,
     /// The file that this one takes the place of.
     from: Option<usize>,
 }
@@ -90,6 +89,7 @@ impl Transaction {
     pub(super) fn open(
         &mut self,
         workspace: &Workspace,
+        seen: &Seen,
         path: &BytesPath,
         protected: bool,
         parents: Parents,
@@ -105,23 +105,15 @@ impl Transaction {
         if self.files.len() == MAX_FILES {
             return Err(invalid("path", format!("is one file too many: {MAX_FILES} can be changed in one call")));
         }
+        // What is known of it is needed at the latest when all is done.
+        let _ = seen.last(&real);
         let before = if place.exists() { Some(read(&place, path, must_be_text)?) } else { None };
         self.bytes += before.as_ref().map_or(0, |(text, _)| text.len() as u64);
         if self.bytes > MAX_TOTAL {
             return Err(Fault::TooLarge { path: path.clone(), bytes: self.bytes, limit: MAX_TOTAL });
         }
         let now = before.as_ref().map(|(text, _)| text.clone());
-        self.files.push(Change {
-            place,
-            real,
-            shown: root.relative(path)?,
-            before,
-            now,
-            mode: None,
-            beside: None,
-            after: None,
-            from: None,
-        });
+        self.files.push(Change { place, real, shown: root.relative(path)?, before, now, mode: None, beside: None, from: None });
         Ok(Taken { at: self.files.len() - 1, by_link })
     }
 
@@ -159,11 +151,21 @@ impl Transaction {
     /// Returns whether the model has seen a file that was another than this.
     pub(super) fn is_stale(&self, at: usize, seen: &Seen) -> bool {
         let file = &self.files[at];
-        file.before.as_ref().is_some_and(|(_, stat)| seen.is_stale(&file.real, stat))
+        file.before.as_ref().is_some_and(|(text, _)| seen.is_stale(&file.real, text))
+    }
+
+    /// Makes of what does not fit a file that has changed since it was seen.
+    pub(super) fn outdated(&self, at: usize, seen: &Seen, fault: Fault) -> Fault {
+        let file = &self.files[at];
+        match &file.before {
+            Some((text, _)) => seen.outdated(&file.real, text, fault),
+            None => fault,
+        }
     }
 
     /// Makes all changes, or none.
     pub(super) fn commit(mut self, seen: &Seen, stop: &Stop<'_>) -> Result<(), Fault> {
+        seen.settle()?;
         for file in &mut self.files {
             file.prepare()?;
             if stop.is_cancelled() {
@@ -185,20 +187,22 @@ impl Transaction {
 
     /// Notes what the files are now. One that takes another's place is as well known as that one was.
     fn note(&self, seen: &Seen) {
+        let source = |file: &Change| file.from.and_then(|from| Some((&self.files[from].real, &self.files[from].before.as_ref()?.0)));
         for file in &self.files {
-            let source = file.from.map(|from| &self.files[from]);
-            match (&file.before, file.after, source) {
-                (None, Some(after), Some(Change { before: Some((_, stat)), real, .. })) => {
-                    let was_stale = seen.is_stale(real, stat);
-                    seen.note(file.real.clone(), if was_stale { *stat } else { after });
-                }
-                (None, Some(after), _) => seen.note(file.real.clone(), after),
-                (Some((_, before)), Some(after), _) => seen.note_change(file.real.clone(), before, after),
-                _ => {}
+            if let Some((from, _)) = source(file) {
+                seen.moved(from, &file.real);
             }
         }
         for gone in self.files.iter().filter(|file| file.before.is_some() && file.now.is_none()) {
             seen.forget(&gone.real);
+        }
+        for file in &self.files {
+            match (&file.before, &file.now, source(file)) {
+                (None, Some(now), Some((from, before))) if !seen.is_stale(from, before) => seen.note_change(&file.real, mark::of_text(now)),
+                (None, Some(now), None) => seen.wrote(&file.real, now),
+                (Some((before, _)), Some(now), _) if before != now => seen.changed(&file.real, before, now),
+                _ => {}
+            }
         }
     }
 
@@ -235,8 +239,7 @@ impl Change {
                 let name = self.new_name();
                 self.beside = Some(name);
                 let mode = Mode::from_bits_truncate(self.mode.unwrap_or(0o666));
-                let written = self.write_beside(text, mode).and_then(|file| fstat(&file)).map_err(|errno| self.failed(errno))?;
-                self.after = Some(written);
+                self.write_beside(text, mode).map_err(|errno| self.failed(errno))?;
             }
             (Some(_), None) => self.place.check_writable()?,
             (Some((before, stat)), Some(text)) if before != text => {
@@ -268,14 +271,10 @@ impl Change {
             if new.st_gid != old.st_gid {
                 fchown(&file, None, Some(Gid::from_raw(old.st_gid)))?;
             }
-            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))?;
-            fstat(&file)
+            fchmod(&file, Mode::from_bits_truncate(old.st_mode & 0o1777))
         });
         match made {
-            Ok(written) => {
-                self.after = Some(written);
-                Ok(())
-            }
+            Ok(()) => Ok(()),
             Err(errno @ (Errno::ENOSPC | Errno::EDQUOT | Errno::EFBIG)) => Err(self.failed(errno)),
             Err(_) => {
                 self.clear();
@@ -313,11 +312,9 @@ impl Change {
                 }
                 let (before, stat) = self.before.as_ref().expect("it was there");
                 let text = self.now.as_deref().unwrap_or_default();
-                let written = self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
+                self.place.write_in_place(text, Some(stat)).inspect_err(|_| {
                     let _ = self.place.write_in_place(before, None);
-                })?;
-                self.after = Some(written);
-                Ok(())
+                })
             }
             _ => Ok(()),
         }
@@ -336,7 +333,7 @@ impl Change {
                 self.beside = None;
                 Ok(())
             }
-            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None).map(drop),
+            (Some((before, _)), Some(text), None) if before != text => self.place.write_in_place(before, None),
             _ => Ok(()),
         }
     }

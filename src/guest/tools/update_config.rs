@@ -6,6 +6,7 @@ use super::Workspace;
 use super::edit_report::diff;
 use super::save::Parents;
 use super::save::Place;
+use super::seen::Seen;
 use super::spot::refused;
 use super::transaction::read;
 use crate::wire::BytesPath;
@@ -14,9 +15,9 @@ use crate::wire::Fault;
 use crate::wire::UpdateConfig;
 
 /// Where the instructions stand.
-const FILE: &str = "PODBAY.md";
+const FILE: &str = crate::wire::INSTRUCTIONS;
 
-pub(super) fn run(workspace: &Workspace, call: &UpdateConfig) -> Result<Edited, Fault> {
+pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Result<Edited, Fault> {
     let path = BytesPath::from_text(FILE);
     let _changing = workspace.changing();
     let place = Place::find(&workspace.root, &path, false, Parents::MustExist)?;
@@ -33,13 +34,16 @@ pub(super) fn run(workspace: &Workspace, call: &UpdateConfig) -> Result<Edited, 
         return Err(refused(&path, format!("the section `{}` says that already; nothing was changed", call.section)));
     }
     let real = place.real(&workspace.root)?;
-    let now = place.save(after.as_bytes(), stat.as_ref())?;
-    match &stat {
-        Some(before) => workspace.seen.note_change(real, before, now),
-        None => workspace.seen.note(real, now),
+    let _ = seen.last(&real);
+    seen.settle()?;
+    place.save(after.as_bytes(), stat.as_ref())?;
+    if created {
+        seen.wrote(&real, after.as_bytes());
+    } else {
+        seen.changed(&real, text.as_bytes(), after.as_bytes());
     }
     let diff = diff(FILE, text.as_bytes(), after.as_bytes());
-    Ok(Edited { path, replaced: 1, created, tolerant: Vec::new(), unescaped: Vec::new(), diff })
+    Ok(Edited { path, replaced: 1, created, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }
 
 /// Returns the text with the section in the place of the one of that name, at its end where there is none, or without it.

@@ -42,5 +42,5 @@ pub(super) fn tool() -> Tool {
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { patch, dry_run } = parse(arguments)?;
     let files = patch::parse(&filled("patch", patch)?).map_err(|problem| format!("`patch` {problem}"))?;
-    Ok(Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false })))
+    Ok(Action::Box(Call::ApplyPatch(ApplyPatch { files, dry_run, protected: false, known: None })))
 }

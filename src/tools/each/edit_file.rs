@@ -85,5 +85,5 @@ fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, St
         (None, None, _) => return Err("`old_string` is missing".to_owned()),
         (None, Some(_), None) => return Err("`new_string` is missing".to_owned()),
     };
-    Ok(Action::Box(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing, protected: false })))
+    Ok(Action::Box(Call::EditFile(EditFile { path: named(path)?, edits, create_if_missing, protected: false, known: None })))
 }

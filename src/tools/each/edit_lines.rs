@@ -74,5 +74,13 @@ fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, St
     }
     let new_content = new_content.unwrap_or_default();
     let end_line = last.unwrap_or(start_line);
-    Ok(Action::Box(Call::EditLines(EditLines { path: named(path)?, operation, start_line, end_line, new_content, protected: false })))
+    Ok(Action::Box(Call::EditLines(EditLines {
+        path: named(path)?,
+        operation,
+        start_line,
+        end_line,
+        new_content,
+        protected: false,
+        known: None,
+    })))
 }

@@ -42,5 +42,5 @@ pub(super) fn tool() -> Tool {
 fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { source, destination, overwrite } = parse(arguments)?;
     let (source, destination) = (path("source", source)?, path("destination", destination)?);
-    Ok(Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite, protected: false })))
+    Ok(Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite, protected: false, known: None })))
 }

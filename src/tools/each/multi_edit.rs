@@ -66,5 +66,5 @@ fn make(arguments: Value, _: &Options, _: &mut Vec<String>) -> Result<Action, St
         let OneEdit { old_string, new_string, replace_all } = edit;
         Ok(FileEdit { path: named(of)?, edit: Replacement { old_string, new_string, replace_all } })
     });
-    Ok(Action::Box(Call::MultiEdit(MultiEdit { edits: edits.collect::<Result<_, String>>()?, protected: false })))
+    Ok(Action::Box(Call::MultiEdit(MultiEdit { edits: edits.collect::<Result<_, String>>()?, protected: false, known: None })))
 }

@@ -44,7 +44,7 @@ pub(super) fn tool() -> Tool {
                     content.len()
                 ));
             }
-            Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content })))
+            Ok(Action::Box(Call::UpdateConfig(UpdateConfig { section, content, known: None })))
         },
     )
     .known_as(&["UpdateConfig", "update_instructions"])

@@ -261,7 +261,7 @@ fn names_that_are_protected_stay() {
     // What git and Podbay keep stays, whoever allows what.
     for path in ["nested/.git", "nested", ".podbay", ".podbay/", "./.podbay"] {
         for call in [
-            Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: true }),
+            Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: true, known: None }),
             Call::MoveFile(MoveFile { protected: true, ..rename(path, "plain") }),
         ] {
             let fault = project.change(call.clone()).expect_err("refused");
@@ -271,7 +271,7 @@ fn names_that_are_protected_stay() {
     assert_eq!(project.tree(), before);
     // Policy allows the path that a call names, and nothing that another path of the same call leads to.
     for call in [
-        Call::DeleteFile(DeleteFile { path: "sub".into(), recursive: true, protected: true }),
+        Call::DeleteFile(DeleteFile { path: "sub".into(), recursive: true, protected: true, known: None }),
         Call::CopyFile(CopyFile { protected: true, overwrite: true, ..copy("link", ".env") }),
         Call::CopyFile(CopyFile { protected: true, recursive: true, ..copy("sub", ".ssh/b") }),
         Call::MoveFile(MoveFile { protected: true, ..rename("sub", ".ssh/b") }),

@@ -120,7 +120,13 @@ impl Project {
 
     #[track_caller]
     fn write(&self, path: &str, content: &str) -> Result<Written, Fault> {
-        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: false, protected: false })) {
+        match self.call(Call::WriteFile(WriteFile {
+            path: path.into(),
+            content: content.into(),
+            append: false,
+            protected: false,
+            known: None,
+        })) {
             Output::Written(written) => Ok(written),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -129,7 +135,13 @@ impl Project {
 
     #[track_caller]
     fn append(&self, path: &str, content: &str) -> Result<Written, Fault> {
-        match self.call(Call::WriteFile(WriteFile { path: path.into(), content: content.into(), append: true, protected: false })) {
+        match self.call(Call::WriteFile(WriteFile {
+            path: path.into(),
+            content: content.into(),
+            append: true,
+            protected: false,
+            known: None,
+        })) {
             Output::Written(written) => Ok(written),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -139,7 +151,13 @@ impl Project {
     #[track_caller]
     fn edits(&self, path: &str, edits: &[(&str, &str)], create_if_missing: bool) -> Result<Edited, Fault> {
         let edits = edits.iter().map(|(old, new)| Replacement { old_string: (*old).into(), new_string: (*new).into(), replace_all: false });
-        match self.call(Call::EditFile(EditFile { path: path.into(), edits: edits.collect(), create_if_missing, protected: false })) {
+        match self.call(Call::EditFile(EditFile {
+            path: path.into(),
+            edits: edits.collect(),
+            create_if_missing,
+            protected: false,
+            known: None,
+        })) {
             Output::Edited(edited) => Ok(edited),
             Output::Fault(fault) => Err(fault),
             other => panic!("{other:?}"),
@@ -295,19 +313,19 @@ fn grep(pattern: &str) -> Grep {
 }
 
 fn delete(path: &str) -> Call {
-    Call::DeleteFile(DeleteFile { path: path.into(), recursive: false, protected: false })
+    Call::DeleteFile(DeleteFile { path: path.into(), recursive: false, protected: false, known: None })
 }
 
 fn delete_all(path: &str) -> Call {
-    Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: false })
+    Call::DeleteFile(DeleteFile { path: path.into(), recursive: true, protected: false, known: None })
 }
 
 fn copy(source: &str, destination: &str) -> CopyFile {
-    CopyFile { source: source.into(), destination: destination.into(), recursive: false, overwrite: false, protected: false }
+    CopyFile { source: source.into(), destination: destination.into(), recursive: false, overwrite: false, protected: false, known: None }
 }
 
 fn rename(source: &str, destination: &str) -> MoveFile {
-    MoveFile { source: source.into(), destination: destination.into(), overwrite: false, protected: false }
+    MoveFile { source: source.into(), destination: destination.into(), overwrite: false, protected: false, known: None }
 }
 
 fn mkdir(path: &str) -> Call {

@@ -342,7 +342,7 @@ fn a_patch_that_is_only_tried_or_cancelled_writes_nothing() {
     assert!(finished.changed.is_empty());
     assert_eq!(project.tree(), before);
     let file = FilePatch { path: "new/file".into(), action: PatchAction::Add { content: "x".into() }, notes: vec![] };
-    let call = Call::ApplyPatch(ApplyPatch { files: vec![file], dry_run: false, protected: false });
+    let call = Call::ApplyPatch(ApplyPatch { files: vec![file], dry_run: false, protected: false, known: None });
     assert!(matches!(run(&project.workspace, &call, &AtomicBool::new(true)), Output::Fault(Fault::Cancelled)));
     assert_eq!(project.tree(), before);
 }

@@ -77,7 +77,7 @@ fn what_policy_allowed_is_done() {
     // A path that says nothing of it leads to nothing that somebody was asked about.
     let output = project.call(Call::Grep(Grep { path: "notes.txt".into(), protected: true, ..grep("KEY") }));
     assert!(matches!(output, Output::Fault(Fault::Protected { .. })), "{output:?}");
-    let write = WriteFile { path: ".env".into(), content: "new".into(), append: false, protected: true };
+    let write = WriteFile { path: ".env".into(), content: "new".into(), append: false, protected: true, known: None };
     assert!(matches!(project.call(Call::WriteFile(write)), Output::Written(_)));
     assert_eq!(project.text(".env"), "new");
 }

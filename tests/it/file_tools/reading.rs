@@ -116,7 +116,7 @@ fn a_cursor_reads_on_through_the_files_of_a_search() {
     assert_eq!((first.files[0].text.as_str(), first.remaining), ("needle 1\n", 1));
     assert!(matches!(first.files[1].fault, Some(Fault::NotFound { .. })), "{:?}", first.files[1]);
     assert_eq!(next(5).files[0].text, "needle 3\n");
-    assert_eq!(next(5), Read { files: vec![], remaining: 0 });
+    assert_eq!(next(5), Read { files: vec![], remaining: 0, memos: Vec::new() });
 }
 
 #[test]

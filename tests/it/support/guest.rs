@@ -48,7 +48,11 @@ impl TestGuest {
 
     /// Starts one whose image says more of the environment.
     pub(crate) async fn with(environment: &[String]) -> Self {
-        let workspace = TempDir::new().expect("a folder for the project");
+        Self::in_folder(TempDir::new().expect("a folder for the project"), environment).await
+    }
+
+    /// Starts one in a project that is there.
+    pub(crate) async fn in_folder(workspace: TempDir, environment: &[String]) -> Self {
         let (spawner, mut setup) = setup(workspace.path());
         setup.environment.extend(environment.iter().map(|pair| pair.clone().into_bytes()));
         let (ours, theirs) = tokio::io::duplex(IN_FLIGHT);
@@ -60,6 +64,11 @@ impl TestGuest {
         let (link, facts) =
             Link::connect(ours, &build_id(), DiskLimits::default(), PATIENCE, &CancellationToken::new()).await.expect("greets");
         Self { link, facts, workspace, spawner, _served: AbortOnDropHandle::new(served) }
+    }
+
+    /// Takes the project away, for another guest to work in.
+    pub(crate) fn take_workspace(&mut self) -> TempDir {
+        std::mem::replace(&mut self.workspace, TempDir::new().expect("a folder for nothing"))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

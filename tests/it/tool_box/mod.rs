@@ -52,13 +52,28 @@ impl Hand {
     }
 
     async fn with(set: Set, mode: Mode, rules: policy::Options, answer: Option<&str>) -> Self {
-        let guest = TestGuest::start().await;
+        Self::over(TestGuest::start().await, set, mode, &rules, answer)
+    }
+
+    /// Goes on in another process and another box, with what the log says.
+    async fn resumed(mut self) -> Self {
+        let workspace = self.guest.take_workspace();
+        let events: Vec<Event> = self.events.lock().expect("no test panics while it holds this").clone();
+        let lines: Vec<String> = events.iter().map(|event| podbay::event::json_line(event).expect("JSON")).collect();
+        let events: Vec<Event> = lines.iter().map(|line| serde_json::from_str(line).expect("reads")).collect();
+        let next = Self::over(TestGuest::in_folder(workspace, &[]).await, Set::Full, Mode::Auto, &policy::Options::default(), None);
+        next.pipeline.recall_seen(&podbay::session::Past::of(&events).seen);
+        next.events.lock().expect("no test panics while it holds this").extend(events);
+        next
+    }
+
+    fn over(guest: TestGuest, set: Set, mode: Mode, rules: &policy::Options, answer: Option<&str>) -> Self {
         let (reached, events) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<Event>>>::default());
         let options = tools::Options { set, ..tools::Options::default() };
         let kept = Arc::clone(&events);
         let pipeline = Pipeline::new(
             Catalogue::new(&options),
-            Policy::new(mode, &rules).expect("good rules"),
+            Policy::new(mode, rules).expect("good rules"),
             Arc::new(Watched { inner: Arc::new(guest.link.clone()), reached: Arc::clone(&reached) }),
             Arc::new(Nothing),
             Arc::new(Person(answer.map(str::to_owned))),

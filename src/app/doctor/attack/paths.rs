@@ -96,7 +96,7 @@ fn every_tool(path: &str) -> Vec<Call> {
         read(path),
         write(path),
         list(path),
-        Call::EditFile(EditFile { path: path_bytes.clone(), edits: vec![edit], create_if_missing: false, protected: true }),
+        Call::EditFile(EditFile { path: path_bytes.clone(), edits: vec![edit], create_if_missing: false, protected: true, known: None }),
         Call::Grep(Grep {
             pattern: "root".to_owned(),
             path: path_bytes,
@@ -126,7 +126,13 @@ fn read(path: &str) -> Call {
 
 /// Not allowed to touch protected names, as nobody was asked.
 fn write(path: &str) -> Call {
-    Call::WriteFile(WriteFile { path: BytesPath::from_bytes(path.as_bytes()), content: "x\n".to_owned(), append: true, protected: false })
+    Call::WriteFile(WriteFile {
+        path: BytesPath::from_bytes(path.as_bytes()),
+        content: "x\n".to_owned(),
+        append: true,
+        protected: false,
+        known: None,
+    })
 }
 
 fn list(path: &str) -> Call {

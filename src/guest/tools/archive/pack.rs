@@ -104,7 +104,7 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
         notes.push(format!("left out, because they are named pipes, sockets or devices: {n_special}"));
     }
     let change = FileChange { path: destination.shown, change: Change::Created, notes, ..FileChange::default() };
-    Ok(Changed { files: vec![change], dry_run: false })
+    Ok(Changed { files: vec![change], dry_run: false, memos: Vec::new() })
 }
 
 struct Packing<'a> {

@@ -69,7 +69,7 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, into: &Byte
         entries: found.folders.contains(name).then(|| found.inside(name)),
         ..FileChange::default()
     });
-    Ok(Changed { files: files.collect(), dry_run: false })
+    Ok(Changed { files: files.collect(), dry_run: false, memos: Vec::new() })
 }
 
 /// What an archive holds, all of it looked at.
