@@ -288,7 +288,13 @@ mod tests {
 
     #[test]
     fn a_key_that_our_own_server_refuses_is_not_the_persons_to_name() {
-        let failure = || agent::Failure::Model(llm::Error::Unauthorized { code: 401, message: "Invalid API Key".to_owned() });
+        let failure = || {
+            agent::Failure::Model(llm::Error::Unauthorized {
+                code: Some(401),
+                message: "Invalid API Key".to_owned(),
+                key: llm::KeyFrom::default(),
+            })
+        };
         let hint = |is_own| Error::of_agent(failure(), is_own).hint().expect("a hint");
         assert!(hint(true).contains("another Podbay") && !hint(true).contains("--api-key-env"), "{}", hint(true));
         assert!(hint(false).contains("--api-key-env"), "{}", hint(false));

@@ -23,6 +23,7 @@ use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
 use super::provider::openai;
 use super::provider::openai::Manner;
+use super::refusal::KeyFrom;
 use super::restored::Restored;
 use super::retry;
 use super::retry::Policy;
@@ -124,6 +125,7 @@ impl Client {
         let mut restored = Restored::new(prompt.tokens());
         let outcome = self.stream_as_written(prompt, request, &mut |update| restored.take(update, on), cancel, deadline).await;
         restored.end(on);
+        let outcome = outcome.map_err(|error| error.with_key_from(|| KeyFrom::of(self.options())));
         match outcome {
             Ok(reply) => Ok(restored.reply(reply)),
             Err(Error::BrokenOff { partial, source }) => Err(Error::BrokenOff { partial: Box::new(restored.reply(*partial)), source }),
@@ -341,7 +343,11 @@ impl Client {
             Ok(Err(error)) => {
                 let explains = matches!(
                     error,
-                    Error::ContextExceeded { .. } | Error::Status { .. } | Error::Reported { .. } | Error::Unauthorized { .. }
+                    Error::ContextExceeded { .. }
+                        | Error::Status { .. }
+                        | Error::Reported { .. }
+                        | Error::Refused { .. }
+                        | Error::Unauthorized { .. }
                 );
                 if explains || !had_reason {
                     return Err(error);

@@ -5,6 +5,8 @@ use thiserror::Error;
 
 use super::http;
 use super::provider::instead::Instead;
+use super::refusal::KeyFrom;
+use super::refusal::Refusal;
 use super::sse::TooLarge;
 use super::stream::Reply;
 
@@ -45,8 +47,20 @@ pub enum Error {
         /// How long the server asks to wait before the next try.
         retry_after: Option<Duration>,
     },
-    #[error("the model server refused the key (status {code}): {message}")]
-    Unauthorized { code: u16, message: String },
+    #[error("the model server refused the key{}: {message}", Status(*.code))]
+    Unauthorized {
+        /// The status, where it came with one.
+        code: Option<u16>,
+        message: String,
+        key: KeyFrom,
+    },
+    #[error("the model server refuses {what}: {message}")]
+    Refused {
+        /// Anything but the key.
+        what: Refusal,
+        message: String,
+        key: KeyFrom,
+    },
     #[error("the model server answered with a redirect (status {code}) to `{location}`, which is not followed")]
     Redirect { code: u16, location: String },
     #[error("{endpoint} answered with {what}, not with JSON")]
@@ -101,6 +115,8 @@ impl Error {
             Self::Status { code: 500, message, .. } | Self::Reported { message } => {
                 !is_template_error(message) && self.objection().is_none()
             }
+            // What a server does not know how to do it does not learn.
+            Self::Status { code: 501 | 505, .. } => false,
             Self::Status { code, .. } => *code == 408 || *code == 429 || (500..600).contains(code),
             _ => false,
         }
@@ -128,6 +144,7 @@ impl Error {
                 | Self::IdleTimeout { .. }
                 | Self::Status { .. }
                 | Self::Reported { .. }
+                | Self::Refused { what: Refusal::Request, .. }
                 | Self::Unreadable { .. }
                 | Self::ModelLoading { .. }
         )
@@ -163,8 +180,15 @@ impl Error {
             Self::Status { message, .. } if message.starts_with("a web page") => {
                 "a proxy or a login stands before the model server: is that up, and is the API let through?".to_owned()
             }
-            Self::Status { .. } | Self::Reported { .. } => "the server's own log says more".to_owned(),
-            Self::Unauthorized { .. } => "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
+            Self::Status { code: 501 | 505, .. } => {
+                "the server cannot do what it was asked: is it one for chats, and new enough? Its own log may say more".to_owned()
+            }
+            Self::Refused { what: Refusal::Account, key, .. } => key.pay(),
+            Self::Refused { what: Refusal::Model, .. } => {
+                "`--model NAME` names another one; `curl URL/models` lists those that the server has".to_owned()
+            }
+            Self::Status { .. } | Self::Reported { .. } | Self::Refused { .. } => "the server's own log says more".to_owned(),
+            Self::Unauthorized { key, .. } => key.remedy(),
             Self::Redirect { .. } => "if you trust it, give that address with `--endpoint`".to_owned(),
             Self::NotJson { what: Instead::Page { .. }, .. } => {
                 "is the address right? The API's usually ends in `/v1`. Where a proxy or a login stands before it, the API must be let through"
@@ -181,6 +205,18 @@ impl Error {
             Self::ModelLoading { .. } => "large models take minutes to load; try again, or raise `inference.start_timeout`".to_owned(),
         };
         Some(hint)
+    }
+}
+
+impl Error {
+    /// Says where the key came from, where it matters.
+    pub(super) fn with_key_from(self, from: impl FnOnce() -> KeyFrom) -> Self {
+        match self {
+            Self::Unauthorized { code, message, .. } => Self::Unauthorized { code, message, key: from() },
+            Self::Refused { what, message, .. } => Self::Refused { what, message, key: from() },
+            Self::BrokenOff { partial, source } => Self::BrokenOff { partial, source: Box::new(source.with_key_from(from)) },
+            other => other,
+        }
     }
 }
 
@@ -201,6 +237,15 @@ struct Span(Duration);
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} s", (self.0.as_secs_f64() * 10.0).round() / 10.0)
+    }
+}
+
+/// A status behind some words.
+struct Status(Option<u16>);
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |code| write!(f, " (status {code})"))
     }
 }
 
@@ -266,8 +311,8 @@ mod tests {
     fn what_may_pass_is_tried_again_and_what_will_not_is_not() {
         let status = |code, message: &str| Error::Status { code, message: message.to_owned(), retry_after: None }.is_retryable();
         assert_eq!(
-            [429, 500, 502, 503, 504, 400, 404, 422].map(|code| status(code, "x")),
-            [true, true, true, true, true, false, false, false]
+            [429, 500, 502, 503, 504, 529, 400, 404, 422, 501, 505].map(|code| status(code, "x")),
+            [true, true, true, true, true, true, false, false, false, false, false]
         );
         assert!(!status(500, "Jinja Exception: Conversation roles must alternate user/assistant"));
         let reported = |message: &str| Error::Reported { message: message.to_owned() }.is_retryable();

@@ -1,6 +1,7 @@
 //! What a server may object to in the way it is asked, said in the words of those that do.
 
 use super::error::Error;
+use super::refusal::Refusal;
 
 /// Why the same conversation, asked for otherwise, may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,9 @@ impl Error {
         let message = match self.root() {
             Self::Unreadable { .. } => return Some(Objection::Unreadable),
             Self::Status { code: 429, .. } => return None,
-            Self::Status { message, .. } | Self::Reported { message } => message.to_ascii_lowercase(),
+            Self::Status { message, .. } | Self::Reported { message } | Self::Refused { what: Refusal::Request, message, .. } => {
+                message.to_ascii_lowercase()
+            }
             _ => return None,
         };
         let has = |words: &[&str]| words.iter().any(|word| message.contains(word));

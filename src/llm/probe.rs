@@ -14,6 +14,7 @@ use super::options::ToolModeChoice;
 use super::provider;
 use super::provider::Compatible;
 use super::provider::LlamaCpp;
+use super::refusal::KeyFrom;
 use crate::event::ToolMode;
 
 /// What was found out.
@@ -87,7 +88,7 @@ impl Server {
 impl Client {
     /// Asks the server what it is, within `timeout`; waits for its model to load within the same time.
     pub async fn probe(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
-        self.ask_what_it_is(cancel, timeout).await.map_err(|error| match error {
+        self.ask_what_it_is(cancel, timeout).await.map_err(|error| match error.with_key_from(|| KeyFrom::of(self.options())) {
             // No answer was begun that more time could finish.
             Error::Timeout { after } => Error::NoAnswer { endpoint: self.inner().shown_endpoint.clone(), after },
             other => other,

@@ -482,7 +482,7 @@ async fn a_key_goes_to_its_own_server_only_and_never_into_words() {
     let (reply, _) = ask(&with_key("sesame"), &prompt(ToolMode::Native)).await;
     assert_eq!(reply.expect_err("an error").to_string(), "the model server answered with status 500: key *** is fine");
     let (reply, _) = ask(&with_key("other"), &prompt(ToolMode::Native)).await;
-    assert!(matches!(reply, Err(Error::Unauthorized { code: 401, .. })));
+    assert!(matches!(reply, Err(Error::Unauthorized { code: Some(401), .. })));
     let error = with_key("other").probe(&CancellationToken::new(), MINUTE).await.expect_err("refused");
     assert!(matches!(error, Error::Unauthorized { .. }));
     assert!(!format!("{:?}", with_key("sesame")).contains("sesame"));

@@ -153,7 +153,7 @@ async fn every_failure_that_may_pass_is_tried_again() {
         assert_eq!(reply.expect("a reply").text, "Here.", "{code}");
         assert!(matches!(&updates[0], Update::Retrying { attempt: 1, .. }), "{code}: {updates:?}");
     }
-    for code in [400, 404, 413, 422] {
+    for code in [400, 402, 404, 413, 422, 501] {
         let model = ScriptedModel::new().status(code, "{\"error\":\"no\"}").says("Never.").start().await;
         let (reply, _) = ask(&client(model.address(), Options::default(), Duration::from_millis(5))).await;
         assert!(reply.is_err() && model.requests().len() == 1, "{code}");
@@ -186,6 +186,49 @@ async fn an_error_without_a_status_is_tried_again_wherever_it_comes() {
         let (reply, _) = ask(&client(model.address(), Options::default(), Duration::from_millis(5))).await;
         assert!(reply.is_err() && model.requests().len() == 1, "{error}");
     }
+}
+
+#[tokio::test]
+async fn what_a_server_refuses_by_name_is_not_tried_again_and_has_its_remedy() {
+    let quota = json!({"message": "You exceeded your current quota.", "type": "insufficient_quota", "code": "insufficient_quota"});
+    let billing = json!({"message": "No.", "code": "billing_hard_limit_reached", "type": "invalid_request_error"});
+    let key = json!({"message": "Incorrect API key provided.", "type": "invalid_request_error", "code": "invalid_api_key"});
+    let no_key = json!({"message": "No.", "type": "authentication_error"});
+    let model = json!({"message": "No model `x`.", "type": "invalid_request_error", "code": "model_not_found"});
+    let request = json!({"message": "No.", "type": "invalid_request_error"});
+    for (error, says, remedy) in [
+        (&quota, "the model server refuses to work for this account any more: You exceeded", "of the key in FAR_KEY"),
+        (&billing, "the model server refuses to work for this account any more", "--provider NAME"),
+        (&key, "the model server refused the key", "in the variable FAR_KEY"),
+        (&no_key, "the model server refused the key", "--api-key-env VAR"),
+        (&model, "the model server refuses the model: No model `x`.", "--model NAME"),
+        (&request, "the model server refuses the request", "log"),
+    ] {
+        let body = json!({ "error": error }).to_string();
+        // In a stream, in the place of one, behind words, and with the status of something that passes.
+        let stream = event(&json!({ "error": error }));
+        let mut scripts = vec![
+            ScriptedModel::new().raw_sse(&stream),
+            ScriptedModel::new().raw_sse(&(said("I beg") + &stream)),
+            ScriptedModel::new().status(200, body.clone()),
+        ];
+        // What is wrong with a request that comes too often is said by the status.
+        if error != &request {
+            scripts.push(ScriptedModel::new().status_with(429, "Retry-After: 0\r\n", body.clone()));
+        }
+        for script in scripts {
+            let model = script.says("Never.").start().await;
+            let options = Options { api_key_env: Some("FAR_KEY".to_owned()), ..Options::default() };
+            let (reply, _) = ask(&client(model.address(), options, Duration::from_millis(5))).await;
+            let error = reply.expect_err("no answer");
+            assert!(error.root().to_string().starts_with(says) && model.requests().len() == 1, "{error} {:?}", error.root());
+            assert!(error.hint().is_some_and(|hint| hint.contains(remedy)), "{:?}", error.hint());
+        }
+    }
+    // Nothing says where a key came from that was never named.
+    let model = ScriptedModel::new().status(401, "{}").start().await;
+    let (reply, _) = ask(&client(model.address(), Options::default(), Duration::from_millis(5))).await;
+    assert!(reply.expect_err("no answer").hint().is_some_and(|hint| hint.starts_with("put the key into a variable")));
 }
 
 #[tokio::test]

@@ -8,6 +8,8 @@ use crate::llm::error::Error;
 use crate::llm::error::plain;
 use crate::llm::objection::unreadable;
 use crate::llm::provider::instead::Instead;
+use crate::llm::refusal::KeyFrom;
+use crate::llm::refusal::Refusal;
 
 /// Longest message of a server that is shown, in characters.
 const MAX_MESSAGE: usize = 600;
@@ -41,7 +43,7 @@ impl Failure<'_> {
         match Instead::of(body, self.packed, self.is_html) {
             Instead::Nothing | Instead::Other => self.status(&text),
             // What such a status means is known, whatever came with it.
-            what if (500..600).contains(&self.code) || matches!(self.code, 401 | 403 | 408 | 413 | 429) => {
+            what if (500..600).contains(&self.code) || matches!(self.code, 401 | 402 | 403 | 408 | 413 | 429) => {
                 self.status(&format!("{what} from {}", self.endpoint))
             }
             _ => self.not_json(body),
@@ -60,6 +62,8 @@ impl Failure<'_> {
     /// Returns the error that a JSON value reports, in the body or within the stream; `None` where it reports none.
     pub(in crate::llm) fn of_value(&self, value: &Value) -> Option<Error> {
         let error = match value {
+            // Google's errors come in a list of one.
+            Value::Array(errors) if matches!(errors.as_slice(), [Value::Object(_)]) => return self.of_value(&errors[0]),
             Value::Object(fields) => fields.get("error").filter(|error| !error.is_null()).or_else(|| {
                 // FastAPI's `detail`, and errors that stand bare.
                 let bare = fields.contains_key("message") && (fields.contains_key("code") || fields.contains_key("type"));
@@ -78,9 +82,11 @@ impl Failure<'_> {
         }
         let code = error.get("code").and_then(number).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let code = if self.code >= 400 { Some(self.code) } else { code };
-        Some(match code {
-            Some(code) => Self { code, location: self.location, key: self.key, ..*self }.status(&message),
-            None => Error::Reported { message: self.clean(&message) },
+        Some(match (Refusal::of(error), code) {
+            // A quota that is used up comes with the status of one who asks too often.
+            (Some(what @ (Refusal::Key | Refusal::Account | Refusal::Model)), _) | (Some(what), None) => self.refused(what, code, &message),
+            (_, Some(code)) => Self { code, ..*self }.status(&message),
+            (None, None) => Error::Reported { message: self.clean(&message) },
         })
     }
 
@@ -93,8 +99,17 @@ impl Failure<'_> {
             }
             // It may be the bytes that are too many and not the tokens: less is the remedy for both.
             413 => Error::ContextExceeded { prompt: None, context: None },
-            401 | 403 => Error::Unauthorized { code: self.code, message },
+            401 | 403 => self.refused(Refusal::Key, Some(self.code), &message),
+            402 => self.refused(Refusal::Account, None, &message),
             code => Error::Status { code, message, retry_after: self.retry_after },
+        }
+    }
+
+    fn refused(&self, what: Refusal, code: Option<u16>, message: &str) -> Error {
+        let (message, key) = (self.clean(message), KeyFrom::default());
+        match what {
+            Refusal::Key => Error::Unauthorized { code, message, key },
+            Refusal::Account | Refusal::Model | Refusal::Request => Error::Refused { what, message, key },
         }
     }
 
@@ -211,6 +226,33 @@ mod tests {
         check(502, "bad gateway\u{1b}[2J", "the model server answered with status 502: bad gateway [2J");
         check(500, "", "the model server answered with status 500: no explanation");
         check(401, r#"{"error":{"message":"Invalid key sesame"}}"#, "the model server refused the key (status 401): Invalid key ***");
+    }
+
+    #[test]
+    fn what_a_server_refuses_for_good_is_told_from_what_passes() {
+        let quota = r#"{"error":{"message":"You exceeded your quota, sesame.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
+        for code in [200, 429, 503] {
+            check(code, quota, "the model server refuses to work for this account any more: You exceeded your quota, ***.");
+        }
+        check(402, "Pay.", "the model server refuses to work for this account any more: Pay.");
+        let key = r#"{"error":{"message":"No.","type":"invalid_request_error","code":"invalid_api_key"}}"#;
+        check(200, key, "the model server refused the key: No.");
+        check(400, key, "the model server refused the key (status 400): No.");
+        // Google's.
+        let google = r#"[{"error":{"code":401,"message":"No such key.","status":"UNAUTHENTICATED"}}]"#;
+        check(200, google, "the model server refused the key (status 401): No such key.");
+        let model = r#"{"error":{"message":"No model `x`.","type":"invalid_request_error","code":"model_not_found"}}"#;
+        for code in [200, 404, 503] {
+            check(code, model, "the model server refuses the model: No model `x`.");
+        }
+        let request = r#"{"error":{"message":"Bad.","type":"invalid_request_error"}}"#;
+        check(200, request, "the model server refuses the request: Bad.");
+        check(400, request, "the model server answered with status 400: Bad.");
+        let often = r#"{"error":{"message":"Slowly.","type":"tokens","code":"rate_limit_exceeded"}}"#;
+        assert!(read(429, often).is_retryable() && read(200, often).is_retryable());
+        for (code, body) in [(200, quota), (429, quota), (402, ""), (200, key), (503, model), (200, request)] {
+            assert!(!read(code, body).is_retryable(), "{code} {body}");
+        }
     }
 
     #[test]

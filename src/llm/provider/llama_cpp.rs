@@ -124,7 +124,12 @@ async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
             }
             // It has no such page: another kind of server.
             Err(
-                Error::Status { .. } | Error::NotJson { .. } | Error::Reported { .. } | Error::Redirect { .. } | Error::TooLarge { .. },
+                Error::Status { .. }
+                | Error::NotJson { .. }
+                | Error::Reported { .. }
+                | Error::Refused { .. }
+                | Error::Redirect { .. }
+                | Error::TooLarge { .. },
             ) => return Ok(None),
             // Where `/props` needs a key that is wrong, so does the rest.
             Err(error) => return Err(error),

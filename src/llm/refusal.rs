@@ -1,0 +1,154 @@
+//! What a server will not do however often it is asked, told by a name where others tell it by a status.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::options::Options;
+
+/// What is in the way of an answer, until a person changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The key is missing, wrong, or may not do this.
+    Key,
+    /// Nobody pays: the quota or the money of the account is used up.
+    Account,
+    /// The server has no such model.
+    Model,
+    /// The request itself is wrong.
+    Request,
+}
+
+/// The names that servers have for it, without their signs: `OpenAI`, `OpenRouter`, Groq, Together, Moonshot, Anthropic, Google, Azure, `LiteLLM`.
+const NAMES: [(Refusal, &[&str]); 4] = [
+    (
+        Refusal::Account,
+        &[
+            "insufficientquota",
+            "billinghardlimitreached",
+            "billingnotactive",
+            "billingerror",
+            "exceededcurrentquotaerror",
+            "insufficientbalance",
+            "insufficientcredits",
+            "insufficientfunds",
+            "paymentrequired",
+            "budgetexceeded",
+        ],
+    ),
+    (
+        Refusal::Key,
+        &[
+            "invalidapikey",
+            "incorrectapikey",
+            "missingapikey",
+            "authenticationerror",
+            "invalidauthentication",
+            "invalidauthenticationerror",
+            "autherror",
+            "unauthorized",
+            "unauthenticated",
+            "permissionerror",
+            "permissiondenied",
+            "permissiondeniederror",
+            "accountdeactivated",
+            "accessterminated",
+        ],
+    ),
+    (Refusal::Model, &["modelnotfound", "modelnotavailable", "modeldecommissioned", "invalidmodel", "unknownmodel", "deploymentnotfound"]),
+    (Refusal::Request, &["invalidrequesterror", "invalidrequest", "invalidargument", "badrequest", "badrequesterror", "notfounderror"]),
+];
+
+impl Refusal {
+    /// Returns what an error is named for, if it will be the same the next time; the more exact name goes first.
+    pub(super) fn of(error: &Value) -> Option<Self> {
+        let named: Vec<String> = ["code", "type", "status"]
+            .iter()
+            .filter_map(|key| error.get(*key)?.as_str())
+            .map(|name| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase())
+            .collect();
+        NAMES.iter().find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str()))).map(|(refusal, _)| *refusal)
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Key => "the key",
+            Self::Account => "to work for this account any more",
+            Self::Model => "the model",
+            Self::Request => "the request",
+        })
+    }
+}
+
+/// Where the key of a refused request came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeyFrom {
+    /// There was none, or nobody named it.
+    #[default]
+    Nowhere,
+    Variable(String),
+    File(String),
+}
+
+impl KeyFrom {
+    pub(super) fn of(options: &Options) -> Self {
+        match (&options.api_key_env, &options.api_key_file) {
+            (Some(name), _) => Self::Variable(name.clone()),
+            (None, Some(path)) => Self::File(path.clone()),
+            (None, None) => Self::Nowhere,
+        }
+    }
+
+    /// Says what to do about a key that is refused.
+    pub(super) fn remedy(&self) -> String {
+        let from = match self {
+            Self::Nowhere => return "put the key into a variable and name that with `--api-key-env VAR`".to_owned(),
+            Self::Variable(name) => format!("in the variable {name}"),
+            Self::File(path) => format!("in the file {path}"),
+        };
+        format!("is the key {from} one of this server's, whole and still good? `--api-key-env VAR` names another one")
+    }
+
+    /// Says what to do about an account that nobody pays for.
+    pub(super) fn pay(&self) -> String {
+        let whose = match self {
+            Self::Nowhere => "the account".to_owned(),
+            Self::Variable(name) => format!("the account of the key in {name}"),
+            Self::File(path) => format!("the account of the key in the file {path}"),
+        };
+        format!(
+            "look at quota and payment of {whose}, with whoever runs the server; `--provider NAME` or `--endpoint URL` asks another one"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_no_trying_again_changes_is_known_by_its_name() {
+        for (error, expected) in [
+            (json!({"code": "insufficient_quota", "type": "insufficient_quota"}), Some(Refusal::Account)),
+            (json!({"code": "billing_hard_limit_reached", "type": "invalid_request_error"}), Some(Refusal::Account)),
+            (json!({"type": "exceeded_current_quota_error"}), Some(Refusal::Account)),
+            (json!({"code": "invalid_api_key", "type": "invalid_request_error"}), Some(Refusal::Key)),
+            (json!({"type": "authentication_error"}), Some(Refusal::Key)),
+            (json!({"code": null, "status": "UNAUTHENTICATED"}), Some(Refusal::Key)),
+            (json!({"code": "model_not_found", "type": "invalid_request_error"}), Some(Refusal::Model)),
+            (json!({"code": "DeploymentNotFound"}), Some(Refusal::Model)),
+            (json!({"type": "BadRequestError"}), Some(Refusal::Request)),
+            (json!({"code": "rate_limit_exceeded", "type": "tokens"}), None),
+            (json!({"code": "token_quota_exceeded", "type": "too_many_tokens_error"}), None),
+            (json!({"type": "overloaded_error"}), None),
+            (json!({"code": 503, "type": "server_error"}), None),
+            (json!("insufficient_quota"), None),
+        ] {
+            assert_eq!(Refusal::of(&error), expected, "{error}");
+        }
+    }
+}
