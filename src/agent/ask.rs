@@ -24,6 +24,8 @@ use crate::llm::Reply;
 use crate::llm::Request;
 use crate::llm::Update;
 
+/// Said where the last words of a task that met a limit have no end.
+const INCOMPLETE: &str = "the last answer is incomplete: it reached the most tokens that it may have";
 /// What is waited for, as bars call it.
 const LOADS: &str = "the model server loads its model";
 const AWAY: &str = "waiting for the model server";
@@ -41,7 +43,9 @@ impl Agent {
         }
         self.note(&last_word(kind, text));
         let at_most = self.left(task, interrupt).await.map(|(_, left)| left.max(LEAST_ANSWER));
-        let request = Request { no_tools: true, max_tokens: Some(self.last_answer_tokens()), at_most, ..Request::default() };
+        let (held, max_tokens) = (self.learnt.is_held, Some(self.last_answer_tokens()));
+        let request = Request { no_tools: true, held, max_tokens, at_most, ..Request::default() };
+        let was_cut = task.cut.is_some() && !task.response.is_empty();
         task.spent.turns += 1;
         match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
             Ok(reply) => {
@@ -49,8 +53,12 @@ impl Agent {
                     self.emit(Kind::Warning { message: "the model server's content filter cut the last answer".to_owned() });
                 }
                 // Half an answer from before is more than none.
-                if !reply.text.trim().is_empty() {
+                let is_said = !reply.text.trim().is_empty();
+                if is_said {
                     task.response = reply.text;
+                }
+                if is_said && reply.finish == Finish::Length || !is_said && was_cut {
+                    self.emit(Kind::Warning { message: INCOMPLETE.to_owned() });
                 }
                 None
             }
@@ -60,6 +68,9 @@ impl Agent {
                     task.spent.turns -= 1;
                 }
                 self.emit(Kind::Warning { message: format!("no summary: {}", error.root()) });
+                if was_cut {
+                    self.emit(Kind::Warning { message: INCOMPLETE.to_owned() });
+                }
                 None
             }
         }

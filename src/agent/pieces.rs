@@ -6,8 +6,10 @@ use super::task::Task;
 use crate::event::Kind;
 use crate::llm::Fences;
 use crate::llm::Finish;
+use crate::llm::Half;
 use crate::llm::Reply;
 use crate::llm::tail::TAIL;
+use crate::llm::tail::ends_arguments;
 use crate::llm::tail::is_tail;
 use crate::llm::text::Tools;
 
@@ -20,7 +22,7 @@ impl Agent {
             // In a piece neither blanks at its end nor the end of a call are noise.
             reply.text.clone_from(written);
         }
-        let Some(half) = reply.half.as_ref().filter(|_| reply.calls.is_empty()) else { return };
+        let Some(half) = reply.half.as_ref().filter(|half| reply.calls.is_empty() && !half.is_reported) else { return };
         let whole = half.before.clone() + &half.begun;
         if reply.text.ends_with(&half.begun) || !ends_in_block(&(task.cut_off.concat() + &whole)) {
             return;
@@ -38,17 +40,18 @@ impl Task {
         if let Some(half) = &reply.half {
             // Where it is taken for text the pieces belong together.
             let goes_on = if reply.fault.is_none() { self.cut_off.concat() } else { String::new() };
-            self.half = Some(goes_on + &half.before + &half.begun);
+            self.half = Some(Half { before: goes_on + &half.before, ..half.clone() });
             return None;
         }
-        let half = before?;
+        let mut half = before?;
         let piece = reply.written.as_ref().unwrap_or(&reply.text);
         if reply.finish == Finish::Length {
-            self.half = Some(half + piece);
+            half.begun.push_str(piece);
+            self.half = Some(half);
             return None;
         }
         let is_asked_about = reply.unsure.as_ref().is_some_and(|unsure| !unsure.calls.is_empty());
-        if is_asked_about || !is_tail(&half, piece, tools) {
+        if is_asked_about || !is_end(&half, piece, tools) {
             return None;
         }
         // It may well try once more, from the same beginning on.
@@ -56,6 +59,10 @@ impl Task {
         self.cut_off.clear();
         Some(TAIL.to_owned())
     }
+}
+
+fn is_end(half: &Half, piece: &str, tools: &Tools) -> bool {
+    if half.is_reported { ends_arguments(&half.begun, piece) } else { is_tail(&(half.before.clone() + &half.begun), piece, tools) }
 }
 
 /// Returns whether a text ends within a block of code.

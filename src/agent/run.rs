@@ -289,7 +289,7 @@ impl Agent {
             (task.n_misunderstood, task.n_silent, task.n_filtered, task.n_unsure) = (0, 0, 0, 0);
             task.cut_off.clear();
             // What was cut behind them is made again.
-            task.half = reply.half.take().map(|half| half.before + &half.begun);
+            task.half = reply.half.take();
             // It was meant: what it says next is the answer.
             if let Some(answer) = &mut task.nudged {
                 answer.clear();
@@ -365,7 +365,7 @@ impl Agent {
                 || !unsure.calls.is_empty() && task.n_unsure < self.options.misunderstandings)
         {
             task.n_unsure += 1;
-            task.nudged = Some(reply.text.clone());
+            task.nudged = Some(task.whole(&reply.text));
             task.asked.clone_from(&unsure.calls);
             self.note(if unsure.calls.is_empty() { UNREAD } else { UNSURE });
             return Next::GoOn;
@@ -375,7 +375,7 @@ impl Agent {
             && !self.conversation.prompt().tools().is_empty()
             && let Some(words) = nudge(&reply.text, task.has_worked)
         {
-            task.nudged = Some(reply.text.clone());
+            task.nudged = Some(task.whole(&reply.text));
             self.note(words);
             return Next::GoOn;
         }

@@ -9,6 +9,7 @@ use super::stuck::Stuck;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
+use crate::llm::Half;
 use crate::tools::Early;
 use crate::tools::Touched;
 use crate::wire::BytesPath;
@@ -28,8 +29,8 @@ pub(super) struct Task {
     pub(super) n_silent: u32,
     /// What the last answers said that were cut by the most tokens that one may have, in their order.
     pub(super) cut_off: Vec<String>,
-    /// What was said from the answer on in which a call in the text was cut.
-    pub(super) half: Option<String>,
+    /// The last call that was cut, with what was said before it and what went on with it.
+    pub(super) half: Option<Half>,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.

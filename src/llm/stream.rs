@@ -105,19 +105,21 @@ pub struct Reply {
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
     pub fault: Option<String>,
-    /// The call in the text that the most tokens of an answer cut.
+    /// The call that the most tokens of an answer cut.
     pub half: Option<Half>,
     /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
     pub written: Option<String>,
 }
 
-/// A call in the text that has no end, as the answer had reached its most tokens.
+/// A call that has no end, as the answer had reached its most tokens.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Half {
     /// What was said before it.
     pub before: String,
-    /// What there is of it, as the model wrote it.
+    /// What there is of it, as the model wrote it; of one that the server reports, the arguments alone.
     pub begun: String,
+    /// The server reports it: it does not stand in the text.
+    pub is_reported: bool,
 }
 
 /// Calls that words follow.

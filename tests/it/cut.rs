@@ -188,6 +188,101 @@ async fn an_example_that_was_cut_is_part_of_the_answer() {
 }
 
 #[tokio::test]
+async fn the_end_of_a_reported_call_that_was_cut_is_no_answer_either() {
+    let half = call(0, "write_file", r#"{"path": "lt.txt", "content": "aaa"#);
+    let whole = json!({"path": "lt.txt", "content": "aaabbb"});
+    // At once, and in pieces of its own.
+    for ends in [vec![("bbb\"}", "stop")], vec![("bb", "length"), ("b\"}}\n</tool_call>", "stop")]] {
+        let model = ScriptedModel::new().raw_sse(&answer(&[text("I write."), half.clone()], "length"));
+        let model = ends.iter().fold(model, |model, (words, reason)| model.raw_sse(&answer(&[text(words)], reason)));
+        let desk = self::desk(model.calls("write_file", whole.clone()).says("Done.")).await;
+        let outcome = desk.work("write").await;
+        assert_eq!((outcome.status, outcome.response.as_str(), outcome.n_succeeded), (RunStatus::Completed, "Done.", 1), "{outcome:?}");
+        assert!(desk.told(1).contains("was cut off by the limit of tokens"), "{}", desk.told(1));
+        assert!(desk.told(ends.len() + 1).contains("Your answer is the end of a call whose beginning was cut off"), "{outcome:?}");
+        assert_eq!(std::fs::read_to_string(desk.guest.path("lt.txt")).expect("there"), "aaabbb");
+        desk.model.assert_append_only();
+    }
+    // Behind one that is whole, too; other words are an answer, and nothing of the call was ever one.
+    let beside = [call(0, "read_file", r#"{"path": "a"}"#), call(1, "write_file", r#"{"path": "lt.txt", "content": "aaa"#)];
+    let model = ScriptedModel::new().raw_sse(&answer(&beside, "length")).says("bbb\"}").says("I cannot \"write\" that.");
+    let desk = self::desk(model).await;
+    let outcome = desk.work("write").await;
+    assert_eq!((outcome.response.as_str(), outcome.tool_calls), ("I cannot \"write\" that.", 1), "{outcome:?}");
+    assert!(desk.told(2).contains("the end of a call"), "{}", desk.told(2));
+    let shown = desk.kinds().iter().any(|kind| matches!(kind, Kind::TextDelta { text } if text.contains("aaa")));
+    assert!(!shown && !desk.guest.path("lt.txt").exists());
+}
+
+#[tokio::test]
+async fn a_tag_that_is_cut_within_itself_begins_a_call_all_the_same() {
+    let rest = "ll>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}\n</tool_call>\nDone so.";
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let cut = answer(&[text("I look.\n<tool_ca")], "length");
+        let desk = desk_of(choice, ScriptedModel::new().raw_sse(&cut).says(rest).says("I am done.")).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "I am done."), "{outcome:?}");
+        assert!(!desk.guest.path("planted").exists() && desk.reached().is_empty(), "{:?}", desk.reached());
+    }
+}
+
+/// Returns a desk whose task ends with the answer after one call.
+async fn last_answer(tool_mode: ToolModeChoice, model: ScriptedModel) -> Desk {
+    let llm = llm::Options { tool_mode, ..Wishes::default().llm };
+    let agent = podbay::agent::Options { max_turns: 2, ..podbay::agent::Options::default() };
+    Desk::new(model.start().await, Wishes { agent, llm, ..Wishes::default() }).await
+}
+
+#[tokio::test]
+async fn a_last_answer_that_is_cut_is_its_words_and_is_said_to_be_cut() {
+    let works = || ScriptedModel::new().calls("bash", json!({"command": "true"}));
+    let ours = || ScriptedModel::new().says("{\"tool\": \"bash\", \"arguments\": {\"command\": \"true\"}}");
+    let tagged = || ScriptedModel::new().says("<tool>{\"tool\": \"bash\", \"arguments\": {\"command\": \"true\"}}</tool>");
+    let example = "Call it so:\n```\n<tool>{\"tool\": \"bash\", \"argum";
+    for (choice, model, said, expected) in [
+        (ToolModeChoice::Native, works(), "It holds {} and", "It holds {} and"),
+        (ToolModeChoice::Constrained, ours(), "{\"answer\": \"It holds {} and", "It holds {} and"),
+        (ToolModeChoice::Constrained, ours(), "{\n  \"answer\": \"It holds {} and", "It holds {} and"),
+        (ToolModeChoice::Constrained, ours(), "```json\n{\"answer\": \"It holds {} and", "It holds {} and"),
+        (ToolModeChoice::Text, tagged(), "It holds {} and", "It holds {} and"),
+        (ToolModeChoice::Text, tagged(), example, example),
+    ] {
+        let desk = last_answer(choice, model.raw_sse(&answer(&[text(said)], "length"))).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.limit, outcome.tool_calls), (RunStatus::Limit, Some(LimitKind::Turns), 1), "{outcome:?}");
+        assert_eq!(outcome.response, expected, "{choice:?} {said}");
+        assert_eq!(warnings(&desk, "the last answer is incomplete"), 1, "{choice:?} {said}");
+    }
+    // One that comes to its end says nothing of that.
+    let desk = last_answer(ToolModeChoice::Constrained, ours().says("{\n\"answer\": \"It holds {}.\"}")).await;
+    assert_eq!((desk.work("look").await.response.as_str(), warnings(&desk, "incomplete")), ("It holds {}.", 0));
+    // Half an object that the server takes for a whole one is words too, and so is one of a model that was held to a schema before.
+    let desk = last_answer(ToolModeChoice::Constrained, ours().says("{\n\"answer\": \"It holds {} and")).await;
+    assert_eq!(desk.work("look").await.response, "It holds {} and");
+    let failed = json!({"error": {"code": 500, "message": "Failed to parse input at pos 0: {\"na"}}).to_string();
+    let held = ScriptedModel::new().status(500, failed).says("{\"tool\": \"bash\", \"arguments\": {\"command\": \"true\"}}");
+    let desk = last_answer(ToolModeChoice::Auto, held.says("{\"answer\": \"It holds {}.\"}")).await;
+    assert_eq!(desk.work("look").await.response, "It holds {}.");
+}
+
+#[tokio::test]
+async fn half_an_answer_that_stands_for_the_last_one_is_said_to_be_half() {
+    let cut = json!({"choices": [{"index": 0, "delta": {"content": "Half an ans"}, "finish_reason": "length"}]});
+    let sums = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 29_000}});
+    let half = || ScriptedModel::new().raw_sse(&format!("data: {cut}\n\ndata: {sums}\n\ndata: [DONE]\n\n"));
+    for (model, response, n) in
+        [(half().status(500, "{}"), "Half an ans", 1), (half().says(""), "Half an ans", 1), (half().says("So far."), "So far.", 0)]
+    {
+        let llm = llm::Options { max_output_tokens: Some(100_000), ..Wishes::default().llm };
+        let agent = podbay::agent::Options { max_tokens: 29_500, ..podbay::agent::Options::default() };
+        let desk = Desk::new(model.start().await, Wishes { agent, llm, ..Wishes::default() }).await;
+        let outcome = desk.work("work").await;
+        assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Limit, Some(LimitKind::Tokens), response));
+        assert_eq!(warnings(&desk, "the last answer is incomplete"), n, "{:?}", desk.kinds());
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_a_filter_of_the_server_cut_is_none_and_everybody_hears_so() {
     let plants = call(0, "bash", r#"{"command": "touch planted"}"#);
     let cut = answer(&[text("I beg"), plants.clone()], "content_filter");

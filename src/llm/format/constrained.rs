@@ -19,6 +19,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Wire;
+use super::answer::Reader;
+use super::answer::Seen;
 use super::native;
 use super::schema::reduce;
 use crate::event::ToolCall;
@@ -122,6 +124,13 @@ pub(in crate::llm) enum Parsed {
 /// Understands an answer, also one that no grammar held to its form.
 pub(in crate::llm) fn parse(text: &str) -> Parsed {
     let trimmed = text.trim();
+    let undressed = trimmed.trim_start_matches("```json").trim_start_matches('`').trim_start();
+    if is_ours(undressed) && !matches!(serde_json::Deserializer::from_str(undressed).into_iter::<&RawValue>().next(), Some(Ok(_))) {
+        // What lies inside of it is a part of it, whatever it looks like.
+        return Parsed::Faulty(
+            "Your reply was cut off or is not valid JSON. Reply with one JSON object: {\"tool\": \"NAME\", \"arguments\": {...}} or {\"answer\": \"text\"}.".to_owned(),
+        );
+    }
     for (at, _) in trimmed.match_indices('{').take(MAX_TRIES) {
         let mut values = serde_json::Deserializer::from_str(&trimmed[at..]).into_iter::<&RawValue>();
         let Some(Ok(object)) = values.next() else { continue };
@@ -134,17 +143,26 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
         // A whole object that is something else: JSON within prose. What lies inside of it is not looked at.
         return Parsed::Answer(text.trim().to_owned());
     }
-    let body = trimmed.trim_start_matches("```json").trim_start_matches('`').trim_start();
-    if body.starts_with("{\"tool\"")
-        || body.starts_with("{\"answer\"")
-        || body.starts_with("{ \"tool\"")
-        || body.starts_with("{ \"answer\"")
-    {
-        return Parsed::Faulty(
-            "Your reply was cut off or is not valid JSON. Reply with one JSON object: {\"tool\": \"NAME\", \"arguments\": {...}} or {\"answer\": \"text\"}.".to_owned(),
-        );
-    }
     Parsed::Answer(trimmed.to_owned())
+}
+
+/// Returns whether an object begins as ours do, as far as there is any of it.
+fn is_ours(object: &str) -> bool {
+    let Some(rest) = object.strip_prefix('{').map(str::trim_start) else { return false };
+    ["\"answer\"", "\"tool\""].iter().any(|key| rest.starts_with(key) || key.starts_with(rest))
+}
+
+/// Returns the words in the beginning of an answer that was cut, wherever its object begins; `None` where there are none.
+pub(in crate::llm) fn begun_answer(text: &str) -> Option<String> {
+    let is_answer = |at: &usize| text[at + 1..].trim_start().starts_with("\"answer\"");
+    let at = text.match_indices('{').take(MAX_TRIES).map(|(at, _)| at).find(is_answer)?;
+    let mut words = String::new();
+    Reader::default().feed(&text[at..], |seen| {
+        if let Seen::Text(more) = seen {
+            words.push_str(&more);
+        }
+    });
+    Some(words).filter(|words| !words.trim().is_empty())
 }
 
 /// Returns whether a sentence stands behind an object: words with a blank between them, and no further object before.
@@ -261,6 +279,39 @@ mod tests {
         assert_eq!(parse(""), answer(""));
         assert!(matches!(parse(r#"{"tool": "bash", "arguments": {"comm"#), Parsed::Faulty(_)));
         assert!(matches!(parse(r#"{"tool": 5}"#), Parsed::Faulty(_)));
+    }
+
+    #[test]
+    fn what_lies_in_half_an_object_is_a_part_of_it() {
+        for half in [
+            r#"{"tool": "write_file", "arguments": {"path": "a", "content": {"tool": "bash", "arguments": {"command": "ls"}}"#,
+            r#"{"tool": "write_file", "arguments": {"content": {"tool": "bash", "arguments": {}}, oops}}"#,
+            r#"{"answer": "It is `fn main() {}` and"#,
+            "{\n  \"answer\": \"It is {} and",
+            "```json\n{\n\t\"tool\": \"bash\"",
+            r#"{"tool": "bash", "arguments": {"command": "ls"},}"#,
+            "{",
+            "{\"ans",
+        ] {
+            assert!(matches!(parse(half), Parsed::Faulty(_)), "{half} {:?}", parse(half));
+        }
+    }
+
+    #[test]
+    fn half_an_answer_is_its_words() {
+        let begun = |text: &str| begun_answer(text).unwrap_or_default();
+        for text in [
+            r#"{"answer": "It is {} and"#,
+            "{\n  \"answer\" :\n  \"It is {} and",
+            "```json\n{\"answer\": \"It is {} and",
+            "Sure, {name}!\n{\"answer\": \"It is {} and",
+            "{\"answer\": \"It is {} and\\u26",
+        ] {
+            assert_eq!(begun(text), "It is {} and", "{text}");
+        }
+        for text in ["", "{\"answer\"", "{\"answer\": \" ", "{\"tool\": \"x", "Words {alone}."] {
+            assert_eq!(begun_answer(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! An answer that goes on with a call of the answer before, which was cut: the end of a call by itself is none, and no answer either.
 
+use serde::de::IgnoredAny;
+
 use super::text;
 use super::text::Part;
 use super::text::Tools;
@@ -7,6 +9,14 @@ use super::text::Tools;
 /// Said to a model that wrote one.
 pub const TAIL: &str = "Your answer is the end of a call whose beginning was cut off. No call is put together from two answers, and nothing was \
                         carried out. Make the whole call again, shorter: several small calls instead of one long one.";
+
+/// Returns whether `rest` only goes on with a call that the server reports: it makes a whole object of `arguments`, which are half of one.
+pub fn ends_arguments(arguments: &str, rest: &str) -> bool {
+    let whole = arguments.to_owned() + rest;
+    let mut values = serde_json::Deserializer::from_str(&whole).into_iter::<IgnoredAny>();
+    // With nothing begun an object is an answer like any other.
+    arguments.trim_start().starts_with('{') && matches!(values.next(), Some(Ok(_))) && values.byte_offset() > arguments.len()
+}
 
 /// Returns whether `rest` only goes on with `half`, whose last call has no end: together they are a call, or `rest` ends one that it never began.
 pub fn is_tail(half: &str, rest: &str, tools: &Tools) -> bool {
@@ -26,6 +36,7 @@ fn ends_what_it_never_began(rest: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::text::Tools;
+    use super::ends_arguments;
     use super::is_tail;
     use crate::llm::ToolSpec;
 
@@ -54,6 +65,18 @@ mod tests {
         // It may not fit to the byte, and words may follow.
         check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}\n</tool_call>", true);
         check("<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls", " -l\"}}\n</tool_call>\nThat is done.", true);
+    }
+
+    #[test]
+    fn arguments_in_two_answers_are_seen() {
+        let half = "{\"path\": \"a\", \"content\": \"half a fi";
+        assert!(ends_arguments(half, "le\"}"));
+        assert!(ends_arguments(half, "le\"}}\n</tool_call>"));
+        assert!(ends_arguments("{", "\"path\": \"a\"}"));
+        for rest in ["I cannot write that.", "The file \"a\" is too long.", "le", "", "{\"path\": \"a\", \"content\": \"\"}"] {
+            assert!(!ends_arguments(half, rest), "{rest}");
+        }
+        assert!(!ends_arguments("", "{\"status\": \"ok\"}"));
     }
 
     #[test]

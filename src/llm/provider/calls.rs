@@ -128,13 +128,13 @@ impl Calls {
         Some(ToolCall { id, name: call.name.clone(), arguments: call.arguments.clone() })
     }
 
-    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns the name of the last one.
-    pub(in crate::llm) fn take_half(&mut self) -> Option<String> {
+    /// Takes out the calls whose arguments have no end, which is where the answer was cut; returns name and arguments of the last one.
+    pub(in crate::llm) fn take_half(&mut self) -> Option<(String, String)> {
         // Arguments that are something else than an object are whole where they are JSON.
         let is_half = |call: &Call| !call.object.is_whole() && serde_json::from_str::<IgnoredAny>(&call.arguments).is_err();
-        let name = self.list.iter().rev().find(|call| is_half(call)).map(|call| call.name.clone())?;
+        let last = self.list.iter().rev().find(|call| is_half(call)).map(|call| (call.name.clone(), call.arguments.clone()))?;
         self.list.retain(|call| !is_half(call));
-        Some(name)
+        Some(last)
     }
 
     /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
@@ -291,7 +291,7 @@ mod tests {
         {
             calls.take(piece(Some(index), "", name, arguments));
         }
-        assert_eq!(calls.take_half().as_deref(), Some("write"));
+        assert_eq!(calls.take_half().map(|(name, _)| name).as_deref(), Some("write"));
         assert_eq!(calls.take_half(), None);
         let (calls, fault) = calls.finish(|_| false);
         assert_eq!((calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>(), fault), (vec!["read", "odd"], None));

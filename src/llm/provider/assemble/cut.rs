@@ -15,13 +15,14 @@ impl Assembler {
         matches!(self.finish, Some(Finish::Length | Finish::ContentFilter))
     }
 
-    /// Takes the calls out that the server reports and that the end of the answer cut; returns what to tell the model of them.
-    pub(super) fn take_half_call(&mut self) -> Option<String> {
+    /// Takes the calls out that the server reports and that the end of the answer cut; returns what there is of the last one's arguments, and
+    /// what to tell the model.
+    pub(super) fn take_half_call(&mut self) -> Option<(String, String)> {
         if !self.is_cut() {
             return None;
         }
-        let name = self.calls.take_half()?;
-        Some(prompted::cut_off(Some(&name).filter(|name| !name.is_empty()).map(String::as_str), self.finish))
+        let (name, arguments) = self.calls.take_half()?;
+        Some((arguments, prompted::cut_off(Some(&name).filter(|name| !name.is_empty()).map(String::as_str), self.finish)))
     }
 
     /// Looks for one in the words of a model whose server holds its answers to no object of ours.
@@ -40,7 +41,7 @@ pub(super) fn half(parsed: &text::Parsed, incomplete: &text::Incomplete, finish:
     let is_half = finish == Some(Finish::Length) && incomplete.part == text::Part::Call;
     // What stands in the content too is no end of the answer.
     let is_last = is_half && !parsed.content.contains(&incomplete.text);
-    is_last.then(|| Half { before: parsed.content.clone(), begun: incomplete.text.clone() })
+    is_last.then(|| Half { before: parsed.content.clone(), begun: incomplete.text.clone(), is_reported: false })
 }
 
 /// Returns what to tell a model whose one JSON object has no end.

@@ -20,6 +20,7 @@ use crate::llm::format::text;
 use crate::llm::format::unknown;
 use crate::llm::provider::calls::Piece;
 use crate::llm::stream::Finish;
+use crate::llm::stream::Half;
 use crate::llm::stream::Reply;
 use crate::llm::stream::Timings;
 use crate::llm::stream::Update;
@@ -107,7 +108,27 @@ impl Assembler {
             _ => None,
         };
         if let Some(with_calls) = json {
-            match constrained::parse(&self.text) {
+            let parsed = constrained::parse(&self.text);
+            let is_half = match &parsed {
+                Parsed::Answer(text) => self.is_cut() && text == self.text.trim(),
+                Parsed::Faulty(_) => true,
+                Parsed::Call(..) => false,
+            };
+            if let Some(begun) = is_half.then(|| constrained::begun_answer(&self.text)).flatten() {
+                // One that only ran out of tokens is an answer, as far as it goes, and any half of one says more than none. Its raw half would
+                // only teach the model to write halves.
+                if !self.shown_text {
+                    on(Update::Text(begun.clone()));
+                }
+                reply.half = self.half_in_prose(&begun).filter(|_| with_calls);
+                reply.text = begun;
+                reply.finish = finish(self.finish, &[]);
+                if let (Parsed::Faulty(problem), false) = (parsed, self.is_cut()) {
+                    reply.fault = Some(problem);
+                }
+                return Ok(reply);
+            }
+            match parsed {
                 Parsed::Answer(text) => {
                     if !self.shown_text && !text.is_empty() {
                         on(Update::Text(text.clone()));
@@ -120,25 +141,17 @@ impl Assembler {
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
                 Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
-                Parsed::Faulty(problem) => {
-                    // An answer that only ran out of tokens is an answer, as far as it goes.
-                    let begun = if self.is_cut() { begun_answer(&self.text) } else { String::new() };
-                    if begun.is_empty() {
-                        reply.fault = Some(half_object(&self.text, self.finish, problem));
-                    } else {
-                        reply.half = self.half_in_prose(&begun).filter(|_| with_calls);
-                        reply.text = begun;
-                        reply.finish = finish(self.finish, &[]);
-                        return Ok(reply);
-                    }
-                }
+                Parsed::Faulty(problem) => reply.fault = Some(half_object(&self.text, self.finish, problem)),
             }
             reply.raw = Some(self.text);
         } else if !self.calls.is_empty() {
             self.take_words(&mut reply);
             let half = self.take_half_call();
             (reply.calls, reply.fault) = self.calls.finish(is_taken);
-            reply.fault = half.or(reply.fault);
+            if let Some((begun, fault)) = half {
+                reply.half = Some(Half { before: reply.text.clone(), begun, is_reported: true });
+                reply.fault = Some(fault);
+            }
         } else if let Reading::Text { with_calls } = self.reading {
             let has_thought = !self.parsed.reasoning.is_empty();
             if unsure.is_some() {
@@ -160,13 +173,15 @@ impl Assembler {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
-            reply.text = self.text;
+            reply.text = std::mem::take(&mut self.text);
             let with_calls = self.reading == (Reading::Native { with_calls: true });
             let elsewhere = if with_calls && self.finish != Some(Finish::Length) {
                 elsewhere(&mut reply, &self.tools, self.is_understood)
             } else {
                 Vec::new()
             };
+            // Where the tag itself is cut nobody knows yet that it is one.
+            reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
             reply.recovered = !elsewhere.is_empty();
             reply.unsure = unsure.filter(|_| elsewhere.is_empty());
             (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
@@ -193,7 +208,7 @@ impl Assembler {
 
     /// Makes a reply of what was found in the text.
     fn take_parsed(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>, is_taken: impl Fn(&str) -> bool) {
-        reply.half = incomplete.filter(|_| self.with_calls()).and_then(|incomplete| half(&self.parsed, incomplete, self.finish));
+        reply.half = incomplete.and_then(|incomplete| half(&self.parsed, incomplete, self.finish));
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
         reply.thinking.push_str(&parsed.reasoning);

@@ -124,7 +124,8 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     }
     if let Some(reason) = choice.finish_reason.filter(|reason| !reason.is_empty()) {
         to.finish = Some(match reason.as_str() {
-            "length" => Finish::Length,
+            // The second is Mistral's, for the end of the window; the others are handed on by servers in between.
+            "length" | "model_length" | "max_tokens" | "MAX_TOKENS" => Finish::Length,
             "tool_calls" | "function_call" => Finish::ToolCalls,
             "content_filter" => Finish::ContentFilter,
             _ => Finish::Stop,
