@@ -161,6 +161,33 @@ async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant()
 }
 
 #[tokio::test]
+async fn a_thought_that_the_template_began_is_no_answer() {
+    let think = "The file is short.\nI can say so.\n</think>\n\nIt is short.";
+    let thoughts = |desk: &Desk| {
+        let last = desk.kinds().into_iter().rev().find_map(|kind| match kind {
+            Kind::AssistantMessage { text, thinking, .. } => Some((text, thinking)),
+            _ => None,
+        });
+        last.expect("an answer")
+    };
+    let expected = ("It is short.".to_owned(), "The file is short.\nI can say so.".to_owned());
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+        let desk = Desk::new(ScriptedModel::new().says(think).start().await, Wishes { llm: llm.clone(), ..Wishes::default() }).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.response.as_str(), thoughts(&desk)), ("It is short.", expected.clone()), "{mode:?}");
+        // Where no tool can be called any more, too.
+        let options = agent::Options { max_turns: 1, ..agent::Options::default() };
+        let desk = Desk::new(ScriptedModel::new().says(think).start().await, Wishes { llm: llm.clone(), ..agent(options) }).await;
+        assert_eq!((desk.work("look").await.response.as_str(), thoughts(&desk)), ("It is short.", expected.clone()), "{mode:?}");
+        for spoken in ["The tag is '</think>'\n\nIt ends a thought.", "It is written `</think>`\n\nand ends a thought."] {
+            let desk = Desk::new(ScriptedModel::new().says(spoken).start().await, Wishes { llm: llm.clone(), ..Wishes::default() }).await;
+            assert_eq!(desk.work("which tag ends a thought?").await.response, spoken, "{mode:?}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_block_is_an_example_once_the_server_has_understood_a_call() {
     let call = r#"{"name": "bash", "arguments": {"command": "touch planted"}}"#;
     for shown in [format!("The file reads:\n```json\n{call}\n```"), format!("The file reads:\n{call}")] {

@@ -183,6 +183,17 @@ impl Before {
         before.introduces_example() || before.quotes() || before.disowns() || before.shows()
     }
 
+    /// Returns whether the line under way is a quotation, an item or code, and nothing stands in it yet.
+    pub(super) fn is_only_marked(&self) -> bool {
+        let line = last(&self.text).rsplit('\n').next().unwrap_or_default();
+        self.quotes() && !line.contains(char::is_alphabetic)
+    }
+
+    /// Returns whether anything was said.
+    pub(super) fn has_words(&self) -> bool {
+        !self.text.trim().is_empty()
+    }
+
     /// Returns whether words stand on the line under way, and a blank or a bracket behind them: the sentence goes on.
     pub(super) fn is_mid_line(&self) -> bool {
         let line = last(&self.text).rsplit('\n').next().unwrap_or_default();

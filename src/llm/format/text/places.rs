@@ -221,7 +221,7 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
 fn what_looks_like_a_call_in_the_channel_of_the_answer_is_asked_about() {
     let call = r#"{"name": "bash", "arguments": {"command": "ls -l"}}"#;
     let tagged = format!("<tool_call>{call}</tool_call>");
-    for shown in [call.to_owned(), format!("```\n{tagged}\n```"), format!("```json\n{call}\n```")] {
+    for shown in [call.to_owned(), tagged.clone(), format!("```\n{tagged}\n```"), format!("```json\n{call}\n```")] {
         let text = format!("<|channel|>final<|message|>Use this.\n{shown}<|return|>");
         let parsed = parse(&text, &tools(), None);
         read(&text, None);
@@ -249,7 +249,20 @@ fn a_thought_without_a_beginning_ends_between_two_sentences() {
         &[],
         None,
     );
-    for spoken in ["The tag </think> ends it.", "It is written `</think>`.", "Write '</think>' there."] {
+    for spoken in [
+        "The tag </think> ends it.",
+        "It is written `</think>`.",
+        "Write '</think>' there.",
+        "It is '</think>'\n\nand ends it.",
+        "It is `</think>`\n\nand ends it.",
+        "'</think>'\n\nends it.",
+        "`</think>`\n\nends it.",
+        "\"</think>\"\n\nends it.",
+        "```\n</think>\n```\n\nends it.",
+        "It reads:\n\n    </think>\n\nand ends it.",
+        "> </think>\n\nends it.",
+        "It is\n- </think>\n- or another.",
+    ] {
         check("spoken of", spoken, spoken, "", &[], None);
     }
 }

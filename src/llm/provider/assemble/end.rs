@@ -31,9 +31,8 @@ impl Assembler {
         let text = match self.reading {
             Reading::Json { .. } | Reading::Held => begun_answer(&self.text),
             // As far as it was shown.
-            Reading::Text { .. } => self.parsed.content,
-            Reading::Native { .. } if self.parser.is_some() => self.parsed.content,
-            Reading::Native { .. } | Reading::Schema => self.text,
+            Reading::Text { .. } | Reading::Native { .. } => self.parsed.content,
+            Reading::Schema => self.text,
         };
         Reply {
             text,
@@ -173,7 +172,7 @@ impl Assembler {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
-            reply.text = std::mem::take(&mut self.text);
+            self.take_thought(&mut reply, incomplete.as_ref());
             let with_calls = self.reading == (Reading::Native { with_calls: true });
             let elsewhere = if with_calls && self.finish != Some(Finish::Length) {
                 elsewhere(&mut reply, &self.tools, self.is_understood)
@@ -204,6 +203,18 @@ impl Assembler {
                 parsed.content
             }
         };
+    }
+
+    /// Takes the text, and out of it a thought that the template began and the server left there.
+    fn take_thought(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>) {
+        let is_whole = self.parsed.calls.is_empty() && incomplete.is_none_or(|incomplete| incomplete.part == text::Part::Unclear);
+        if self.parsed.reasoning.is_empty() || !is_whole {
+            reply.text = std::mem::take(&mut self.text);
+            return;
+        }
+        let parsed = std::mem::take(&mut self.parsed).ended(None);
+        reply.text = parsed.content;
+        reply.thinking.push_str(&parsed.reasoning);
     }
 
     /// Makes a reply of what was found in the text.

@@ -77,14 +77,15 @@ pub(in crate::llm) struct Assembler {
 
 impl Assembler {
     pub(in crate::llm) fn new(reading: Reading, tools: &text::Tools) -> Self {
-        let looks = match reading {
-            Reading::Native { with_calls } => with_calls && !tools.is_empty(),
-            Reading::Text { .. } => true,
-            Reading::Json { .. } | Reading::Held | Reading::Schema => false,
+        let parser = match reading {
+            // Where none can be called there are thoughts all the same, and the turns of others.
+            Reading::Native { with_calls: false } => Some(text::Parser::new(&text::Tools::default(), None)),
+            Reading::Native { with_calls: true } | Reading::Text { .. } => Some(text::Parser::new(tools, None)),
+            Reading::Json { .. } | Reading::Held | Reading::Schema => None,
         };
         Self {
             tools: tools.clone(),
-            parser: looks.then(|| text::Parser::new(tools, None)),
+            parser,
             parsed: text::Parsed::default(),
             before_calls: None,
             is_understood: false,

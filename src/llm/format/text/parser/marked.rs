@@ -70,7 +70,7 @@ impl Parser {
                 let ends = if self.line.is_blank() { Ok(true) } else { ends_thought(&mut c, &self.before) };
                 self.pay(&c);
                 let Ok(ends) = ends else { return Step::Wait };
-                if self.has_thought || self.out.has_calls() || !ends {
+                if self.has_thought || self.out.has_calls() || !ends || self.before.is_only_marked() {
                     return self.plain(text, end);
                 }
                 self.out.rethink();
@@ -89,6 +89,7 @@ impl Parser {
                     Ok(Follows::Answer | Follows::Final) => {
                         self.out.drop_noise();
                         self.out.text(Place::Content, "\n\n");
+                        self.before.clear();
                         self.go(c.at())
                     }
                     Ok(Follows::Thought) => {
@@ -190,7 +191,8 @@ impl Parser {
         if let Some(quoted) = self.quoted() {
             return self.quote(text, found, quoted);
         }
-        if self.state == State::Text && self.before.is_behind_shown() {
+        // Behind one that was shown, or behind words in the channel of gpt-oss that holds the answer.
+        if self.state == State::Text && (self.before.is_behind_shown() || self.is_final && self.before.has_words()) {
             return self.quote(text, found, Quoted::Disowned);
         }
         // Its own end says where it ends, whatever follows in the line.
