@@ -15,6 +15,7 @@ use crate::event::GIVEN_UP;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::Progress;
+use crate::event::ToolMode;
 use crate::event::Unit;
 use crate::event::Usage;
 use crate::llm;
@@ -123,10 +124,7 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        // Made again right when it was asked about, it was meant, whatever follows it.
-        if reply.unsure.as_ref().is_some_and(|unsure| task.is_confirmed(&unsure.calls)) {
-            reply.confirm();
-        }
+        task.settle(&mut reply, self.conversation.prompt().mode() == ToolMode::Text);
         if error.is_none() {
             task.asked.clear();
         }

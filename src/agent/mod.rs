@@ -13,6 +13,7 @@ mod denials;
 mod early;
 mod gauge;
 mod interrupt;
+mod meant;
 mod moments;
 mod nudge;
 mod options;

@@ -1,7 +1,5 @@
 use std::time::Instant;
 
-use serde_json::Value;
-
 use super::Failure;
 use super::Outcome;
 use super::budget::Spent;
@@ -55,14 +53,6 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// Returns whether the model makes the very calls again that it was asked about.
-    pub(super) fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
-        let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
-        !calls.is_empty()
-            && calls.len() == self.asked.len()
-            && calls.iter().zip(&self.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
-    }
-
     pub(super) fn new(begun: Instant) -> Self {
         Self {
             begun,

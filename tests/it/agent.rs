@@ -139,9 +139,8 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
 #[tokio::test]
 async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant() {
     let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
-    let lfm = r#"<|tool_call_start|>[bash(command="echo 1")]<|tool_call_end|>"#;
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
-        for said in [format!("{lfm}Checking the file."), format!("{call} after"), format!("I look.\n{call} It says one.")] {
+        for said in [format!("{call} after"), format!("I look.\n{call} It says one.")] {
             let model = ScriptedModel::new().says(&said).says(&said).says("Done.");
             let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
             let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
@@ -157,6 +156,49 @@ async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant()
         let desk = desk(model).await;
         let outcome = desk.work("look").await;
         assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 0, turns), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn words_behind_a_call_that_marks_its_own_end_are_words() {
+    let call = r#"<|tool_call_start|>[bash(command="echo 1")]<|tool_call_end|>"#;
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        for behind in ["Checking the file.", "\nI check the file.<|im_end|>"] {
+            let model = ScriptedModel::new().says(&format!("{call}{behind}")).says("Done.");
+            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+            let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+            let outcome = desk.work("look").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2), "{behind}");
+        }
+    }
+    // Between two others it says nothing of those.
+    let tagged = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
+    let desk = desk(ScriptedModel::new().says(&format!("{call}\n{tagged}\nThat is all.")).says("I am done.")).await;
+    assert_eq!(desk.work("look").await.tool_calls, 0);
+}
+
+#[tokio::test]
+async fn a_call_that_comes_again_behind_a_plain_no_was_not_meant() {
+    let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "touch planted"}}</tool_call>"#;
+    let shown = format!("It is written so:\n{call}\nand does what it says.");
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        for (again, n) in [
+            (format!("No. It is written so:\n{call}\nand does what it says."), 0),
+            (format!("No, I only show it:\n{call}"), 0),
+            (format!("Nein, ich zeige es nur:\n{call}"), 0),
+            (format!("No problem, I make it:\n{call}"), 1),
+            (call.to_owned(), 1),
+        ] {
+            let model = ScriptedModel::new().says(&shown).says(&again).says("Done.");
+            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+            let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
+            let outcome = desk.work("how is a call written?").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, n, 2 + n), "{again} {outcome:?}");
+            assert_eq!(desk.guest.path("planted").exists(), n == 1, "{again}");
+            if n == 0 {
+                assert!(again.starts_with(outcome.response.lines().next().expect("words")), "{outcome:?}");
+            }
+        }
     }
 }
 

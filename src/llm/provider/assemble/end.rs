@@ -86,7 +86,8 @@ impl Assembler {
         self.add_parts(parts, on)?;
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
-        let incomplete = self.parser.take().and_then(|parser| parser.finish(&mut |piece| pieces.push(piece)));
+        let incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
+        let may_go_on = self.parser.take().is_some_and(|parser| parser.marks_ends());
         self.add_pieces(pieces, on)?;
         if is_over {
             // What the model made others say is not to be repeated as its own words.
@@ -95,7 +96,8 @@ impl Assembler {
         if self.with_calls() && self.calls.is_empty() {
             unknown::add(&mut self.parsed, self.before_calls, &self.tools);
         }
-        let goes_on = text::goes_on(&self.parsed, self.before_calls) || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
+        let goes_on = !may_go_on && text::goes_on(&self.parsed, self.before_calls)
+            || self.parsed.calls.is_empty() && !self.parsed.mentions.is_empty();
         let is_unclear =
             self.parsed.calls.is_empty() && incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
         let unsure = (self.with_calls() && self.calls.is_empty() && (goes_on || is_unclear)).then(|| unsure(&self.parsed, &is_taken));

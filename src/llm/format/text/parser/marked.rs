@@ -195,7 +195,7 @@ impl Parser {
         if self.state == State::Text && (self.before.is_behind_shown() || self.is_final && self.before.has_words()) {
             return self.quote(text, found, Quoted::Disowned);
         }
-        // Its own end says where it ends, whatever follows in the line.
+        // Its own end says where it ends, whatever follows.
         let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
         if self.state == State::Text && !has_end {
             let mut c = Cursor::new(text, found.end, last);
@@ -213,7 +213,10 @@ impl Parser {
                 Ok(false) => {}
             }
         }
-        self.accept(text, found.calls, Certainty::Certain, found.end)
+        let had_calls = self.out.has_calls();
+        let step = self.accept(text, found.calls, Certainty::Certain, found.end);
+        self.marks_ends = has_end && (self.marks_ends || !had_calls);
+        step
     }
 
     /// Notes a block that could not be read, unless it stands where examples do.

@@ -77,6 +77,8 @@ pub struct Parser {
     is_closed: bool,
     /// Somebody else's turn has begun: nothing behind it is part of the answer.
     is_over: bool,
+    /// The calls so far mark their own ends, so that words behind them say nothing of whether they were meant.
+    marks_ends: bool,
     incomplete: Option<Incomplete>,
     /// The first blocks that could not be read.
     unread: Vec<Unread>,
@@ -119,6 +121,7 @@ impl Parser {
             is_final: false,
             is_closed: false,
             is_over: false,
+            marks_ends: false,
             incomplete: None,
             unread: Vec::new(),
             work: 0,
@@ -152,11 +155,21 @@ impl Parser {
         self.is_over
     }
 
+    /// Returns whether words may stand behind the calls: each marks its own end, as its model was taught to.
+    pub fn marks_ends(&self) -> bool {
+        self.marks_ends
+    }
+
     /// Says that nothing more comes; returns what is missing.
     pub fn finish(mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
+        self.close(on)
+    }
+
+    /// Like [`Self::finish`], where something is asked of it still.
+    pub fn close(&mut self, on: &mut dyn FnMut(Piece)) -> Option<Incomplete> {
         self.end();
         self.out.take().into_iter().for_each(on);
-        self.incomplete
+        self.incomplete.take()
     }
 
     pub(super) fn end(&mut self) {
@@ -272,6 +285,7 @@ impl Parser {
 
     /// Takes the calls in the text up to `end`.
     fn accept(&mut self, text: &str, calls: Vec<super::Call>, certainty: Certainty, end: usize) -> Step {
+        self.marks_ends = false;
         for unread in &mut self.unread {
             unread.note(&calls);
         }

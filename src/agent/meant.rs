@@ -1,0 +1,75 @@
+//! Whether a model that was asked about a call meant it, told by the answer that it gives then.
+
+use serde_json::Value;
+
+use super::task::Task;
+use crate::event::ToolCall;
+use crate::llm::Reply;
+
+/// "No" in the languages that models are asked in most, as an answer begins with it.
+const NO: [&str; 15] = ["no", "nope", "nein", "non", "não", "nao", "nee", "nej", "nei", "nie", "nem", "нет", "ні", "όχι", "không"];
+/// The same where no blank parts the words.
+const JOINED: [&str; 6] = ["不是", "不，", "不。", "いいえ", "아니요", "아니오"];
+
+impl Task {
+    /// Takes the calls that the model makes again right when it was asked about them, whatever follows: they were meant. With a plain "no" before
+    /// them they were not, wherever they stand. `is_text`: calls stand in the text, so that they can be shown as well as made.
+    pub(super) fn settle(&self, reply: &mut Reply, is_text: bool) {
+        let denies = denies(&reply.text);
+        let is_unsure = reply.unsure.as_ref().is_some_and(|unsure| self.is_confirmed(&unsure.calls));
+        match (is_unsure, denies) {
+            (true, false) => reply.confirm(),
+            (true, true) => reply.unsure = None,
+            (false, true) if (is_text || reply.recovered) && self.is_confirmed(&reply.calls) => {
+                reply.calls.clear();
+                if let Some(written) = &reply.raw {
+                    reply.text.clone_from(written);
+                }
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// Returns whether the model makes the very calls again that it was asked about.
+    fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
+        let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
+        !calls.is_empty()
+            && calls.len() == self.asked.len()
+            && calls.iter().zip(&self.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
+    }
+}
+
+/// Returns whether an answer begins with a plain "no": "No problem" is none.
+fn denies(answer: &str) -> bool {
+    let begin = answer.trim_start_matches(|c: char| !c.is_alphabetic()).chars().take(32);
+    let answer = begin.collect::<String>().to_lowercase();
+    let end = answer.find(|c: char| !c.is_alphabetic()).unwrap_or(answer.len());
+    let (word, rest) = answer.split_at(end);
+    let is_plain = !rest.trim_start_matches([' ', '\t']).starts_with(char::is_alphanumeric);
+    NO.contains(&word) && is_plain || JOINED.iter().any(|no| answer.starts_with(no))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_no_is_known_in_many_languages() {
+        for answer in [
+            "No.",
+            "No, I only showed it:",
+            "**No** – it is an example",
+            "no\nIt was shown.",
+            "Nein, das war ein Beispiel.",
+            "不是。",
+            "いいえ、",
+        ] {
+            assert!(denies(answer), "{answer}");
+        }
+        for answer in
+            ["", "No problem, I run it:", "Now I run it:", "Not only that.", "Yes.", "Nothing else:", "不过", "I meant it. No, really."]
+        {
+            assert!(!denies(answer), "{answer}");
+        }
+    }
+}
