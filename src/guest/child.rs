@@ -28,7 +28,7 @@ const OOM_SCORE: &str = "1000";
 
 /// How far commands step back for the guest, as `nice` counts: whoever is to end hundreds that never pause needs time to find them, and a
 /// call that reads a file must not wait for a build. Only processes of one box are weighed against each other so.
-const NICENESS: libc::c_int = 10;
+const NICENESS: libc::c_int = 19;
 
 /// Where the descriptors live that must survive `close_from`, out of the way of what commands use.
 const KEPT_FROM: RawFd = 3;

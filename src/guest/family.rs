@@ -18,12 +18,19 @@ use super::unix::reap;
 
 /// Passes of STOP before the first KILL; each finds the children of those the pass before was too late for.
 const MAX_STOP_PASSES: usize = 20;
-/// How long those that are to be asked to end are looked for.
+/// How long they may take: the one who makes them hears nothing meanwhile.
+const STOPPING: Duration = Duration::from_millis(250);
+/// How long those are looked for that are to be asked to end, or only counted.
 const ASKING: Duration = Duration::from_millis(250);
+/// How often all that runs is stopped at once, and the pause between. A bomb may wake all its processes in the same way; whoever is in the middle of
+/// that gets through, and hardly anybody is each time.
+const HOLDS: usize = 12;
+const BETWEEN_HOLDS: Duration = Duration::from_micros(200);
 
-/// Returns the living descendants of this process.
+/// Returns the living descendants of this process, as many as are found in a moment: there may be more each time.
 pub(super) fn descendants() -> Vec<i32> {
-    below(own_children())
+    let begun = Instant::now();
+    below_while(own_children(), || begun.elapsed() < ASKING)
 }
 
 /// Returns the children of this process, which has one thread, zombies included.
@@ -137,10 +144,16 @@ pub(super) fn wake(supervisor: i32) {
 
 /// Kills what a supervisor owns, in its place, where it is to do that and was stopped. To be called again and again.
 pub(super) fn kill_in_place_of(supervisor: i32) {
-    if is_stopped(supervisor) {
-        kill_trees(|| children(supervisor));
-        wake(supervisor);
+    if !is_stopped(supervisor) {
+        return;
     }
+    if is_in_own_box() {
+        // Nobody in the box can stop who does it here.
+        kill_held(|| children(supervisor));
+    } else {
+        kill_trees(|| children(supervisor));
+    }
+    wake(supervisor);
 }
 
 /// Returns whether a process was stopped by a signal.
@@ -156,8 +169,7 @@ fn is_alive(pid: i32) -> bool {
 ///
 /// A bomb makes processes as fast as they are found, and the order to kill it waits behind this.
 pub(super) fn ask_to_end() {
-    let begun = Instant::now();
-    for pid in below_while(own_children(), || begun.elapsed() < ASKING) {
+    for pid in descendants() {
         kill(pid, libc::SIGTERM);
         kill(pid, libc::SIGCONT);
     }
@@ -169,8 +181,9 @@ pub(super) fn ask_to_end() {
 /// frees none, and a process with a signal pending cannot complete a fork.
 pub(super) fn kill_trees(roots: impl Fn() -> Vec<i32>) -> usize {
     let mut stopped = HashSet::new();
+    let begun = Instant::now();
     for _ in 0..MAX_STOP_PASSES {
-        if !stop_trees(roots(), &mut stopped) {
+        if !stop_trees(roots(), &mut stopped) || begun.elapsed() > STOPPING {
             break;
         }
     }
@@ -204,8 +217,16 @@ fn stop_trees(roots: Vec<i32>, stopped: &mut HashSet<i32>) -> bool {
 /// Hundreds of processes that never pause leave this one so little of the processor that it finds them more slowly than they make others. One
 /// call stops them all, together with whatever else may be signalled from here, which then goes on. Never on a host: see [`is_in_a_box`].
 pub(super) fn kill_at_once() {
-    kill(-1, libc::SIGSTOP);
-    let doomed: HashSet<i32> = descendants().into_iter().collect();
+    kill_held(own_children);
+}
+
+/// Does so with what `roots` returns and all that comes of it.
+fn kill_held(roots: impl Fn() -> Vec<i32>) {
+    for _ in 0..HOLDS {
+        kill(-1, libc::SIGSTOP);
+        std::thread::sleep(BETWEEN_HOLDS);
+    }
+    let doomed: HashSet<i32> = below(roots()).into_iter().collect();
     for &pid in &doomed {
         kill(pid, libc::SIGKILL);
     }

@@ -170,7 +170,7 @@ impl Jobs {
                 if grace.is_none() {
                     control.kill_at_once();
                 } else {
-                    control.order(Stop::Kill);
+                    control.kill();
                 }
                 let told = Instant::now();
                 while !self.ends_within(&control, AGAIN).await && told.elapsed() < GONE {

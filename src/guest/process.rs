@@ -86,6 +86,11 @@ impl Control {
         let _ = send(self.socket.get_ref().as_fd(), &stop.encode(), &[]);
     }
 
+    /// Tells the supervisor to end what it owns, which was asked to and did not: that may be making processes without end by now.
+    pub(super) fn kill(&self) {
+        if is_in_own_box() { self.kill_at_once() } else { self.order(Stop::Kill) }
+    }
+
     /// Tells the supervisor to end what it owns where that makes processes without end, and to hold all others meanwhile.
     pub(super) fn kill_at_once(&self) {
         self.order(if is_in_a_box() { Stop::KillAtOnce } else { Stop::Kill });

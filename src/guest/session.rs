@@ -260,8 +260,7 @@ impl Session {
     fn bound_log(&self, id: i32, log: Option<&File>, most: u64) {
         if log.is_some_and(|log| drop_oldest(log, most)) {
             self.tell(format!(
-                "background process {id} has printed more than the {} MiB that are kept of it: the oldest part was dropped, and reads as zero \
-                 bytes in its log",
+                "background process {id} has printed more than {} MiB: the oldest part was dropped, and reads as zero bytes in its log",
                 most >> 20
             ));
         }
@@ -337,7 +336,7 @@ impl Session {
             let background = self.background();
             for kept in background.iter() {
                 // Two that do it at once stop each other; they are woken below.
-                if is_crowded { kept.control.kill_at_once() } else { kept.control.order(Stop::Kill) }
+                if is_crowded { kept.control.kill_at_once() } else { kept.control.kill() }
             }
             background.len()
         };
@@ -358,6 +357,12 @@ impl Session {
                 first.control.insist(told.elapsed());
             }
         }
+    }
+
+    /// Says which background commands still hold the box's processes after they were told to end.
+    pub(super) fn not_ended(&self) -> String {
+        let names: Vec<String> = self.jobs.supervisors().into_iter().filter_map(|supervisor| self.jobs.named(supervisor)).collect();
+        format!("no process is free, and {} could not be ended within {} s", names.join(", "), BACKGROUND_ENDS.as_secs())
     }
 
     pub(super) fn n_background(&self) -> usize {

@@ -19,8 +19,9 @@ const MOST_MEMORY: ByteSize = ByteSize::gib(64 << 10);
 /// More than any disk holds. What is far beyond it counts as no limit at all in the kernel.
 const MOST_DISK: ByteSize = ByteSize::gib(1 << 20);
 
-/// Less room than this for what a project gains in a session would stop every command that writes.
-const LEAST_DISK: u64 = 1 << 20;
+/// Less room than this for what a project gains in a session would stop every command that writes: what others take on that disk counts until
+/// somebody looks.
+const LEAST_DISK: u64 = 4 << 20;
 const LEAST_FILES: u64 = 100;
 
 /// Longer than anything here lasts. The clock cannot count to the end of time.

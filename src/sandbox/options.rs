@@ -25,7 +25,7 @@ pub struct Options {
     pub open_files: u32,
     /// Largest file a command may write.
     pub file_size: ByteSize,
-    /// By how much the project may grow in a session, on the host's disk: at least 1MiB; 0 is no limit.
+    /// By how much the project may grow in a session, on the host's disk: at least 4MiB; 0 is no limit.
     pub disk: ByteSize,
     /// How many files it may gain: at least 100; 0 is no limit.
     pub disk_files: u64,

@@ -356,7 +356,10 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
         }
     };
     if command.n_survivors > 0 {
-        notes.push(format!("{} processes it had left running were ended; use background to keep one", command.n_survivors));
+        notes.push(match command.n_survivors {
+            1 => "a process it had left running was ended; use background to keep one".to_owned(),
+            n => format!("{n} processes it had left running were ended; use background to keep one"),
+        });
     }
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
     notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));

@@ -44,8 +44,15 @@ pub(in crate::guest) async fn start(session: &Session, order: &Order, stdio: Std
     match try_start(session, order, &stdio).await {
         Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
             let n_ended = session.end_background().await;
-            let mut started = try_start(session, order, &stdio).await.map_err(|failure| failure.fault)?;
-            started.note = Some(format!("the sandbox had no free process left; {n_ended} background command(s) were ended"));
+            let mut started = match try_start(session, order, &stdio).await {
+                Ok(started) => started,
+                // Whoever holds all processes and cannot be ended would hold them for ever.
+                Err(Failure { stage: Stage::Fork, errno: Errno::EAGAIN, .. }) if session.n_background() > 0 => {
+                    return Err(session.end_box(session.not_ended()));
+                }
+                Err(failure) => return Err(failure.fault),
+            };
+            started.note = Some(format!("the sandbox had no free process left; background commands were ended: {n_ended}"));
             Ok(started)
         }
         result => result.map_err(|failure| failure.fault),

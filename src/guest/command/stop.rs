@@ -60,7 +60,7 @@ impl Run<'_> {
                 if self.count.refused_forks() {
                     self.started.control.kill_at_once();
                 } else {
-                    self.started.control.order(Stop::Kill);
+                    self.started.control.kill();
                 }
                 // A command can stop its supervisor, which is of the same user; that must not save it.
                 wake(self.started.supervisor);

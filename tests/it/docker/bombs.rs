@@ -70,6 +70,70 @@ fn r_01_a_bomb_of_sessions_in_the_background_is_stopped_when_it_is_to_be() {
     env.assert_no_container();
 }
 
+/// It has a part of that time to grow in, and costs nobody the box.
+#[test]
+fn r_01_a_bomb_that_begins_when_it_is_asked_to_end_is_ended_as_well() {
+    let Some(env) = TestBox::new() else { return };
+    let bomb = "import os, signal, time
+def begin(*_):
+    while True:
+        try:
+            os.fork()
+        except OSError:
+            pass
+signal.signal(signal.SIGTERM, begin)
+while True:
+    time.sleep(1)
+";
+    env.write("asked.py", bomb);
+    for command in ["exec python3 asked.py", "python3 asked.py; true"] {
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": command, "timeout_seconds": 2}))
+            .calls("bash", json!({"command": "echo $((40+2))"}))
+            .says("Done.")
+            .start_blocking();
+        let done = run(&mut env.task(&model, &["--pids", "300", "be greedy"])).expect(0);
+        let told = model.requests().last().expect("requests")["messages"].to_string();
+        has(&told, &["longer than the limit of 2 s", "python3", "42"]);
+        assert!(!told.contains("A new one takes its place"), "{told}");
+        assert!(!done.stderr.contains("the sandbox ended"), "{}", done.stderr);
+        env.assert_no_container();
+    }
+}
+
+/// Each wakes all others again and again. It is ended for the next command, or its box is given up.
+#[test]
+fn r_12_a_storm_of_wake_ups_in_the_background_keeps_nobody_out() {
+    let Some(env) = TestBox::new() else { return };
+    let storm = "import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open('begun', 'w').close()
+while True:
+    try:
+        os.fork() or os.setsid()
+    except OSError:
+        os.kill(-1, signal.SIGCONT)
+";
+    env.write("storm.py", storm);
+    let command = json!({"command": "echo $((40+2))", "timeout_seconds": 20});
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "exec python3 storm.py", "background": true}))
+        .calls("bash", json!({"command": "until [ -e begun ]; do :; done; for n in $(seq 100000); do :; done", "timeout_seconds": 20}))
+        .calls("bash", command.clone())
+        .calls("bash", command.clone())
+        .calls("bash", command)
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["--pids", "200", "be greedy"])).expect(0);
+    let told = model.requests().last().expect("requests")["messages"].clone();
+    let told: Vec<String> =
+        told.as_array().expect("a list").iter().filter(|said| said["role"] == "tool").map(|said| said["content"].to_string()).collect();
+    assert_eq!(told.len(), 5, "{told:#?}");
+    assert!(told[4].contains("42"), "{told:#?}");
+    assert!(!told.iter().any(|told| told.contains("has no free process")), "{told:#?}");
+    env.assert_no_container();
+}
+
 #[test]
 fn r_01_who_holds_the_processes_is_named_though_it_runs_in_the_background() {
     let Some(env) = TestBox::new() else { return };
@@ -198,7 +262,7 @@ while True:
         let mut task = env.here(&["run", "--output", "jsonl", "--pids", "60", "--model", "scripted", "--endpoint"]);
         let text = run(task.arg(model.endpoint()).arg("be greedy")).expect(0).text();
         let told = model.requests().last().expect("requests")["messages"].to_string();
-        has(&told, &["second", "third", "the sandbox had no free process left; 1 background command(s) were ended", "fourth\\nfifth\\n"]);
+        has(&told, &["second", "third", "the sandbox had no free process left; background commands were ended: 1", "fourth\\nfifth\\n"]);
         assert!(!told.contains("cannot be started"), "{told}");
         assert!(!text.contains("box_lost"), "{text}");
         std::fs::remove_file(env.path("begun")).expect("it was full");

@@ -116,7 +116,7 @@ fn commands_step_back_for_the_guest() {
     // The command, and whatever priority it asks for back.
     let command = "nice; python3 -c 'import os; os.setpriority(os.PRIO_PROCESS, 0, 0)' 2>&1 | tail -n 1";
     let text = run(&mut env.here(&["sh", "--", "bash", "-c", command])).expect(0).text();
-    assert!(text.starts_with("10\nPermissionError"), "{text}");
+    assert!(text.starts_with("19\nPermissionError"), "{text}");
     // Who is to end them has the usual one: PID 1 of a run's own box serves the calls, and its child starts the commands.
     let others = r#"{"command": "for pid in 1 $(cat /proc/1/task/1/children); do cut -d ' ' -f 19 /proc/$pid/stat; done"}"#;
     let text = run(&mut env.here(&["call", "bash", others])).expect(0).text();
