@@ -1,5 +1,6 @@
 //! The shell's own commands that certainly only read: some of them would run what a value or a name in it says.
 
+use super::variables::is_own;
 use super::words::may_be_option;
 use crate::code::shell::Assignment;
 use crate::code::shell::Word;
@@ -40,7 +41,7 @@ fn is_plain_value(text: &str) -> bool {
 }
 
 fn is_variable(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    !text.is_empty() && is_own(text)
 }
 
 fn names_own_variables(arguments: &[Word]) -> bool {

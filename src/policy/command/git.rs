@@ -103,7 +103,7 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
     if matches!(verb, "branch" | "tag" | "config") && rest.iter().any(takes_back) {
         return false;
     }
-    let only = |allowed: &[&str]| rest.iter().all(|word| word.known().is_some_and(|text| allowed.contains(&text)));
+    let only = |allowed: &[&str]| rest.iter().all(|word| word.known().is_some_and(|text| allowed.contains(&text) || says_how(text)));
     match verb {
         "branch" => {
             let lists = has(rest, "", &["--list", "--show-current", "--contains", "--merged", "--no-merged", "--points-at"]);
@@ -128,12 +128,28 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
         "notes" => matches!(first, Some("list" | "show")),
         "bisect" => first == Some("log"),
         "config" => {
-            matches!(first, Some("get" | "list" | "--get" | "--get-all" | "--list" | "-l" | "--get-regexp"))
+            let asks = matches!(first, Some("get" | "list" | "--get" | "--get-all" | "--list" | "-l" | "--get-regexp"));
+            (asks || names_a_setting(rest))
                 && !may_have(rest, "e", &["--add", "--unset", "--replace-all", "--edit", "--remove-section", "--rename-section"])
         }
         "symbolic-ref" => rest.len() <= 2 && words::operands(rest).count() == 1 && !may_have(rest, "dm", &["--delete"]),
         _ => false,
     }
+}
+
+/// An option that says how what is listed is sorted and shown. To show signatures, a program of the settings is started.
+fn says_how(text: &str) -> bool {
+    let is_one = ["--sort=", "--format=", "--color=", "--column=", "--abbrev="].iter().any(|option| text.starts_with(option));
+    is_one && !text.contains("signature")
+}
+
+/// `git config user.name`, alone or from one of the files: with a value behind it it would set it.
+fn names_a_setting(rest: &[Word]) -> bool {
+    let rest = match rest {
+        [scope, rest @ ..] if matches!(scope.known(), Some("--global" | "--local" | "--system" | "--worktree")) => rest,
+        rest => rest,
+    };
+    matches!(rest, [one] if one.known().is_some_and(|name| name.contains('.') && !name.starts_with('-')))
 }
 
 /// `--no-list` and the like undo an option that made the verb one that reads: what follows is then a name to be made.

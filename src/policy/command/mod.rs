@@ -3,6 +3,7 @@
 //! None of this is a boundary: it asks less often where a command certainly only reads, and stops early what nobody would want. Whatever is
 //! not known for certain needs to run in the box, which holds.
 
+mod awk;
 mod blocked;
 mod bomb;
 mod builtins;
@@ -15,6 +16,7 @@ mod place;
 mod protected;
 mod reading;
 mod sed;
+mod variables;
 mod words;
 
 use std::collections::BTreeSet;

@@ -14,6 +14,11 @@ use crate::wire::protected_name;
 
 /// Programs whose words are no files that they open.
 const SAYS: [&str; 7] = ["echo", "printf", "test", "[", "[[", "export", ":"];
+/// Programs that tell of a file no more than its name, size and date.
+const LISTS: [&str; 8] = ["ls", "stat", "basename", "dirname", "realpath", "readlink", "which", "type"];
+const SECRET_FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
+/// Verbs of git that do no more either.
+const GIT_LISTS: [&str; 4] = ["check-ignore", "check-attr", "ls-files", "status"];
 /// Programs that write or remove what they name. Of others only names that hold secrets count: the word `credentials` given to `cargo test`
 /// is no file.
 const WRITES: [&str; 24] = [
@@ -35,8 +40,14 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         }
     }
     let name = command.name().unwrap_or_default();
+    // Of a folder full of secrets the names alone say something.
+    if LISTS.contains(&name) {
+        let mut listed = BTreeSet::new();
+        command.arguments().iter().for_each(|word| look(&word.text, Kept::Secrets, &mut listed));
+        names.extend(listed.into_iter().filter(|name| SECRET_FOLDERS.contains(&name.to_lowercase().as_str())));
+    }
     // What `xargs` is given it may read itself.
-    if SAYS.contains(&name) || (command.starts_another && name != "xargs") {
+    if !opens_words(command) || (command.starts_another && name != "xargs") {
         return names;
     }
     names.extend(ground.secret());
@@ -46,9 +57,10 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         _ => Kept::Secrets,
     };
     let mut skip = false;
+    let looked_for = searched(command);
     for (at, word) in command.arguments().iter().enumerate() {
         let text = word.text.as_str();
-        if std::mem::take(&mut skip) {
+        if std::mem::take(&mut skip) || looked_for == Some(at) {
             continue;
         }
         // What is left out, or only a pattern for names.
@@ -106,7 +118,67 @@ pub(super) fn values(script: &Script) -> BTreeSet<String> {
 
 /// Returns whether a command's words may be files that it opens.
 pub(super) fn may_open(command: &Command) -> bool {
-    !SAYS.contains(&command.name().unwrap_or_default()) || command.redirections.iter().any(Redirection::reads)
+    opens_words(command) || command.redirections.iter().any(Redirection::reads)
+}
+
+/// Returns whether a program may open the files among its words.
+fn opens_words(command: &Command) -> bool {
+    let name = command.name().unwrap_or_default();
+    let lists = || match (name, command.arguments()) {
+        ("git", [verb, rest @ ..]) => {
+            // Names from a file are shown where there is no such file.
+            let from_file =
+                |word: &Word| word.known().is_none_or(|text| text.starts_with("-X") || (text.starts_with("--") && text.len() > 2));
+            verb.known().is_some_and(|verb| GIT_LISTS.contains(&verb)) && !rest.iter().any(from_file)
+        }
+        _ => LISTS.contains(&name),
+    };
+    !SAYS.contains(&name) && !lists()
+}
+
+/// Returns the place of the word that `grep` looks for, where that is certain: it is no file.
+pub(super) fn searched(command: &Command) -> Option<usize> {
+    const LONG: [&str; 12] = [
+        "--color",
+        "--count",
+        "--files-with-matches",
+        "--fixed-strings",
+        "--hidden",
+        "--ignore-case",
+        "--invert-match",
+        "--line-number",
+        "--no-ignore",
+        "--quiet",
+        "--recursive",
+        "--word-regexp",
+    ];
+    let name = command.name()?;
+    let arguments = command.arguments();
+    let (skipped, flags) = match (name, arguments.first().map(|word| word.text.as_str())) {
+        ("grep" | "egrep" | "fgrep", _) => (0, "abcEFGHhiIlLnoPqrRsTUvwxyzZ"),
+        ("rg", _) => (0, "abcFHIilLnNopPqsSuUvwx0"),
+        ("git", Some("grep")) => (1, "acEFGHhiIlLnopPqvwWz"),
+        _ => return None,
+    };
+    if words::may_have(arguments.get(skipped..)?, "ef", &["--regexp", "--file"]) {
+        return None;
+    }
+    let mut at = skipped;
+    loop {
+        let text = arguments.get(at)?.known()?;
+        if text == "--" {
+            return Some(at + 1);
+        }
+        let Some(option) = text.strip_prefix('-').filter(|option| !option.is_empty()) else { return Some(at) };
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let has_value = ["--include=", "--exclude=", "--exclude-dir=", "--color=", "--colour="].iter().any(|known| text.starts_with(known));
+        at += match option.strip_prefix(['A', 'B', 'C', 'm']) {
+            Some("") if arguments.get(at + 1)?.known().is_some_and(is_number) => 2,
+            Some(number) if is_number(number) => 1,
+            _ if option.chars().all(|c| flags.contains(c)) || LONG.contains(&text) || has_value => 1,
+            _ => return None,
+        };
+    }
 }
 
 /// Returns whether a program that something is piped into takes that for names or for commands.

@@ -3,12 +3,15 @@
 //! A program gets into these tables only where every option that writes or runs something is known and left out. In doubt a command is not
 //! here, and a person is asked.
 
+use super::awk;
 use super::builtins;
 use super::sed;
+use super::variables::is_own;
 use super::words::before_dashes;
 use super::words::may_be_option;
 use super::words::may_have;
 use super::words::operands;
+use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
 use crate::code::shell::Word;
@@ -113,8 +116,8 @@ const VERSIONED: [&str; 23] = [
     "pip3", "python", "python3", "ruby", "sqlite3", "uv",
 ];
 
-/// Variables that change no more than how something looks.
-const LOOKS: [&str; 9] = ["LANG", "LC_ALL", "LC_CTYPE", "LC_COLLATE", "LC_MESSAGES", "TZ", "COLUMNS", "LINES", "NO_COLOR"];
+/// Those to which `-v` says the same, and not to say more of what they do.
+const VERSIONED_IN_SHORT: [&str; 7] = ["docker", "make", "node", "npm", "perl", "php", "ruby"];
 
 /// Returns whether a command certainly only reads.
 pub(super) fn only_reads(command: &Command) -> bool {
@@ -133,7 +136,10 @@ pub(super) fn only_reads(command: &Command) -> bool {
 
 /// Returns whether what stands around a program changes nothing: no file is written, no variable set that programs obey.
 pub(super) fn around(command: &Command) -> bool {
-    command.redirections.iter().all(is_harmless) && command.assignments.iter().all(|assignment| is_own(&assignment.name))
+    // Where `read` splits lines concerns nobody else.
+    let of_read = |name: &str| name == "IFS" && command.name() == Some("read");
+    let own = |assignment: &Assignment| is_own(&assignment.name) || of_read(&assignment.name);
+    command.redirections.iter().all(is_harmless) && command.assignments.iter().all(own)
 }
 
 fn is_harmless(redirection: &Redirection) -> bool {
@@ -143,11 +149,6 @@ fn is_harmless(redirection: &Redirection) -> bool {
     }
     // `<&NAME` and the like was looked at above; a name is never a device that talks, and what is not known may be one.
     !redirection.reads() || (!target.text.starts_with("/dev/") && !may_be_option(target))
-}
-
-/// A variable of the script's own: programs take their orders from names in capitals.
-fn is_own(name: &str) -> bool {
-    LOOKS.contains(&name) || name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn program_reads(name: &str, arguments: &[Word]) -> bool {
@@ -162,7 +163,10 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
         let acts = has_file || may_have(arguments, letters, long) || (name == "date" && sets_clock(arguments));
         return are_certain(arguments) && !acts;
     }
-    if VERSIONED.contains(&name) && matches!(arguments, [one] if matches!(one.known(), Some("--version" | "-V"))) {
+    if let [one] = arguments
+        && (VERSIONED.contains(&name) && matches!(one.known(), Some("--version" | "-V"))
+            || VERSIONED_IN_SHORT.contains(&name) && one.known() == Some("-v"))
+    {
         return true;
     }
     if let Some(only_reads) = builtins::only_reads(name, arguments) {
@@ -174,6 +178,7 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
         "uniq" => are_certain(arguments) && operands(arguments).count() <= 1 && arguments.iter().all(|word| word.known().is_some()),
         "find" => find(arguments),
         "sed" => sed::only_reads(arguments),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::only_reads(arguments),
         "tar" => {
             matches!(arguments.first().and_then(Word::known), Some("tf" | "-tf" | "tvf" | "-tvf" | "tzf" | "-tzf"))
                 && names_one(&arguments[1..])

@@ -11,10 +11,11 @@ use crate::code::shell::Word;
 pub(super) fn only_reads(arguments: &[Word]) -> bool {
     static STEP: LazyLock<Regex> = LazyLock::new(|| {
         // Where a list of letters holds the mark, one program ends the pattern there and another one does not. A `]` right behind `[` or `[^`
-        // is a letter and no end, and so is the one in `[:…` that names no class: such a list is not read.
+        // is a letter and no end; one in `[:…` that names no class may be either: such a list is not read.
         let list = |mark: &str| {
-            let class = r"\[:[a-z]+:\]";
-            format!(r"\[\^?([^{mark}\n\]\[\^]|{class})([^{mark}\n\]\[]|{class})*\]")
+            let letter = format!(r"[^{mark}\n\]\[]|\[:[a-z]+:\]|\[[^{mark}\n\]\[.=:]");
+            let first = format!(r"[^{mark}\n\]\[\^]|\[:[a-z]+:\]|\[[^{mark}\n\]\[.=:]");
+            format!(r"\[\^?(\]({letter})*\[?|({first})({letter})*\[?|\[)\]")
         };
         let place = format!(r"([0-9]+(~[0-9]+)?|\$|/([^/\[\\\n]|{}|\\[^\n])*/)", list("/"));
         let replace = ["/", r"\|", "#", ",", ":", "@"].map(|mark| {
@@ -82,6 +83,11 @@ mod tests {
             "s/[[:space:]]*$//",
             "/^[^[:alnum:]_]/d",
             r"s/[^\t ]//g",
+            "s/[][]//g",
+            "s/[]a]//",
+            "s/[^][]/x/g",
+            "s/[[]//",
+            "/[[a]/p",
         ] {
             check(&format!("sed -n '{script}' f"), true);
         }

@@ -301,6 +301,14 @@ impl Walk<'_> {
                 self.doubt(node, "arithmetic may run what a variable holds");
                 true
             }
+            "compound_statement" if is_plain_computation(self.text(node)) => {
+                self.gap(node);
+                self.body(field);
+                let (shell, piped) = (self.shell(), std::mem::take(&mut self.is_piped));
+                self.found.commands.push(Command { piped, shell, ..Command::default() });
+                self.before = node.end_byte();
+                false
+            }
             "compound_statement" if self.text(node).starts_with("((") => {
                 self.body(field);
                 self.doubt(node, "arithmetic may run what a variable holds");
@@ -503,6 +511,12 @@ fn is_plain_expansion(text: &str) -> bool {
         Some(_) => return false,
     };
     rest.chars().all(|c| c.is_ascii_alphanumeric() || "_.-/*:,%#^ ".contains(c))
+}
+
+/// Returns whether `((…))` computes from numbers alone.
+fn is_plain_computation(text: &str) -> bool {
+    let body = text.strip_prefix("((").and_then(|rest| rest.strip_suffix("))"));
+    body.is_some_and(|body| body.chars().all(|c| c.is_ascii_digit() || "+-*/%<>=!&| ()".contains(c)))
 }
 
 /// Returns whether something is computed from numbers alone.
