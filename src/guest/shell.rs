@@ -64,3 +64,24 @@ impl Shell {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn another_shell_under_the_name_of_bash_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().expect("folder");
+        for name in ["bash", "busybox"] {
+            fs::write(folder.path().join(name), "").expect("written");
+        }
+        symlink("busybox", folder.path().join("linked")).expect("linked");
+        let language = |name: &str, is_bash| Shell { path: folder.path().join(name).display().to_string(), is_bash }.language();
+        assert_eq!(language("bash", true), wire::Shell::Bash);
+        assert_eq!(language("bash", false), wire::Shell::Plain);
+        assert_eq!(language("linked", true), wire::Shell::Plain);
+        assert_eq!(language("none", true), wire::Shell::Plain);
+    }
+}
