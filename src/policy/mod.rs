@@ -18,6 +18,8 @@ mod paths;
 mod pattern;
 mod question;
 mod rule;
+#[cfg(test)]
+mod rule_cases;
 mod tool;
 #[cfg(test)]
 mod verdicts;

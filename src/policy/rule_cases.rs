@@ -1,0 +1,197 @@
+//! What rules speak of, and what they do not.
+
+use super::Action;
+use super::Rule;
+use crate::wire::Call;
+use crate::wire::MoveFile;
+use crate::wire::WriteFile;
+
+fn write(path: &str) -> Action {
+    Action::Box(Call::WriteFile(WriteFile { path: path.into(), content: String::new(), append: false, protected: false, known: None }))
+}
+
+#[track_caller]
+fn check(rule: &str, allowed: &[&str], not: &[&str]) {
+    let rule = Rule::parse(rule).expect("a good rule");
+    for command in allowed {
+        assert!(rule.speaks_of(command, true), "{command}");
+    }
+    for command in not {
+        assert!(!rule.speaks_of(command, true), "{command}");
+    }
+}
+
+#[track_caller]
+fn check_denied(rule: &str, denied: &[&str], not: &[&str]) {
+    let rule = Rule::parse(rule).expect("a good rule");
+    for command in denied {
+        assert!(rule.speaks_of(command, false), "{command}");
+    }
+    for command in not {
+        assert!(!rule.speaks_of(command, false), "{command}");
+    }
+}
+
+#[test]
+fn a_path_rule_speaks_of_that_path_alone() {
+    let rule = Rule::parse("write_file(src/**)").expect("a good rule");
+    let matches = |path: &str| rule.matches(&write(path), None);
+    assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs"));
+    assert!(!matches("srcfoo/a.rs") && !matches("src/../Makefile"));
+    assert!(!matches("x/../src/a.rs"), "in doubt nothing is allowed");
+    assert!(rule.may_match(&write("x/../src/a.rs"), None), "and nothing gets past a denial");
+    assert!(rule.may_match(&write("/workspace/x/../src/a.rs"), None));
+}
+
+#[test]
+fn a_rule_that_allows_speaks_of_every_path_and_one_that_denies_of_any() {
+    let moved = |source: &str, destination: &str| {
+        let (source, destination) = (source.into(), destination.into());
+        Action::Box(Call::MoveFile(MoveFile { source, destination, overwrite: false, protected: false, known: None }))
+    };
+    let rule = Rule::parse("move_file(src/**)").expect("a good rule");
+    assert!(rule.matches(&moved("src/a", "src/b"), None));
+    for (source, destination) in [("src/a", "b"), ("a", "src/b")] {
+        assert!(!rule.matches(&moved(source, destination), None) && rule.may_match(&moved(source, destination), None));
+    }
+    assert!(!rule.may_match(&moved("a", "b"), None));
+}
+
+#[test]
+fn a_regular_expression_speaks_of_paths_from_the_projects_folder() {
+    let rule = Rule::parse("write_file(/^src/.*[.]rs$/)").expect("a good rule");
+    let matches = |path: &str| rule.matches(&write(path), None);
+    assert!(matches("src/a/b.rs") && matches("/workspace/src/a.rs") && matches("./src/a.rs"));
+    assert!(!matches("x/src/a.rs") && !matches("src/a.rsx") && !matches("x/../src/a.rs"));
+    assert!(rule.may_match(&write("x/../src/a.rs"), None) && !rule.may_match(&write("a.rs"), None));
+    assert!(rule.speaks_of("src/a.rs", true) && !rule.speaks_of("a.rs", true));
+}
+
+#[test]
+fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
+    for rule in ["write_file", "write_file(**)", "write_file(*)", "write_file(/./)", "write_file(sub/**)", "write_file(sub/.*)"] {
+        let rule = Rule::parse(rule).expect("a good rule");
+        for path in [".env", "sub/.env", "sub/server.pem", ".ssh/config"] {
+            assert!(!rule.matches(&write(path), None), "{} {path}", rule.text());
+        }
+    }
+    for (rule, path) in [
+        ("write_file(.env)", ".env"),
+        ("write_file(**/.env)", "sub/.env"),
+        ("write_file(.env*)", ".env.local"),
+        ("write_file({.env,a})", ".env"),
+        ("write_file(*.pem)", "server.pem"),
+        ("write_file(.ssh/**)", ".ssh/config"),
+        ("write_file(/(^|/)[.]env$/)", "sub/.env"),
+    ] {
+        assert!(Rule::parse(rule).expect("a good rule").matches(&write(path), None), "{rule} {path}");
+    }
+    let both = Action::Box(Call::MoveFile(MoveFile {
+        source: ".env".into(),
+        destination: "server.pem".into(),
+        overwrite: false,
+        protected: false,
+    }));
+    let matches = |rule: &str| Rule::parse(rule).expect("a good rule").matches(&both, None);
+    assert!(matches("move_file({.env,*.pem})") && !matches("move_file({.env,*})") && !matches("move_file"));
+}
+
+#[test]
+fn a_command_rule_speaks_of_that_command_to_the_letter() {
+    check(
+        "bash(cargo test)",
+        &["cargo test", " cargo test\n", "cargo test | tail -20", "cargo test && cargo test"],
+        &["cargo test; touch x", "cargo test && x", "cargo test\ntouch x", "A=b cargo test", "cargo test -q", "cargo test > x"],
+    );
+}
+
+#[test]
+fn a_pattern_allows_only_where_every_command_is_known_and_allowed() {
+    check(
+        "bash(git commit *)",
+        &["git commit -m x", "git commit", "git status && git commit -m 'a b'", "git commit -am x 2>&1 | tail -3"],
+        &[
+            "git commit; touch X",
+            "git commit && touch X",
+            "git commit || touch X",
+            "git commit | sh",
+            "git commit & touch X",
+            "git commit\ntouch X",
+            "git commit -m $(touch X)",
+            "git commit -m `touch X`",
+            "git commit -F <(touch X)",
+            "git commit > X",
+            "git commit # c\ntouch X",
+            "git commit \\\n; touch X",
+            "git commit -m $X",
+            "A=b git commit",
+            "GIT_EDITOR=x git commit",
+            "env -i git commit",
+            "command git commit",
+            "timeout 5 git commit",
+            "\\git commit",
+            "g\"\"it commit",
+            "$'git' commit",
+            "alias git=x; git commit",
+            "git() { rm x; }; git commit",
+            "git -c core.editor=x commit",
+            "./git commit",
+            "git commit; source x",
+            "git commit {a,b}\u{0}",
+            "git commit\r",
+            "git commit (",
+        ],
+    );
+    check("bash(/^cargo (test|check)( |$)/)", &["cargo test", "cargo check -q"], &["cargo testy", "xcargo test", "cargo test; rm x"]);
+}
+
+#[test]
+fn a_pattern_opens_no_blocked_command_and_no_gate_that_it_does_not_name() {
+    check("bash(rm *)", &["rm -rf target"], &["rm -rf /", "rm .env"]);
+    check("bash(git *)", &["git add ."], &["git push", "git reset --hard"]);
+    check("bash(git push *)", &["git push", "git push origin main"], &["git push; git reset --hard"]);
+    check("bash", &["make", "x=$(y)"], &["rm -rf /", "sudo ls", "git push"]);
+    check("bash(rm -rf /)", &["rm -rf /"], &["rm -rf /*"]);
+    check("bash(rm -rf /*)", &["rm -rf /*"], &["rm -rf /", "rm -rf /usr"]);
+}
+
+#[test]
+fn a_denial_speaks_of_a_command_wherever_it_is_and_in_doubt_too() {
+    check_denied(
+        "bash(rm *)",
+        &[
+            "rm x",
+            "ls; rm x",
+            "echo $(rm x)",
+            "/bin/rm x",
+            "r\\m x",
+            "env rm x",
+            "find . -exec rm {} +",
+            "bash -c 'rm x'",
+            "$X y",
+            "sh x.sh",
+            "ls (",
+            "xargs rm < x",
+        ],
+        &["ls", "echo rm x", "git rm x", "grep rm x"],
+    );
+    check_denied("bash(git push *)", &["git push", "git $X", "git $X origin"], &["git status", "git log $X", "ls $X"]);
+    check_denied("bash(/curl/)", &["curl x", "ls; curl x"], &["ls"]);
+}
+
+#[test]
+fn rules_that_cannot_be_meant_are_refused() {
+    for bad in ["env(x)", "update_config(AGENTS.md)", "think(*)", "write_file(src/)", "write_file(/etc/)", "write_file(/workspace/src/)"] {
+        let error = Rule::parse(bad).expect_err("it can match nothing").to_string();
+        assert!(error.contains("write `"), "{error}");
+    }
+    for bad in ["write_file(/(/)", "", "Bash", "bash(", "bash()", "bash(/(/)", "write_file([)", "rm -rf", "bash(/a{1000}{1000}{1000}/)"] {
+        assert!(Rule::parse(bad).is_err(), "{bad}");
+    }
+    for bad in ["bash(git *)(x)", "bash(git *) x)", "write_file(src/**)(x)", r"write_file(/^\/workspace/)", "write_file(/^/etc/)"] {
+        assert!(Rule::parse(bad).is_err(), "{bad}");
+    }
+    for good in ["bash(/^cargo (test|check)/)", "bash(echo $(ls))", "bash(echo ')')", "write_file(/src/.*/)"] {
+        assert!(Rule::parse(good).is_ok(), "{good}");
+    }
+}
