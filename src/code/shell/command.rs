@@ -7,8 +7,8 @@ pub struct Script {
     /// Every simple command, in the order in which they begin; one that starts another program is followed by what it starts.
     pub commands: Vec<Command>,
     pub functions: Vec<Function>,
-    /// What loops go through.
-    pub values: Vec<Word>,
+    /// What loops go through, and what lists hold.
+    pub values: Vec<Value>,
     /// Shells that begin within it, each with the number of the one around it; the first of them is number 1, and 0 is the outermost.
     pub shells: Vec<usize>,
     /// Why there may be more than that.
@@ -20,6 +20,13 @@ impl Script {
     pub fn is_known(&self) -> bool {
         self.doubts.is_empty()
     }
+}
+
+/// One of several values that a variable may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    pub variable: String,
+    pub word: Word,
 }
 
 /// A place of a script that cannot be read for certain.

@@ -29,6 +29,7 @@ pub use command::Doubt;
 pub use command::Function;
 pub use command::Redirection;
 pub use command::Script;
+pub use command::Value;
 pub use command::Word;
 pub use command::WordKind;
 pub use plain::built_into_bash;

@@ -35,7 +35,9 @@ pub fn only_in_bash(text: &str) -> Option<&'static str> {
 /// Returns a command of a script that only bash has built in.
 pub fn built_into_bash(script: &Script) -> Option<&'static str> {
     let names = || script.commands.iter().filter_map(Command::name);
-    BUILT_IN.into_iter().find(|built_in| names().any(|name| name == *built_in))
+    // The word of its grammar is a program elsewhere, which cannot take the shell to another folder.
+    let is_timed = script.commands.windows(2).any(|pair| pair[0].name() == Some("time") && pair[1].name() == Some("cd"));
+    BUILT_IN.into_iter().find(|built_in| names().any(|name| name == *built_in)).or(is_timed.then_some("time"))
 }
 
 enum Outside {
@@ -336,6 +338,7 @@ mod tests {
             ],
         );
         assert_eq!(built_into_bash(&super::super::read("ls; pushd a")), Some("pushd"));
-        assert_eq!(built_into_bash(&super::super::read("grep pushd f; cd a")), None);
+        assert_eq!(built_into_bash(&super::super::read("time cd a; ls")), Some("time"));
+        assert_eq!(built_into_bash(&super::super::read("grep pushd f; cd a; time make")), None);
     }
 }

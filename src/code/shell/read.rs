@@ -2,7 +2,7 @@ use super::Command;
 use super::Doubt;
 use super::Function;
 use super::Script;
-use super::Word;
+use super::Value;
 use super::parse;
 use super::unwrap;
 use super::unwrap::Inner;
@@ -38,7 +38,7 @@ pub fn read(text: &str) -> Script {
 pub(super) struct Found {
     pub(super) commands: Vec<Command>,
     pub(super) functions: Vec<Function>,
-    pub(super) values: Vec<Word>,
+    pub(super) values: Vec<Value>,
     pub(super) shells: Vec<usize>,
     pub(super) doubts: Vec<Doubt>,
 }

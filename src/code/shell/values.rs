@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use super::Command;
+use super::Value;
 use super::Word;
 use super::WordKind;
 
@@ -18,6 +19,11 @@ pub(super) struct Values(HashMap<String, String>);
 impl Values {
     /// Remembers what a command sets for those behind it.
     pub(super) fn note(&mut self, command: &Command) {
+        match command.name() {
+            Some("read") => self.note_read(command),
+            Some("set") => self.note_set(command.arguments()),
+            _ => {}
+        }
         if !command.words.is_empty() && !matches!(command.name(), Some("export" | "local" | "declare" | "typeset" | "readonly")) {
             return;
         }
@@ -30,6 +36,37 @@ impl Values {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
             };
+        }
+    }
+
+    /// `read A B` takes a line apart; the last one gets what is left.
+    fn note_read(&mut self, command: &Command) {
+        let Some(line) = command.given.as_deref().and_then(|given| given.lines().next()) else { return };
+        let mut rest = line.trim();
+        let mut names = command.arguments().iter().map(|word| word.text.as_str()).filter(|text| !text.starts_with('-')).peekable();
+        while let Some(name) = names.next() {
+            let (first, behind) = rest.split_once([' ', '\t']).unwrap_or((rest, ""));
+            let value = if names.peek().is_some() { first } else { rest };
+            if value.len() <= VALUE_MAX {
+                self.0.insert(name.to_owned(), value.to_owned());
+            }
+            rest = behind.trim_start();
+        }
+    }
+
+    /// `set -- A B` makes them `$1` and `$2`.
+    fn note_set(&mut self, arguments: &[Word]) {
+        let is_bare = arguments.first().is_some_and(|word| !word.text.starts_with(['-', '+']));
+        let from = arguments.iter().position(|word| word.text == "--").map(|at| at + 1).or(is_bare.then_some(0));
+        let Some(from) = from else { return };
+        let words: Vec<&Word> = arguments[from..].iter().take_while(|word| word.kind != WordKind::Unknown).collect();
+        for (at, word) in words.iter().enumerate() {
+            self.0.insert((at + 1).to_string(), word.text.clone());
+        }
+        let all = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+        if all.len() <= VALUE_MAX {
+            self.0.insert("@".to_owned(), all.clone());
+            self.0.insert("*".to_owned(), all);
         }
     }
 
@@ -73,9 +110,16 @@ impl Values {
             let behind = &rest[at + 1..];
             let is_braced = behind.starts_with('{');
             let name = behind.trim_start_matches('{');
-            let name = &name[..name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len())];
+            let end = if name.starts_with(['@', '*']) {
+                1
+            } else {
+                name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len())
+            };
+            let name = &name[..end];
             let after = behind.strip_prefix('{').unwrap_or(behind).strip_prefix(name).unwrap_or_default();
-            let after = if is_braced { after.strip_prefix('}') } else { Some(after) };
+            // One of a list's elements, or all of them.
+            let element = after.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, rest)| rest);
+            let after = if is_braced { element.unwrap_or(after).strip_prefix('}') } else { Some(after) };
             match (after, self.0.get(name)) {
                 (Some(after), Some(value)) if made.len() <= VALUE_MAX => {
                     made.push_str(value);
@@ -93,8 +137,16 @@ impl Values {
     }
 }
 
+impl Value {
+    /// Returns a command with this value in the place of its variable; `None` where it does not name it.
+    pub fn put_in(&self, command: &Command) -> Option<Command> {
+        let text = (self.word.kind != WordKind::Unknown && self.word.text.len() <= VALUE_MAX).then(|| self.word.text.clone())?;
+        Values(HashMap::from([(self.variable.clone(), text)])).put_in(command, &mut VALUE_MAX.saturating_mul(16))
+    }
+}
+
 /// Returns what a command's input holds: a text that it is given, or what the one in front of it writes.
-pub(super) fn given(command: &Command, before: Option<&Command>) -> Option<String> {
+pub(super) fn given<'a>(command: &Command, before: Option<&'a Command>) -> Option<String> {
     let text = command.redirections.iter().rev().find(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
     if let Some(text) = text {
         return text.target.as_ref().and_then(Word::known).map(ToOwned::to_owned);
@@ -106,10 +158,22 @@ pub(super) fn given(command: &Command, before: Option<&Command>) -> Option<Strin
     let reads = |names: &[&str]| command.name().is_some_and(|name| names.contains(&name));
     match before.name()? {
         "echo" | "printf" => {
-            let words: Option<Vec<&str>> = arguments.iter().map(Word::known).collect();
+            let word = |word: &'a Word| (word.kind != WordKind::Unknown).then_some(word.text.as_str());
+            let words: Option<Vec<&str>> = arguments.iter().map(word).collect();
             Some(words?.join(" ").replace("\\n", "\n"))
         }
-        "ls" if reads(&["xargs"]) && arguments.iter().all(|word| word.text.starts_with('-')) => Some("./*".to_owned()),
+        "ls" if reads(&["xargs"]) => {
+            let as_they_are =
+                arguments.iter().any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('d'));
+            let inside = |word: &Word| match word.kind {
+                WordKind::Unknown => None,
+                WordKind::Known if !as_they_are => Some(format!("{}/*", word.text.trim_end_matches('/'))),
+                WordKind::Known | WordKind::Pattern => Some(word.text.clone()),
+            };
+            let listed: Option<Vec<String>> = arguments.iter().filter(|word| !word.text.starts_with('-')).map(inside).collect();
+            let listed = listed?;
+            Some(if listed.is_empty() { if as_they_are { "." } else { "./*" }.to_owned() } else { listed.join(" ") })
+        }
         "find" if reads(&["xargs"]) => {
             // With a test it names some of them, but for one that all names pass.
             let mut rest = arguments.iter().skip(operands().count());

@@ -161,9 +161,13 @@ fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
     let starts = |word: &&Word| !matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
     let mut tests = arguments.iter().take_while(starts).enumerate().filter(|(_, word)| word.text.starts_with('-'));
     let takes_all = |at: usize| arguments.get(at + 1).is_some_and(|word| word.text.chars().all(|c| "./*?".contains(c)));
+    // What is passed by leaves all the rest.
+    let is_passed_by =
+        |at: usize| at.checked_sub(1).and_then(|at| arguments.get(at)).is_some_and(|word| matches!(word.text.as_str(), "!" | "-not"));
     let is_test = |(at, word): (usize, &Word)| match word.text.as_str() {
-        "-H" | "-L" | "-P" => false,
-        "-name" | "-iname" | "-path" | "-ipath" | "-wholename" => !takes_all(at),
+        "-H" | "-L" | "-P" | "-not" => false,
+        _ if is_passed_by(at) => false,
+        "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-regex" | "-iregex" => !takes_all(at),
         text => !CHOOSE_NOTHING.contains(&text),
     };
     let chooses = tests.any(is_test);

@@ -11,6 +11,7 @@ mod builtins;
 mod corpus;
 mod git;
 mod git_verbs;
+mod handed;
 mod network;
 mod place;
 mod protected;
@@ -30,6 +31,9 @@ use crate::code::shell::Script;
 use crate::event::Capability;
 use crate::policy::exact::trimmed;
 use crate::wire::Shell;
+
+/// Commands with variables into which values are put, and values that are put into each.
+const VALUES_MAX: usize = 32;
 
 /// A command of the shell, read once for everything that asks about it.
 #[derive(Clone, Debug)]
@@ -78,13 +82,15 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         let opens = command.words.iter().chain(targets).any(|word| word.known().is_none());
         needs.extend(through.iter().filter(|_| opens).map(|name| Capability::ProtectedName { name: name.clone() }));
     }
-    // Names that `find` looks for are those that the next one is given.
-    for (at, pair) in script.commands.windows(2).enumerate() {
-        let hands_on = pair[1].piped && protected::takes_names(&pair[1])
-            || pair[0].arguments().iter().any(|word| matches!(word.text.as_str(), "-exec" | "-execdir"));
-        if hands_on && matches!(pair[0].name(), Some("find" | "gfind" | "fd")) {
-            needs[at].extend(protected::looked_for(&pair[0]).into_iter().map(|name| Capability::ProtectedName { name }));
-        }
+    for (at, name) in handed::names(script) {
+        needs[at].insert(Capability::ProtectedName { name });
+    }
+    // Each value that a loop or a list may put in a command counts.
+    let putting =
+        script.commands.iter().zip(&grounds).zip(&mut needs).filter(|((command, _), _)| !script.values.is_empty() && has_unknown(command));
+    for (((command, ground), needs), _) in putting.zip(0..VALUES_MAX) {
+        let made = script.values.iter().take(VALUES_MAX).filter_map(|value| value.put_in(command));
+        needs.extend(made.filter_map(|made| blocked::reason(&made, ground)).map(|reason| Capability::BlockedCommand { reason }));
     }
     let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();
     if let Some(function) = bomb::find(script) {
@@ -92,6 +98,10 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         all.insert(Capability::BlockedCommand { reason });
     }
     (needs, all)
+}
+
+fn has_unknown(command: &Command) -> bool {
+    command.words.iter().any(|word| word.known().is_none())
 }
 
 /// Returns what one command needs.

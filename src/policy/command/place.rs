@@ -100,7 +100,10 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
     let mut before: HashMap<usize, Option<Place>> = HashMap::new();
     let mut pushed: HashMap<usize, Vec<Option<Place>>> = HashMap::new();
     let mut grounds = Vec::with_capacity(script.commands.len());
+    // Behind a program that starts another one, `cd` would be a program of its own, which takes nobody along.
+    let mut takes_along = true;
     for command in &script.commands {
+        let takes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
         let mut shell = command.shell;
         while !stands.contains_key(&shell) {
             shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
@@ -108,7 +111,12 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
         let stand = stands.get(&shell).cloned().flatten();
         let here = only_next.take().unwrap_or_else(|| stand.clone());
         let after = match command.name() {
-            Some("cd") if command.arguments().first().is_some_and(|word| word.text == "-") => before.remove(&shell).flatten(),
+            Some("cd" | "pushd" | "popd") if !takes_along => stand,
+            Some("cd") if command.arguments().first().is_some_and(goes_back) => {
+                let gone = before.remove(&command.shell).or_else(|| before.get(&shell).cloned());
+                // Where it was nowhere before it stays.
+                gone.unwrap_or_else(|| here.clone())
+            }
             Some("cd") => moved(command.arguments(), here.as_ref()),
             Some("pushd") => {
                 pushed.entry(shell).or_default().push(here.clone());
@@ -122,13 +130,23 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
             }
             _ => stand,
         };
-        if matches!(command.name(), Some("cd" | "pushd" | "popd")) {
-            before.insert(shell, here.clone());
+        if matches!(command.name(), Some("cd" | "pushd" | "popd")) && takes_along {
+            before.insert(command.shell, here.clone());
         }
         stands.insert(command.shell, after);
         grounds.push(Ground { depth, here });
     }
     grounds
+}
+
+/// Returns whether what a command starts is done by the shell itself.
+fn goes_along(command: &Command) -> bool {
+    matches!(command.name(), Some("command" | "builtin" | "eval" | "time" | "trap" | "alias"))
+}
+
+/// Returns whether a word is where the shell was before.
+fn goes_back(word: &Word) -> bool {
+    matches!(word.text.trim_end_matches('/'), "-" | "~-" | "$OLDPWD" | "${OLDPWD}")
 }
 
 /// Returns where `cd` leads.

@@ -28,6 +28,9 @@ const WRITES: [&str; 24] = [
 /// Names that patterns are tried on: `cat .e*` is about `.env`.
 const TRIED: [&str; 7] = [".env", ".netrc", ".npmrc", ".ssh", ".aws", "id_rsa", "id_ed25519"];
 
+/// Names that have nothing to hide.
+const ORDINARY: [&str; 5] = ["a.txt", "src/main.rs", "lib/index.js", "README.md", "Makefile"];
+
 /// Returns the protected names that a command reads or writes, by name or by standing in a protected folder.
 pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
@@ -106,14 +109,33 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
     names
 }
 
-/// Returns the protected names that loops of a script go through.
+/// Returns the protected names that loops of a script go through, and that its lists hold.
 pub(super) fn values(script: &Script) -> BTreeSet<String> {
+    script.values.iter().flat_map(|value| named(&value.word)).collect()
+}
+
+/// Returns the protected names that a word may stand for.
+pub(super) fn named(word: &Word) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    for word in &script.values {
-        look(&word.text, Kept::Secrets, &mut names);
-        tried(word, &mut names);
-    }
+    look(&word.text, Kept::Secrets, &mut names);
+    tried(word, &mut names);
     names
+}
+
+/// Returns those of the names that patterns are tried on which a regular expression finds; all of them where it is none.
+pub(super) fn found_by(text: &str, is_whole: bool) -> BTreeSet<String> {
+    // `find` writes brackets and bars with a backslash in front, and `grep` does so where it is not told otherwise.
+    let plain = text.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|");
+    let plain = if is_whole { format!("^(?:{plain})$") } else { plain };
+    let Ok(regex) = regex::RegexBuilder::new(&plain).case_insensitive(true).size_limit(1 << 18).build() else {
+        return TRIED.iter().map(|name| (*name).to_owned()).collect();
+    };
+    let is_found = |name: &str| regex.is_match(&format!("./{name}")) || regex.is_match(name);
+    // It is about other names, or about any at all.
+    if ORDINARY.into_iter().any(is_found) {
+        return BTreeSet::new();
+    }
+    TRIED.iter().filter(|name| is_found(name)).map(|name| (*name).to_owned()).collect()
 }
 
 /// Returns whether a command's words may be files that it opens.
@@ -192,12 +214,20 @@ pub(super) fn takes_names(command: &Command) -> bool {
 pub(super) fn looked_for(command: &Command) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let arguments = command.arguments();
+    let text = |at: usize| arguments[at].text.as_str();
     for (at, word) in arguments.iter().enumerate() {
         let before = at.checked_sub(1).map_or("", |at| arguments[at].text.as_str());
         let behind = arguments.get(at + 2).map_or("", |word| word.text.as_str());
         let names_some = matches!(word.text.as_str(), "-name" | "-iname" | "-path" | "-ipath" | "-wholename");
-        if names_some && !matches!(before, "!" | "-not") && behind != "-prune" && !is_in_pruned_group(arguments, at) {
-            arguments.get(at + 1).into_iter().for_each(|word| pattern(&word.text, &mut names));
+        let is_taken = names_some && !matches!(before, "!" | "-not") && behind != "-prune" && !is_in_pruned_group(arguments, at);
+        if let Some(word) = arguments.get(at + 1).filter(|_| is_taken) {
+            pattern(&word.text, &mut names);
+            if word.text.contains(['*', '?', '[']) && matches!(text(at), "-iname" | "-ipath") {
+                pattern(&word.text.to_lowercase(), &mut names);
+            }
+        }
+        if matches!(word.text.as_str(), "-regex" | "-iregex") && !matches!(before, "!" | "-not") && behind != "-prune" {
+            names.extend(arguments.get(at + 1).into_iter().flat_map(|word| found_by(&word.text, true)));
         }
     }
     names

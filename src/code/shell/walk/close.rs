@@ -10,6 +10,7 @@ use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Function;
 use crate::code::shell::Redirection;
+use crate::code::shell::Value;
 use crate::code::shell::Word;
 use crate::code::shell::word;
 
@@ -39,7 +40,7 @@ impl Walk<'_> {
             }
             Open::Command { at, kind, has_body, .. } => self.close_command(at, kind, has_body),
             Open::HeredocBody { end } | Open::Computed { end } => self.before = end,
-            Open::Redirect { .. } | Open::Statements | Open::List | Open::Values { .. } => {}
+            Open::Redirect { .. } | Open::Statements | Open::List { .. } | Open::Values { .. } => {}
         }
     }
 
@@ -99,8 +100,8 @@ impl Walk<'_> {
                 Some(*at)
             }
             Some((_, Open::Command { at, .. } | Open::Heredoc { at, .. })) => Some(*at),
-            Some((_, Open::Values { is_loop: true })) => {
-                self.found.values.extend(words);
+            Some((_, Open::Values { variable: Some(variable) } | Open::List { variable })) => {
+                self.found.values.extend(words.map(|word| Value { variable: variable.clone(), word }));
                 return;
             }
             _ => None,

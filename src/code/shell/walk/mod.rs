@@ -71,8 +71,10 @@ enum Open {
     },
     /// Commands within a word: tokens are looked at again.
     Statements,
-    /// The elements of a list that is assigned.
-    List,
+    /// The elements of a list that is assigned to this variable.
+    List {
+        variable: String,
+    },
     /// A redirection of this command.
     Redirect {
         at: usize,
@@ -96,9 +98,9 @@ enum Open {
         name: String,
         start: usize,
     },
-    /// Words that no program gets: what a loop goes through, or what is compared.
+    /// Words that no program gets: what a loop goes through with a variable, or what is compared.
     Values {
-        is_loop: bool,
+        variable: Option<String>,
     },
 }
 
@@ -187,7 +189,10 @@ impl Walk<'_> {
             "array" => {
                 self.opaque(node.byte_range());
                 self.before = node.start_byte();
-                self.push(Open::List);
+                let before = &self.source[..node.start_byte()];
+                let name = before.trim_end_matches('=').trim_end_matches('+');
+                let begin = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+                self.push(Open::List { variable: name[begin..].to_owned() });
             }
             _ => {}
         }
@@ -237,6 +242,11 @@ impl Walk<'_> {
                     // Programs obey what a loop sets like any other variable.
                     let assignment = Assignment { name: self.text(node).to_owned(), value: Some(Word::unknown("…")) };
                     self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() });
+                }
+                if kind == "variable_name"
+                    && let Some((_, Open::Values { variable: Some(variable) })) = self.open.last_mut()
+                {
+                    self.source[node.byte_range()].clone_into(variable);
                 }
                 self.unit(node, Role::Argument);
                 self.inside(node, kind)
@@ -294,7 +304,7 @@ impl Walk<'_> {
             }
             "for_statement" | "case_statement" | "case_item" => {
                 self.body(field);
-                self.push(Open::Values { is_loop: kind == "for_statement" });
+                self.push(Open::Values { variable: (kind == "for_statement").then(String::new) });
                 true
             }
             "c_style_for_statement" => {
