@@ -1,6 +1,8 @@
 //! A box without bash: what its shell may read otherwise than bash is no longer certain, whoever comes with it.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use podbay::event::Answer;
@@ -16,15 +18,23 @@ use podbay::tools::Later;
 use podbay::tools::OnChunk;
 use podbay::tools::Workspace;
 use podbay::wire::Call;
+use podbay::wire::CommandEnded;
+use podbay::wire::End;
 use podbay::wire::Output;
 use podbay::wire::Shell;
+use podbay::wire::message::Facts;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::hostile::attached;
+use crate::hostile::facts;
+use crate::hostile::listen;
 use crate::support::Desk;
 use crate::support::ScriptedModel;
+use crate::support::TestEnv;
 use crate::support::desk::Wishes;
 use crate::support::guest::TestGuest;
+use crate::support::test_env::run;
 
 /// The guest of a box of which this is told.
 struct Told(Link, Shell);
@@ -98,5 +108,26 @@ async fn a_denial_holds_hooks_and_the_persons_own_commands_there_too() {
         let ended = desk.kinds().into_iter().find_map(|kind| if let Kind::HookEnded { outcome, .. } = kind { Some(outcome) } else { None });
         assert_eq!(desk.reached().contains(&"hook".to_owned()), !denied);
         assert_eq!(ended == Some(HookOutcome::Failed), denied, "{ended:?}");
+    }
+}
+
+#[test]
+fn a_call_where_nobody_is_asked_says_why_and_what_to_do() {
+    for (shell, code) in [(Shell::Plain, 4), (Shell::Bash, 0)] {
+        let env = TestEnv::new();
+        let n_calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_calls);
+        listen(&env.beside("guest.sock"), Some(Facts { shell, ..facts() }), move |guest| {
+            let id = guest.call()?;
+            counted.fetch_add(1, Ordering::SeqCst);
+            guest.done(id, Output::Command(CommandEnded::plain(End::Exited { code: 0 })))
+        });
+        let mut command = env.podbay(&["call", "--mode", "ask", "bash", &json!({ "command": HIDING }).to_string()]);
+        attached(&env, &mut command);
+        let done = run(&mut command).expect(code);
+        assert_eq!(n_calls.load(Ordering::SeqCst), usize::from(shell == Shell::Bash));
+        if shell == Shell::Plain {
+            assert!(done.text().contains("nobody is there to give it (the sandbox has no bash, and its sh may read `[[` otherwise"));
+        }
     }
 }
