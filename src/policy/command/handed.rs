@@ -50,8 +50,11 @@ pub(super) fn names(script: &Script) -> Vec<(usize, String)> {
         if around.is_some() {
             inside.extend(passing.names.iter().take(KEPT_MAX).cloned());
         }
-        let opener = around.and_then(|shell| last.get(shell)).map(|&opener| (opener, &script.commands[opener]));
-        if let Some((opener, _)) = opener.filter(|(_, outer)| outer.words.iter().any(is_substituted) && may_open(outer)) {
+        let opens = |outer: &Command| outer.words.iter().any(is_substituted) && may_open(outer);
+        if !passing.names.is_empty()
+            && let Some(&opener) = around.and_then(|shell| last.get(shell))
+            && opens(&script.commands[opener])
+        {
             handed.extend(passing.names.iter().map(|name| (opener, name.clone())));
         }
         // A variable has them from then on.
