@@ -36,6 +36,7 @@ pub use options::Options;
 pub use outcome::Failure;
 pub use outcome::Outcome;
 pub use profile::Profile;
+pub use prompt::Context;
 pub use prompt::gather_context;
 pub use prompt::system_prompt;
 pub use run::Agent;

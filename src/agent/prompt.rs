@@ -10,6 +10,7 @@ use super::Options;
 use super::Profile;
 use crate::sandbox;
 use crate::tools::Workspace;
+use crate::tools::memos;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::CommandEnded;
@@ -18,6 +19,7 @@ use crate::wire::EntryKind;
 use crate::wire::Git;
 use crate::wire::GitQuery;
 use crate::wire::ListDirectory;
+use crate::wire::Memo;
 use crate::wire::Output;
 use crate::wire::ReadFile;
 use crate::wire::message::Stream;
@@ -46,6 +48,14 @@ pub fn system_prompt(profile: Profile) -> String {
     format!("{rules}{}", profile.rules())
 }
 
+/// What the model is told of the project before anything else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Context {
+    pub text: String,
+    /// What it knows of files by it.
+    pub seen: Vec<Memo>,
+}
+
 /// Looks at the project through the box and returns what the model is told of it before the task, if anything.
 ///
 /// `window` is what the model reads at once, in tokens: the files take at most 5 % of it, the instructions 10 %, what git says is twenty lines.
@@ -54,7 +64,7 @@ pub async fn gather_context(
     options: &Options,
     window: Option<u64>,
     cancel: &CancellationToken,
-) -> Result<Option<String>, sandbox::Error> {
+) -> Result<Option<Context>, sandbox::Error> {
     let characters = usize::try_from(window.unwrap_or(8192).saturating_mul(4)).unwrap_or(usize::MAX);
     // Git is slowest: it looks while the others do.
     let (instructions, files, changes) = tokio::try_join!(
@@ -62,13 +72,14 @@ pub async fn gather_context(
         async { if options.show_files { files(workspace, options, characters / 20, cancel).await } else { Ok(None) } },
         async { if options.show_git { changes(workspace, cancel).await } else { Ok(None) } },
     )?;
+    let (instructions, seen) = instructions.map_or((None, Vec::new()), |(name, text, seen)| (Some((name, text)), seen));
     let parts = [
         instructions.map(|(name, instructions)| format!("The project's own instructions ({name}):\n{instructions}\n")),
         files.map(|files| format!("Files in /workspace when the session began:\n{files}")),
         changes.map(|changes| format!("`git status --short --branch` then:\n{changes}")),
     ];
     let text = parts.into_iter().flatten().collect::<Vec<_>>().join("\n");
-    Ok((!text.is_empty()).then_some(text))
+    Ok((!text.is_empty()).then_some(Context { text, seen }))
 }
 
 /// Returns the branch and what is not committed; `None` where there is no repository, no git, or too much to look at.
@@ -137,7 +148,7 @@ async fn instructions(
     options: &Options,
     most: usize,
     cancel: &CancellationToken,
-) -> Result<Option<(&'static str, String)>, sandbox::Error> {
+) -> Result<Option<(&'static str, String, Vec<Memo>)>, sandbox::Error> {
     for name in INSTRUCTIONS {
         let call = Call::ReadFile(ReadFile {
             path: Some(BytesPath::from_text(name)),
@@ -149,12 +160,14 @@ async fn instructions(
             images: false,
             protected: false,
         });
-        if let Output::Read(read) = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await?
+        let output = workspace.call(call, Box::new(|_, _| {}), cancel, WITHIN).await?;
+        let seen = memos(&output, most);
+        if let Output::Read(read) = output
             && let Some(file) = read.files.into_iter().next()
             && file.fault.is_none()
         {
             let end = file.text.floor_char_boundary(most);
-            return Ok(Some((name, file.text[..end].trim_end().to_owned())).filter(|(_, text)| !text.is_empty()));
+            return Ok(Some((name, file.text[..end].trim_end().to_owned(), seen)).filter(|(_, text, _)| !text.is_empty()));
         }
     }
     Ok(None)

@@ -21,6 +21,7 @@ use super::nudge::UNREAD;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
 use super::picture::Looked;
+use super::prompt::Context;
 use super::room::Room;
 use super::task::Task;
 use crate::event::CUT_OFF;
@@ -121,9 +122,10 @@ impl Agent {
     }
 
     /// Tells the model something before the first task.
-    pub fn add_context(&mut self, text: &str) {
-        self.emit(Kind::ContextAdded { text: text.to_owned() });
-        self.conversation.tell(text);
+    pub fn add_context(&mut self, context: &Context) {
+        self.emit(Kind::ContextAdded { text: context.text.clone(), seen: context.seen.clone() });
+        self.conversation.tell(&context.text);
+        self.pipeline.recall_seen(&context.seen);
     }
 
     /// Works on one task until the model answers, a limit is reached or somebody stops it. Never panics, never loses what was done.

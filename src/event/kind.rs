@@ -141,6 +141,9 @@ pub enum Kind {
     /// What the model is told of the project besides the task, once, before it.
     ContextAdded {
         text: String,
+        /// What it knows of files by it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        seen: Vec<Memo>,
     },
     UserMessage {
         text: String,

@@ -85,7 +85,8 @@ impl Replay {
             }
             // Only the reading changes, unless a new beginning follows.
             Kind::ToolModeChanged { from, to, .. } => self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained),
-            Kind::ContextAdded { text } => {
+            Kind::ContextAdded { text, seen } => {
+                self.past.seen.extend_from_slice(seen);
                 self.give_up();
                 self.past.history.tell(text);
             }

@@ -202,7 +202,7 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
         }
         Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),
-        Kind::ContextAdded { text: context } => {
+        Kind::ContextAdded { text: context, .. } => {
             writeln!(text, "(the model was told {} bytes about the project)", context.len()).expect(TAKES_ALL);
         }
         Kind::SessionResumed { podbay, mode, .. } => {

@@ -55,6 +55,7 @@ pub use pipeline::Finished;
 pub use pipeline::Pipeline;
 pub use pipeline::PipelineError;
 pub use render::Window;
+pub use seen::memos;
 pub use set::Set;
 pub use tool::Tool;
 pub use touched::Touched;

@@ -156,7 +156,7 @@ impl Files {
 }
 
 /// Returns what is to be remembered of an output, as far as it is sound. Of what was read, no more was shown than `most` characters hold.
-pub(super) fn memos(output: &Output, most: usize) -> Vec<Memo> {
+pub fn memos(output: &Output, most: usize) -> Vec<Memo> {
     let is_cut = match output {
         // With its number each line takes some characters more.
         Output::Read(read) => read.files.iter().map(|file| file.text.len() + 10 * file.text.lines().count()).sum::<usize>() > most,

@@ -904,7 +904,7 @@ async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
     std::fs::write(guest.path("AGENTS.md"), "first\nsecond\nthird\n").expect("written");
     let told = async |options: agent::Options| {
         let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
-        context.expect("there is something to tell")
+        context.expect("there is something to tell").text
     };
     let all = told(agent::Options::default()).await;
     assert!(all.contains("third") && all.contains("one/two/deep.txt") && !all.contains("(and more)"), "{all}");
@@ -920,7 +920,7 @@ async fn the_model_is_told_of_the_branch_and_what_is_not_committed() {
     let guest = TestGuest::start().await;
     let told = async |options: agent::Options| {
         let context = agent::gather_context(&guest.link, &options, None, &CancellationToken::new()).await.expect("answers");
-        context.unwrap_or_default()
+        context.unwrap_or_default().text
     };
     std::fs::write(guest.path("new.txt"), "").expect("written");
     assert!(!told(agent::Options::default()).await.contains("git"), "it is no repository");
@@ -951,7 +951,7 @@ async fn the_first_file_of_instructions_by_any_known_name_is_read() {
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         std::fs::write(path, format!("these are of {name}\n")).expect("written");
         let context = agent::gather_context(&guest.link, &agent::Options::default(), None, &CancellationToken::new()).await;
-        let told = context.expect("answers").expect("there is something to tell");
+        let told = context.expect("answers").expect("there is something to tell").text;
         assert!(told.contains(&format!("these are of {name}\n")) && told.matches("these are of").count() == 1, "{name}: {told}");
     }
 }

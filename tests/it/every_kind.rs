@@ -73,7 +73,7 @@ every_kind! {
         thinking: true,
         folded: false,
     }
-    ContextAdded { text: bad() }
+    ContextAdded { text: bad(), seen: vec![] }
     UserMessage { text: bad(), images: 1 }
     NoteAdded { text: bad() }
     ImageShown { text: bad(), media_type: bad(), artifact: bad() }
