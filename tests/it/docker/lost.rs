@@ -36,6 +36,27 @@ fn a_removed_box_is_made_anew_and_the_model_told() {
     env.assert_no_container();
 }
 
+/// Issue 6: what the model has read outlives the box that it read it in.
+#[test]
+fn what_was_read_in_a_box_that_is_lost_is_known_in_the_next() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new()
+        .calls("write_file", json!({"path": "notes.md", "content": "one\n"}))
+        .calls("bash", json!({"command": "touch begun; sleep 60"}))
+        .calls("write_file", json!({"path": "notes.md", "content": "two\n"}))
+        .says("It went on.")
+        .start_blocking();
+    let started = start(&mut env.task(&model, &["wait"]));
+    env.wait_for("begun");
+    std::fs::write(env.path("notes.md"), "somebody's\n").expect("ours");
+    docker(&["rm", "--force", &env.container()]);
+    assert_eq!(started.wait().expect(0).json()["response"], "It went on.");
+    let told = model.requests()[3]["messages"].to_string();
+    assert!(told.contains("notes.md: it has changed since you read it"), "{told}");
+    assert_eq!(env.read("notes.md"), "somebody's\n");
+    env.assert_no_container();
+}
+
 #[test]
 fn a_stopped_box_is_made_anew_and_the_model_told() {
     let Some(env) = TestBox::new() else { return };

@@ -98,6 +98,26 @@ fn a_run_that_is_killed_while_the_model_speaks_goes_on() {
     assert_eq!(env.read("made.txt"), "line\n");
 }
 
+/// Issue 6: what the model knew of a file goes on with the session, so that what somebody did to it meanwhile is not lost.
+#[test]
+fn a_run_that_goes_on_writes_over_nothing_that_was_changed_meanwhile() {
+    let Some(env) = TestBox::new() else { return };
+    let write = |text: &str| json!({"path": "notes.md", "content": text});
+    let first = ScriptedModel::new().calls("write_file", write("one\n")).stall(Duration::from_mins(5));
+    let second = ScriptedModel::new().calls("write_file", write("two\n")).says("It is done.");
+    let path = env.path("notes.md");
+    let (_, second) = killed_and_gone_on(&env, first, second, |model| {
+        let is_written = model.requests().len() == 2;
+        if is_written {
+            std::fs::write(&path, "somebody's\n").expect("ours");
+        }
+        is_written
+    });
+    assert_eq!(env.read("notes.md"), "somebody's\n");
+    let told = second.requests()[1]["messages"].to_string();
+    assert!(told.contains("notes.md: it has changed since you read it"), "{told}");
+}
+
 /// REL-02: the call that was under way is told as such and is not carried out again.
 #[test]
 fn a_run_that_is_killed_in_a_call_goes_on_without_that_call() {
