@@ -107,6 +107,12 @@ pub(super) fn fill(run: &str, tool_name: &str, tool_input: &str) -> Result<Strin
 /// Refuses a command in which what is put in might be more than a word; the error says why, and what to write.
 pub(super) fn check(run: &str) -> Result<(), String> {
     let places = places(run);
+    if let Some(unknown) = misspelt(run) {
+        return Err(format!(
+            "the hook `{run}` has `{unknown}`, which stands for nothing; write `{{{{tool_name}}}}` for the tool's name or `{{{{tool_input}}}}` for \
+             its arguments, as it is here in full"
+        ));
+    }
     let Some((_, field, variable)) = places.first() else { return Ok(()) };
     let refused = |(field, variable): (&str, &str), why: &str| {
         format!(
@@ -131,6 +137,26 @@ pub(super) fn check(run: &str) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns what is written like a field of a call and is none: a shell would take it as it stands, and the hook would look at nothing.
+///
+/// Other double braces are left alone: programs have templates of their own, such as `{{.Names}}`.
+fn misspelt(run: &str) -> Option<&str> {
+    let mut rest = run;
+    while let Some(at) = rest.find("{{") {
+        rest = &rest[at..];
+        let end = rest.find("}}")? + 2;
+        let (whole, name) = (&rest[..end], rest[2..end - 2].trim());
+        let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-. ".contains(letter)) && !name.starts_with('.');
+        let is_of_call = plain.starts_with("tool") || plain.starts_with("podbaytool");
+        if is_name && is_of_call && !FIELDS.iter().any(|(field, _)| *field == whole) {
+            return Some(whole);
+        }
+        rest = &rest[2..];
+    }
+    None
 }
 
 /// Where a field stands, which, and the variable for it.
@@ -279,6 +305,24 @@ mod tests {
             let said = check(run).expect_err(run);
             assert!(said.contains("double quotes") && (said.contains("$PODBAY_TOOL_ARGS") || said.contains("$PODBAY_TOOL_NAME")), "{said}");
             assert_eq!(fill(run, "bash", "x"), Err(said));
+        }
+    }
+
+    #[test]
+    fn a_field_that_is_misspelt_is_told_when_the_settings_are_read() {
+        for run in [
+            "log {{toolname}}",
+            "log {{ tool_input }}",
+            "log {{tool_args}}",
+            "log {{toolInput.path}}",
+            "log '{{tool}}'",
+            "log {{TOOL_NAME}}",
+        ] {
+            let said = check(run).expect_err(run);
+            assert!(said.contains("stands for nothing") && said.contains("`{{tool_input}}`"), "{said}");
+        }
+        for run in ["docker ps --format '{{.Names}}'", "log {{other}}", "log '{{range .Tools}}'", "log {{", "log }}{{tool_name"] {
+            assert_eq!(check(run), Ok(()), "{run}");
         }
     }
 
