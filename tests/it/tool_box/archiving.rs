@@ -277,3 +277,16 @@ async fn what_is_no_archive_or_no_call_is_named() {
         assert!(text.contains(words), "{arguments}: {text}");
     }
 }
+
+#[tokio::test]
+async fn a_repository_that_is_named_is_packed_no_more_than_one_that_is_not() {
+    let hand = Hand::new().await;
+    hand.put("sub/.git/config", "[remote]\n");
+    hand.put("sub/a.txt", "a\n");
+    for source in ["sub/.git", "sub/.git/config", "/workspace/sub/.git/"] {
+        let pack = json!({"action": "create", "archive_path": "to.zip", "source_path": source});
+        let text = hand.fails("archive", pack, CallStatus::Failed).await;
+        assert!(text.contains("belongs to git or to Podbay") && !hand.has("to.zip"), "{source}: {text}");
+    }
+    hand.ok("archive", json!({"action": "create", "archive_path": "to.zip", "source_path": "sub"})).await;
+}

@@ -61,6 +61,12 @@ pub(super) fn run(workspace: &Workspace, call: &Archive, kind: Kind, source: &By
     root.refuse_secret(source, &opened, call.protected)?;
     let stat = fstat(&opened).map_err(|errno| fault(source, errno))?;
     let real = root.real(source, &opened)?;
+    if real.as_bytes().split(|byte| *byte == b'/').any(is_rooted) {
+        return Err(refused(
+            source,
+            "belongs to git or to Podbay, and no archive takes that along; name another folder, or read what is needed",
+        ));
+    }
     let mut destination = Spot::find(root, &call.archive, call.protected, Parents::Make)?;
     if destination.stat.is_some() && !destination.is_folder() {
         let remedy = "name another archive, or delete this one first".to_owned();
