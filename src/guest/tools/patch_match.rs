@@ -63,6 +63,15 @@ enum Level {
     Around,
 }
 
+/// How much of a line an anchor must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fits {
+    Whole,
+    /// Its first words.
+    Words,
+    Start,
+}
+
 struct Placed<'a> {
     range: Range<usize>,
     hunk: &'a Hunk,
@@ -193,20 +202,37 @@ impl<'a> Text<'a> {
         for anchor in &hunk.anchors {
             let wanted = anchor.as_bytes().trim_ascii();
             let begin = at.map_or(0, |at: usize| at + 1);
-            let whole = |line: &[u8]| line.trim_ascii() == wanted;
-            let part = |line: &[u8]| line.trim_ascii().starts_with(wanted);
-            let all =
-                |fits: &dyn Fn(&[u8]) -> bool| -> Vec<usize> { (begin..self.lines.len()).filter(|at| fits(self.lines[*at])).collect() };
-            let mut lines = all(&whole);
-            if lines.is_empty() {
-                lines = all(&part);
-            }
+            let fits = |line: &[u8], how: Fits| {
+                let line = line.trim_ascii();
+                match how {
+                    Fits::Whole => line == wanted,
+                    // `def f` is no beginning of `def find()`.
+                    Fits::Words => {
+                        line.starts_with(wanted)
+                            && !(ends_in_word(wanted) && line.len() > wanted.len() && ends_in_word(&line[..=wanted.len()]))
+                    }
+                    Fits::Start => line.starts_with(wanted),
+                }
+            };
+            // What lies in the outer one comes before what only follows it.
+            let ends = [at.map_or(self.lines.len(), |at| self.end_of_block(at)), self.lines.len()];
+            let looks = ends.into_iter().flat_map(|end| [Fits::Whole, Fits::Words, Fits::Start].map(|how| (end, how)));
+            let all = |(end, how)| (begin..end).filter(|at| fits(self.lines[*at], how)).collect::<Vec<usize>>();
+            let lines = looks.map(all).find(|lines| !lines.is_empty()).unwrap_or_default();
             // Inside an outer one the first is meant; the outermost is looked for behind the hunk before.
             let first = *lines.iter().find(|line| **line >= cursor).or(lines.first()).ok_or(anchor.as_str())?;
             is_only &= lines.len() == 1 || at.is_some();
             at = Some(first);
         }
         Ok(at.map(|at| (at, is_only)))
+    }
+
+    /// Returns where what is indented below a line ends.
+    fn end_of_block(&self, at: usize) -> usize {
+        let indent = |line: &[u8]| line.len() - line.trim_ascii_start().len();
+        let own = indent(self.lines[at]);
+        let is_behind = |line: &[u8]| !line.trim_ascii().is_empty() && indent(line) <= own;
+        (at + 1..self.lines.len()).find(|at| is_behind(self.lines[*at])).unwrap_or(self.lines.len())
     }
 
     /// Indents what a hunk will put there as the lines there are.
@@ -281,6 +307,10 @@ impl<'a> Text<'a> {
             _ => {}
         }
     }
+}
+
+fn ends_in_word(text: &[u8]) -> bool {
+    text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
 }
 
 fn no_anchor(anchor: &str) -> Why {
