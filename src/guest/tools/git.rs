@@ -6,9 +6,14 @@
 //! off is refused. All of it runs in the box all the same.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::fstat;
 use tokio::io::AsyncReadExt;
 
 use super::bash::cannot_prepare;
@@ -43,6 +48,10 @@ const MAX_LEFT_OUT: usize = 500;
 /// And their bytes with what is put around each: all of them are arguments of one program.
 const MAX_LEFT_OUT_BYTES: usize = 160 * 1024;
 const AROUND_ONE: usize = 32;
+
+/// How far above a folder its repository is looked for, and how long the file is that may stand in its place.
+const MAX_ABOVE: usize = 64;
+const MAX_LINK: u64 = 8 * 1024;
 
 /// Settings under which git starts nothing: each is named where git knows it by one name.
 const SETTINGS: [&str; 12] = [
@@ -83,6 +92,9 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     let place = session.directories.resolve(&git.path)?.fd;
     let mut asking = Asking { session, place, settings: Vec::new() };
     if asking.answer(&["rev-parse", "--git-dir"]).await?.is_empty() {
+        if let Some(fault) = asking.leads_away(&git.path) {
+            return Err(fault);
+        }
         // Outside of a repository git would explain what else it can do; asked for this, it says in one sentence what is wrong.
         return asking.show(git, line, ["rev-parse", "--git-dir"].map(|word| word.as_bytes().to_vec()).to_vec()).await;
     }
@@ -208,6 +220,36 @@ impl Asking<'_> {
             tail_bytes: git.tail_bytes,
         };
         command::run(self.session, line, plan).await.map_err(no_git)
+    }
+
+    /// Returns what is to be said of a linked worktree or a submodule whose repository is not here. Git's own words name a folder that is not
+    /// to be found in the box, and no way out.
+    fn leads_away(&self, path: &BytesPath) -> Option<Fault> {
+        let mut place = self.place.try_clone().ok()?;
+        let root = fstat(self.session.directories.open_root().ok()?).ok()?;
+        for _ in 0..MAX_ABOVE {
+            let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+            let mut text = Vec::new();
+            if let Ok(file) = openat(&place, ".git", flags, Mode::empty())
+                && File::from(file).take(MAX_LINK).read_to_end(&mut text).is_ok()
+                && let Some(target) = text.trim_ascii().strip_prefix(b"gitdir:")
+            {
+                let target = BytesPath::from_bytes(target.trim_ascii());
+                return Some(refused(
+                    path,
+                    format!(
+                        "is a linked worktree or a submodule: its repository is {target}, which is not in the sandbox. Go on without git, or say \
+                         that Podbay must be started in the folder that holds the repository itself"
+                    ),
+                ));
+            }
+            let here = fstat(&place).ok()?;
+            if (here.st_dev, here.st_ino) == (root.st_dev, root.st_ino) {
+                return None;
+            }
+            place = openat(&place, "..", OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+        }
+        None
     }
 
     /// Asks git for one line.

@@ -112,6 +112,25 @@ async fn a_repository_whose_files_lie_outside_is_not_asked() {
     assert!(hand.ok("git_status", json!({"path": "nested"})).await.contains("A  a.txt"));
 }
 
+/// The box has the project's folder alone: of a linked worktree it has the files, and not the repository.
+#[tokio::test]
+async fn a_worktree_whose_repository_is_elsewhere_is_told_with_a_way_on() {
+    let hand = repository().await;
+    let outside = tempfile::tempdir().expect("a temporary folder");
+    let elsewhere = outside.path().join("main/.git/worktrees/x").display().to_string();
+    hand.put("linked/.git", format!("gitdir: {elsewhere}\n"));
+    hand.put("linked/sub/a.txt", "one\n");
+    for (path, tool) in [("linked", "git_status"), ("linked/sub", "git_log"), ("linked", "git_diff")] {
+        let text = hand.fails(tool, json!({ "path": path }), CallStatus::Failed).await;
+        assert!(text.starts_with(&format!("{path}: is a linked worktree or a submodule")) && text.contains(&elsewhere), "{text}");
+        assert!(text.contains("must be started in the folder that holds the repository") && !text.contains("fatal"), "{text}");
+    }
+    // A submodule whose repository is here is one like any other.
+    hand.run("git", &["init", "-q", "--separate-git-dir", "kept.git", "module"]);
+    hand.put("module/a.txt", "one\n");
+    assert!(hand.ok("git_status", json!({"path": "module"})).await.contains("?? a.txt"));
+}
+
 /// Each trap is sprung by plain git first: else this would show nothing.
 #[tokio::test]
 async fn nothing_that_a_repository_names_is_run() {
