@@ -83,10 +83,12 @@ fn find(text: &str, section: &str) -> Option<Found> {
         at = range.end;
         let bare = line.trim();
         if let Some(open) = fence {
-            fence = if bare.starts_with(open) { None } else { fence };
+            // At least as long as what opened it, and nothing behind it.
+            fence = if bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty() { None } else { fence };
             continue;
         }
-        fence = ["```", "~~~"].into_iter().find(|mark| bare.starts_with(mark));
+        let mark = ["`", "~"].into_iter().find(|mark| bare.starts_with(&mark.repeat(3)));
+        fence = mark.map(|mark| &bare[..bare.len() - bare.trim_start_matches(mark).len()]);
         let Some((level, title)) = heading(line) else { continue };
         match &found {
             None if title.to_lowercase() == section.to_lowercase() => found = Some((level, range)),
@@ -101,6 +103,9 @@ fn find(text: &str, section: &str) -> Option<Found> {
 
 /// Returns level and words of a heading.
 fn heading(line: &str) -> Option<(usize, &str)> {
+    // Further in it is code.
+    let bare = line.trim_start_matches(' ');
+    let line = if line.len() - bare.len() <= 3 { bare } else { line };
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
     let rest = &line[level..];
     ((1..=6).contains(&level) && rest.starts_with([' ', '\t'])).then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
@@ -126,6 +131,9 @@ mod tests {
         check("", "Names", "short", "## Names\n\nshort\n");
         check("a\r\n\r\n## B\r\n\r\nc", "b", "d\ne", "a\r\n\r\n## B\r\n\r\nd\r\ne\r\n");
         check("```\n## B\n```\n", "B", "x", "```\n## B\n```\n\n## B\n\nx\n");
+        check("````\n```\n## B\n```sh\n````\n", "B", "x", "````\n```\n## B\n```sh\n````\n\n## B\n\nx\n");
+        check("  ## B\n\nold\n\n   # C\n", "B", "x", "  ## B\n\nx\n\n   # C\n");
+        check("    ## B\n", "B", "x", "    ## B\n\n## B\n\nx\n");
         check("## B #\n\nx\n\n## C", "B", "y", "## B #\n\ny\n\n## C");
         assert!(replace("## A\n", "B", " \n").expect_err("is not there").contains("no section `B`"));
     }
