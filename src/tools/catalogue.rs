@@ -142,6 +142,7 @@ impl Catalogue {
         }
         let mut fields = repair::read(tool, arguments, &mut notes)
             .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;
+        foreign::milliseconds(tool, &mut fields, &self.options, &mut notes);
         repair::rename(tool.renamed, &mut fields, &mut notes);
         repair::imply(name, tool, &mut fields);
         let mut value = Value::Object(fields);
@@ -406,6 +407,22 @@ mod tests {
         );
         let foreground = "run_in_background says nothing here and was left out";
         mended("bash", r#"{"command": "x", "run_in_background": false}"#, ("bash", r#"{"command": "x"}"#), &[foreground]);
+        let time = ("bash", r#"{"command": "x", "timeout_seconds": 120}"#);
+        for ms in ["120000", r#""120000""#, "119001"] {
+            let said = format!("timeout {} was taken as milliseconds, which is timeout_seconds 120", ms.trim_matches('"'));
+            mended("Bash", &format!(r#"{{"command": "x", "timeout": {ms}}}"#), time, &["Bash was taken as bash", &said]);
+        }
+        mended("bash", r#"{"command": "x", "timeout": 120}"#, time, &["timeout was taken as timeout_seconds"]);
+        mended(
+            "LS",
+            r#"{"path": "a", "ignore": ["*.o"]}"#,
+            ("list_directory", r#"{"path": "a"}"#),
+            &["LS was taken as list_directory", "ignore was left out: what it names is listed too; glob takes exclude"],
+        );
+        let one = ("grep", r#"{"pattern": "x"}"#);
+        mended("grep", r#"{"pattern": "x", "multiline": false}"#, one, &["multiline says nothing here and was left out"]);
+        let lines = "multiline was left out: a match goes over several lines where the pattern has \\n, and `.` matches none";
+        mended("Grep", r#"{"pattern": "x", "multiline": true}"#, one, &["Grep was taken as grep", lines]);
         let grep = ("grep", r#"{"pattern": "x", "case_insensitive": true, "max_results": 5, "output_mode": "files_only", "glob": "*.rs"}"#);
         mended(
             "grep",

@@ -4,6 +4,7 @@
 use serde_json::Map;
 use serde_json::Value;
 
+use super::Options;
 use super::repair::rename;
 use super::tool::Tool;
 
@@ -53,12 +54,30 @@ pub(super) fn reshape(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut 
         "edit_file" => each(fields, "edits", |edit, notes| rename(&EDIT, edit, notes), notes),
         "task_list" => tasks(fields, notes),
         "grep" => search(tool, fields, notes),
+        "list_directory" => listing(fields, notes),
         "bash" | "start_background_process" => background(tool, fields, notes),
         "ask_user" => return question(fields, notes),
         "more_tools" => select(fields, notes),
         _ => {}
     }
     Ok(())
+}
+
+/// Elsewhere a command's time is told in milliseconds: as seconds it would be longer than any command may take.
+///
+/// This comes before names are mended, since who says `timeout_seconds` means seconds.
+pub(super) fn milliseconds(tool: &Tool, fields: &mut Map<String, Value>, options: &Options, notes: &mut Vec<String>) {
+    let (wrong, right) = ("timeout", "timeout_seconds");
+    if tool.name != "bash" || fields.contains_key(right) {
+        return;
+    }
+    let told = fields.get(wrong).and_then(|value| value.as_u64().or_else(|| value.as_str()?.trim().parse().ok()));
+    if let Some(told) = told.filter(|told| *told > options.bash_timeout_max.get() && *told >= 1000) {
+        let seconds = told.div_ceil(1000);
+        fields.remove(wrong);
+        fields.insert(right.to_owned(), seconds.into());
+        notes.push(format!("timeout {told} was taken as milliseconds, which is {right} {seconds}"));
+    }
 }
 
 /// Changes each object of a list; what is said of several of them is said once.
@@ -112,9 +131,20 @@ fn tasks(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     each(fields, "todos", change, notes);
 }
 
+fn listing(fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
+    if fields.remove("ignore").is_some() {
+        notes.push("ignore was left out: what it names is listed too; glob takes exclude".to_owned());
+    }
+}
+
 fn search(tool: &Tool, fields: &mut Map<String, Value>, notes: &mut Vec<String>) {
     let knows = |name: &str| tool.parameters["properties"].get(name).is_some();
     leave_out(fields, "-n", notes);
+    if fields.get("multiline").is_some_and(|wanted| *wanted == Value::Bool(true) || *wanted == "true") {
+        fields.remove("multiline");
+        notes.push(r"multiline was left out: a match goes over several lines where the pattern has \n, and `.` matches none".to_owned());
+    }
+    leave_out(fields, "multiline", notes);
     let mut names = vec![("-i", "case_insensitive"), ("head_limit", "max_results"), ("-C", "context")];
     // Here there is one number for the lines before and behind.
     let (before, behind) = (fields.get("-B").and_then(Value::as_u64), fields.get("-A").and_then(Value::as_u64));
