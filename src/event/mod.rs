@@ -42,12 +42,13 @@ pub use kind::ToolCall;
 pub use kind::ToolMode;
 pub use kind::ToolTold;
 pub use kind::Unit;
-pub use line::is_hidden;
 pub use line::json_fault;
 pub use line::json_line;
 pub use secret::Secret;
 pub use size::ByteSize;
 pub use usage::Usage;
+
+pub use crate::wire::is_hidden;
 
 /// The detail of a step that ended without what was waited for.
 pub const GIVEN_UP: &str = "given up";

@@ -2,7 +2,6 @@ use std::fmt::Write;
 
 use super::render::Rendered;
 use super::render::omitted;
-use crate::wire::BytesPath;
 use crate::wire::Change;
 use crate::wire::Changed;
 use crate::wire::DirectoryListing;
@@ -25,7 +24,7 @@ pub(super) fn render_changed(changed: &Changed) -> String {
 fn line(file: &FileChange) -> String {
     let FileChange { path, from, .. } = file;
     let slash = if file.entries.is_some() { "/" } else { "" };
-    let from = from.as_ref().map(BytesPath::to_text).unwrap_or_default();
+    let from = from.as_ref().map(ToString::to_string).unwrap_or_default();
     let mut text = match file.change {
         Change::Created => format!("created {path}{slash}"),
         Change::Modified => format!("edited {path}"),
@@ -57,7 +56,7 @@ fn line(file: &FileChange) -> String {
 pub(super) fn render_tree(listing: &DirectoryListing) -> Rendered {
     let mut body = String::new();
     for entry in &listing.entries {
-        let text = entry.path.to_text();
+        let text = entry.path.to_string();
         let (folders, name) = text.rsplit_once('/').unwrap_or(("", &text));
         let depth = if folders.is_empty() { 0 } else { folders.split('/').count() };
         let _ = write!(body, "{:1$}{name}", "", depth * 2);

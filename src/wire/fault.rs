@@ -132,11 +132,11 @@ pub enum Fault {
 }
 
 fn names(paths: &[BytesPath]) -> String {
-    paths.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(", ")
+    paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
-    let names = |paths: &[BytesPath], between: &str| paths.iter().map(BytesPath::to_text).collect::<Vec<_>>().join(between);
+    let names = |paths: &[BytesPath], between: &str| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(between);
     match (similar, beside) {
         ([], []) => String::new(),
         ([], beside) => format!("; there are {}", names(beside, ", ")),

@@ -12,11 +12,16 @@ use serde::Deserializer;
 use serde::Serialize;
 use serde::Serializer;
 
+use super::is_hidden;
+
 /// A path as the kernel knows it: bytes without a NUL.
 ///
 /// As text (in JSON and to the model) it is UTF-8 where it can be; every other byte is `\xNN`, so is each of a control character or of a break
 /// of lines, with which one name could look like two, and a backslash is `\\`. Reading the text is lenient: a backslash that starts neither
 /// form stands for itself, because models write such paths.
+///
+/// Shown to a model or a person ([`Display`](fmt::Display)), so is each byte of a character that cannot be seen or turns the text around it: a
+/// name is then what it looks like, and what is read off the screen still names the file. Names are compared by their bytes, never as shown.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BytesPath(Vec<u8>);
 
@@ -54,12 +59,16 @@ impl BytesPath {
 
     /// Returns the text form; `from_text` gives back the same bytes.
     pub fn to_text(&self) -> String {
+        self.written(breaks)
+    }
+
+    fn written(&self, is_escaped: impl Fn(char) -> bool) -> String {
         let mut out = String::with_capacity(self.0.len());
         for chunk in self.0.utf8_chunks() {
             for character in chunk.valid().chars() {
                 match character {
                     '\\' => out.push_str("\\\\"),
-                    character if breaks(character) => push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes()),
+                    character if is_escaped(character) => push_bytes(&mut out, character.encode_utf8(&mut [0; 4]).as_bytes()),
                     character => out.push(character),
                 }
             }
@@ -121,13 +130,13 @@ impl From<OsString> for BytesPath {
 
 impl fmt::Display for BytesPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.to_text())
+        f.write_str(&self.written(is_hidden))
     }
 }
 
 impl fmt::Debug for BytesPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.to_text())
+        write!(f, "{:?}", self.to_string())
     }
 }
 
@@ -173,6 +182,23 @@ mod tests {
         // As a model may write it, too.
         assert_eq!(BytesPath::from_text("new\nline").as_bytes(), b"new\nline");
         check("gr\u{fc}n \u{1f600}".as_bytes(), "gr\u{fc}n \u{1f600}");
+    }
+
+    #[test]
+    fn a_name_looks_like_what_it_is_where_it_is_shown() {
+        for (name, shown) in [
+            ("invoice\u{202e}fdp.exe", r"invoice\xe2\x80\xaefdp.exe"),
+            (".e\u{200b}nv", r".e\xe2\x80\x8bnv"),
+            ("a\nb", r"a\x0ab"),
+            ("gr\u{fc}n \u{1f600}", "gr\u{fc}n \u{1f600}"),
+        ] {
+            let path = BytesPath::from_bytes(name);
+            assert_eq!(path.to_string(), shown);
+            assert_eq!(BytesPath::from_text(shown), path, "it can be named as it is shown");
+            assert_eq!(format!("{path:?}"), format!("{shown:?}"));
+        }
+        // The form that is sent and compared holds them as they are.
+        assert_eq!(BytesPath::from_bytes(".e\u{200b}nv").to_text(), ".e\u{200b}nv");
     }
 
     #[test]

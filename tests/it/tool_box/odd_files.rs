@@ -166,3 +166,29 @@ async fn no_tool_touches_a_device() {
     let text = hand.ok("archive", json!({"action": "create", "archive_path": "too.tar", "source_path": "folder"})).await;
     assert!(text.contains("they are named pipes, sockets or devices: 1"), "{text}");
 }
+
+/// Issue 6: what cannot be seen in a name, or turns what stands around it, is shown, to the model as to the person.
+#[tokio::test]
+async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
+    let hand = Hand::new().await;
+    let (turned, blank) = ("invoice\u{202e}fdp.txt", "no\u{200b}te.txt");
+    let (turned_shown, blank_shown) = (r"invoice\xe2\x80\xaefdp.txt", r"no\xe2\x80\x8bte.txt");
+    hand.put(&format!("d/{turned}"), "needle 1\n");
+    hand.put(&format!("d/{blank}"), "needle 2\n");
+    let looks = [
+        ("list_directory", json!({"path": "d"})),
+        ("tree", json!({"path": "d"})),
+        ("glob", json!({"pattern": "d/*"})),
+        ("grep", json!({"pattern": "needle"})),
+    ];
+    for (tool, arguments) in looks {
+        let text = hand.ok(tool, arguments).await;
+        assert!(text.contains(turned_shown) && text.contains(blank_shown) && !text.contains(['\u{202e}', '\u{200b}']), "{tool}: {text:?}");
+    }
+    let text = hand.ok("read_file", json!({"path": format!("d/{turned_shown}")})).await;
+    assert!(text.contains("needle 1"), "{text}");
+    let text = hand.ok("delete_file", json!({"path": format!("d/{blank_shown}")})).await;
+    assert!(text.contains(blank_shown) && !hand.has(&format!("d/{blank}")), "{text:?}");
+    let text = hand.fails("read_file", json!({"path": "d/invoice"}), CallStatus::Failed).await;
+    assert!(text.contains(turned_shown) && !text.contains('\u{202e}'), "{text:?}");
+}
