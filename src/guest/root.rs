@@ -295,7 +295,7 @@ pub(crate) fn not_a_file(path: &BytesPath) -> Fault {
 /// Returns a path that cannot be one, so that it is known again.
 fn shown(path: &BytesPath) -> String {
     const MOST: usize = 80;
-    let text = path.to_text();
+    let text = path.to_string();
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,

@@ -42,7 +42,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
         let real = place.real(&workspace.root)?;
         place.save(&text, None)?;
         seen.wrote(&real, &text);
-        return Ok(Edited { created: true, diff: diff(&shown.to_text(), b"", &text), path: shown, ..edited });
+        return Ok(Edited { created: true, diff: diff(&shown.to_string(), b"", &text), path: shown, ..edited });
     }
     let (before, stat) = read(&place, path, true)?;
     let real = place.real(&workspace.root)?;
@@ -55,7 +55,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
     seen.settle()?;
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
-    Ok(Edited { diff: diff(&shown.to_text(), &before, &after), path: shown, ..edited })
+    Ok(Edited { diff: diff(&shown.to_string(), &before, &after), path: shown, ..edited })
 }
 
 /// Makes all edits in memory; nothing is written unless all of them fit. They are counted from `first`.

@@ -34,7 +34,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
     place.save(&after, Some(&stat))?;
     seen.changed(&real, &before, &after);
     let shown = workspace.root.relative(path)?;
-    let diff = diff(&shown.to_text(), &before, &after);
+    let diff = diff(&shown.to_string(), &before, &after);
     Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }
 

@@ -210,7 +210,7 @@ impl Transaction {
         let mut left = Vec::new();
         for file in self.files[..n_made].iter_mut().rev() {
             if file.unmake().is_err() {
-                left.push(file.shown.to_text());
+                left.push(file.shown.to_string());
             }
         }
         if left.is_empty() {

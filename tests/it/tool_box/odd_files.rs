@@ -187,6 +187,9 @@ async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
     }
     let text = hand.ok("read_file", json!({"path": format!("d/{turned_shown}")})).await;
     assert!(text.contains("needle 1"), "{text}");
+    let edit = json!({"path": format!("d/{turned_shown}"), "old_string": "1", "new_string": "3"});
+    let text = hand.ok("edit_file", edit).await;
+    assert!(text.matches(turned_shown).count() > 1 && !text.contains('\u{202e}'), "{text:?}");
     let text = hand.ok("delete_file", json!({"path": format!("d/{blank_shown}")})).await;
     assert!(text.contains(blank_shown) && !hand.has(&format!("d/{blank}")), "{text:?}");
     let text = hand.fails("read_file", json!({"path": "d/invoice"}), CallStatus::Failed).await;

@@ -10,7 +10,7 @@ const MAX_DEPTH: usize = 64;
 /// Returns the parts of a name in an archive, or refuses one that could lead out of the folder it is unpacked into.
 pub(super) fn parts(archive: &BytesPath, name: &[u8]) -> Result<Vec<Vec<u8>>, Fault> {
     let bad = |problem: &str| {
-        let shown: String = String::from_utf8_lossy(name).chars().take(100).map(|c| if c.is_control() { '?' } else { c }).collect();
+        let shown: String = BytesPath::from_bytes(name).to_string().chars().take(100).collect();
         refused(archive, format!("the entry `{shown}` {problem}; nothing was unpacked"))
     };
     if name.contains(&0) {
@@ -54,7 +54,7 @@ pub(super) fn check_link(archive: &BytesPath, parts: &[Vec<u8>], target: &[u8]) 
     }
     if leads_out || up >= parts.len().max(1) {
         let (name, target) = (parts.join(&b'/'), target.to_vec());
-        let shown = |bytes: Vec<u8>| BytesPath::from_bytes(bytes).to_text();
+        let shown = |bytes: Vec<u8>| BytesPath::from_bytes(bytes).to_string();
         return Err(refused(archive, format!("the link `{}` to `{}` could lead out; nothing was unpacked", shown(name), shown(target))));
     }
     Ok(())

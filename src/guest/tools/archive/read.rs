@@ -139,7 +139,7 @@ fn each_of_tar(path: &BytesPath, source: impl Read, stop: &Stop<'_>, visit: Visi
 }
 
 fn odd(path: &BytesPath, name: &[u8]) -> Fault {
-    let shown = BytesPath::from_bytes(name).to_text();
+    let shown = BytesPath::from_bytes(name).to_string();
     refused(path, format!("the entry `{shown}` is a hard link, a device or something else that is no file; use bash for this archive"))
 }
 

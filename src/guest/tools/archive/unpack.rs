@@ -258,7 +258,7 @@ fn of_entry(archive: &BytesPath, name: &[u8], fault: Fault) -> Fault {
     match fault {
         Fault::Cancelled | Fault::TooLarge { .. } | Fault::NoSpace { .. } => fault,
         other => {
-            let shown: String = BytesPath::from_bytes(name).to_text().chars().take(200).collect();
+            let shown: String = BytesPath::from_bytes(name).to_string().chars().take(200).collect();
             refused(archive, format!("the entry `{shown}` cannot be unpacked: {other}; nothing was unpacked"))
         }
     }
