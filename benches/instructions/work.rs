@@ -218,6 +218,7 @@ fn matches() -> Output {
         timed_out: false,
         n_unreadable: 0,
         n_protected: 0,
+        n_binary: 0,
         cursor: None,
     })
 }

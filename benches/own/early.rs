@@ -121,6 +121,7 @@ fn nothing() -> Matches {
         timed_out: false,
         n_unreadable: 0,
         n_protected: 0,
+        n_binary: 0,
         cursor: None,
     }
 }

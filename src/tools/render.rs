@@ -304,6 +304,9 @@ fn render_matches(matches: &Matches) -> Rendered {
     let mut footer = Vec::new();
     if matches.files.is_empty() {
         body.push_str("nothing matches");
+        if matches.n_binary > 0 {
+            footer.push(format!("binary, and not searched to the end: {} file(s); one that is named is", matches.n_binary));
+        }
     }
     if matches.truncated {
         footer.push("more matches; narrow the pattern or the path".to_owned());
@@ -431,6 +434,7 @@ mod tests {
                 timed_out: false,
                 n_unreadable: 0,
                 n_protected: 0,
+                n_binary: 0,
                 cursor: None,
             })
         };

@@ -248,6 +248,9 @@ pub struct Matches {
     pub n_unreadable: u32,
     /// Files that were not searched because their names say that they hold secrets.
     pub n_protected: u32,
+    /// Binary files that were left at their first NUL byte, where nothing had matched yet.
+    #[serde(default)]
+    pub n_binary: u32,
     pub cursor: Option<String>,
 }
 

@@ -289,6 +289,7 @@ fn found() -> Output {
         timed_out: true,
         n_unreadable: u32::MAX,
         n_protected: u32::MAX,
+        n_binary: u32::MAX,
         cursor: Some(BAD.to_owned()),
     })
 }

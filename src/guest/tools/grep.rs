@@ -76,6 +76,7 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
         n_unreadable: AtomicU32::new(0),
         protected: call.protected,
         n_protected: AtomicU32::new(0),
+        n_binary: AtomicU32::new(0),
     };
     let mut n_unreadable = 0;
     let is_folder = file_type(&root.look(&call.path)?) == SFlag::S_IFDIR;
@@ -95,11 +96,12 @@ pub(super) fn run(workspace: &Workspace, call: &Grep, stop: &AtomicBool) -> Resu
     }
     n_unreadable += search.n_unreadable.into_inner();
     let n_protected = search.n_protected.into_inner();
+    let n_binary = search.n_binary.into_inner();
     let (files, truncated) = search.collector.finish();
     let cursor = workspace.cursors.keep("grep", files.iter().map(|file| file.path.clone()));
     let n_matches = files.iter().map(|file| file.count).sum();
     let (truncated, timed_out) = (truncated || stop.is_late(), stop.is_late());
-    Ok(Matches { output: call.output, files, n_matches, truncated, timed_out, n_unreadable, n_protected, cursor })
+    Ok(Matches { output: call.output, files, n_matches, truncated, timed_out, n_unreadable, n_protected, n_binary, cursor })
 }
 
 struct Search<'a> {
@@ -115,6 +117,7 @@ struct Search<'a> {
     /// Whether files whose names say that they hold secrets are searched too.
     protected: bool,
     n_protected: AtomicU32,
+    n_binary: AtomicU32,
 }
 
 /// What each thread has for itself: the searcher's buffers, and an expression whose caches nobody else waits for.
@@ -146,6 +149,8 @@ impl Search<'_> {
         let hit = sink.hit;
         if hit.count > 0 {
             self.collector.add(path, hit);
+        } else if hit.binary && searcher.binary_detection().quit_byte().is_some() {
+            self.n_binary.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -195,3 +195,15 @@ async fn names_are_shown_as_what_they_are_and_can_be_named_so() {
     let text = hand.fails("read_file", json!({"path": "d/invoice"}), CallStatus::Failed).await;
     assert!(text.contains(turned_shown) && !text.contains('\u{202e}'), "{text:?}");
 }
+
+#[tokio::test]
+async fn a_search_that_finds_nothing_says_which_files_it_left() {
+    let hand = Hand::new().await;
+    hand.put("a.bin", b"\0\0 needle\n");
+    hand.put("b.txt", "text\n");
+    let text = hand.ok("grep", json!({"pattern": "needle"})).await;
+    assert_eq!(text, "nothing matches\n[binary, and not searched to the end: 1 file(s); one that is named is]");
+    assert!(hand.ok("grep", json!({"pattern": "needle", "path": "a.bin"})).await.contains("a.bin: binary file matches"));
+    let text = hand.ok("grep", json!({"pattern": "text"})).await;
+    assert!(!text.contains("binary"), "{text}");
+}
