@@ -367,7 +367,8 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
     // On one line, so that no word of a guest's parts what follows it from how the command ended.
     notes.extend(command.note.as_ref().map(|note| note.replace(['\r', '\n'], " ")));
     if body.trim().is_empty() {
-        "(no output)".clone_into(&mut body);
+        let said = if body.is_empty() { "(no output)" } else { "(no output but white space)" };
+        said.clone_into(&mut body);
     }
     let keep = command.output_bytes > options.artifact_threshold.bytes();
     Rendered { body, footer: bracketed(&notes), ok: ok && command.limit.is_none(), keep }
@@ -395,6 +396,7 @@ mod tests {
     fn the_end_of_a_command_is_said_with_the_limit_it_met() {
         check(&ended(End::Exited { code: 0 }, None), "hi\n", "hi\n", true);
         check(&ended(End::Exited { code: 0 }, None), "", "(no output)\n[exit code 0]", true);
+        check(&ended(End::Exited { code: 0 }, None), "\n \n", "(no output but white space)\n[exit code 0]", true);
         check(&ended(End::Exited { code: 2 }, None), "no\n", "no\n[exit code 2]", false);
         let timed_out = ended(End::Signaled { signal: 15 }, Some(Limit::Time { ms: 120_000 }));
         check(&timed_out, "", "(no output)\n[killed: it ran longer than the limit of 120 s]", false);
