@@ -91,6 +91,7 @@ fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
         destination: "server.pem".into(),
         overwrite: false,
         protected: false,
+        known: None,
     }));
     let matches = |rule: &str| Rule::parse(rule).expect("a good rule").matches(&both, None);
     assert!(matches("move_file({.env,*.pem})") && !matches("move_file({.env,*})") && !matches("move_file"));
