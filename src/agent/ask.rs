@@ -15,7 +15,6 @@ use crate::event::GIVEN_UP;
 use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::Progress;
-use crate::event::ToolMode;
 use crate::event::Unit;
 use crate::event::Usage;
 use crate::llm;
@@ -124,7 +123,8 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        task.settle(&mut reply, self.conversation.prompt().mode() == ToolMode::Text);
+        task.settle(&mut reply);
+        self.doubt(task, &mut reply);
         if error.is_none() {
             task.asked.clear();
         }

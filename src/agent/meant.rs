@@ -13,17 +13,17 @@ const JOINED: [&str; 6] = ["不是", "不，", "不。", "いいえ", "아니요
 
 impl Task {
     /// Takes the calls that the model makes again right when it was asked about them, whatever follows: they were meant. With a plain "no" before
-    /// them they were not, wherever they stand. `is_text`: calls stand in the text, so that they can be shown as well as made.
-    pub(super) fn settle(&self, reply: &mut Reply, is_text: bool) {
+    /// them they were not, wherever they stand in the text.
+    pub(super) fn settle(&self, reply: &mut Reply) {
         let denies = denies(&reply.text);
         let is_unsure = reply.unsure.as_ref().is_some_and(|unsure| self.is_confirmed(&unsure.calls));
         match (is_unsure, denies) {
             (true, false) => reply.confirm(),
             (true, true) => reply.unsure = None,
-            (false, true) if (is_text || reply.recovered) && self.is_confirmed(&reply.calls) => {
-                reply.calls.clear();
-                if let Some(written) = &reply.raw {
-                    reply.text.clone_from(written);
+            (false, true) if self.is_confirmed(&reply.calls) => {
+                if let Some(source) = reply.source.take() {
+                    reply.text = source;
+                    reply.calls.clear();
                 }
             }
             (false, _) => {}
@@ -31,7 +31,7 @@ impl Task {
     }
 
     /// Returns whether the model makes the very calls again that it was asked about.
-    fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
+    pub(super) fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
         let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
         !calls.is_empty()
             && calls.len() == self.asked.len()

@@ -22,6 +22,7 @@ mod picture;
 mod pieces;
 mod profile;
 mod prompt;
+mod quoted;
 mod room;
 mod run;
 mod stuck;

@@ -6,8 +6,8 @@ use crate::llm::Fences;
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
 
 /// What to tell a model whose answer goes on behind a call in its text, or holds it where examples stand.
-pub(super) const UNSURE: &str = "Your answer shows a tool call rather than making it: with words behind it, in a list or an indented block, or behind words that say \
-                                 whose it is. It was not carried out. \
+pub(super) const UNSURE: &str = "Your answer shows a tool call rather than making it: with words behind it, in a list or an indented block, behind words that say \
+                                 whose it is, or word for word as you were shown it. It was not carried out. \
                                  If it was meant, make it again on a line of its own and end your answer with it; else give your whole answer again.";
 
 /// What to tell a model whose answer holds what may be a call that nobody can read.

@@ -60,8 +60,8 @@ impl Restored {
         restored(&mut reply.text);
         restored(&mut reply.thinking);
         reply.calls = reply.calls.iter().map(|call| self.call(call)).collect();
-        if let Some(written) = &mut reply.written {
-            restored(written);
+        for text in [&mut reply.written, &mut reply.source].into_iter().flatten() {
+            restored(text);
         }
         if let Some(half) = &mut reply.half {
             restored(&mut half.before);

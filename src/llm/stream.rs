@@ -101,6 +101,8 @@ pub struct Reply {
     pub recovered: bool,
     /// The text holds calls that words follow, so that nobody knows whether they were meant: they were not taken.
     pub unsure: Option<Unsure>,
+    /// The whole text, where calls were taken from it.
+    pub source: Option<String>,
     /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to the server, not to be shown.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.

@@ -229,6 +229,7 @@ impl Assembler {
         if !self.with_calls() {
             return;
         }
+        reply.source = (!parsed.calls.is_empty()).then(|| self.text.clone());
         for (call, index) in parsed.calls.into_iter().zip(0..) {
             self.calls.take(Piece { index: Some(index), id: None, name: Some(call.name), arguments: call.arguments.into() });
         }
