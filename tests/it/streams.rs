@@ -135,10 +135,12 @@ async fn a_drip_that_brings_nothing_on_is_a_stall() {
         let (reply, _) = ask(&client(address, options.clone(), Duration::ZERO)).await;
         assert_eq!(matches!(reply, Err(Error::IdleTimeout { has_bytes: true, .. })), is_stall, "{bit:?} {n}: {reply:?}");
         if let Err(error) = &reply {
-            // Comments alone keep up longer than the limit, and the time without an answer is the one that is named.
-            let least = if bit.starts_with(':') { "2." } else { "0.2" };
-            let words = error.to_string().replace("2 s", "2.0 s");
-            assert!(words.starts_with(&format!("the model server sent nothing that brings its answer on for {least}")), "{bit:?}: {words}");
+            // Comments alone keep up longer than the limit, and the time without an answer is the one that is named: on a busy machine more.
+            let least = if bit.starts_with(':') { 2.0 } else { 0.2 };
+            let words = error.to_string();
+            let rest = words.strip_prefix("the model server sent nothing that brings its answer on for ").expect("what was wrong");
+            let seconds: f64 = rest.trim_end_matches(" s").parse().expect("a number");
+            assert!(seconds >= least, "{bit:?}: {words}");
         }
         assert_eq!(reply.is_ok(), !is_stall, "{bit:?} {n}");
         server.await.expect("it ends");
