@@ -1,0 +1,277 @@
+//! What calls are understood, mended and refused.
+
+use super::*;
+use crate::wire::Call;
+
+fn catalogue() -> Catalogue {
+    Catalogue::new(&Options::default())
+}
+
+#[track_caller]
+fn wrong(name: &str, arguments: &str, says: &[&str]) {
+    let Misunderstood(text) = catalogue().parse(name, arguments).expect_err("must be refused");
+    for part in says {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn what_the_model_gets_wrong_is_named_with_a_remedy() {
+    wrong("fly", "{}", &["no tool `fly`", "read_file, edit_file"]);
+    wrong("read_file", "{", &["not valid JSON", r#"{"path": "README.md"}"#]);
+    let long = format!(r#"{{"path": "a", "content": "{}"#, "x".repeat(1 << 20));
+    wrong("write_file", &long[..1 << 20], &["longer than the 1 MiB", "in parts"]);
+    wrong("read_file", "[1]", &["must be a JSON object"]);
+    wrong("read_file", "{}", &["`path`"]);
+    wrong("bash", "{}", &["`command` is missing"]);
+    wrong("bash", r#"{"command": {"a": 5}}"#, &["`command`", "string"]);
+    wrong("bash", r#"{"command": "x", "sandbox": false}"#, &["`sandbox`", "not known"]);
+    wrong("grep", r#"{"pattern": "x", "output_mode": "loud"}"#, &["`output_mode`", "content"]);
+}
+
+#[test]
+fn a_number_that_is_too_large_is_taken_as_the_largest_and_that_is_said() {
+    let largest = [
+        ("read_file", r#"{"path": "a", "limit": 5000}"#, "limit 5000 was taken as 2000"),
+        ("read_file", r#"{"from_cursor": "c", "max_files": 99}"#, "max_files 99 was taken as 20"),
+        ("list_directory", r#"{"max_entries": 99999}"#, "max_entries 99999 was taken as 1000"),
+        ("glob", r#"{"pattern": "*", "max_results": 10000000000}"#, "max_results 10000000000 was taken as 500"),
+        ("grep", r#"{"pattern": "x", "context": 51}"#, "context 51 was taken as 50"),
+        ("bash", r#"{"command": "x", "timeout_seconds": 601}"#, "timeout_seconds 601 was taken as 600"),
+    ];
+    for (name, arguments, says) in largest {
+        let notes = catalogue().parse(name, arguments).expect("understood").notes;
+        assert!(notes.len() == 1 && notes[0].starts_with(says), "{notes:?}");
+        let fits = arguments.replace("5000", "2000").replace("99999", "1000").replace("10000000000", "500");
+        let fits = fits.replace("99}", "20}").replace("51", "50").replace("601", "600");
+        assert_eq!(catalogue().parse(name, &fits).expect("understood").notes, [""; 0]);
+    }
+    let notes = catalogue().parse("read_file", r#"{"path": "a", "limit": 99999999999999999999999}"#).expect("understood").notes;
+    assert!(notes.len() == 1 && notes[0].contains("was taken as 2000"), "{notes:?}");
+    wrong("grep", r#"{"pattern": "x", "context": -1}"#, &["`context` cannot be negative"]);
+}
+
+#[test]
+fn names_of_other_systems_and_lenient_values_are_understood() {
+    let Understood { name, action, .. } = catalogue().parse("FileRead", r#"{"file_path": "a", "limit": "20"}"#).expect("understood");
+    assert_eq!(name, "read_file");
+    let Action::Box(Call::ReadFile(read)) = action else { panic!("{action:?}") };
+    assert_eq!((read.path, read.limit), (Some("a".into()), 20));
+}
+
+#[track_caller]
+fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
+    let right = catalogue().parse(plain.0, plain.1).expect("right");
+    assert_eq!(right.notes, [""; 0], "what is right needs no note");
+    let understood = catalogue().parse(name, arguments).expect("understood");
+    assert_eq!(
+        (understood.action, understood.notes.as_slice()),
+        (right.action, notes.iter().map(|note| (*note).to_owned()).collect::<Vec<_>>().as_slice())
+    );
+}
+
+#[test]
+fn what_weak_models_get_wrong_is_mended_and_said() {
+    let read = ("read_file", r#"{"path": "a", "limit": 5}"#);
+    mended("Read", r#"{"filepath": "a", "limit": 5}"#, read, &["Read was taken as read_file", "filepath was taken as path"]);
+    mended("read_file", r#"{"path": "a", "limit": "5"}"#, read, &["limit \"5\" was taken as 5"]);
+    mended("read_file", r"{'path': 'a', 'limit': 5,}", read, &["the arguments were no valid JSON and were mended"]);
+    let string = serde_json::to_string(read.1).expect("a string");
+    mended("read_file", &string, read, &["the arguments were written into a string; send them as an object"]);
+    mended("read_file", r#"{"arguments": {"path": "a", "limit": 5}}"#, read, &["the arguments were taken out of arguments"]);
+    let bash = ("bash", r#"{"command": "5", "background": true}"#);
+    mended(
+        "bash",
+        r#"{"cmd": 5, "background": "yes"}"#,
+        bash,
+        &["cmd was taken as command", "command 5 was taken as \"5\"", "background \"yes\" was taken as true"],
+    );
+    mended(
+        "bash",
+        r#"{"command": ["bash", "-lc", "ls -l"]}"#,
+        ("bash", r#"{"command": "ls -l"}"#),
+        &["command [\"bash\",\"-lc\",\"ls -l\"] was taken as \"ls -l\""],
+    );
+    let write = ("write_file", r#"{"path": "a.json", "content": "{\n  \"a\": 1\n}"}"#);
+    mended(
+        "write_file",
+        r#"{"path": "a.json", "content": {"a": 1}}"#,
+        write,
+        &["content {\"a\":1} was taken as \"{\\n  \\\"a\\\": 1\\n}\""],
+    );
+    let edit = ("edit_file", r#"{"path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#);
+    let one = r#"{"path": "a", "edits": {"old_string": "b", "new_string": "c"}}"#;
+    mended(
+        "edit_file",
+        one,
+        edit,
+        &["edits {\"old_string\":\"b\",\"new_string\":\"c\"} was taken as [{\"old_string\":\"b\",\"new_string\":\"c\"}]"],
+    );
+    mended(
+        "edit_file",
+        r#"{"file": "a", "find": "b", "replace": "c"}"#,
+        ("edit_file", r#"{"path": "a", "old_string": "b", "new_string": "c"}"#),
+        &["file was taken as path", "find was taken as old_string", "replace was taken as new_string"],
+    );
+    let grep = ("grep", r#"{"pattern": "x", "output_mode": "count"}"#);
+    mended(
+        "grep",
+        r#"{"search": "x", "output_mode": "Count"}"#,
+        grep,
+        &["search was taken as pattern", "output_mode \"Count\" was taken as \"count\""],
+    );
+}
+
+#[test]
+fn what_belongs_to_a_name_of_another_system_is_taken_with_it() {
+    let multi = ("multi_edit", r#"{"edits": [{"path": "a", "old_string": "b", "new_string": "c"}]}"#);
+    let whole = "path was taken as that of each edit which has none";
+    let one_file = r#"{"file_path": "a", "edits": [{"old_string": "b", "new_string": "c"}]}"#;
+    mended("MultiEdit", one_file, multi, &["MultiEdit was taken as multi_edit", "file_path was taken as path", whole]);
+    mended("multi_edit", one_file, multi, &["file_path was taken as path", whole]);
+    mended(
+        "multi_edit",
+        r#"{"edits": [{"file_path": "a", "old_str": "b", "new_str": "c"}]}"#,
+        multi,
+        &["file_path was taken as path", "old_str was taken as old_string", "new_str was taken as new_string"],
+    );
+    let list = ("task_list", r#"{"todos": [{"content": "a", "status": "in_progress"}, {"content": "b"}]}"#);
+    mended(
+        "TodoWrite",
+        r#"{"todos": [{"content": "a", "status": "in_progress", "activeForm": "Doing a"}, {"content": "b", "activeForm": "Doing b"}]}"#,
+        list,
+        &["TodoWrite was taken as task_list", "activeForm says nothing here and was left out"],
+    );
+    mended(
+        "update_plan",
+        r#"{"explanation": "why", "plan": [{"step": "a", "status": "in_progress"}, {"step": "b"}]}"#,
+        list,
+        &[
+            "update_plan was taken as task_list",
+            "plan was taken as todos",
+            "explanation says nothing here and was left out",
+            "step was taken as content",
+        ],
+    );
+    let run = "run_in_background was taken as background";
+    mended(
+        "bash",
+        r#"{"command": "x", "run_in_background": "true"}"#,
+        ("bash", r#"{"command": "x", "background": true}"#),
+        &[run, "background \"true\" was taken as true"],
+    );
+    let foreground = "run_in_background says nothing here and was left out";
+    mended("bash", r#"{"command": "x", "run_in_background": false}"#, ("bash", r#"{"command": "x"}"#), &[foreground]);
+    let time = ("bash", r#"{"command": "x", "timeout_seconds": 120}"#);
+    for ms in ["120000", r#""120000""#, "119001"] {
+        let said = format!("timeout {} was taken as milliseconds, which is timeout_seconds 120", ms.trim_matches('"'));
+        mended("Bash", &format!(r#"{{"command": "x", "timeout": {ms}}}"#), time, &["Bash was taken as bash", &said]);
+    }
+    mended("bash", r#"{"command": "x", "timeout": 120}"#, time, &["timeout was taken as timeout_seconds"]);
+    mended(
+        "LS",
+        r#"{"path": "a", "ignore": ["*.o"]}"#,
+        ("list_directory", r#"{"path": "a"}"#),
+        &["LS was taken as list_directory", "ignore was left out: what it names is listed too; glob takes exclude"],
+    );
+    let one = ("grep", r#"{"pattern": "x"}"#);
+    mended("grep", r#"{"pattern": "x", "multiline": false}"#, one, &["multiline says nothing here and was left out"]);
+    let lines = "multiline was left out: a match goes over several lines where the pattern has \\n, and `.` matches none";
+    mended("Grep", r#"{"pattern": "x", "multiline": true}"#, one, &["Grep was taken as grep", lines]);
+    let grep = ("grep", r#"{"pattern": "x", "case_insensitive": true, "max_results": 5, "output_mode": "files_only", "glob": "*.rs"}"#);
+    mended(
+        "grep",
+        r#"{"pattern": "x", "-n": true, "-i": true, "head_limit": "5", "output_mode": "files_with_matches", "type": "rust"}"#,
+        grep,
+        &[
+            "-n says nothing here and was left out",
+            "-i was taken as case_insensitive",
+            "head_limit was taken as max_results",
+            "output_mode files_with_matches was taken as files_only",
+            "type rust was taken as glob *.rs",
+            "max_results \"5\" was taken as 5",
+        ],
+    );
+    let around = ("grep", r#"{"pattern": "x", "context": 3, "output_mode": "content"}"#);
+    mended(
+        "grep",
+        r#"{"pattern": "x", "-A": 3, "-B": 1, "output_mode": "content"}"#,
+        around,
+        &["-A and -B were taken as context 3, on both sides"],
+    );
+    let ask = ("ask_user", r#"{"question": "Which?", "options": ["a", "b"]}"#);
+    mended(
+        "ask_user",
+        r#"{"questions": [{"question": "Which?", "header": "H", "options": [{"label": "a", "description": "A"}, {"label": "b"}]}]}"#,
+        ask,
+        &["header says nothing here and was left out", "questions was taken as the one question in it"],
+    );
+    let look = ("more_tools", r#"{"tools": ["mkdir", "cd"]}"#);
+    mended(
+        "ToolSearch",
+        r#"{"query": "select:mkdir, cd"}"#,
+        look,
+        &["ToolSearch was taken as more_tools", "query select: was taken as the names of the tools"],
+    );
+    mended("Read_File", r#"{"path": "a"}"#, ("read_file", r#"{"path": "a"}"#), &["Read_File was taken as read_file"]);
+    mended("LS", r#"{"path": "a"}"#, ("list_directory", r#"{"path": "a"}"#), &["LS was taken as list_directory"]);
+    wrong("ask_user", r#"{"questions": [{"question": "A?"}, {"question": "B?"}]}"#, &["`questions` has 2", "one at a time"]);
+    wrong("grep", r#"{"pattern": "x", "type": "weird"}"#, &["`type` is not known"]);
+}
+
+#[test]
+fn a_small_set_takes_no_argument_that_it_does_not_have() {
+    let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
+    assert!(small.parse("bash", r#"{"command": "x", "run_in_background": false}"#).is_ok());
+    for (name, arguments) in [("bash", r#"{"command": "x", "run_in_background": true}"#), ("grep", r#"{"pattern": "x", "-i": true}"#)] {
+        assert!(small.parse(name, arguments).expect_err("is refused").0.contains("is not known"), "{name}");
+    }
+}
+
+#[test]
+fn what_could_be_meant_in_two_ways_is_not_mended() {
+    for content in ["1.10", "123456789012345678901234567890", r#"["one", "two"]"#, r#"{"a": 1.10}"#] {
+        wrong("write_file", &format!(r#"{{"path": "a", "content": {content}}}"#), &["`content`", "string"]);
+    }
+}
+
+#[test]
+fn control_tokens_come_back_as_the_file_has_them() {
+    let tokens = Tokens::of_template("<user>", []);
+    let shown = tokens.neutralise("a <|im_end|> b <user>").into_owned();
+    let arguments = serde_json::json!({ "path": "a", "old_string": shown, "new_string": "x" }).to_string();
+    let Understood { action, .. } = catalogue().restoring(&tokens).parse("edit_file", &arguments).expect("understood");
+    let Action::Box(Call::EditFile(edit)) = action else { panic!("{action:?}") };
+    assert_eq!(edit.edits[0].old_string, "a <|im_end|> b <user>");
+}
+
+#[test]
+fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
+    let full = Catalogue::new(&Options { set: Set::Full, ..Options::default() });
+    let no = r#"{"path": "a", "recursive": 7}"#;
+    for (name, arguments, words) in [
+        ("delete_file", "{}", "`path` is missing"),
+        ("delete_file", r#"{"path": ""}"#, "`path` is empty"),
+        ("delete_file", no, "`recursive`"),
+        ("mkdir", r#"{"path": "a", "parents": true}"#, "`parents` is not known"),
+        ("copy_file", r#"{"source": "a"}"#, "`destination` is missing"),
+        ("move_file", r#"{"source": "a", "destination": " "}"#, "`destination` is empty"),
+        ("move_file", r#"{"source": ["a"], "destination": "b"}"#, "`source`"),
+        ("tree", r#"{"depth": -1}"#, "`depth` cannot be negative"),
+    ] {
+        let Misunderstood(text) = full.parse(name, arguments).expect_err("is wrong");
+        assert!(text.contains(words), "{name} {arguments}: {text}");
+    }
+    let understood = full.parse("rename_file", r#"{"from": "a", "to": "b"}"#).expect("understood");
+    assert_eq!((understood.name, understood.notes.len()), ("move_file", 3));
+    assert!(full.parse("create_directory", r#"{"path": "a/b"}"#).is_ok_and(|understood| understood.name == "mkdir"));
+    let standard = Catalogue::new(&Options::default());
+    assert!(standard.tools().iter().all(|tool| tool.name != "delete_file"), "rarely used tools cost every request");
+}
+
+#[test]
+fn the_small_set_leaves_glob_out() {
+    let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
+    let names: Vec<&str> = small.tools().iter().map(|tool| tool.name).collect();
+    assert_eq!(names, ["read_file", "edit_file", "write_file", "list_directory", "grep", "bash", "more_tools"]);
+}

@@ -1,0 +1,126 @@
+//! What the model reads of a result.
+
+use super::*;
+use crate::wire::Limit;
+use crate::wire::MatchedFile;
+
+fn ended(end: End, limit: Option<Limit>) -> Output {
+    Output::Command(CommandEnded { limit, duration_ms: 5, ..CommandEnded::plain(end) })
+}
+
+#[track_caller]
+fn check(output: &Output, printed: &str, expected: &str, ok: bool) {
+    let printed = Printed { head: printed.as_bytes().to_vec(), tail: Vec::new() };
+    let rendered = render(output, &printed, &Options::default(), 2000);
+    assert_eq!(fit(&rendered, 2000, None), expected);
+    assert_eq!(rendered.ok, ok);
+}
+
+#[test]
+fn the_end_of_a_command_is_said_with_the_limit_it_met() {
+    check(&ended(End::Exited { code: 0 }, None), "hi\n", "hi\n", true);
+    check(&ended(End::Exited { code: 0 }, None), "", "(no output)\n[exit code 0]", true);
+    check(&ended(End::Exited { code: 0 }, None), "\n \n", "(no output but white space)\n[exit code 0]", true);
+    check(&ended(End::Exited { code: 2 }, None), "no\n", "no\n[exit code 2]", false);
+    let timed_out = ended(End::Signaled { signal: 15 }, Some(Limit::Time { ms: 120_000 }));
+    check(&timed_out, "", "(no output)\n[killed: it ran longer than the limit of 120 s]", false);
+    let large = ended(End::Signaled { signal: libc::SIGXFSZ }, Some(Limit::FileSize { bytes: 64 << 10 }));
+    check(&large, "", "(no output)\n[killed: a file came to be as large as the sandbox allows, 64.0 KiB]", false);
+    let hog = ended(End::Signaled { signal: 9 }, Some(Limit::Memory { bytes: 2 << 30 }));
+    check(&hog, "", "(no output)\n[killed: out of memory, the limit of the sandbox is 2.0 GiB]", false);
+}
+
+#[test]
+fn lines_are_numbered_and_the_page_says_how_to_go_on() {
+    let file = FileText {
+        path: "a".into(),
+        text: "x\r\ny".into(),
+        first_line: 7,
+        n_lines: 2,
+        total_lines: Some(20),
+        bytes: 99,
+        more: true,
+        cut_lines: 0,
+        encoding: Encoding::Utf8,
+        fault: None,
+    };
+    let output = Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() });
+    check(&output, "", "7\tx\n8\ty\n[lines 7-8 of 20; go on with offset 9; lines end in CRLF]", true);
+}
+
+#[test]
+fn counts_are_shown_even_where_every_file_has_one() {
+    let file = MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false };
+    let matches = |output| {
+        Output::Matches(Matches {
+            output,
+            files: vec![file.clone()],
+            n_matches: 1,
+            truncated: false,
+            timed_out: false,
+            n_unreadable: 0,
+            n_protected: 0,
+            n_binary: 0,
+            cursor: None,
+        })
+    };
+    check(&matches(GrepOutput::Count), "", "a.rs: 1\n", true);
+    check(&matches(GrepOutput::FilesOnly), "", "a.rs\n", true);
+}
+
+#[test]
+fn a_long_result_keeps_its_ends_and_names_the_artifact() {
+    let body: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+    let rendered = Rendered { body, footer: "[exit code 0]".to_owned(), ok: true, keep: true };
+    let text = fit(&rendered, 1000, Some("k3"));
+    assert!(text.len() < 1200, "{}", text.len());
+    assert!(text.starts_with("line 0\n") && text.contains("line 999\n[exit code 0]"));
+    assert!(text.contains("read_file with path \"artifact:k3\""), "{text}");
+}
+
+#[test]
+fn a_page_that_is_too_long_is_cut_at_a_line() {
+    let text: String = (1..=500).map(|n| format!("some text of line {n}\n")).collect();
+    let file = FileText {
+        path: "a".into(),
+        bytes: text.len() as u64,
+        text,
+        first_line: 1,
+        n_lines: 500,
+        total_lines: Some(500),
+        more: false,
+        cut_lines: 0,
+        encoding: Encoding::Utf8,
+        fault: None,
+    };
+    let rendered =
+        render(&Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() }), &Printed::default(), &Options::default(), 1000);
+    assert!(rendered.body.len() <= 1000);
+    assert!(rendered.footer.contains("of 500; go on with offset"), "{}", rendered.footer);
+}
+
+#[test]
+fn one_of_something_is_one() {
+    let written = |bytes| {
+        let output = Output::Written(crate::wire::Written { path: "a".into(), bytes, created: true, appended: false, memos: Vec::new() });
+        render(&output, &Printed::default(), &Options::default(), 1000).body
+    };
+    assert!(written(1).ends_with("a (1 byte)") && written(2).ends_with("a (2 bytes)"), "{}", written(1));
+    let cut = |cut_lines| {
+        let (path, text) = ("a".into(), "x\n".to_owned());
+        let file = FileText {
+            path,
+            bytes: 2,
+            text,
+            first_line: 1,
+            n_lines: 1,
+            total_lines: Some(1),
+            more: false,
+            cut_lines,
+            encoding: Encoding::Utf8,
+            fault: None,
+        };
+        notes(&file, 1, false).concat()
+    };
+    assert_eq!((cut(1).as_str(), cut(2).as_str()), ("1 long line was cut", "2 long lines were cut"));
+}
