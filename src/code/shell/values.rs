@@ -72,12 +72,13 @@ impl Values {
 
     /// Returns a command with values in the places of its variables; `None` where it has none that are known.
     pub(super) fn put_in(&self, command: &Command, left: &mut usize) -> Option<Command> {
-        if self.0.is_empty() {
-            return None;
-        }
         let mut is_new = false;
         let mut length = 0;
         let mut put = |word: &Word| {
+            if let Some(all) = listed(word) {
+                is_new = true;
+                return vec![all];
+            }
             let replaced = (word.kind == WordKind::Unknown).then(|| self.replaced(&word.text)).flatten();
             let Some(text) = replaced else { return vec![word.clone()] };
             is_new = true;
@@ -140,9 +141,24 @@ impl Values {
 impl Value {
     /// Returns a command with this value in the place of its variable; `None` where it does not name it.
     pub fn put_in(&self, command: &Command) -> Option<Command> {
-        let text = (self.word.kind != WordKind::Unknown && self.word.text.len() <= VALUE_MAX).then(|| self.word.text.clone())?;
+        let listed = listed(&self.word);
+        let word = listed.as_ref().unwrap_or(&self.word);
+        let text = (word.kind != WordKind::Unknown && word.text.len() <= VALUE_MAX).then(|| word.text.clone())?;
         Values(HashMap::from([(self.variable.clone(), text)])).put_in(command, &mut VALUE_MAX.saturating_mul(16))
     }
+}
+
+/// Returns the pattern that a word stands for in which `ls` lists all of a folder.
+fn listed(word: &Word) -> Option<Word> {
+    if word.kind != WordKind::Unknown {
+        return None;
+    }
+    let text = word.text.strip_prefix("$(").and_then(|text| text.strip_suffix(')'));
+    let text = text.or_else(|| word.text.strip_prefix('`').and_then(|text| text.strip_suffix('`')))?;
+    let mut words = text.split_whitespace();
+    let is_any = |word: &str| word.starts_with('-') || word.chars().all(|c| "./*".contains(c));
+    let is_all = words.next() == Some("ls") && words.all(is_any);
+    is_all.then(|| Word { text: "*".to_owned(), kind: WordKind::Pattern, plain: false, quoted: false })
 }
 
 /// Returns what a command's input holds: a text that it is given, or what the one in front of it writes.
@@ -162,7 +178,7 @@ pub(super) fn given<'a>(command: &Command, before: Option<&'a Command>) -> Optio
             let words: Option<Vec<&str>> = arguments.iter().map(word).collect();
             Some(words?.join(" ").replace("\\n", "\n"))
         }
-        "ls" if reads(&["xargs"]) => {
+        "ls" if reads(&["xargs", "read"]) => {
             let as_they_are =
                 arguments.iter().any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('d'));
             let inside = |word: &Word| match word.kind {
@@ -174,7 +190,7 @@ pub(super) fn given<'a>(command: &Command, before: Option<&'a Command>) -> Optio
             let listed = listed?;
             Some(if listed.is_empty() { if as_they_are { "." } else { "./*" }.to_owned() } else { listed.join(" ") })
         }
-        "find" if reads(&["xargs"]) => {
+        "find" if reads(&["xargs", "read"]) => {
             // With a test it names some of them, but for one that all names pass.
             let mut rest = arguments.iter().skip(operands().count());
             while let Some(word) = rest.next() {

@@ -172,7 +172,8 @@ fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
     };
     let chooses = tests.any(is_test);
     let what = places.iter().find_map(|path| {
-        let found = place::precious(path, ground)?;
+        // What it removes is what lies in there: of the folder for what is temporary too that is everyday.
+        let found = place::precious(&format!("{path}/*"), ground)?;
         (!chooses || (!path.starts_with("..") && found != place::PROJECT)).then_some(found)
     })?;
     removes.then(|| format!("it removes files all over {what}"))

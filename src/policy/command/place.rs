@@ -14,7 +14,7 @@ const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
 /// How the home folder is written.
 const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
 /// How the folder is written that a command runs in.
-const HERE: [&str; 4] = ["$PWD", "${PWD}", "$(pwd)", "`pwd`"];
+const HERE: [&str; 6] = ["$PWD", "${PWD}", "${PWD%/}", "~+", "$(pwd)", "`pwd`"];
 
 /// What the project's own folder is called.
 pub(super) const PROJECT: &str = "the whole project";

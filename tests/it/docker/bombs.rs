@@ -115,13 +115,14 @@ while True:
         os.kill(-1, signal.SIGCONT)
 ";
     env.write("storm.py", storm);
-    let command = json!({"command": "echo $((40+2))", "timeout_seconds": 20});
+    // Each another one: a model that repeats itself is stopped.
+    let command = |n: u32| json!({"command": format!("echo $((40+{n}))"), "timeout_seconds": 20});
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "exec python3 storm.py", "background": true}))
         .calls("bash", json!({"command": "until [ -e begun ]; do :; done; for n in $(seq 100000); do :; done", "timeout_seconds": 20}))
-        .calls("bash", command.clone())
-        .calls("bash", command.clone())
-        .calls("bash", command)
+        .calls("bash", command(1))
+        .calls("bash", command(2))
+        .calls("bash", command(3))
         .says("Done.")
         .start_blocking();
     run(&mut env.task(&model, &["--pids", "200", "be greedy"])).expect(0);
@@ -129,7 +130,7 @@ while True:
     let told: Vec<String> =
         told.as_array().expect("a list").iter().filter(|said| said["role"] == "tool").map(|said| said["content"].to_string()).collect();
     assert_eq!(told.len(), 5, "{told:#?}");
-    assert!(told[4].contains("42"), "{told:#?}");
+    assert!(told[3].contains("42") && told[4].contains("43"), "{told:#?}");
     assert!(!told.iter().any(|told| told.contains("has no free process")), "{told:#?}");
     env.assert_no_container();
 }

@@ -51,8 +51,10 @@ const UNKNOWN_TEXT: &str = "a text for a shell that is not known";
 /// Looks behind a program that starts others.
 pub(super) fn unwrap(command: &Command) -> Unwrapped {
     let mut unwrapped = Unwrapped::default();
+    shell::prompts(command, &mut unwrapped);
     let Some(name) = command.name() else { return unwrapped };
     let arguments = command.arguments();
+    shell::evaluated(name, command, &mut unwrapped);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
         "eval" => shell::eval(arguments, &mut unwrapped),
@@ -75,6 +77,14 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
             let at = arguments.iter().position(is_text_option);
             unwrapped.text(at.and_then(|at| arguments.get(at + 1)), name);
         }
+        "su" | "script" | "runuser" if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('c')) => {
+            unwrapped.doubt(name, UNKNOWN_TEXT);
+        }
+        "split" if arguments.iter().any(|word| word.text.starts_with("--f")) => unwrapped.doubt(name, UNKNOWN_TEXT),
+        "jobs" | "mapfile" | "readarray" if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains(['x', 'C'])) => {
+            unwrapped.doubt(name, "it may run what it is given");
+        }
+        _ if name.starts_with("ld-") || name.starts_with("ld.so") => unwrapped.doubt(name, "the program that it loads is not looked at"),
         _ => {
             if let Some(wrapper) = table::find(name, arguments.first().map(|word| word.text.as_str())) {
                 wrapped(command, wrapper, &mut unwrapped);
@@ -107,8 +117,9 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     // A shell behind it reads the text that was meant for it.
     let texts = command.redirections.iter().filter(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
     inner.redirections.extend(texts.cloned());
-    if inner.words.is_empty() {
-        return;
+    let Some(program) = inner.words.first() else { return };
+    if program.text.starts_with('-') || program.text.contains('=') {
+        unwrapped.doubt(&program.text, "it is no program's name");
     }
     match wrapper.name {
         "xargs" => {

@@ -41,12 +41,15 @@ impl<'a> Scan<'a> {
             } else if n_operands > 0 {
                 n_operands -= 1;
                 at += 1;
-            } else if wrapper.takes_assignments && text.contains('=') {
-                scan.assignments.push(word);
-                at += 1;
             } else {
                 break;
             }
+        }
+        // `env -` is `env -i`, also behind `--`; and variables may stand there as well.
+        at += usize::from(wrapper.name == "env" && arguments.get(at).is_some_and(|word| word.text == "-"));
+        while let Some(word) = arguments.get(at).filter(|word| wrapper.takes_assignments && word.text.contains('=')) {
+            scan.assignments.push(word);
+            at += 1;
         }
         scan.rest = arguments.get(at..).unwrap_or_default();
         scan

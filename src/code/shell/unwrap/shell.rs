@@ -107,6 +107,47 @@ pub(super) fn alias(arguments: &[Word], unwrapped: &mut Unwrapped) {
     }
 }
 
+/// What the shell shows before a command is read as text with substitutions in it, each time.
+pub(super) fn prompts(command: &Command, unwrapped: &mut Unwrapped) {
+    const PROMPTS: [&str; 6] = ["PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT_COMMAND"];
+    let is_plain = |text: &str| !text.contains(['$', '`', '\\']);
+    for set in command.assignments.iter().filter(|set| PROMPTS.contains(&set.name.as_str())) {
+        let is_known = set.value.as_ref().and_then(Word::known).is_some_and(is_plain);
+        if !is_known || set.name == "PROMPT_COMMAND" {
+            unwrapped.doubt(&set.name, "the shell may run what is in it");
+        }
+    }
+}
+
+/// Commands of the shell that take the index of a list in a name for an expression, which may hold a substitution.
+pub(super) fn evaluated(name: &str, command: &Command, unwrapped: &mut Unwrapped) {
+    const TAKE_NAMES: [&str; 15] = [
+        "test",
+        "[",
+        "printf",
+        "read",
+        "declare",
+        "typeset",
+        "local",
+        "export",
+        "readonly",
+        "let",
+        "unset",
+        "mapfile",
+        "readarray",
+        "getopts",
+        "wait",
+    ];
+    if !TAKE_NAMES.contains(&name) {
+        return;
+    }
+    let holds = |text: &str| text.contains('[') && (text.contains("$(") || text.contains('`'));
+    let values = command.assignments.iter().filter_map(|set| set.value.as_ref());
+    for word in command.arguments().iter().chain(values).filter(|word| word.known().is_some_and(holds)) {
+        unwrapped.doubt(&word.text, "it may run what stands in the index");
+    }
+}
+
 fn after_dashes(arguments: &[Word]) -> &[Word] {
     match arguments.split_first() {
         Some((first, rest)) if first.text == "--" => rest,
