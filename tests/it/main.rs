@@ -41,5 +41,6 @@ mod streams;
 mod support;
 mod tool_box;
 mod ui;
+mod unheld;
 mod wall;
 mod withdrawn;

@@ -146,6 +146,16 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
     Parsed::Answer(trimmed.to_owned())
 }
 
+/// Returns whether an answer is one object of ours, or the beginning of one where it `is_cut`, so that a schema may have held it to that.
+pub(in crate::llm) fn is_held(text: &str, is_cut: bool) -> bool {
+    let trimmed = text.trim();
+    match parse(trimmed) {
+        Parsed::Faulty(_) => true,
+        Parsed::Answer(answer) => trimmed.is_empty() || answer != trimmed || is_cut && begun_answer(trimmed).is_some(),
+        Parsed::Call(..) => serde_json::from_str::<&RawValue>(trimmed).is_ok(),
+    }
+}
+
 /// Returns whether an object begins as ours do, as far as there is any of it.
 fn is_ours(object: &str) -> bool {
     let Some(rest) = object.strip_prefix('{').map(str::trim_start) else { return false };

@@ -46,10 +46,17 @@ pub(in crate::llm) fn assistant(text: &str, calls: &[ToolCall], raw: Option<&str
     Wire::new("assistant", &tokens.neutralise(&content)).json()
 }
 
-/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown.
-pub(in crate::llm) fn unknown_tool(text: &str) -> Option<String> {
+/// Returns what to tell a model whose call names no tool, if `text` holds one in the form that it was shown. `is_bare`: it was shown an object
+/// without tags.
+pub(in crate::llm) fn unknown_tool(text: &str, is_bare: bool) -> Option<String> {
     let is_call = |line: &str| line.trim_start().starts_with("<tool>{") || line.trim_start().starts_with("<tool_call>");
-    text.lines().any(is_call).then(|| "Your reply has a tool call that is not valid, or names no tool of yours. Write it again: <tool>{\"tool\": \"NAME\", \"arguments\": {...}}</tool>, with a name and arguments from the list of tools.".to_owned())
+    let (open, close) = if is_bare { ("", "") } else { ("<tool>", "</tool>") };
+    text.lines().any(is_call).then(|| {
+        format!(
+            "Your reply has a tool call that is not valid, or names no tool of yours. Write it again: {open}{{\"tool\": \"NAME\", \
+             \"arguments\": {{...}}}}{close}, with a name and arguments from the list of tools."
+        )
+    })
 }
 
 /// Returns what to tell a model whose call was cut off, and by what where that is known.
@@ -109,6 +116,8 @@ mod tests {
         let parsed = text::parse(content, &text::Tools::new([&tool]), None);
         assert_eq!(parsed.calls, [text::Call { name: "bash".into(), arguments: call.arguments }]);
         assert_eq!(instructions(&[]), "");
-        assert!(unknown_tool("I fly:\n<tool>{\"tool\": \"fly\"}</tool>").is_some() && unknown_tool("The <tool> tag.").is_none());
+        assert!(
+            unknown_tool("I fly:\n<tool>{\"tool\": \"fly\"}</tool>", false).is_some() && unknown_tool("The <tool> tag.", false).is_none()
+        );
     }
 }

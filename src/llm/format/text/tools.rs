@@ -29,6 +29,11 @@ impl Tools {
         Self { by_name: Arc::new(specs.into_iter().map(|spec| (spec.name.clone(), parameters(&spec.parameters))).collect()) }
     }
 
+    /// Returns whether a call of this name, as a model writes it, is one of these tools.
+    pub(in crate::llm) fn has(&self, written: &str) -> bool {
+        self.resolve(written).is_some()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -29,9 +29,9 @@ impl Assembler {
     /// Returns what there is at an interrupt; calls that were under way are left out.
     pub(in crate::llm) fn interrupted(self) -> Reply {
         let text = match self.reading {
-            Reading::Json { .. } | Reading::Held => begun_answer(&self.text),
+            Reading::Json { .. } | Reading::Held if self.parser.is_none() => begun_answer(&self.text),
             // As far as it was shown.
-            Reading::Text { .. } | Reading::Native { .. } => self.parsed.content,
+            Reading::Json { .. } | Reading::Held | Reading::Text { .. } | Reading::Native { .. } => self.parsed.content,
             Reading::Schema => self.text,
         };
         Reply {
@@ -84,12 +84,16 @@ impl Assembler {
         self.splitter.feed(&text, |part| parts.push(part));
         self.splitter.finish(|part| parts.push(part));
         self.add_parts(parts, on)?;
+        let told = self.reading;
+        let was_to_be_object = self.take_unheld(on)?;
         let mut pieces = Vec::new();
         let is_over = self.parser.as_ref().is_some_and(text::Parser::is_over);
         let incomplete = self.parser.as_mut().and_then(|parser| parser.close(&mut |piece| pieces.push(piece)));
         let may_go_on = self.parser.take().is_some_and(|parser| parser.marks_ends());
         self.add_pieces(pieces, on)?;
-        if is_over {
+        self.take_behind_thought(told);
+        let is_unheld = was_to_be_object && self.reading != told;
+        if is_over && (is_unheld || !was_to_be_object) {
             // What the model made others say is not to be repeated as its own words.
             self.parsed.content.trim_end().clone_into(&mut self.text);
         }
@@ -162,7 +166,7 @@ impl Assembler {
                 self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             }
             if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
-                reply.fault = prompted::unknown_tool(&reply.text);
+                reply.fault = prompted::unknown_tool(&reply.text, is_unheld);
             }
             let is_plain = reply.calls.is_empty() && reply.half.is_none() && !is_over && !has_thought;
             reply.written = is_plain.then(|| self.text.clone());

@@ -3,6 +3,7 @@
 mod cut;
 mod elsewhere;
 mod end;
+mod unheld;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -168,6 +169,9 @@ impl Assembler {
             parser.feed(&text, &mut |piece| pieces.push(piece));
             return self.add_pieces(pieces, on);
         }
+        if let Some(text) = self.begins_unheld() {
+            return self.show(text, on);
+        }
         let with_calls = match self.reading {
             Reading::Json { with_calls } => with_calls,
             Reading::Held => true,
@@ -219,7 +223,13 @@ impl Assembler {
     }
 
     fn with_calls(&self) -> bool {
-        matches!(self.reading, Reading::Native { with_calls: true } | Reading::Text { with_calls: true })
+        match self.reading {
+            Reading::Native { with_calls } | Reading::Text { with_calls } => with_calls,
+            // What words begin is read as text.
+            Reading::Json { with_calls } => with_calls && self.parser.is_some(),
+            Reading::Held => self.parser.is_some(),
+            Reading::Schema => false,
+        }
     }
 
     pub(in crate::llm) fn add_thinking(&mut self, piece: &str, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {

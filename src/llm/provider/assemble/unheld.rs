@@ -1,0 +1,73 @@
+//! Answers that were to be one object of ours, and that no schema held to it: they are read like those of a model that is told of its tools by
+//! text, so that calls of any form are found there, the words around them stay, and the same questions are asked.
+
+use super::Assembler;
+use super::Reading;
+use crate::llm::error::Error;
+use crate::llm::format::constrained;
+use crate::llm::format::constrained::Parsed;
+use crate::llm::format::text;
+use crate::llm::stream::Update;
+
+impl Assembler {
+    /// Returns all that was said so far where words begin an answer that was to be an object; from then on its calls are held back as in text.
+    pub(super) fn begins_unheld(&mut self) -> Option<String> {
+        let is_object = matches!(self.reading, Reading::Json { .. } | Reading::Held);
+        // A mark is more likely the dress of an object than a word.
+        let has_words = |c: char| !matches!(c, '{' | '`' | '[' | '<');
+        if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_words) {
+            return None;
+        }
+        self.parser = Some(text::Parser::new(&self.tools, None));
+        Some(self.text.clone())
+    }
+
+    /// Takes the whole answer as text if it is no object of ours; returns whether it was to be one.
+    pub(super) fn take_unheld(&mut self, on: &mut (dyn FnMut(Update) + Send)) -> Result<bool, Error> {
+        let with_calls = match self.reading {
+            Reading::Json { with_calls } => with_calls,
+            Reading::Held => true,
+            Reading::Native { .. } | Reading::Text { .. } | Reading::Schema => return Ok(false),
+        };
+        if !self.calls.is_empty() || self.is_object() {
+            return Ok(true);
+        }
+        self.reading = Reading::Text { with_calls };
+        if self.parser.is_none() {
+            let mut parser = text::Parser::new(&self.tools, None);
+            let mut pieces = Vec::new();
+            parser.feed(&self.text, &mut |piece| pieces.push(piece));
+            self.parser = Some(parser);
+            self.add_pieces(pieces, on)?;
+        }
+        Ok(true)
+    }
+
+    /// Returns whether the answer is an object of ours, or one that is only told of within words.
+    fn is_object(&self) -> bool {
+        let is_held = constrained::is_held(&self.text, self.is_cut());
+        if is_held && self.text.trim_start().starts_with('{') {
+            return true;
+        }
+        // Of a tool that does not exist no text tells; its result says so.
+        let is_unknown = || matches!(constrained::parse(&self.text), Parsed::Call(name, _) if !self.tools.has(&name));
+        if !is_held && !is_unknown() {
+            return false;
+        }
+        // A value of a call in another form may be such an object too.
+        let parsed = text::parse(&self.text, &self.tools, None);
+        parsed.calls.is_empty() && parsed.mentions.is_empty()
+    }
+
+    /// Takes an object of ours that stands behind a thought which its template had begun.
+    pub(super) fn take_behind_thought(&mut self, told: Reading) {
+        if self.reading == told || self.parsed.reasoning.is_empty() || !self.parsed.calls.is_empty() {
+            return;
+        }
+        if self.parsed.content.trim_start().starts_with('{') && constrained::is_held(&self.parsed.content, false) {
+            self.reading = told;
+            self.text = std::mem::take(&mut self.parsed.content);
+            self.thinking.push_str(self.parsed.reasoning.trim());
+        }
+    }
+}
