@@ -121,3 +121,18 @@ async fn a_call_of_a_tool_that_does_not_exist_has_a_result_where_no_schema_held(
     assert!(told.to_string().contains("fly") && told.to_string().contains("read_file"), "{told}");
     assert_eq!(told.as_array().and_then(|all| all.last()).map(|last| &last["role"]), Some(&json!("user")));
 }
+
+#[tokio::test]
+async fn the_channel_of_an_answer_is_no_part_of_it() {
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        for answer in [
+            "<|channel|>final<|message|>The answer is 4.<|return|>",
+            "<|start|>assistant<|channel|>final<|message|>The answer is 4.<|end|>",
+        ] {
+            let desk = desk_of(mode, ScriptedModel::new().says(answer)).await;
+            let outcome = desk.work("2 + 2?").await;
+            assert_eq!((outcome.response.as_str(), outcome.turns), ("The answer is 4.", 1), "{mode:?} {answer}");
+            assert_eq!(said(&desk), ["The answer is 4."], "{mode:?} {answer}");
+        }
+    }
+}

@@ -214,7 +214,9 @@ impl Assembler {
     /// Takes the text, and out of it a thought that the template began and the server left there.
     fn take_thought(&mut self, reply: &mut Reply, incomplete: Option<&text::Incomplete>) {
         let is_whole = self.parsed.calls.is_empty() && incomplete.is_none_or(|incomplete| incomplete.part == text::Part::Unclear);
-        if self.parsed.reasoning.is_empty() || !is_whole {
+        // The headers of gpt-oss are no words, though there be no thought among them.
+        let has_header = ["<|channel|>", "<|start|>"].iter().any(|header| self.text.trim_start().starts_with(header));
+        if self.parsed.reasoning.is_empty() && !has_header || !is_whole {
             reply.text = std::mem::take(&mut self.text);
             return;
         }
