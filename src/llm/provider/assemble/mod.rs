@@ -60,6 +60,8 @@ pub(in crate::llm) struct Assembler {
     is_understood: bool,
     text: String,
     thinking: String,
+    /// The server tells thoughts from the text.
+    tells_thoughts: bool,
     /// Halves of characters that wait for the other half.
     text_joint: Joint,
     thinking_joint: Joint,
@@ -95,6 +97,7 @@ impl Assembler {
             reader: Reader::default(),
             text: String::new(),
             thinking: String::new(),
+            tells_thoughts: false,
             text_joint: Joint::default(),
             thinking_joint: Joint::default(),
             calls: Calls::default(),
@@ -146,6 +149,10 @@ impl Assembler {
     /// Like [`Self::add_cut_text`], of thoughts.
     pub(in crate::llm) fn add_cut_thinking(&mut self, piece: &Halved, on: &mut (dyn FnMut(Update) + Send)) -> Result<(), Error> {
         let piece = self.thinking_joint.join(piece);
+        if !piece.trim().is_empty() {
+            self.tells_thoughts = true;
+            self.parser.iter_mut().for_each(text::Parser::without_thoughts);
+        }
         if piece.is_empty() { Ok(()) } else { self.add_thinking(&piece, on) }
     }
 

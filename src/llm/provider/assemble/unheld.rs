@@ -18,7 +18,7 @@ impl Assembler {
         if !is_object || self.parser.is_some() || !self.text.trim_start().starts_with(has_words) {
             return None;
         }
-        self.parser = Some(text::Parser::new(&self.tools, None));
+        self.parser = Some(self.text_parser());
         Some(self.text.clone())
     }
 
@@ -34,13 +34,21 @@ impl Assembler {
         }
         self.reading = Reading::Text { with_calls };
         if self.parser.is_none() {
-            let mut parser = text::Parser::new(&self.tools, None);
+            let mut parser = self.text_parser();
             let mut pieces = Vec::new();
             parser.feed(&self.text, &mut |piece| pieces.push(piece));
             self.parser = Some(parser);
             self.add_pieces(pieces, on)?;
         }
         Ok(true)
+    }
+
+    fn text_parser(&self) -> text::Parser {
+        let mut parser = text::Parser::new(&self.tools, None);
+        if self.tells_thoughts {
+            parser.without_thoughts();
+        }
+        parser
     }
 
     /// Returns whether the answer is an object of ours, or one that is only told of within words.

@@ -140,3 +140,16 @@ fn what_says_nothing_costs_nothing() {
     assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 2, cost_usd: None });
     assert_eq!(updates, [Update::Text("a".into()), Update::Text("b".into())]);
 }
+
+#[test]
+fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
+    let text = "Add this line:\n</think>\nto the template.";
+    for reading in [Reading::Native { with_calls: true }, Reading::Text { with_calls: true }, Reading::Json { with_calls: true }] {
+        let (reply, _) = read(reading, &[delta(&json!({"reasoning_content": "I know it."})), delta(&json!({ "content": text }))]);
+        let reply = reply.expect("a reply");
+        assert_eq!((reply.text.as_str(), reply.thinking.as_str()), (text, "I know it."), "{reading:?}");
+        // Where it does not, the tag is the end of one.
+        let (reply, _) = read(reading, &[delta(&json!({"reasoning_content": ""})), delta(&json!({ "content": text }))]);
+        assert_eq!(reply.expect("a reply").text, "to the template.", "{reading:?}");
+    }
+}

@@ -135,6 +135,11 @@ impl Parser {
         self
     }
 
+    /// Says that the thoughts came otherwise, so that a closing tag in the text ends none.
+    pub(in crate::llm) fn without_thoughts(&mut self) {
+        self.has_thought = true;
+    }
+
     /// Takes the next piece of the answer and tells what became sure.
     pub fn feed(&mut self, piece: &str, on: &mut dyn FnMut(Piece)) {
         if self.is_over {
