@@ -21,6 +21,18 @@ impl Agent {
         {
             // In a piece neither blanks at its end nor the end of a call are noise.
             reply.text.clone_from(written);
+        } else if let (Some(written), false) = (&reply.written, task.cut_off.is_empty()) {
+            // Nor are blanks that part it from the piece before.
+            let blanks = &written[..written.len() - written.trim_start().len()];
+            reply.text = blanks.to_owned() + reply.text.trim_start();
+        }
+        if task.is_in_object
+            && reply.written.is_some()
+            && reply.finish != Finish::Length
+            && !task.cut_off.is_empty()
+            && let Some(words) = before_end_of_object(&reply.text)
+        {
+            reply.text = words;
         }
         let Some(half) = reply.half.as_ref().filter(|half| reply.calls.is_empty() && !half.is_reported) else { return };
         let whole = half.before.clone() + &half.begun;
@@ -63,6 +75,20 @@ impl Task {
 
 fn is_end(half: &Half, piece: &str, tools: &Tools) -> bool {
     if half.is_reported { ends_arguments(&half.begun, piece) } else { is_tail(&(half.before.clone() + &half.begun), piece, tools) }
+}
+
+/// Returns the words of a piece that ends the object in which the piece before it stood, read as a part of the object's text where it is written
+/// as one.
+fn before_end_of_object(piece: &str) -> Option<String> {
+    let object = piece.trim_end().trim_end_matches('`').trim_end();
+    let words = object.strip_suffix('}')?.trim_end().strip_suffix('"')?;
+    let count = |sign: &str| words.matches(sign).count();
+    // A quote that is escaped ends nothing, and what begins in the piece itself ends there too.
+    let is_own = count("{") > count("}") || (count("\"") - count("\\\"")) % 2 == 1;
+    if words.ends_with('\\') || is_own {
+        return None;
+    }
+    Some(serde_json::from_str(&format!("\"{words}\"")).unwrap_or_else(|_| words.to_owned()))
 }
 
 /// Returns whether a text ends within a block of code.

@@ -356,6 +356,8 @@ impl Agent {
             return Next::GoOn;
         }
         if reply.finish == Finish::Length && task.cut_off.len() < self.options.misunderstandings as usize {
+            // A piece that goes on in plain words is in it still.
+            task.is_in_object = reply.is_in_object || task.is_in_object && !task.cut_off.is_empty();
             task.cut_off.push(reply.text.clone());
             self.note(CUT_OFF);
             return Next::GoOn;

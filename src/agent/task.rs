@@ -27,6 +27,8 @@ pub(super) struct Task {
     pub(super) n_silent: u32,
     /// What the last answers said that were cut by the most tokens that one may have, in their order.
     pub(super) cut_off: Vec<String>,
+    /// They stand in an object that has no end yet.
+    pub(super) is_in_object: bool,
     /// The last call that was cut, with what was said before it and what went on with it.
     pub(super) half: Option<Half>,
     pub(super) response: String,
@@ -65,6 +67,7 @@ impl Task {
             n_misunderstood: 0,
             n_silent: 0,
             cut_off: Vec::new(),
+            is_in_object: false,
             half: None,
             response: String::new(),
             changed: Vec::new(),

@@ -111,6 +111,8 @@ pub struct Reply {
     pub half: Option<Half>,
     /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
     pub written: Option<String>,
+    /// The text is the beginning of an answer that stands in an object: what goes on with it may end with the end of that.
+    pub is_in_object: bool,
 }
 
 /// A call that has no end, as the answer had reached its most tokens.

@@ -226,6 +226,34 @@ async fn a_tag_that_is_cut_within_itself_begins_a_call_all_the_same() {
     }
 }
 
+#[tokio::test]
+async fn pieces_of_an_answer_keep_their_blanks_and_lose_the_end_of_the_object_around_them() {
+    for (choice, first, second, expected) in [
+        (ToolModeChoice::Text, "Half an", " answer.\n", "Half an answer."),
+        (ToolModeChoice::Native, "I think so.\n</think>\nHalf an ", "answer.", "Half an answer."),
+        (ToolModeChoice::Text, "I think so.\n</think>\nHalf an ", "answer.", "Half an answer."),
+        (ToolModeChoice::Constrained, "{\"answer\": \"Half an", " answer.\"}", "Half an answer."),
+        (ToolModeChoice::Constrained, "{\"answer\": \"Half an", " \\\"answer\\\".\"}\n```", "Half an \"answer\"."),
+        (ToolModeChoice::Constrained, "{\"answer\": \"def f():\\n", "    return {\"a\": \"b\"}", "def f():\n    return {\"a\": \"b\"}"),
+        (
+            ToolModeChoice::Constrained,
+            "{\"answer\": \"Code:\\n```py\\ndef f():\\n",
+            "    return 1\n```\ndone\"}",
+            "Code:\n```py\ndef f():\n    return 1\n```\ndone",
+        ),
+        (ToolModeChoice::Constrained, "Half an", " answer with {\"a\": \"b\"}", "Half an answer with {\"a\": \"b\"}"),
+    ] {
+        let model = ScriptedModel::new().raw_sse(&answer(&[text(first)], "length")).says(second);
+        let desk = desk_of(choice, model).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, expected), "{choice:?} {first}|{second}");
+    }
+    // The next pieces are in it still.
+    let model = ScriptedModel::new().raw_sse(&answer(&[text("{\"answer\": \"One")], "length"));
+    let model = model.raw_sse(&answer(&[text(" two")], "length")).says(" three.\"}");
+    assert_eq!(desk_of(ToolModeChoice::Constrained, model).await.work("count").await.response, "One two three.");
+}
+
 /// Returns a desk whose task ends with the answer after one call.
 async fn last_answer(tool_mode: ToolModeChoice, model: ScriptedModel) -> Desk {
     let llm = llm::Options { tool_mode, ..Wishes::default().llm };

@@ -127,6 +127,7 @@ impl Assembler {
                 }
                 reply.half = self.half_in_prose(&begun).filter(|_| with_calls);
                 reply.text = begun;
+                reply.is_in_object = true;
                 reply.finish = finish(self.finish, &[]);
                 if let (Parsed::Faulty(problem), false) = (parsed, self.is_cut()) {
                     reply.fault = Some(problem);
@@ -222,7 +223,16 @@ impl Assembler {
         }
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
+        self.keep_blanks(&mut reply.text);
         reply.thinking.push_str(&parsed.reasoning);
+    }
+
+    /// Keeps the blanks at the end of an answer that was cut there: they part it from what goes on with it.
+    fn keep_blanks(&self, text: &mut String) {
+        let said = self.text.trim_end();
+        if self.finish == Some(Finish::Length) && !text.is_empty() && said.ends_with(text.as_str()) {
+            text.push_str(&self.text[said.len()..]);
+        }
     }
 
     /// Makes a reply of what was found in the text.
@@ -230,6 +240,7 @@ impl Assembler {
         reply.half = incomplete.and_then(|incomplete| half(&self.parsed, incomplete, self.finish));
         let parsed = std::mem::take(&mut self.parsed).ended(None);
         reply.text = parsed.content;
+        self.keep_blanks(&mut reply.text);
         reply.thinking.push_str(&parsed.reasoning);
         let fault = incomplete.and_then(|incomplete| prompted::not_carried_out(incomplete, self.finish));
         if !self.with_calls() {
