@@ -21,6 +21,7 @@ mod early;
 mod every_kind;
 mod file_tools;
 mod filter;
+mod given_up;
 mod help;
 mod hooks;
 mod hostile;

@@ -19,6 +19,9 @@ use crate::llm::stream::Update;
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
 
+/// Reasons that are none: the server gave up, and what there is of the answer has no end. The last one is `DeepSeek`'s.
+const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
+
 /// Reads the events of one answer.
 #[derive(Debug, Default)]
 pub(in crate::llm) struct Parser {
@@ -118,6 +121,14 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
         to.summed_up |= is_sum && !to.is_empty();
         return Ok(());
     };
+    if !choice.error.is_null()
+        && let Some(error) = failure.of_value(&json!({ "error": choice.error }))
+    {
+        return Err(error);
+    }
+    if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| GIVEN_UP.contains(reason)) {
+        return Err(Error::Reported { message: format!("its answer ended with the reason `{reason}`") });
+    }
     if let Some(delta) = choice.delta.or(choice.message) {
         to.summed_up = is_sum && delta.is_empty() && !to.is_empty();
         take_delta(delta, to, on)?;

@@ -46,6 +46,9 @@ pub(super) struct Choice<'a> {
     pub(super) message: Option<Delta<'a>>,
     #[serde(default, deserialize_with = "shapes::text")]
     pub(super) finish_reason: Option<String>,
+    /// Beside the words where what stands behind a server in between gave up.
+    #[serde(default, deserialize_with = "shapes::value")]
+    pub(super) error: Value,
 }
 
 #[derive(Deserialize)]
