@@ -190,7 +190,19 @@ async fn what_the_server_could_not_read_is_read_from_its_own_words() {
     let call = "I look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
     let message = error(500, &format!("Failed to parse input at pos 0: {call}"));
     let sse = format!("data: {message}\n\n");
-    for model in [ScriptedModel::new().status(500, message.as_str()), ScriptedModel::new().raw_sse(&sse)] {
+    // Groq's way to say so.
+    let groq = |generation: &str| {
+        let message = "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.";
+        let error =
+            json!({"message": message, "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": generation});
+        ScriptedModel::new().status(400, json!({ "error": error }).to_string())
+    };
+    for model in [
+        ScriptedModel::new().status(500, message.as_str()),
+        ScriptedModel::new().raw_sse(&sse),
+        groq("<function=bash>{\"command\": \"echo found\"}</function>"),
+        groq("[{\"name\": \"bash\", \"parameters\": {\"command\": \"echo found\"}}]"),
+    ] {
         let desk = desk(model.says("Done.")).await;
         let outcome = desk.work("look").await;
         assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2), "{outcome:?}");

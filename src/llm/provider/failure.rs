@@ -77,6 +77,10 @@ impl Failure<'_> {
         if let Some(exceeded) = exceeded(error, &message) {
             return Some(exceeded);
         }
+        // Groq's, which repeats all that its model wrote.
+        if let Some(raw) = error.get("failed_generation").and_then(Value::as_str) {
+            return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
+        }
         if let Some(raw) = unreadable(&message) {
             return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
         }
