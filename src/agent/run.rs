@@ -365,8 +365,16 @@ impl Agent {
         // Once, and again where the model meant it the time before, or comes with another call when it is asked about one.
         if let Some(unsure) = &reply.unsure
             && !task.is_talk
-            && (task.nudged.as_ref().is_none_or(String::is_empty)
-                || !unsure.calls.is_empty() && task.n_unsure < self.options.misunderstandings)
+            && !unsure.calls.is_empty()
+            && task.n_unsure >= self.options.misunderstandings
+        {
+            // Another call each time is no answer to the question, and none of them is what the person is to read.
+            task.response.clone_from(&unsure.text);
+            return Next::Failed(Failure::Misunderstood { count: task.n_unsure, last: UNSURE.to_owned() });
+        }
+        if let Some(unsure) = &reply.unsure
+            && !task.is_talk
+            && (task.nudged.as_ref().is_none_or(String::is_empty) || !unsure.calls.is_empty())
         {
             task.n_unsure += 1;
             task.nudged = Some(task.whole(&reply.text));

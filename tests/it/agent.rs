@@ -137,6 +137,21 @@ async fn words_behind_a_call_are_asked_about_each_time_it_was_meant() {
 }
 
 #[tokio::test]
+async fn a_model_that_makes_another_call_each_time_it_is_asked_is_not_understood() {
+    let goes_on = |n: u32| {
+        format!("I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>\nSo that is it.")
+    };
+    let model = (0..9).fold(ScriptedModel::new(), |model, n| model.says(&goes_on(n)));
+    let desk = desk(model).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Failed, 0, 4), "{outcome:?}");
+    assert_eq!(outcome.response, "I look.\n\nSo that is it.", "no call is shown as an answer");
+    let failure = outcome.failure.expect("a failure");
+    assert!(failure.to_string().ends_with("could not be understood 3 times in a row"), "{failure}");
+    assert_eq!(podbay::app::Error::Agent(failure).exit_code(), 1);
+}
+
+#[tokio::test]
 async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant() {
     let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
