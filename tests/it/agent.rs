@@ -202,6 +202,7 @@ async fn a_call_that_comes_again_behind_a_plain_no_was_not_meant() {
             (format!("No, I only show it:\n{call}"), 0),
             (format!("Nein, ich zeige es nur:\n{call}"), 0),
             (format!("No problem, I make it:\n{call}"), 1),
+            (format!("No, it was not quoted, I meant it:\n{call}"), 1),
             (call.to_owned(), 1),
         ] {
             let model = ScriptedModel::new().says(&shown).says(&again).says("Done.");
@@ -212,6 +213,8 @@ async fn a_call_that_comes_again_behind_a_plain_no_was_not_meant() {
             assert_eq!(desk.guest.path("planted").exists(), n == 1, "{again}");
             if n == 0 {
                 assert!(again.starts_with(outcome.response.lines().next().expect("words")), "{outcome:?}");
+                let says_taken = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("taken from there"));
+                assert!(!desk.kinds().iter().any(says_taken), "nothing was taken: {again}");
             }
         }
     }
