@@ -52,7 +52,7 @@ impl Warm {
         let spec = Spec::new(&project, &image, engine.facts(&cancel).await?, &box_options, &sandbox::guest_volume_name())?;
         let labels = Labels { instance: Some(InstanceId::random()), owner: Some(Owner::current()), ..Labels::new(Role::Workspace) };
         let sink: Sink = Arc::new(|_event| {});
-        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, Arc::clone(&sink), &cancel).await?;
+        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, locks.path(), Arc::clone(&sink), &cancel).await?;
         let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
         let container = container.ok_or("a sandbox of ours has a container")?;
         let tool_options = tools::Options::default();

@@ -147,6 +147,7 @@ impl Bench {
         };
         let spec =
             Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)?;
+        let spec = spec.covering_as_before(&self.state.covers());
         if self.config.sandbox.strict
             && let Some(problem) = holes::ways_out(facts)
         {
@@ -202,7 +203,7 @@ impl Bench {
             session: session.cloned(),
             ..Labels::new(Role::Workspace)
         };
-        Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, sink, cancel).await.map_err(Error::Sandbox)
+        Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, &self.state.covers(), sink, cancel).await.map_err(Error::Sandbox)
     }
 
     /// Says which containers could not be removed while something else was to be said.

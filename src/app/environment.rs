@@ -11,6 +11,9 @@ use super::bench::Ground;
 use super::exit_code;
 use super::model;
 use crate::engine::FileLock;
+use crate::engine::Labels;
+use crate::engine::Owner;
+use crate::engine::Role;
 use crate::event::ByteSize;
 use crate::event::Kind;
 use crate::event::ProgressSink;
@@ -71,6 +74,10 @@ async fn up_with(place: &Place, front: &Front, bench: &Bench) -> Result<Status, 
     let lock = FileLock::wait(&folder, &format!("up-{}", bench.project()?.key()), || {}, cancel).await.map_err(Error::Engine)?;
     let environment = async {
         let spec = bench.spec(&progress, cancel).await?;
+        let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
+        let records = place.state.covers();
+        let look = sandbox::look_through(bench.engine()?, &spec, &place.config.sandbox, labels, &records, cancel);
+        let spec = look.await.map_err(Error::Sandbox)?;
         let next = Environment::prepare(bench.engine()?, &spec, &place.config.sandbox, cancel).await.map_err(Error::Sandbox)?;
         Ok::<_, Error>((spec, next))
     };

@@ -254,7 +254,8 @@ pub(super) async fn sit_down(
             socket.path().display().to_string()
         }
     };
-    recorder.emit(Kind::BoxStarted { image, duration_ms: u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX) });
+    let duration_ms = u64::try_from(started.duration.as_millis()).unwrap_or(u64::MAX);
+    recorder.emit(Kind::BoxStarted { image, duration_ms, hidden: started.hidden });
     recorder.emit(Kind::ModelReady {
         model: probed.model.clone(),
         context: probed.context,

@@ -127,6 +127,8 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.disk", LowerFromNone(Size)),
     ("sandbox.disk_files", LowerFromNone(Number)),
     ("sandbox.disk_floor", Raise(Size)),
+    ("sandbox.reveal", Never),
+    ("sandbox.auto_run", Add),
     ("sandbox.network", Toward(&["none"])),
     ("sandbox.lease", Lower(Time)),
     ("sandbox.start_timeout", Never),

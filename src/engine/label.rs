@@ -14,6 +14,8 @@ pub(super) const PREFIX: &str = "dev.podbay.";
 pub enum Role {
     /// A box that runs commands of the model or of the person.
     Workspace,
+    /// Beside such a box: it looks after the project and runs no command.
+    Keeper,
     /// The box of `podbay up`, which outlives its controller.
     Environment,
     /// The model server; it stays up between runs.
@@ -30,6 +32,7 @@ impl Role {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Workspace => "workspace",
+            Self::Keeper => "keeper",
             Self::Environment => "environment",
             Self::ModelServer => "model-server",
             Self::Filler => "filler",
@@ -39,7 +42,7 @@ impl Role {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        [Self::Workspace, Self::Environment, Self::ModelServer, Self::Filler, Self::Guest, Self::Image]
+        [Self::Workspace, Self::Keeper, Self::Environment, Self::ModelServer, Self::Filler, Self::Guest, Self::Image]
             .into_iter()
             .find(|role| role.as_str() == text)
     }

@@ -36,7 +36,7 @@ impl Leftover {
         match self {
             Self::Container { labels, name, running, .. } => {
                 let is_somebodys = match labels.role {
-                    Role::Workspace | Role::Filler => true,
+                    Role::Workspace | Role::Keeper | Role::Filler => true,
                     Role::Environment => name.ends_with(NEXT) || (name.ends_with(OLD) && !running),
                     _ => false,
                 };
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn a_container_is_nobodys_only_where_its_owner_is_known_to_have_ended() {
-        for role in [Role::Workspace, Role::Filler] {
+        for role in [Role::Workspace, Role::Keeper, Role::Filler] {
             check(role, "a", true, Some(Owner::ended()), true);
             check(role, "a", true, Some(Owner::current()), false);
             // An image may bring the label of a role along, and a newer Podbay name owners in other words.

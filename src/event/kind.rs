@@ -122,6 +122,9 @@ pub enum Kind {
     BoxStarted {
         image: String,
         duration_ms: u64,
+        /// Paths of the project that commands in it cannot read.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        hidden: Vec<String>,
     },
     /// The box ended under us; a new one takes its place.
     BoxLost {

@@ -12,11 +12,13 @@ use nix::unistd::AccessFlags;
 
 use super::cgroup::Cgroup;
 use super::disk::Room;
+use super::mounts;
 use super::shell::Shell;
 use crate::wire;
 use crate::wire::BytesPath;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::Facts;
+use crate::wire::message::MAX_MOUNTS;
 
 /// Names of the workspace that are told.
 const MAX_NAMES: usize = 256;
@@ -50,6 +52,7 @@ pub(super) fn find(workspace: &Path, cgroup: &Cgroup, shell: Option<&Shell>) -> 
         disk: began(workspace),
         workspace_names: names,
         shell: shell.map_or(wire::Shell::Plain, Shell::language),
+        mounts: mounts::below(workspace).into_iter().take(MAX_MOUNTS).collect(),
     }
 }
 

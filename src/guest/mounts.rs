@@ -1,10 +1,49 @@
-//! Whether the project's `.git` is protected in a box that somebody else has put together.
+//! What is mounted in the project: whether its `.git` is protected in a box that somebody else has put together, and whether what covers
+//! secrets and other files is still there.
 //!
-//! Whoever can write it makes the person's next git command run a program. A controller with an engine mounts it read-only itself; here the
-//! mounts were made from a file of the person's, so that the guest looks before it serves.
+//! Whoever can write `.git` makes the person's next git command run a program. A controller with an engine mounts it read-only itself; where
+//! the mounts were made from a file of the person's, the guest looks before it serves.
+//!
+//! When a file is replaced on the host (most editors save so), the kernel takes away what was mounted on it in the box. Commands cannot do
+//! that: for them a mount point is busy.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::fs::File;
+use std::io;
 use std::path::Path;
+
+use tokio::io::Interest;
+
+use super::unix::watch_for;
+use crate::wire::BytesPath;
+
+/// What the kernel tells of mounts, and wakes for.
+const TABLE: &str = "/proc/self/mountinfo";
+
+/// Returns where something of its own is mounted below a folder, as paths from there.
+pub(super) fn below(folder: &Path) -> BTreeSet<BytesPath> {
+    let table = fs::read(TABLE).unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
+    table
+        .lines()
+        .filter_map(parse)
+        .filter_map(|mounted| Some(BytesPath::from(Path::new(&mounted.at).strip_prefix(folder).ok()?)))
+        .filter(|path| !path.is_empty())
+        .collect()
+}
+
+/// Waits until one of the mounts below a folder is gone, and names it. Of a folder without any that is for ever.
+pub(super) async fn gone(folder: &Path, covered: &BTreeSet<BytesPath>) -> io::Result<BytesPath> {
+    // Its first look is at what is there when it is opened: a change before that must be seen by reading.
+    let table = watch_for(File::open(TABLE)?, Interest::PRIORITY)?;
+    loop {
+        if let Some(gone) = covered.difference(&below(folder)).next() {
+            return Ok(gone.clone());
+        }
+        table.ready(Interest::PRIORITY).await?.clear_ready();
+    }
+}
 
 /// One line of `/proc/self/mountinfo`, as far as it matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +60,7 @@ pub(super) fn git_problem(workspace: &Path) -> Option<String> {
     let git = workspace.join(".git");
     // What is not there cannot be protected; whoever makes one meets this at the next connection.
     fs::symlink_metadata(&git).ok()?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mounts = fs::read_to_string(TABLE).unwrap_or_default();
     judge(&mounts, &workspace.to_string_lossy(), &git.to_string_lossy())
 }
 

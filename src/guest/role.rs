@@ -5,6 +5,7 @@
 //! | `serve` | PID 1 of a one-shot box, or started by the engine beside `init` | at the end of its input |
 //! | `init` | PID 1 of `podbay up` | without controllers for the time of the lease |
 //! | `listen` | PID 1 of a box that compose keeps | at a TERM from outside |
+//! | `keep` | PID 1 of the keeper | at the end of its input |
 //! | `prepare` | nobody's box: fills the volumes that such a box stands on | when it is done |
 //! | `attack` | a command of `podbay doctor --attack` | when it has found out |
 //! | `spawner` | tests only: elsewhere `serve` forks it | at the end of its socket |
@@ -31,6 +32,7 @@ use super::attack;
 use super::build::build_id;
 use super::build::is_static;
 use super::init;
+use super::keep;
 use super::listen;
 use super::memory;
 use super::prepare;
@@ -62,6 +64,7 @@ enum Role {
     Serve { workspace: PathBuf },
     Init { lease: Duration },
     Listen { socket: PathBuf, workspace: PathBuf },
+    Keep { workspace: PathBuf },
     Prepare(Vec<Step>),
     Spawner,
 }
@@ -109,6 +112,7 @@ const STEPS: [&str; 5] = ["--install", "--open", "--open-volume", "--check", "--
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
+                         keep [--workspace DIR] | \
                          prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
                          [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
@@ -116,6 +120,8 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     match (role.to_str(), options.as_slice()) {
         (Some("serve"), []) => Ok(Role::Serve { workspace: PathBuf::from("/workspace") }),
         (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve { workspace: PathBuf::from(folder) }),
+        (Some("keep"), []) => Ok(Role::Keep { workspace: PathBuf::from("/workspace") }),
+        (Some("keep"), [name, folder]) if name == "--workspace" => Ok(Role::Keep { workspace: PathBuf::from(folder) }),
         (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
         (Some("init"), [name, seconds]) if name == "--lease" => {
             let seconds = seconds.to_str().and_then(|text| text.parse().ok()).ok_or(USAGE)?;
@@ -186,6 +192,7 @@ fn run(role: Role) -> io::Result<()> {
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
+        Role::Keep { workspace } => keep::run(&keep::Places { workspace }, io::stdin(), io::stdout().lock(), || exit_now(0)),
         Role::Serve { workspace } => {
             let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
             run_serve(workspace, environment, input, output)

@@ -16,6 +16,7 @@ use nix::sys::stat::FileStat;
 use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
 use nix::sys::stat::fstat;
+use nix::sys::stat::makedev;
 
 use super::beneath::Beneath;
 use super::beneath::Links;
@@ -269,8 +270,8 @@ pub(crate) fn check_regular(path: &BytesPath, stat: &FileStat) -> Result<(), Fau
         SFlag::S_IFIFO => "named pipe",
         SFlag::S_IFSOCK => "socket",
         SFlag::S_IFBLK => "block device",
-        // A secret is hidden by a null device mounted over it.
-        SFlag::S_IFCHR if stat.st_rdev == nix::sys::stat::makedev(1, 3) => "null device (files with secrets are hidden this way)",
+        // What the engine mounts over a file that is to be hidden; nobody in a box can make a device.
+        SFlag::S_IFCHR if stat.st_rdev == makedev(1, 3) => return Err(Fault::Hidden { path: path.clone() }),
         SFlag::S_IFCHR => "character device",
         _ => "special file",
     };

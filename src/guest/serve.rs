@@ -25,6 +25,7 @@ use super::facts;
 use super::host::Line;
 use super::host::Word;
 use super::memory;
+use super::mounts;
 use super::session::Session;
 use super::session::Setup;
 use super::shell::Shell;
@@ -90,8 +91,10 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     let build = setup.build.clone();
     let shell = Shell::find();
     let facts = facts::find(&setup.workspace, &cgroup, shell.as_ref());
+    let covered = facts.mounts.iter().cloned().collect();
     let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
     let path = setup.workspace.display().to_string();
+    let workspace = setup.workspace.clone();
     let (fatal, reasons) = mpsc::channel(1);
     let mut session = Session::open(setup, shell, cgroup, fatal).map_err(|source| Error::Workspace { path, source })?;
     let mut frames = FramedRead::new(input, frame::codec());
@@ -107,8 +110,18 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
         reasons,
         busy_until: Some(Instant::now()),
     };
+    let uncovered = mounts::gone(&workspace, &covered);
+    tokio::pin!(uncovered);
     loop {
-        let next = serving.next(&mut frames).await?;
+        let next = tokio::select! {
+            next = serving.next(&mut frames) => next?,
+            gone = &mut uncovered => {
+                let gone = gone.map_err(|error| Error::Closed(format!("what is mounted in the project cannot be watched: {error}")))?;
+                return Err(Error::Closed(format!(
+                    "`{gone}` of the project was replaced or removed on the host while the sandbox ran, and was covered there no longer"
+                )));
+            }
+        };
         if !serving.handle(next)? {
             return Ok(());
         }

@@ -19,6 +19,7 @@ use nix::sys::socket::ControlMessageOwned;
 use nix::sys::socket::MsgFlags;
 use nix::sys::socket::recvmsg;
 use nix::sys::socket::sendmsg;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// A process that ended, with the status word of `wait`.
@@ -177,10 +178,15 @@ pub const NO_WATCHES: &str = "the kernel gives this user no more epoll watches (
                               holds them all, such as a command in another sandbox; end it, or raise that number";
 
 /// Lets the runtime wait for a descriptor that `fd` owns for as long as it lives.
-#[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays the same")]
 pub(super) fn watch<T: AsFd + AsRawFd + 'static>(fd: T) -> io::Result<AsyncFd<T>> {
+    watch_for(fd, Interest::READABLE | Interest::WRITABLE)
+}
+
+/// Like [`watch`], for what is named alone.
+#[expect(unsafe_code, reason = "the runtime cannot know that the descriptor stays the same")]
+pub(super) fn watch_for<T: AsFd + AsRawFd + 'static>(fd: T, interest: Interest) -> io::Result<AsyncFd<T>> {
     // SAFETY: used with `OwnedFd`, `File` and `SignalFd`, which own one descriptor and never exchange it.
-    unsafe { AsyncFd::register(fd) }.map_err(|error| not_watched(error.into()))
+    unsafe { AsyncFd::register_with_interest(fd, interest) }.map_err(|error| not_watched(error.into()))
 }
 
 /// Says in words of our own why there is nothing more to be waited with.

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -15,6 +16,7 @@ use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::InstanceId;
 use crate::guest;
+use crate::wire::BytesPath;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 
@@ -92,6 +94,9 @@ impl<'a> Filling<'a> {
         loop {
             let made = container(self.hosts.as_deref());
             way::check(&self.spec.project)?;
+            for folder in self.spec.covers.held_folders() {
+                way::check_below(&self.spec.project, &folder)?;
+            }
             match self.engine.create(&made, cancel).await {
                 Ok(id) => return Ok(id),
                 // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
@@ -142,7 +147,12 @@ pub(super) fn is_as_asked_for(spec: &Spec, engine: &engine::Facts, facts: &Facts
         let problem = "the engine gave it a network, though it was to have none".to_owned();
         return Err(Error::NotStarted { problem });
     }
-    Ok(())
+    // What was not there when the engine looked is not covered; the guest watches those that are.
+    let mounted: BTreeSet<&BytesPath> = facts.mounts.iter().collect();
+    match spec.covers.places().into_iter().find(|place| !mounted.contains(place)) {
+        Some(place) => Err(Error::Uncovered { path: place.to_string() }),
+        None => Ok(()),
+    }
 }
 
 /// Exchanges hellos with the guest at the other end of a stream.

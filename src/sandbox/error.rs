@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use super::LineError;
 use super::link;
 use crate::engine;
 use crate::event::Seconds;
@@ -55,6 +56,13 @@ pub enum Error {
     },
     #[error("cannot talk to the guest in the sandbox")]
     Link(#[source] link::Error),
+    #[error("the keeper, the container that looks after the project, does not work")]
+    Keeper {
+        #[source]
+        source: LineError,
+    },
+    #[error("`{path}` of the project is not covered in the sandbox: it came, went or was replaced while that started")]
+    Uncovered { path: String },
     #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
     OtherFiles { path: PathBuf },
     #[error("the path of the project, `{}`, does not lead to it any more: at `{}`: {problem}", path.display(), at.display())]
@@ -99,6 +107,8 @@ impl Error {
             Self::Guest { .. } => Some("build Podbay as a static program: `cargo build --release` in its own folder does".to_owned()),
             Self::Strict { .. } => Some("`podbay doctor` says more; without --strict (`sandbox.strict`) it is a warning".to_owned()),
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
+            Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),
+            Self::Uncovered { .. } => Some("try again when nothing else changes that file".to_owned()),
             Self::OtherFiles { .. } => {
                 Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())
             }

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,11 +8,13 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use super::Covers;
 use super::Error;
 use super::Options;
 use super::Socket;
 use super::Spec;
 use super::attach;
+use super::covering::Covering;
 use super::docker;
 use super::docker::Running;
 use super::enforced;
@@ -75,6 +78,7 @@ pub(super) struct Made {
     pub(super) engine: Engine,
     pub(super) spec: Spec,
     labels: Labels,
+    covering: Covering,
 }
 
 #[derive(Default)]
@@ -101,6 +105,8 @@ pub struct Started {
     pub duration: Duration,
     /// Whether it is the box of `podbay up`.
     pub joined: bool,
+    /// Paths of the project that commands cannot read.
+    pub hidden: Vec<String>,
 }
 
 /// A box that answers.
@@ -112,16 +118,19 @@ struct Living {
 }
 
 impl Sandbox {
-    /// Starts the box, or joins that of `podbay up` where there is one of the same making.
+    /// Starts the box, or joins that of `podbay up` where there is one of the same making. `records` is the folder in which it is remembered
+    /// what the boxes of projects cover.
     pub async fn start(
         engine: &Engine,
         spec: &Spec,
         options: &Options,
         labels: Labels,
+        records: &Path,
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
-        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels }));
+        let covering = Covering::new(options, records, &spec.project);
+        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering }));
         Self::begin(way, options, sink, cancel).await
     }
 
@@ -137,16 +146,27 @@ impl Sandbox {
         let state = Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() });
         let inner =
             Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), beside: OnceLock::new(), state };
-        let running = inner.make(cancel).await?;
+        let running = match inner.make(cancel).await {
+            Ok(running) => running,
+            Err(error) => {
+                inner.close_keeper().await;
+                return Err(error);
+            }
+        };
+        let mut hidden = Vec::new();
         let warnings = match &inner.way {
-            Way::Engine(made) => [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts)].concat(),
+            Way::Engine(made) => {
+                let (covered, uncovered) = made.covering.told().await;
+                hidden = covered;
+                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered].concat()
+            }
             Way::Attached(_) => {
                 let floor = enforced::floor(options.disk_limits(), &running.facts);
                 attach::warnings(&running.facts).into_iter().chain(floor).collect()
             }
         };
         let warnings = inner.beside.get().cloned().into_iter().chain(warnings).collect();
-        let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned };
+        let started = Started { facts: running.facts.clone(), warnings, duration: begun.elapsed(), joined: !running.owned, hidden };
         inner.state.lock().await.running = Some(running);
         Ok((Self { inner: Arc::new(inner) }, started))
     }
@@ -296,6 +316,7 @@ impl Sandbox {
     pub async fn close(&self) {
         let mut state = self.inner.state.lock().await;
         state.closed = true;
+        self.inner.close_keeper().await;
         if let Some(running) = state.running.take() {
             let must_go = must_go(&running);
             running.link.close();
@@ -307,6 +328,12 @@ impl Sandbox {
 }
 
 impl Inner {
+    async fn close_keeper(&self) {
+        if let Way::Engine(made) = &self.way {
+            made.covering.close().await;
+        }
+    }
+
     async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let running = self.make_one(cancel).await?;
         if let Some(began) = running.facts.disk {
@@ -319,14 +346,23 @@ impl Inner {
     async fn make_one(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let began = self.began.get().copied();
         let within = self.options.start_timeout.duration();
-        let Made { engine, spec, labels } = match &self.way {
-            Way::Engine(made) => made.as_ref(),
+        match &self.way {
+            Way::Engine(made) => {
+                let Made { engine, spec, labels, covering } = made.as_ref();
+                let spec = &spec.counting_from(began);
+                let make = |covers: Covers| async move { self.make_covering(&spec.covering(&covers), made, cancel).await };
+                Box::pin(covering.make(engine, spec, labels, within, make, cancel)).await
+            }
             Way::Attached(socket) => {
                 let (link, facts) = socket.connect(began, within, cancel).await?;
-                return Ok(Running { id: None, link, facts, owned: false });
+                Ok(Running { id: None, link, facts, owned: false })
             }
-        };
-        let spec = &spec.counting_from(began);
+        }
+    }
+
+    async fn make_covering(&self, spec: &Spec, made: &Made, cancel: &CancellationToken) -> Result<Running, Error> {
+        let Made { engine, labels, .. } = made;
+        let within = self.options.start_timeout.duration();
         match environment::join(engine, spec, within, cancel).await? {
             environment::Joined::Yes(running) => return Ok(running),
             // Told with the first box; one that takes its place is beside the same environment.

@@ -5,6 +5,8 @@
 //! the reason of every setting.
 
 mod attach;
+mod covering;
+mod covers;
 mod docker;
 mod enforced;
 mod entries;
@@ -13,6 +15,7 @@ mod error;
 mod guest_volume;
 mod image_name;
 mod image_paths;
+mod keeper;
 mod kept;
 mod limits;
 pub mod link;
@@ -27,6 +30,8 @@ mod volumes;
 mod way;
 
 pub use attach::Socket;
+pub use covering::look_through;
+pub use covers::Covers;
 pub use docker::DEFAULT_IMAGE;
 pub use environment::Environment;
 pub use environment::EnvironmentState;
@@ -36,6 +41,7 @@ pub use guest_volume::guest_volume_name;
 pub use image_name::is_image_name;
 pub use image_paths::Places;
 pub use image_paths::look;
+pub use keeper::LineError;
 pub use kept::Sandbox;
 pub use kept::Started;
 pub use lock::Lock;

@@ -1,9 +1,15 @@
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde::Serialize;
 
 use crate::event::ByteSize;
 use crate::event::Seconds;
+use crate::wire::keep::Find;
 use crate::wire::message::DiskLimits;
+
+/// How long the keeper may look through a project.
+const FIND_BUDGET: Duration = Duration::from_millis(300);
 
 /// How boxes are made: the section `[sandbox]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -31,6 +37,10 @@ pub struct Options {
     pub disk_files: u64,
     /// What stays free of the disk that the project lies on: a command that writes beyond it is ended. 0: nothing.
     pub disk_floor: ByteSize,
+    /// Secrets that commands may read, as patterns like those of `.gitignore`; all others that are found are hidden.
+    pub reveal: Vec<String>,
+    /// Files and folders that programs on your machine run by themselves, as such patterns: commands cannot change those that are there.
+    pub auto_run: Vec<String>,
     /// Network of the box; only `none` exists so far.
     pub network: Network,
     /// How long the box of `podbay up` stays without anybody using it.
@@ -59,7 +69,30 @@ pub enum Backend {
     Native,
 }
 
+/// What editors, shells, hooks of git, build tools, agents and CI servers obey without asking.
+const AUTO_RUN: [&str; 14] = [
+    ".vscode",
+    ".idea",
+    ".fleet",
+    ".zed",
+    ".envrc",
+    ".husky",
+    ".githooks",
+    ".devcontainer",
+    ".cargo",
+    ".mcp.json",
+    ".claude",
+    ".github",
+    ".gitlab-ci.yml",
+    ".circleci",
+];
+
 impl Options {
+    /// Returns what the keeper is to look for.
+    pub(super) fn find(&self) -> Find {
+        Find { reveal: self.reveal.clone(), auto_run: self.auto_run.clone(), budget_ms: FIND_BUDGET.as_millis() as u64 }
+    }
+
     /// Returns what the guest is to watch.
     pub(super) fn disk_limits(&self) -> DiskLimits {
         DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes(), began: None }
@@ -87,6 +120,8 @@ impl Default for Options {
             disk: ByteSize::gib(10),
             disk_files: 1_000_000,
             disk_floor: ByteSize::gib(1),
+            reveal: Vec::new(),
+            auto_run: AUTO_RUN.map(ToOwned::to_owned).to_vec(),
             network: Network::None,
             lease: Seconds::minutes(30),
             start_timeout: Seconds::new(30),

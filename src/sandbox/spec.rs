@@ -2,9 +2,11 @@ use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
 
+use super::Covers;
 use super::Error;
 use super::Options;
 use super::Project;
+use super::covers::Record;
 use super::image_paths;
 use super::machine;
 use super::user::User;
@@ -65,6 +67,10 @@ pub(super) const HOME: &str = "/home/agent";
 /// Where the guest's volume is mounted.
 pub(super) const GUEST_FOLDER: &str = "/run/podbay/bin";
 
+/// What a keeper may take: walking a large project takes some memory, git somewhat more.
+const KEEPER_MEMORY: u64 = 1 << 30;
+const KEEPER_PROCESSES: u32 = 64;
+
 /// What makes a loader, a C library or a shell run or load something before the program of a container, set to nothing in each of ours.
 const EMPTIED: [&str; 7] = ["LD_PRELOAD", "LD_LIBRARY_PATH", "LD_AUDIT", "BASH_ENV", "ENV", "PROMPT_COMMAND", "GLIBC_TUNABLES"];
 
@@ -77,6 +83,7 @@ pub struct Spec {
     pub(super) project: Project,
     /// What the guest watches; told to it at the start of each stream.
     pub(super) disk: DiskLimits,
+    pub(super) covers: Covers,
 }
 
 impl Spec {
@@ -182,7 +189,7 @@ impl Spec {
             auto_remove: true,
             log: Log::None,
         };
-        Ok(Self { container, warnings, project: project.clone(), disk: options.disk_limits() })
+        Ok(Self { container, warnings, project: project.clone(), disk: options.disk_limits(), covers: Covers::default() })
     }
 
     /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
@@ -207,6 +214,12 @@ impl Spec {
     /// With a list of `hosts` of our own, by its path on the engine's machine, the engine need not set up any network: half of what it
     /// takes to start a box.
     pub(super) fn container(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
+        let mut container = self.uncovered(name, labels, hosts);
+        self.cover(&mut container);
+        container
+    }
+
+    fn uncovered(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
         let labels = Labels { project: self.container.labels.project.clone(), ..labels };
         let mut container = ContainerSpec { name, labels, ..self.container.clone() };
         if let Some(hosts) = hosts {
@@ -216,10 +229,51 @@ impl Spec {
         container
     }
 
+    /// Returns the same with other files of the project hidden and read-only.
+    pub(super) fn covering(&self, covers: &Covers) -> Self {
+        Self { covers: covers.clone(), ..self.clone() }
+    }
+
+    /// Returns the same with what the last box of the project covered.
+    #[must_use]
+    pub fn covering_as_before(&self, records: &Path) -> Self {
+        self.covering(&Record::new(records, &self.project).read())
+    }
+
+    fn cover(&self, container: &mut ContainerSpec) {
+        container.masked_paths.extend(self.covers.masked_paths());
+        for path in self.covers.readonly_paths() {
+            if !container.readonly_paths.contains(&path) {
+                container.readonly_paths.push(path);
+            }
+        }
+        container.mounts.extend(self.covers.held_folders().into_iter().map(|folder| Mount::Bind {
+            source: format!("{}/{folder}", self.project.text()),
+            target: format!("/workspace/{folder}"),
+            read_only: false,
+        }));
+    }
+
+    /// Returns what the engine is told to make the keeper of such a box: the same machine with the project read-only, and nothing covered.
+    pub(super) fn keeper(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
+        let mut container = self.uncovered(name, labels, hosts);
+        for mount in &mut container.mounts {
+            if let Mount::Bind { read_only, .. } = mount {
+                *read_only = true;
+            }
+        }
+        "keeper".clone_into(&mut container.hostname);
+        container.memory = KEEPER_MEMORY;
+        container.n_processes = KEEPER_PROCESSES;
+        container
+    }
+
     /// Returns a hash of all that makes the box what it is, to know whether a running one is the same.
     pub(super) fn hash(&self) -> String {
         use sha2::Digest;
-        let digest = sha2::Sha256::digest(format!("{:?}", self.container).as_bytes());
+        let mut container = self.container.clone();
+        self.cover(&mut container);
+        let digest = sha2::Sha256::digest(format!("{container:?}").as_bytes());
         digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
     }
 

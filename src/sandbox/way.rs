@@ -27,6 +27,17 @@ pub(super) fn check(project: &Project) -> Result<(), Error> {
     walk(project.path(), project.identity()).map_err(|Astray { at, problem }| Error::Moved { path: project.path().to_owned(), at, problem })
 }
 
+/// Walks from the project's folder to one in it, and refuses one that is none any more: the engine is about to mount it onto itself.
+pub(super) fn check_below(project: &Project, folder: &str) -> Result<(), Error> {
+    let path = project.path().join(folder);
+    let gone = || Error::Uncovered { path: folder.to_owned() };
+    let facts = std::fs::symlink_metadata(&path).map_err(|_| gone())?;
+    if !facts.is_dir() {
+        return Err(gone());
+    }
+    walk(&path, (facts.dev(), facts.ino())).map_err(|_| gone())
+}
+
 /// Walks from the root to a file or folder without following a link; `identity` is its device and inode from when it was opened.
 ///
 /// The path had no links when it was opened, so that one that is on it now took a folder's place. The engine looks the path up once more,

@@ -198,8 +198,11 @@ fn one(text: &mut String, event: &Event) {
         Kind::ToolModeChanged { from, to, reason } => {
             writeln!(text, "! tool calls: {} instead of {}: {reason}", to.as_str(), from.as_str()).expect(TAKES_ALL);
         }
-        Kind::BoxStarted { image, duration_ms } => {
+        Kind::BoxStarted { image, duration_ms, hidden } => {
             writeln!(text, "sandbox {image}, started in {}", duration(*duration_ms)).expect(TAKES_ALL);
+            if !hidden.is_empty() {
+                writeln!(text, "hidden from commands: {}", hidden.join(", ")).expect(TAKES_ALL);
+            }
         }
         Kind::BoxLost { reason } => writeln!(text, "! the sandbox ended: {reason}").expect(TAKES_ALL),
         Kind::ContextAdded { text: context, .. } => {

@@ -20,7 +20,7 @@ pub struct State {
 
 impl State {
     /// Its parts, each a folder of the same owner.
-    pub const FOLDERS: [&str; 9] = ["sessions", "answers", "artifacts", "engines", "images", "locks", "models", "run", "trust"];
+    pub const FOLDERS: [&str; 10] = ["sessions", "answers", "artifacts", "covers", "engines", "images", "locks", "models", "run", "trust"];
 
     /// Finds the folder by the environment and opens it.
     ///
@@ -94,6 +94,11 @@ impl State {
     /// What was allowed for good in projects.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
+    }
+
+    /// What the sandboxes of projects covered last.
+    pub fn covers(&self) -> PathBuf {
+        self.root.join("covers")
     }
 
     /// Sockets and other things that end with a run.

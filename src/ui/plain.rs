@@ -19,6 +19,9 @@ use super::text;
 use super::text::Cleaner;
 
 const RESULT_LINES: usize = 3;
+
+/// Names of a list that are shown in one line.
+const MOST_NAMES: usize = 8;
 /// Said of a message that broke off.
 const CUT_SHORT: &str = "(cut short)";
 
@@ -182,8 +185,10 @@ impl<O: Write, E: Write> Plain<O, E> {
                 from.as_str(),
                 text::line(reason)
             ))),
-            Kind::BoxStarted { image, duration_ms } => {
-                self.note(&paint.dim(&format!("sandbox: {}, started in {}", text::line(image), call::duration(*duration_ms))))
+            Kind::BoxStarted { image, duration_ms, hidden } => {
+                let hidden = if hidden.is_empty() { String::new() } else { format!("; hidden from commands: {}", few(hidden)) };
+                let started = call::duration(*duration_ms);
+                self.note(&paint.dim(&format!("sandbox: {}, started in {started}{hidden}", text::line(image))))
             }
             Kind::BoxLost { reason } => self.note(&paint.warn(&format!("the sandbox ended: {}", call::bounded(reason, RESULT_LINES)))),
             Kind::LimitReached { limit, at_end } => {
@@ -421,4 +426,13 @@ fn limit_word(limit: LimitKind) -> &'static str {
         LimitKind::Stuck => "repeated calls",
         LimitKind::Context => "context",
     }
+}
+
+/// Names the first of a list, which may be long.
+fn few(names: &[String]) -> String {
+    let mut shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| text::line(name)).collect();
+    if names.len() > MOST_NAMES {
+        shown.push(format!("and {} more", names.len() - MOST_NAMES));
+    }
+    shown.join(", ")
 }

@@ -39,6 +39,10 @@ pub enum Fault {
     #[error("{path}: is not a regular file but a {kind}, which is neither read nor changed; name a regular file, or go on without it")]
     NotRegular { path: BytesPath, kind: String },
     #[error(
+        "{path}: is hidden from this sandbox, because a secret is in it; it was neither read nor changed. Go on without it, or say that the              person can reveal it with the setting `sandbox.reveal`"
+    )]
+    Hidden { path: BytesPath },
+    #[error(
         "{path}: permission denied; `ls -ld` shows whose it is: what is yours can be changed with chmod, for anything else the person must \
              be asked"
     )]
@@ -185,6 +189,7 @@ mod tests {
             (Fault::IsDirectory { path: path() }, "is a directory", "use list_directory"),
             (Fault::NotDirectory { path: path() }, "is not a directory", "use list_directory"),
             (Fault::NotRegular { path: path(), kind: "socket".into() }, "but a socket", "name a regular file"),
+            (Fault::Hidden { path: path() }, "is hidden", "`sandbox.reveal`"),
             (Fault::PermissionDenied { path: path() }, "permission denied", "chmod"),
             (Fault::ReadOnly { path: path() }, "is read-only", "write elsewhere"),
             (Fault::TooLarge { path: path(), bytes: 9, limit: 8 }, "holds 9 bytes", "use bash"),

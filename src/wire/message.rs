@@ -25,6 +25,9 @@ pub const MIN_COST: u32 = 64;
 /// Calls under way at once on one stream.
 pub const MAX_CALLS: usize = 64;
 
+/// Mounts below the project that a guest tells of.
+pub const MAX_MOUNTS: usize = 1024;
+
 /// Returns how much credit a chunk or an input of this many bytes takes, and gives back once it is consumed.
 pub fn cost(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).max(MIN_COST)
@@ -156,6 +159,9 @@ pub struct Facts {
     /// What carries out commands.
     #[serde(default)]
     pub shell: Shell,
+    /// Where something of its own is mounted below `/workspace`: paths from there, sorted, at most [`MAX_MOUNTS`].
+    #[serde(default)]
+    pub mounts: Vec<BytesPath>,
 }
 
 /// Which language a command is read in.

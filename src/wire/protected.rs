@@ -9,6 +9,17 @@ pub struct Protected {
     pub is_secret: bool,
 }
 
+/// How a name tells that its file holds a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecretName {
+    /// By itself.
+    Certain,
+    /// Where there is a private key in the file.
+    IfKey,
+    /// Where it is a folder.
+    IfFolder,
+}
+
 /// Endings that mark an example of a secret file rather than the file.
 const EXAMPLES: [&str; 4] = [".example", ".sample", ".template", ".dist"];
 const FOLDERS: [&str; 4] = [".aws", ".ssh", ".gnupg", ".kube"];
@@ -39,10 +50,31 @@ pub fn protected_name(path: &BytesPath) -> Option<Protected> {
         if is_secret_file(&folded) {
             return hit(true);
         }
-        let (stem, suffix) = folded.rsplit_once('.').unwrap_or((&folded, ""));
-        let credentials = stem.contains("credentials") && CREDENTIAL_SUFFIXES.contains(&suffix);
-        if suffix == "pem" || suffix == "key" || credentials { hit(false) } else { None }
+        if is_key(&folded) || is_credentials(&folded) { hit(false) } else { None }
     })
+}
+
+/// Returns whether one name, without the path to it, is that of a secret which commands in a box must not read.
+///
+/// What only asks for a person's word ([`protected_name`]) knows the same names, and some more.
+pub fn secret_name(name: &[u8]) -> Option<SecretName> {
+    let folded = fold(&BytesPath::from_bytes(name).to_text());
+    if FOLDERS.contains(&folded.as_str()) {
+        return Some(SecretName::IfFolder);
+    }
+    if is_secret_file(&folded) || is_credentials(&folded) {
+        return Some(SecretName::Certain);
+    }
+    is_key(&folded).then_some(SecretName::IfKey)
+}
+
+fn is_key(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, suffix)| suffix == "pem" || suffix == "key")
+}
+
+fn is_credentials(name: &str) -> bool {
+    let (stem, suffix) = name.rsplit_once('.').unwrap_or((name, ""));
+    stem.contains("credentials") && CREDENTIAL_SUFFIXES.contains(&suffix)
 }
 
 fn is_secret_file(name: &str) -> bool {
@@ -88,6 +120,26 @@ mod tests {
         check("sub/.g\u{200b}it/hooks/x", Some((".g\u{200b}it", false)));
         check(".git./config", Some((".git.", false)));
         check(".podbay/config.toml", Some((".podbay", false)));
+    }
+
+    #[test]
+    fn a_name_tells_what_commands_must_not_read() {
+        for (name, kind) in [
+            (".env", Some(SecretName::Certain)),
+            (".ENV.local", Some(SecretName::Certain)),
+            ("aws-credentials.json", Some(SecretName::Certain)),
+            ("id_rsa", Some(SecretName::Certain)),
+            ("server.KEY", Some(SecretName::IfKey)),
+            ("ca.pem", Some(SecretName::IfKey)),
+            (".ssh", Some(SecretName::IfFolder)),
+            (".env.example", None),
+            ("id_rsa.pub", None),
+            ("credentials.rs", None),
+            (".git", None),
+            ("key", None),
+        ] {
+            assert_eq!(secret_name(name.as_bytes()), kind, "{name}");
+        }
     }
 
     #[test]

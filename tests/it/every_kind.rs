@@ -64,7 +64,7 @@ every_kind! {
     SessionForked { from: "mnabcdefghjk".parse().expect("an id") }
     ModelReady { model: bad(), context: None, tools: ToolMode::Text, reason: bad() }
     ToolModeChanged { from: ToolMode::Native, to: ToolMode::Text, reason: bad() }
-    BoxStarted { image: bad(), duration_ms: 1 }
+    BoxStarted { image: bad(), duration_ms: 1, hidden: vec![bad()] }
     BoxLost { reason: bad() }
     PromptBegun {
         system: bad(),

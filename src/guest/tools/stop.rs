@@ -6,18 +6,18 @@ use std::time::Instant;
 
 /// What ends a walk or a read before it is done.
 #[derive(Debug)]
-pub(super) struct Stop<'a> {
+pub(in crate::guest) struct Stop<'a> {
     cancelled: &'a AtomicBool,
     deadline: Option<Instant>,
     late: AtomicBool,
 }
 
 impl<'a> Stop<'a> {
-    pub(super) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
+    pub(in crate::guest) fn new(cancelled: &'a AtomicBool, deadline: Option<Instant>) -> Self {
         Self { cancelled, deadline, late: AtomicBool::new(false) }
     }
 
-    pub(super) fn is_set(&self) -> bool {
+    pub(in crate::guest) fn is_set(&self) -> bool {
         if self.cancelled.load(Ordering::Relaxed) || self.late.load(Ordering::Relaxed) {
             return true;
         }
@@ -28,23 +28,23 @@ impl<'a> Stop<'a> {
         false
     }
 
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub(in crate::guest) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
     }
 
-    pub(super) fn is_late(&self) -> bool {
+    pub(in crate::guest) fn is_late(&self) -> bool {
         self.late.load(Ordering::Relaxed)
     }
 }
 
 /// Reads on until it is told to stop, and then fails.
-pub(super) struct Stoppable<'a, R> {
+pub(in crate::guest) struct Stoppable<'a, R> {
     reader: R,
     stop: &'a Stop<'a>,
 }
 
 impl<'a, R> Stoppable<'a, R> {
-    pub(super) fn new(reader: R, stop: &'a Stop<'a>) -> Self {
+    pub(in crate::guest) fn new(reader: R, stop: &'a Stop<'a>) -> Self {
         Self { reader, stop }
     }
 }

@@ -43,7 +43,7 @@ const CHUNK: usize = 128;
 const WORTH_A_THREAD: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::guest) enum Kind {
     File,
     Folder,
     Link,
@@ -51,54 +51,65 @@ pub(super) enum Kind {
 }
 
 /// One name found.
-pub(super) struct Entry<'a> {
+pub(in crate::guest) struct Entry<'a> {
     /// From the project's folder, with a slash before it.
-    pub(super) full: &'a [u8],
-    pub(super) name: &'a [u8],
-    pub(super) kind: Kind,
+    pub(in crate::guest) full: &'a [u8],
+    pub(in crate::guest) name: &'a [u8],
+    pub(in crate::guest) kind: Kind,
     /// The folder it lies in.
-    pub(super) folder: BorrowedFd<'a>,
+    pub(in crate::guest) folder: BorrowedFd<'a>,
 }
 
 impl Entry<'_> {
     /// The path as it is shown.
-    pub(super) fn path(&self) -> &[u8] {
+    pub(in crate::guest) fn path(&self) -> &[u8] {
         &self.full[1..]
     }
 }
 
 /// What is done with what a walk finds; called on several threads at once, each with a state of its own.
-pub(super) trait Visitor: Sync {
+pub(in crate::guest) trait Visitor: Sync {
     type State: Default + Send;
 
     /// Decides on an entry before the ignore files are asked, which are if the answer is `None`.
     fn select(&self, entry: &Entry<'_>) -> Option<bool>;
 
     fn visit(&self, state: &mut Self::State, entry: &Entry<'_>);
+
+    /// Says whether a folder that was visited is walked as well.
+    fn enters(&self, _folder: &Entry<'_>) -> bool {
+        true
+    }
+
+    /// Is told of what is left out: by the rules, or as hidden.
+    fn pass_over(&self, _state: &mut Self::State, _entry: &Entry<'_>) {}
+
+    /// Is told of a repository's own folder or file, which is never visited.
+    fn repository(&self, _state: &mut Self::State, _entry: &Entry<'_>) {}
 }
 
 /// Where and how to walk.
-pub(super) struct Walk<'a> {
-    pub(super) base: &'a Beneath,
+pub(in crate::guest) struct Walk<'a> {
+    pub(in crate::guest) base: &'a Beneath,
     /// The base's path from the project's folder, without slashes at its ends.
-    pub(super) prefix: &'a [u8],
+    pub(in crate::guest) prefix: &'a [u8],
     /// The rules from above the base; `None` where ignored files are wanted as well.
-    pub(super) rules: Option<Arc<Rules>>,
-    pub(super) hidden: bool,
+    pub(in crate::guest) rules: Option<Arc<Rules>>,
+    pub(in crate::guest) hidden: bool,
     /// How deep, where the names in the base itself are 1.
-    pub(super) max_depth: usize,
-    pub(super) stop: &'a Stop<'a>,
+    pub(in crate::guest) max_depth: usize,
+    pub(in crate::guest) stop: &'a Stop<'a>,
 }
 
 /// What the threads bring home.
-pub(super) struct Walked<S> {
-    pub(super) states: Vec<S>,
+pub(in crate::guest) struct Walked<S> {
+    pub(in crate::guest) states: Vec<S>,
     /// Folders that could not be read.
-    pub(super) n_unreadable: u32,
+    pub(in crate::guest) n_unreadable: u32,
 }
 
 impl Walk<'_> {
-    pub(super) fn run<V: Visitor>(&self, visitor: &V) -> Walked<V::State> {
+    pub(in crate::guest) fn run<V: Visitor>(&self, visitor: &V) -> Walked<V::State> {
         let mut full = Vec::new();
         if !self.prefix.is_empty() {
             full.push(b'/');
@@ -157,9 +168,9 @@ struct Opened {
 }
 
 /// A name in a folder.
-pub(super) struct Name {
-    pub(super) name: Box<[u8]>,
-    pub(super) kind: Kind,
+pub(in crate::guest) struct Name {
+    pub(in crate::guest) name: Box<[u8]>,
+    pub(in crate::guest) kind: Kind,
 }
 
 impl<V: Visitor> Run<'_, V> {
@@ -194,7 +205,7 @@ impl<V: Visitor> Run<'_, V> {
         let mut work = Vec::with_capacity(folders.len());
         // The last one pushed is the first one taken.
         for name in folders.iter().rev() {
-            if self.take(&folder, name, &mut path, |entry| self.visitor.visit(state, entry)) && depth + 1 < self.walk.max_depth {
+            if self.take(&folder, name, &mut path, state) && depth + 1 < self.walk.max_depth {
                 work.push(Work::Folder { full: path.clone(), rules: folder.rules.clone(), depth: depth + 1 });
             }
         }
@@ -219,36 +230,39 @@ impl<V: Visitor> Run<'_, V> {
             if self.walk.stop.is_set() {
                 return;
             }
-            self.take(folder, name, &mut path, |entry| self.visitor.visit(state, entry));
+            self.take(folder, name, &mut path, state);
         }
     }
 
-    /// Visits an entry unless it is to be left out, and says whether it did; `path` then holds its path.
-    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, visit: impl FnOnce(&Entry<'_>)) -> bool {
-        // A repository's own folder holds nothing to be read, and what is in it is many files.
-        if &*name.name == b".git" {
-            return false;
-        }
+    /// Visits an entry unless it is to be left out, and says whether what is in it is wanted too; `path` then holds its path.
+    fn take(&self, folder: &Opened, name: &Name, path: &mut Vec<u8>, state: &mut V::State) -> bool {
         path.clear();
         path.extend_from_slice(&folder.full);
         path.push(b'/');
         path.extend_from_slice(&name.name);
         let entry = Entry { full: path, name: &name.name, kind: name.kind, folder: folder.fd.as_fd() };
+        // A repository's own folder holds nothing to be read, and what is in it is many files.
+        if &*name.name == b".git" {
+            self.visitor.repository(state, &entry);
+            return false;
+        }
         let taken = self.visitor.select(&entry).unwrap_or_else(|| {
             match folder.rules.as_ref().and_then(|rules| rules.ignores(entry.full, entry.kind == Kind::Folder)) {
                 Some(ignored) => !ignored,
                 None => self.walk.hidden || entry.name[0] != b'.',
             }
         });
-        if taken {
-            visit(&entry);
+        if !taken {
+            self.visitor.pass_over(state, &entry);
+            return false;
         }
-        taken
+        self.visitor.visit(state, &entry);
+        self.visitor.enters(&entry)
     }
 }
 
 /// Reads the names of a folder, sorted.
-pub(super) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
+pub(in crate::guest) fn list(folder: BorrowedFd<'_>, stop: &Stop<'_>) -> Result<(Vec<Name>, Seen), Errno> {
     let listed = folder.try_clone_to_owned().map_err(|error| Errno::from_raw(error.raw_os_error().unwrap_or_default()))?;
     let mut names = Vec::new();
     let mut seen = Seen::default();

@@ -36,6 +36,7 @@ use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 use crate::wire::message::GuestHello;
 use crate::wire::message::HostHello;
+use crate::wire::message::MAX_MOUNTS;
 use crate::wire::message::Stream;
 use crate::wire::message::ToGuest;
 use crate::wire::message::ToHost;
@@ -214,6 +215,9 @@ where
         }
         Ok(ToHost::Hello(hello)) if hello.facts.workspace_names.iter().any(|name| name.as_bytes().len() > MAX_NAME) => {
             Err(broken(Reason::Protocol("the hello tells a name that no file can have".to_owned())))
+        }
+        Ok(ToHost::Hello(hello)) if hello.facts.mounts.len() > MAX_MOUNTS => {
+            Err(broken(Reason::Protocol("the hello tells of more mounts than it may".to_owned())))
         }
         Ok(ToHost::Hello(hello)) => Ok(hello.facts),
         Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),

@@ -27,7 +27,7 @@ fn killing_the_controller_ends_command_and_box_and_loses_nothing() {
         .start_blocking();
     let controller = start(&mut env.task(&model, &["wait a minute"]));
     env.wait_for("begun");
-    assert_eq!(env.containers().len(), 1);
+    assert_eq!(env.boxes().len(), 1);
     assert!(is_running(&sleep));
     controller.signal(Signal::SIGKILL);
     let gone = within(Duration::from_secs(5), || !is_running(&sleep) && env.containers().is_empty());

@@ -109,7 +109,7 @@ fn a_paused_box_outlives_its_controller_only_until_the_next_look() {
     docker(&["pause", &container]);
     started.signal(Signal::SIGKILL);
     started.wait();
-    assert_eq!(env.containers(), [container]);
+    assert_eq!(env.boxes(), [container]);
     let _alone = alone_with_gc();
     run(&mut env.podbay(&["gc"])).expect(0);
     env.assert_no_container();

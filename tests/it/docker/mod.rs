@@ -46,6 +46,7 @@ mod resources;
 mod resumed;
 mod second;
 mod second_engine;
+mod secrets;
 mod setuid;
 mod sh;
 mod shared_server;

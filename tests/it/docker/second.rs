@@ -35,7 +35,7 @@ fn a_second_controller_is_refused_and_told_who_is_there() {
     assert!(second["error"].to_string().contains(&who), "{}", second["error"]);
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(5).says(&[&who, "hint:"]);
     run(&mut env.here(&["sh", "--", "true"])).expect(125).says(&[&who]);
-    assert_eq!(env.containers().len(), 1);
+    assert_eq!(env.boxes().len(), 1);
     first.signal(Signal::SIGTERM);
     first.wait().expect(143);
     run(&mut env.here(&["call", "list_directory", "{}"])).expect(0);

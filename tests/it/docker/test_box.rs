@@ -49,17 +49,40 @@ impl TestBox {
         listed.lines().map(str::to_owned).collect()
     }
 
-    /// Returns the id of its only container, once it runs.
+    /// Returns the ids of those in which commands run, or ran.
+    pub(super) fn boxes(&self) -> Vec<String> {
+        self.listed(true, |name| !name.starts_with("podbay-keeper-"))
+    }
+
+    /// Returns the id of the only container in which its commands run, once that does.
     #[track_caller]
     pub(super) fn container(&self) -> String {
-        let filter = format!("label=dev.podbay.project={}", self.key());
-        let mut found = String::new();
+        let mut found = Vec::new();
         let ran = within(Duration::from_secs(30), || {
-            docker(&["ps", "--quiet", "--no-trunc", "--filter", &filter]).trim().clone_into(&mut found);
+            found = self.listed(false, |name| !name.starts_with("podbay-keeper-"));
             !found.is_empty()
         });
-        assert!(ran && !found.contains('\n'), "{found:?}");
-        found
+        assert!(ran && found.len() == 1, "{found:?}");
+        found.remove(0)
+    }
+
+    /// Returns the id of the only keeper, once it runs.
+    #[track_caller]
+    pub(super) fn keeper(&self) -> String {
+        let mut found = Vec::new();
+        let ran = within(Duration::from_secs(30), || {
+            found = self.listed(false, |name| name.starts_with("podbay-keeper-"));
+            !found.is_empty()
+        });
+        assert!(ran && found.len() == 1, "{found:?}");
+        found.remove(0)
+    }
+
+    fn listed(&self, also_ended: bool, is_wanted: impl Fn(&str) -> bool) -> Vec<String> {
+        let filter = format!("label=dev.podbay.project={}", self.key());
+        let all = format!("--all={also_ended}");
+        let listed = docker(&["ps", &all, "--no-trunc", "--filter", &filter, "--format", "{{.ID}} {{.Names}}"]);
+        listed.lines().filter_map(|line| line.split_once(' ')).filter(|(_, name)| is_wanted(name)).map(|(id, _)| id.to_owned()).collect()
     }
 
     /// Panics if a container of this project stays.

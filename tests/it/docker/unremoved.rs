@@ -53,12 +53,12 @@ fn gc_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
     }
     let _alone = alone_with_gc();
     let name = leftover(&env);
-    let id = env.containers().remove(0);
+    let id = env.boxes().remove(0);
     for (at, (fate, words)) in [(Fate::Fail, "the disk is on fire"), (Fate::Say("{}"), "it is still there")].into_iter().enumerate() {
         let proxy = proxy(&env, &format!("engine-{at}"), vec![id.clone()], fate);
         let done = run(gc(&env).env("DOCKER_HOST", proxy.address())).expect(1);
         done.says(&[&format!("could not remove {name}"), words, &format!("docker rm --force {name}")]);
-        assert_eq!(env.containers(), std::slice::from_ref(&id));
+        assert_eq!(env.boxes(), std::slice::from_ref(&id));
     }
     let done = run(&mut gc(&env)).expect(0);
     assert!(done.text().contains(&format!("removed {name}\n")), "{}", done.text());
@@ -74,7 +74,7 @@ fn gc_shows_nothing_of_the_engines_words_that_a_terminal_would_obey() {
     let _alone = alone_with_gc();
     let name = leftover(&env);
     let words = r#"{"message":"no \u001b]0;evil\u0007\u001b[2Jway \u202eback\nand on"}"#;
-    let proxy = proxy(&env, "engine", env.containers(), Fate::Refuse(words));
+    let proxy = proxy(&env, "engine", env.boxes(), Fate::Refuse(words));
     let done = run(gc(&env).env("DOCKER_HOST", proxy.address())).expect(1);
     assert!(!done.stderr.contains(['\x1b', '\x07', '\u{202e}']) && !done.stderr.contains("\nand on"), "{:?}", done.stderr);
     done.says(&[&format!("could not remove {name}"), "no ", "way "]);
@@ -93,7 +93,7 @@ fn down_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
         let done = run(env.here(&["down"]).env("DOCKER_HOST", proxy.address())).expect(5);
         assert!(!done.text().contains("ended"), "{}", done.text());
         done.says(&[&format!("the container `{name}` cannot be ended"), words, &format!("docker rm --force {name}")]);
-        assert_eq!(env.containers().len(), 1);
+        assert_eq!(env.boxes().len(), 1);
     }
     assert_eq!(run(&mut env.here(&["down"])).expect(0).text(), "ended: environment\n");
     env.assert_no_container();
@@ -131,7 +131,7 @@ fn sigterm_ends_gc_and_down_while_the_engine_hangs_and_they_say_what_is_left() {
     }
     let _alone = alone_with_gc();
     let name = leftover(&env);
-    let hangs = proxy(&env, "gc", env.containers(), Fate::Hang);
+    let hangs = proxy(&env, "gc", env.boxes(), Fate::Hang);
     let done = terminated(gc(&env), &hangs, None);
     done.says(&["interrupted", &format!("left: {name}"), "docker rm --force"]);
     docker(&["rm", "--force", &name]);

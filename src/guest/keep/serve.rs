@@ -1,0 +1,191 @@
+use std::fs;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::mpsc;
+use std::thread;
+
+use super::find;
+use crate::guest::build::build_id;
+use crate::wire::PROTOCOL;
+use crate::wire::frame;
+use crate::wire::frame::MAX_FRAME;
+use crate::wire::keep::FromKeeper;
+use crate::wire::keep::KeeperHello;
+use crate::wire::keep::Kept;
+use crate::wire::keep::Order;
+use crate::wire::keep::ToKeeper;
+
+/// Orders that wait while one is carried out; the host gives one at a time.
+const MOST_WAITING: usize = 4;
+
+/// The folders that a keeper works on.
+#[derive(Debug)]
+pub(in crate::guest) struct Places {
+    /// The project, `/workspace` in a box.
+    pub(in crate::guest) workspace: PathBuf,
+}
+
+/// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
+pub(in crate::guest) fn run(
+    places: &Places,
+    input: impl Read + Send + 'static,
+    mut output: impl Write,
+    at_end: impl FnOnce() + Send + 'static,
+) -> io::Result<()> {
+    let workspace = fs::metadata(&places.workspace)?;
+    let hello = KeeperHello { protocol: PROTOCOL, build: build_id(), workspace: (workspace.dev(), workspace.ino()) };
+    send(&mut output, &FromKeeper::Hello(hello))?;
+    let orders = read_aside(input, at_end)?;
+    match orders.recv() {
+        Ok(Ok(ToKeeper::Hello { protocol, build })) if protocol == PROTOCOL && build == build_id() => {}
+        Ok(Ok(_)) => return close(output, "the host is of another build than this keeper"),
+        Ok(Err(error)) => return close(output, &error.to_string()),
+        Err(_) => return Ok(()),
+    }
+    for order in orders {
+        match order {
+            Ok(ToKeeper::Order { id, order }) => send(&mut output, &FromKeeper::Done { id, kept: carry_out(places, &order) })?,
+            Ok(ToKeeper::Hello { .. }) => return close(output, "a second hello came"),
+            Err(error) => return close(output, &error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(places: &Places, order: &Order) -> Kept {
+    let failed = |doing: &str, error: io::Error| Kept::Failed { doing: doing.to_owned(), problem: error.to_string() };
+    match order {
+        Order::Find(order) => match find::find(&places.workspace, order) {
+            Ok(found) => Kept::Found(found),
+            Err(error) => failed("look through the project", error),
+        },
+    }
+}
+
+/// Reads what comes on a thread of its own: when the host is gone the keeper must end at once, whatever it is at. All that it does can be
+/// broken off at any point.
+fn read_aside(
+    mut input: impl Read + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> io::Result<mpsc::Receiver<io::Result<ToKeeper>>> {
+    let (sender, receiver) = mpsc::sync_channel(MOST_WAITING);
+    let read = move || {
+        loop {
+            let next = receive(&mut input).transpose();
+            let is_last = !matches!(next, Some(Ok(_)));
+            if next.is_none_or(|next| sender.send(next).is_err()) || is_last {
+                return at_end();
+            }
+        }
+    };
+    thread::Builder::new().name("podbay-orders".to_owned()).spawn(read)?;
+    Ok(receiver)
+}
+
+/// Reads one frame; `None`: the input has ended.
+fn receive(input: &mut impl Read) -> io::Result<Option<ToKeeper>> {
+    let mut length = [0; 4];
+    match input.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let length = u32::from_be_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::other(frame::Error::TooLong { bytes: length }));
+    }
+    let mut bytes = vec![0; length];
+    input.read_exact(&mut bytes)?;
+    frame::decode(&bytes).map(Some).map_err(io::Error::other)
+}
+
+fn send(output: &mut impl Write, message: &FromKeeper) -> io::Result<()> {
+    let bytes = match (frame::encode(message), message) {
+        (Err(error), FromKeeper::Done { id, .. }) => {
+            // Whoever waits for the answer must get one.
+            let kept = Kept::Failed { doing: "send the answer".to_owned(), problem: error.to_string() };
+            frame::encode(&FromKeeper::Done { id: *id, kept })
+        }
+        (encoded, _) => encoded,
+    };
+    let bytes = bytes.map_err(io::Error::other)?;
+    output.write_all(&(bytes.len() as u32).to_be_bytes())?;
+    output.write_all(&bytes)?;
+    output.flush()
+}
+
+fn close(mut output: impl Write, reason: &str) -> io::Result<()> {
+    send(&mut output, &FromKeeper::Closing { reason: reason.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::wire::keep::Find;
+
+    fn framed(messages: &[ToKeeper]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for message in messages {
+            let json = frame::encode(message).expect("short");
+            bytes.extend((json.len() as u32).to_be_bytes());
+            bytes.extend(json);
+        }
+        bytes
+    }
+
+    fn answers(input: Vec<u8>) -> Vec<FromKeeper> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::write(folder.path().join(".env"), "A=1").expect("written");
+        let mut output = Vec::new();
+        let places = Places { workspace: folder.path().to_owned() };
+        run(&places, Cursor::new(input), &mut output, || {}).expect("served");
+        let mut rest = output.as_slice();
+        let mut answers = Vec::new();
+        while let Some((length, tail)) = rest.split_first_chunk() {
+            let (json, tail) = tail.split_at(u32::from_be_bytes(*length) as usize);
+            answers.push(frame::decode(json).expect("a message"));
+            rest = tail;
+        }
+        answers
+    }
+
+    fn hello() -> ToKeeper {
+        ToKeeper::Hello { protocol: PROTOCOL, build: build_id() }
+    }
+
+    fn order(id: u32) -> ToKeeper {
+        ToKeeper::Order { id, order: Order::Find(Find { reveal: Vec::new(), auto_run: Vec::new(), budget_ms: 10_000 }) }
+    }
+
+    #[test]
+    fn orders_are_answered_in_their_order_until_the_input_ends() {
+        let answers = answers(framed(&[hello(), order(7), order(8)]));
+        assert!(matches!(answers[0], FromKeeper::Hello(_)), "{answers:?}");
+        for (answer, expected) in answers[1..].iter().zip([7, 8]) {
+            let FromKeeper::Done { id, kept: Kept::Found(found) } = answer else { panic!("{answer:?}") };
+            assert!(*id == expected && found.secrets.len() == 1, "{answer:?}");
+        }
+        assert_eq!(answers.len(), 3);
+    }
+
+    #[test]
+    fn what_no_host_of_this_build_says_closes_the_line() {
+        let other = ToKeeper::Hello { protocol: PROTOCOL, build: "other".to_owned() };
+        for (input, words) in [
+            (framed(&[other]), "another build"),
+            (framed(&[order(1)]), "another build"),
+            (framed(&[hello(), hello()]), "second hello"),
+            (u32::MAX.to_be_bytes().to_vec(), "over the limit"),
+            ([framed(&[hello()]), vec![0, 0, 0, 2, b'{', b'}']].concat(), "not what the protocol says"),
+            ([framed(&[hello()]), vec![0, 0, 0, 9, b'{']].concat(), "fill whole buffer"),
+        ] {
+            let answers = answers(input);
+            assert!(matches!(answers.last(), Some(FromKeeper::Closing { reason }) if reason.contains(words)), "{answers:?}");
+        }
+        assert_eq!(answers(Vec::new()).len(), 1);
+    }
+}

@@ -1,0 +1,213 @@
+//! What of a project is covered in a box: secrets are hidden from it, and what programs on the host run by themselves is read-only in it.
+//!
+//! The engine mounts both by paths as they are seen inside, so that nothing is looked up on the host that somebody could swap meanwhile, and
+//! an absent path is passed over. What becomes of the mounts later is watched by the guest, which ends its box when one is gone.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Project;
+use crate::wire::BytesPath;
+use crate::wire::keep::Found;
+
+/// Longest record that is read.
+const LONGEST: u64 = 4 << 20;
+
+/// Most folders that are made places of their own, so that nobody moves away what is read-only below them.
+const MOST_FOLDERS: usize = 64;
+
+/// Where the project is in a box.
+const WORKSPACE: &str = "/workspace";
+
+/// What one box covers; paths from the project's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Covers {
+    /// Files read empty, folders are empty.
+    hidden: Vec<String>,
+    read_only: Vec<String>,
+}
+
+impl Covers {
+    /// Returns what is to be covered, and what a person should know of what cannot be.
+    pub(super) fn of(found: &Found) -> (Self, Vec<String>) {
+        let mut unnamed = Vec::new();
+        let mut texts = |paths: Vec<&BytesPath>| -> Vec<String> {
+            let mut texts = Vec::new();
+            for path in paths {
+                // The engine's API is JSON.
+                match std::str::from_utf8(path.as_bytes()) {
+                    Ok(text) => texts.push(text.to_owned()),
+                    Err(_) => unnamed.push(path.to_string()),
+                }
+            }
+            texts
+        };
+        let hidden = texts(found.secrets.iter().map(|secret| &secret.path).collect());
+        let read_only = texts(found.auto_run.iter().chain(&found.repositories).collect());
+        let covers = Self { hidden, read_only };
+        let mut warnings = Vec::new();
+        if !unnamed.is_empty() {
+            warnings
+                .push(format!("commands can read and change {}: no engine takes a name that is not UTF-8; rename it", unnamed.join(", ")));
+        }
+        if !found.is_whole {
+            warnings.push(
+                "there was not enough time to look through the whole project for secrets: those that were not found can be read by commands"
+                    .to_owned(),
+            );
+        }
+        if found.n_left_out > 0 {
+            warnings.push(format!(
+                "{} more files hold secrets or run on your machine by themselves than can be covered: commands can read and change them",
+                found.n_left_out
+            ));
+        }
+        let movable = covers.movable();
+        if !movable.is_empty() {
+            warnings.push(format!(
+                "commands can move away what is read-only in {}: there are more such folders than can be held in place",
+                movable.join(", ")
+            ));
+        }
+        (covers, warnings)
+    }
+
+    /// Returns what commands cannot read, for a person to see.
+    pub(super) fn hidden(&self) -> &[String] {
+        &self.hidden
+    }
+
+    pub(super) fn masked_paths(&self) -> impl Iterator<Item = String> {
+        self.hidden.iter().map(|path| format!("{WORKSPACE}/{path}"))
+    }
+
+    pub(super) fn readonly_paths(&self) -> impl Iterator<Item = String> {
+        self.read_only.iter().map(|path| format!("{WORKSPACE}/{path}"))
+    }
+
+    /// Returns the folders between the project's own and what is read-only. Mounted onto themselves they cannot be renamed: otherwise a
+    /// command would move the folder away, with the mount in it, and make another one in its place.
+    pub(super) fn held_folders(&self) -> Vec<String> {
+        let mut folders = self.folders();
+        folders.truncate(MOST_FOLDERS);
+        folders
+    }
+
+    fn movable(&self) -> Vec<String> {
+        self.folders().split_off(self.folders().len().min(MOST_FOLDERS))
+    }
+
+    fn folders(&self) -> Vec<String> {
+        let above = |path: &String| -> Vec<String> {
+            Path::new(path).ancestors().skip(1).filter_map(Path::to_str).filter(|path| !path.is_empty()).map(ToOwned::to_owned).collect()
+        };
+        let folders: BTreeSet<String> = self.read_only.iter().flat_map(above).collect();
+        folders.into_iter().collect()
+    }
+
+    /// Returns where the box must have mounts of its own.
+    pub(super) fn places(&self) -> BTreeSet<BytesPath> {
+        let held = self.held_folders();
+        self.hidden.iter().chain(&self.read_only).chain(&held).map(|path| BytesPath::from_bytes(path.as_bytes())).collect()
+    }
+}
+
+/// Where it is remembered what the last box of a project covered, so that the next one need not wait for a look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    file: PathBuf,
+    project: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    project: String,
+    covers: Covers,
+}
+
+impl Record {
+    pub(super) fn new(folder: &Path, project: &Project) -> Self {
+        Self { file: folder.join(format!("{}.json", project.key())), project: project.text().to_owned() }
+    }
+
+    /// Returns what is remembered. It is a guess, so that one that cannot be read is none.
+    pub(super) fn read(&self) -> Covers {
+        let is_short = fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
+        let written: Option<Written> =
+            is_short.then(|| fs::read(&self.file).ok()).flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        written.filter(|written| written.project == self.project).map(|written| written.covers).unwrap_or_default()
+    }
+
+    /// Remembers what a box covers; where that fails the next one starts a little later.
+    pub(super) fn write(&self, covers: &Covers) {
+        let written = Written { project: self.project.clone(), covers: covers.clone() };
+        let place = || {
+            let folder = self.file.parent()?;
+            let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
+            file.write_all(&serde_json::to_vec(&written).ok()?).ok()?;
+            file.persist(&self.file).ok()
+        };
+        if place().is_none() {
+            tracing::debug!(file = %self.file.display(), "what the sandbox covers is not remembered");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::keep::Secret;
+
+    fn found(secrets: &[&str], auto_run: &[&str]) -> Found {
+        Found {
+            secrets: secrets.iter().map(|path| Secret { path: BytesPath::from_bytes(*path), is_folder: false }).collect(),
+            auto_run: auto_run.iter().map(|path| BytesPath::from_bytes(*path)).collect(),
+            is_whole: true,
+            ..Found::default()
+        }
+    }
+
+    #[test]
+    fn what_is_read_only_is_held_in_place_by_the_folders_above_it() {
+        let (covers, warnings) = Covers::of(&found(&["a/.env"], &["a/b/.vscode", ".github", "a/c/.envrc"]));
+        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(covers.held_folders(), ["a", "a/b", "a/c"], "a secret takes its mount along when its folder is moved");
+        assert_eq!(covers.masked_paths().collect::<Vec<_>>(), ["/workspace/a/.env"]);
+        let places: Vec<String> = covers.places().iter().map(BytesPath::to_text).collect();
+        assert_eq!(places, [".github", "a", "a/.env", "a/b", "a/b/.vscode", "a/c", "a/c/.envrc"]);
+    }
+
+    #[test]
+    fn what_cannot_be_covered_is_said() {
+        let many: Vec<String> = (0..70).map(|number| format!("{number:02}/.vscode")).collect();
+        let mut found = found(&[], &many.iter().map(String::as_str).collect::<Vec<_>>());
+        found.secrets.push(Secret { path: BytesPath::from_bytes(b".env.\xff"), is_folder: false });
+        (found.is_whole, found.n_left_out) = (false, 3);
+        let (covers, warnings) = Covers::of(&found);
+        let all = warnings.join("\n");
+        for words in [r".env.\xff: no engine", "not enough time", "3 more files", "in 64, 65, 66, 67, 68, 69:"] {
+            assert!(all.contains(words), "{words}: {all}");
+        }
+        assert_eq!((covers.held_folders().len(), covers.hidden().len()), (64, 0));
+    }
+
+    #[test]
+    fn what_is_remembered_is_that_of_the_very_project() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        assert_eq!(record.read(), Covers::default());
+        let (covers, _) = Covers::of(&found(&[".env"], &[]));
+        record.write(&covers);
+        assert_eq!(record.read(), covers);
+        // The folder is gone, and another one got its inode.
+        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(), Covers::default());
+        fs::write(&record.file, "{").expect("written");
+        assert_eq!(record.read(), Covers::default());
+    }
+}

@@ -1,0 +1,40 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::wire::BytesPath;
+
+/// Most entries that are hidden from one box, and most that are made read-only in it.
+pub const MOST_HIDDEN: usize = 256;
+
+/// Looks through the project for what commands must not read or must not change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Find {
+    /// Patterns as in `.gitignore`: secrets that commands may read.
+    pub reveal: Vec<String>,
+    /// Patterns as in `.gitignore`: files and folders that programs on the host run without being asked.
+    pub auto_run: Vec<String>,
+    /// How long it may look.
+    pub budget_ms: u64,
+}
+
+/// What was found; paths from the project's folder, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    pub secrets: Vec<Secret>,
+    pub auto_run: Vec<BytesPath>,
+    /// Every `.git` below the top, folder or file.
+    pub repositories: Vec<BytesPath>,
+    /// Whether there was time to look everywhere.
+    pub is_whole: bool,
+    /// Folders that could not be read.
+    pub n_unreadable: u32,
+    /// What was found and is in none of the lists, because they are full.
+    pub n_left_out: u32,
+}
+
+/// One file or folder whose content is a secret.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Secret {
+    pub path: BytesPath,
+    pub is_folder: bool,
+}

@@ -1,0 +1,189 @@
+//! Secrets of a project, and what runs on the host by itself: hidden from commands, and read-only for them.
+
+use serde_json::json;
+
+use super::second::up;
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::Done;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+const SECRET: &str = "TOKEN=s3cr3t-of-the-person";
+const PEM: &str = "-----BEGIN PRIVATE KEY-----\ns3cr3t-of-the-person\n";
+
+/// Gives a project secrets of all kinds, and files that look like them.
+fn fill(env: &TestBox) {
+    for (path, content) in [
+        (".env", SECRET),
+        ("app/.env.production", SECRET),
+        ("certs/server.key", PEM),
+        ("home/.aws/credentials", SECRET),
+        ("build/.npmrc", SECRET),
+        (".gitignore", "build/\n.env\n"),
+        (".env.example", "TOKEN="),
+        ("certs/ca.pem", "-----BEGIN CERTIFICATE-----"),
+    ] {
+        env.write(path, content);
+    }
+}
+
+/// Runs a command as a person does: of one that a model gives policy reads what it can, and these are to be judged by what they can do.
+fn bash(env: &TestBox, command: &str) -> Done {
+    run(&mut env.here(&["sh", "--", "bash", "-c", command]))
+}
+
+#[test]
+fn s_07_no_command_reads_a_secret_and_all_other_files_are_as_they_were() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let all = "cat .env app/.env.production certs/server.key build/.npmrc; cat home/.aws/*; grep -r s3cr3t . ; tar cf - . | grep -c s3cr3t";
+    for _ in 0..2 {
+        // The second time the sandbox starts with what is remembered of the first.
+        let done = bash(&env, all);
+        assert!(!done.text().contains("s3cr3t"), "{}", done.text());
+    }
+    bash(&env, "cat .env.example certs/ca.pem && ls home/.aws && echo x >> .env.example").expect(0);
+    assert_eq!((env.read(".env"), env.read("certs/server.key")), (SECRET.to_owned(), PEM.to_owned()));
+    // Neither is anything lost by what a command does to them.
+    let done = bash(&env, "exec 2>&1; rm -rf .env certs home; mv .env x; echo y > .env; cp .env.example .env; ls -A");
+    assert!(done.text().contains("busy"), "{}", done.text());
+    assert_eq!((env.read(".env"), env.read("certs/server.key")), (SECRET.to_owned(), PEM.to_owned()));
+    assert_eq!(env.read("home/.aws/credentials"), SECRET);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_secret_stays_hidden_wherever_its_folder_is_moved() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let done = bash(
+        &env,
+        "mv app other && cat other/.env.production; mkdir app; ln other/.env.production app/l; cat app/l; mv other/.env.production y",
+    );
+    assert!(!done.text().contains("s3cr3t"), "{}", done.text());
+    assert_eq!(env.read("other/.env.production"), SECRET);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_is_hidden_is_shown_at_the_start_and_can_be_revealed() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    env.write("probe.sh", "cat .env; echo read");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "bash probe.sh"})).says("Done.").start_blocking();
+    let done = run(&mut env.task(&model, &["work"])).expect(0);
+    done.says(&["hidden from commands: .env, app/.env.production, build/.npmrc, certs/server.key, home/.aws"]);
+    assert!(!model.requests().iter().any(|request| request.to_string().contains("s3cr3t")));
+    let cat = ["sh", "--", "cat", ".env", "app/.env.production", "certs/server.key"];
+    let done = run(env.here(&cat).env("PODBAY_SANDBOX_REVEAL", r#"[".env", "certs/**"]"#));
+    assert_eq!(done.text().matches("s3cr3t").count(), 2, "{}", done.text());
+    // The project's own settings, which a command could have written, reveal nothing.
+    env.write(".podbay/config.toml", "[sandbox]\nreveal = [\".env\"]\n");
+    let done = bash(&env, "cat .env");
+    assert!(!done.text().contains("s3cr3t"), "{}", done.text());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_secret_that_the_person_replaces_ends_the_sandbox_and_is_hidden_in_the_next() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", SECRET);
+    env.write("watch.sh", "touch begun; while :; do cat .env >> seen 2>/dev/null; sleep 0.01; done");
+    env.write("probe.sh", "cat .env; echo read");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "bash watch.sh"}))
+        .calls("bash", json!({"command": "bash probe.sh"}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    // As most editors save.
+    env.write(".env.new", "TOKEN=s3cr3t-anew");
+    std::fs::rename(env.path(".env.new"), env.path(".env")).expect("renamed");
+    task.wait().expect(0);
+    let told = model.requests().iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("`.env` of the project was replaced or removed"), "{told}");
+    let last = model.requests().last().expect("a request").to_string();
+    assert!(last.contains("read") && !last.contains("s3cr3t"), "{last}");
+    env.assert_no_container();
+}
+
+#[test]
+fn what_runs_on_the_host_by_itself_cannot_be_changed_nor_moved_away() {
+    let Some(env) = TestBox::new() else { return };
+    for path in [".vscode/tasks.json", "packages/web/.envrc", ".github/workflows/ci.yml", ".cargo/config.toml"] {
+        env.write(path, "as it was");
+    }
+    env.write("packages/web/main.js", "x");
+    let attack = "for f in .vscode/tasks.json packages/web/.envrc .github/workflows/ci.yml .cargo/config.toml; do echo evil > $f; rm -f $f; done; \
+                  mv .github .gh; mv packages p; mv packages/web w; mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml; \
+                  mv packages/web/.envrc e; rm -rf packages; ls -R";
+    let done = bash(&env, attack);
+    for path in [".vscode/tasks.json", "packages/web/.envrc", ".github/workflows/ci.yml", ".cargo/config.toml"] {
+        assert_eq!(env.read(path), "as it was", "{path}: {}", done.text());
+    }
+    // Beside them all works.
+    bash(&env, "echo y > packages/web/main.js; mkdir -p packages/web/src && mv packages/web/main.js packages/web/src/").expect(0);
+    assert!(bash(&env, "cat .vscode/tasks.json packages/web/.envrc").expect(0).text().contains("as it was"));
+    // The person's settings say otherwise.
+    let change = ["sh", "--", "bash", "-c", "echo new > .vscode/tasks.json && mv packages p"];
+    run(env.here(&change).env("PODBAY_SANDBOX_AUTO_RUN", "[]")).expect(0);
+    assert_eq!(env.read(".vscode/tasks.json"), "new\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn the_environment_of_up_hides_secrets_as_well() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", SECRET);
+    let model = ScriptedModel::new().start_blocking();
+    up(&env, &model, &[]);
+    let done = bash(&env, "cat .env; echo read");
+    assert!(done.text().contains("read") && !done.text().contains("s3cr3t"), "{}", done.text());
+    run(&mut env.here(&["down"])).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_file_tool_says_of_a_hidden_file_that_it_is_one() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("settings", SECRET);
+    std::os::unix::fs::symlink("settings", env.path(".env")).expect("linked");
+    for (tool, arguments) in [
+        ("read_file", json!({"path": "settings"})),
+        ("edit_file", json!({"path": "settings", "old_string": "TOKEN", "new_string": "X"})),
+        ("write_file", json!({"path": "settings", "content": "X"})),
+    ] {
+        let done = run(&mut env.here(&["call", tool, &arguments.to_string()])).expect(1);
+        assert!(done.text().contains("settings: is hidden from this sandbox"), "{tool}: {}", done.text());
+    }
+    assert_eq!(env.read("settings"), SECRET);
+    env.assert_no_container();
+}
+
+#[test]
+fn the_keeper_can_change_nothing_and_is_gone_with_its_controller() {
+    let Some(env) = TestBox::new() else { return };
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; sleep 600"})).start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    let keeper = env.keeper();
+    let told = docker(&["inspect", "--format", "{{json .}}", &keeper]);
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    let writable: Vec<&str> = told["Mounts"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter(|mount| mount["RW"] == true)
+        .filter_map(|mount| mount["Destination"].as_str())
+        .collect();
+    assert_eq!(writable, Vec::<&str>::new());
+    let host = &told["HostConfig"];
+    assert_eq!((host["NetworkMode"].as_str(), host["ReadonlyRootfs"].as_bool()), (Some("none"), Some(true)));
+    assert_eq!(host["CapDrop"], json!(["ALL"]));
+    task.signal(nix::sys::signal::Signal::SIGKILL);
+    task.wait();
+    env.assert_no_container();
+}
