@@ -82,6 +82,7 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
             raw: None,
             usage: Usage::default(),
             interrupted: false,
+            cut: false,
             duration_ms: 1,
         };
         let started = Kind::CallStarted { call: call.id.clone(), name: call.name.clone(), arguments: call.arguments };

@@ -126,7 +126,7 @@ impl Agent {
         task.settle(&mut reply);
         self.doubt(task, &mut reply);
         if error.is_none() {
-            task.asked.clear();
+            task.open.asked.clear();
         }
         self.take_as_text(task, &mut reply);
         let n_bytes = self.conversation.prompt().n_bytes();
@@ -150,6 +150,7 @@ impl Agent {
                 raw: reply.raw.clone(),
                 usage,
                 interrupted,
+                cut: reply.finish == Finish::Length,
                 duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             });
             if !reply.text.is_empty() || !reply.calls.is_empty() {

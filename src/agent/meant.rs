@@ -49,8 +49,8 @@ impl Task {
     pub(super) fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
         let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
         !calls.is_empty()
-            && calls.len() == self.asked.len()
-            && calls.iter().zip(&self.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
+            && calls.len() == self.open.asked.len()
+            && calls.iter().zip(&self.open.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
     }
 }
 

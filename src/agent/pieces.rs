@@ -3,10 +3,10 @@
 
 use super::Agent;
 use super::task::Task;
+use crate::event::HalfCall;
 use crate::event::Kind;
 use crate::llm::Fences;
 use crate::llm::Finish;
-use crate::llm::Half;
 use crate::llm::Reply;
 use crate::llm::tail::TAIL;
 use crate::llm::tail::ends_arguments;
@@ -17,26 +17,26 @@ impl Agent {
     /// Takes a call that was cut within a block of code for the text that it most likely is. Where it was meant, that shows once all of it came.
     pub(super) fn take_as_text(&self, task: &Task, reply: &mut Reply) {
         if let Some(written) = &reply.written
-            && (reply.finish == Finish::Length || ends_in_block(&task.cut_off.concat()))
+            && (reply.finish == Finish::Length || ends_in_block(&task.open.pieces.concat()))
         {
             // In a piece neither blanks at its end nor the end of a call are noise.
             reply.text.clone_from(written);
-        } else if let (Some(written), false) = (&reply.written, task.cut_off.is_empty()) {
+        } else if let (Some(written), false) = (&reply.written, task.open.pieces.is_empty()) {
             // Nor are blanks that part it from the piece before.
             let blanks = &written[..written.len() - written.trim_start().len()];
             reply.text = blanks.to_owned() + reply.text.trim_start();
         }
-        if task.is_in_object
+        if task.open.in_object
             && reply.written.is_some()
             && reply.finish != Finish::Length
-            && !task.cut_off.is_empty()
+            && !task.open.pieces.is_empty()
             && let Some(words) = before_end_of_object(&reply.text)
         {
             reply.text = words;
         }
         let Some(half) = reply.half.as_ref().filter(|half| reply.calls.is_empty() && !half.is_reported) else { return };
         let whole = half.before.clone() + &half.begun;
-        if reply.text.ends_with(&half.begun) || !ends_in_block(&(task.cut_off.concat() + &whole)) {
+        if reply.text.ends_with(&half.begun) || !ends_in_block(&(task.open.pieces.concat() + &whole)) {
             return;
         }
         // It was held back, as calls are not shown as text.
@@ -48,18 +48,18 @@ impl Agent {
 impl Task {
     /// Returns what to tell a model that went on with a call that was cut, which it was to make anew.
     pub(super) fn tail(&mut self, reply: &Reply, tools: &Tools) -> Option<String> {
-        let before = self.half.take();
+        let before = self.open.half.take();
         if let Some(half) = &reply.half {
             // Where it is taken for text the pieces belong together.
-            let goes_on = if reply.fault.is_none() { self.cut_off.concat() } else { String::new() };
-            self.half = Some(Half { before: goes_on + &half.before, ..half.clone() });
+            let goes_on = if reply.fault.is_none() { self.open.pieces.concat() } else { String::new() };
+            self.open.half = Some(HalfCall { before: goes_on + &half.before, ..half.clone() });
             return None;
         }
         let mut half = before?;
         let piece = reply.written.as_ref().unwrap_or(&reply.text);
         if reply.finish == Finish::Length {
             half.begun.push_str(piece);
-            self.half = Some(half);
+            self.open.half = Some(half);
             return None;
         }
         let is_asked_about = reply.unsure.as_ref().is_some_and(|unsure| !unsure.calls.is_empty());
@@ -67,13 +67,13 @@ impl Task {
             return None;
         }
         // It may well try once more, from the same beginning on.
-        self.half = Some(half);
-        self.cut_off.clear();
+        self.open.half = Some(half);
+        self.open.pieces.clear();
         Some(TAIL.to_owned())
     }
 }
 
-fn is_end(half: &Half, piece: &str, tools: &Tools) -> bool {
+fn is_end(half: &HalfCall, piece: &str, tools: &Tools) -> bool {
     if half.is_reported { ends_arguments(&half.begun, piece) } else { is_tail(&(half.before.clone() + &half.begun), piece, tools) }
 }
 

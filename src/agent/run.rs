@@ -27,6 +27,7 @@ use super::task::Task;
 use crate::event::CUT_OFF;
 use crate::event::Kind;
 use crate::event::LimitKind;
+use crate::event::OpenAnswer;
 use crate::event::RunStatus;
 use crate::event::Sink;
 use crate::event::ToolMode;
@@ -63,6 +64,8 @@ pub struct Agent {
     pub(super) greeting: String,
     pub(super) learnt: Learnt,
     pub(super) denials: Denials,
+    /// What the answer to an open task is read with, where an earlier run left it.
+    open: OpenAnswer,
     /// Commands that the person ran themselves.
     pub(super) n_by_hand: u32,
 }
@@ -100,6 +103,7 @@ impl Agent {
             greeting: String::new(),
             learnt: Learnt::default(),
             denials: Denials::default(),
+            open: OpenAnswer::default(),
             n_by_hand: 0,
         }
     }
@@ -113,6 +117,7 @@ impl Agent {
         let is_held = past.is_held && mode == ToolMode::Native && self.may_change();
         (self.learnt.is_held, self.learnt.is_folded) = (is_held, is_folded);
         self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
+        self.open.clone_from(&past.open_answer);
         if past.is_blind {
             self.pipeline.set_images(false);
         }
@@ -137,7 +142,8 @@ impl Agent {
     /// earlier run left open goes on.
     pub async fn run_since(&mut self, begun: Instant, text: Option<&str>, interrupt: &Interrupt) -> Outcome {
         let outcome = match self.before_task(text, begun, interrupt).await {
-            Before::GoOn(notes) => self.work(begun, text, notes, interrupt).await,
+            // Apart, as the whole loop is too much for every future that waits for it.
+            Before::GoOn(notes) => Box::pin(self.work(begun, text, notes, interrupt)).await,
             Before::Not(status, limit, failure) => Task::new(begun).outcome(status, limit, failure),
         };
         self.after_task(&outcome, interrupt).await;
@@ -146,6 +152,8 @@ impl Agent {
 
     async fn work(&mut self, begun: Instant, text: Option<&str>, notes: Vec<String>, interrupt: &Interrupt) -> Outcome {
         if let Some(text) = text {
+            // A new task has nothing to do with what was open.
+            self.open = OpenAnswer::default();
             let images = match self.look_at(text, begun, interrupt).await {
                 Ok(Looked::All(images)) => images,
                 Ok(Looked::Stopped) => {
@@ -163,13 +171,13 @@ impl Agent {
             self.show_images(images);
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
-            self.note(GO_ON);
+            self.note(words_of(&self.open));
         }
         for note in notes {
             self.note(&note);
         }
         let text = self.conversation.history().said().last().cloned().unwrap_or_default();
-        let mut task = Task::new(begun);
+        let mut task = Task { open: std::mem::take(&mut self.open), ..Task::new(begun) };
         task.is_talk = self.options.max_turns == 1;
         if task.is_talk {
             self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
@@ -288,18 +296,14 @@ impl Agent {
             self.emit(Kind::Warning { message: message.to_owned() });
         }
         if !reply.calls.is_empty() {
-            (task.n_misunderstood, task.n_silent, task.n_filtered, task.n_unsure) = (0, 0, 0, 0);
-            task.cut_off.clear();
+            (task.n_misunderstood, task.n_silent, task.n_filtered) = (0, 0, 0);
+            task.open.acted();
             // What was cut behind them is made again.
-            task.half = reply.half.take();
-            // It was meant: what it says next is the answer.
-            if let Some(answer) = &mut task.nudged {
-                answer.clear();
-            }
+            task.open.half = reply.half.take();
             let next = self.calls(task, &reply.calls, interrupt).await;
             // Every call has its result first: servers refuse a conversation in which one is missing.
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
-                self.note(&fault);
+                self.note_open(task, &fault);
             }
             return task.cut.filter(|_| matches!(next, Next::GoOn)).map_or(next, Next::Limit);
         }
@@ -317,7 +321,7 @@ impl Agent {
                 task.response = if has_tail { String::new() } else { reply.text };
                 return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
             }
-            self.note(&fault);
+            self.note_open(task, &fault);
             return Next::GoOn;
         }
         self.answered(task, &reply)
@@ -332,7 +336,7 @@ impl Agent {
         if task.n_filtered >= self.options.misunderstandings {
             return Next::Failed(Failure::Filtered { count: task.n_filtered });
         }
-        self.note(FILTERED);
+        self.note_open(task, FILTERED);
         Next::GoOn
     }
 
@@ -340,7 +344,7 @@ impl Agent {
         if reply.text.trim().is_empty() {
             task.n_silent += 1;
             if task.n_silent >= self.options.misunderstandings {
-                if let Some(first) = task.nudged.take().filter(|first| !first.is_empty()) {
+                if let Some(first) = task.open.answer.take().filter(|first| !first.is_empty()) {
                     task.response = first;
                     return Next::Done(completed(&self.options, task));
                 }
@@ -352,46 +356,48 @@ impl Agent {
             }
             let cut = "Your answer reached the limit of tokens before it said anything. Think less, then call a tool, or say what you did and what you saw.";
             let empty = "Your answer was empty. Call a tool, or say what you did and what you saw.";
-            self.note(if reply.finish == Finish::Length { cut } else { empty });
+            self.note_open(task, if reply.finish == Finish::Length { cut } else { empty });
             return Next::GoOn;
         }
-        if reply.finish == Finish::Length && task.cut_off.len() < self.options.misunderstandings as usize {
+        if reply.finish == Finish::Length && task.open.pieces.len() < self.options.misunderstandings as usize {
             // A piece that goes on in plain words is in it still.
-            task.is_in_object = reply.is_in_object || task.is_in_object && !task.cut_off.is_empty();
-            task.cut_off.push(reply.text.clone());
-            self.note(CUT_OFF);
+            task.open.in_object = reply.is_in_object || task.open.in_object && !task.open.pieces.is_empty();
+            task.open.pieces.push(reply.text.clone());
+            task.open.doubted.extend(reply.unsure.iter().flat_map(|unsure| unsure.calls.clone()));
+            self.note_open(task, CUT_OFF);
             return Next::GoOn;
         }
+        let unsure = task.unsure(reply);
         // Once, and again where the model meant it the time before, or comes with another call when it is asked about one.
-        if let Some(unsure) = &reply.unsure
+        if let Some(unsure) = &unsure
             && !task.is_talk
             && !unsure.calls.is_empty()
-            && task.n_unsure >= self.options.misunderstandings
+            && task.open.n_asked >= self.options.misunderstandings
         {
             // Another call each time is no answer to the question, and none of them is what the person is to read.
             task.response.clone_from(&unsure.text);
-            return Next::Failed(Failure::Misunderstood { count: task.n_unsure, last: UNSURE.to_owned() });
+            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked, last: UNSURE.to_owned() });
         }
-        if let Some(unsure) = &reply.unsure
+        if let Some(unsure) = &unsure
             && !task.is_talk
-            && (task.nudged.as_ref().is_none_or(String::is_empty) || !unsure.calls.is_empty())
+            && (task.open.answer.as_ref().is_none_or(String::is_empty) || !unsure.calls.is_empty())
         {
-            task.n_unsure += 1;
-            task.nudged = Some(task.whole(&reply.text));
-            task.asked.clone_from(&unsure.calls);
-            self.note(if unsure.calls.is_empty() { UNREAD } else { UNSURE });
+            task.open.n_asked += 1;
+            task.open.answer = Some(task.whole(&reply.text));
+            task.open.asked.clone_from(&unsure.calls);
+            self.note_open(task, if unsure.calls.is_empty() { UNREAD } else { UNSURE });
             return Next::GoOn;
         }
-        if task.nudged.is_none()
+        if task.open.answer.is_none()
             && !task.is_talk
             && !self.conversation.prompt().tools().is_empty()
             && let Some(words) = nudge(&reply.text, task.has_worked)
         {
-            task.nudged = Some(task.whole(&reply.text));
-            self.note(words);
+            task.open.answer = Some(task.whole(&reply.text));
+            self.note_open(task, words);
             return Next::GoOn;
         }
-        let n_pieces = task.cut_off.len() + 1;
+        let n_pieces = task.open.pieces.len() + 1;
         // What was said last counts: after a nudge it may well be a correction.
         task.response = task.whole(&reply.text);
         if reply.finish == Finish::Length {
@@ -407,6 +413,14 @@ impl Agent {
         Next::Done(completed(&self.options, task))
     }
 
+    /// Tells the model what its next answer is to be about, with what that is read with, whoever reads it.
+    fn note_open(&mut self, task: &Task, text: &str) {
+        if !task.open.is_none() {
+            self.emit(Kind::AnswerOpen(task.open.clone()));
+        }
+        self.note(text);
+    }
+
     /// Tells the model something of our own.
     pub(super) fn note(&mut self, text: &str) {
         self.emit(Kind::NoteAdded { text: text.to_owned() });
@@ -415,6 +429,17 @@ impl Agent {
 
     pub(super) fn emit(&self, kind: Kind) {
         (self.sink)(kind.into());
+    }
+}
+
+/// Returns what to tell a model that spoke last before its task was broken off.
+fn words_of(open: &OpenAnswer) -> &'static str {
+    if !open.asked.is_empty() {
+        UNSURE
+    } else if !open.pieces.is_empty() {
+        CUT_OFF
+    } else {
+        GO_ON
     }
 }
 

@@ -5,9 +5,10 @@ use super::Outcome;
 use super::budget::Spent;
 use super::stuck::Stuck;
 use crate::event::LimitKind;
+use crate::event::OpenAnswer;
 use crate::event::RunStatus;
-use crate::event::ToolCall;
-use crate::llm::Half;
+use crate::llm::Reply;
+use crate::llm::Unsure;
 use crate::tools::Early;
 use crate::tools::Touched;
 use crate::wire::BytesPath;
@@ -25,12 +26,8 @@ pub(super) struct Task {
     pub(super) warned: bool,
     pub(super) n_misunderstood: u32,
     pub(super) n_silent: u32,
-    /// What the last answers said that were cut by the most tokens that one may have, in their order.
-    pub(super) cut_off: Vec<String>,
-    /// They stand in an object that has no end yet.
-    pub(super) is_in_object: bool,
-    /// The last call that was cut, with what was said before it and what went on with it.
-    pub(super) half: Option<Half>,
+    /// What the next answer is read with.
+    pub(super) open: OpenAnswer,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.
@@ -44,12 +41,6 @@ pub(super) struct Task {
     pub(super) cut: Option<LimitKind>,
     /// Answers in a row that a filter of the server cut.
     pub(super) n_filtered: u32,
-    /// What the model had answered when it was asked whether it meant to act; once in a task.
-    pub(super) nudged: Option<String>,
-    /// The calls that it was asked about with the last request, because of the words around them.
-    pub(super) asked: Vec<ToolCall>,
-    /// How often it was asked so since it last did something.
-    pub(super) n_unsure: u32,
     /// The calls of the last answer that began while it came.
     pub(super) early: Vec<Early>,
 }
@@ -66,9 +57,7 @@ impl Task {
             warned: false,
             n_misunderstood: 0,
             n_silent: 0,
-            cut_off: Vec::new(),
-            is_in_object: false,
-            half: None,
+            open: OpenAnswer::default(),
             response: String::new(),
             changed: Vec::new(),
             has_worked: false,
@@ -77,16 +66,23 @@ impl Task {
             is_unpriced: false,
             cut: None,
             n_filtered: 0,
-            nudged: None,
-            n_unsure: 0,
-            asked: Vec::new(),
             early: Vec::new(),
         }
     }
 
     /// Returns an answer with what was said of it before it was cut.
     pub(super) fn whole(&mut self, rest: &str) -> String {
-        std::mem::take(&mut self.cut_off).concat() + rest
+        std::mem::take(&mut self.open.pieces).concat() + rest
+    }
+
+    /// Returns the calls of an answer, in all its pieces, of which nobody knows whether they were meant.
+    pub(super) fn unsure(&mut self, reply: &Reply) -> Option<Unsure> {
+        let doubted = std::mem::take(&mut self.open.doubted);
+        let Some(last) = &reply.unsure else {
+            let words = || self.open.pieces.concat() + &reply.text;
+            return (!doubted.is_empty()).then(|| Unsure { text: words(), calls: doubted });
+        };
+        Some(Unsure { calls: [doubted, last.calls.clone()].concat(), ..last.clone() })
     }
 
     /// Puts together what is reported of a self.

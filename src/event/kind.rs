@@ -7,6 +7,7 @@ use serde::Serializer;
 use super::Answer;
 use super::Capability;
 use super::Decision;
+use super::OpenAnswer;
 use super::SessionId;
 use super::Usage;
 use super::newer;
@@ -191,8 +192,13 @@ pub enum Kind {
         usage: Usage,
         /// Whether it was cut short by an interrupt.
         interrupted: bool,
+        /// Whether it reached the most tokens that one answer may have.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut: bool,
         duration_ms: u64,
     },
+    /// The last answer is not all: the model is asked about it, or goes on with it, by the note that follows.
+    AnswerOpen(OpenAnswer),
     PermissionAsked {
         call: String,
         capabilities: Vec<Capability>,

@@ -55,7 +55,6 @@ pub use sampling::Sampled;
 pub use sampling::Sampling;
 pub use sampling::TaskKind;
 pub use stream::Finish;
-pub use stream::Half;
 pub use stream::Ready;
 pub use stream::Reply;
 pub use stream::Request;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::message::Message;
+use crate::event::HalfCall;
 use crate::event::ToolCall;
 use crate::event::Usage;
 
@@ -108,22 +109,11 @@ pub struct Reply {
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
     pub fault: Option<String>,
     /// The call that the most tokens of an answer cut.
-    pub half: Option<Half>,
+    pub half: Option<HalfCall>,
     /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
     pub written: Option<String>,
     /// The text is the beginning of an answer that stands in an object: what goes on with it may end with the end of that.
     pub is_in_object: bool,
-}
-
-/// A call that has no end, as the answer had reached its most tokens.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Half {
-    /// What was said before it.
-    pub before: String,
-    /// What there is of it, as the model wrote it; of one that the server reports, the arguments alone.
-    pub begun: String,
-    /// The server reports it: it does not stand in the text.
-    pub is_reported: bool,
 }
 
 /// Calls that words follow.

@@ -1,6 +1,7 @@
 use crate::event::CallStatus;
 use crate::event::Event;
 use crate::event::Kind;
+use crate::event::OpenAnswer;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
@@ -35,6 +36,8 @@ pub struct Past {
     pub task: Option<String>,
     /// Answers were held to a schema although tools were told by the server's own means.
     pub is_held: bool,
+    /// What the next answer is read with, where the last one was not all.
+    pub open_answer: OpenAnswer,
     /// The server turned out to read no images.
     pub is_blind: bool,
     /// Images of the last message that the log ends before: the model has not seen them.
@@ -122,7 +125,7 @@ mod tests {
     fn answer(text: &str, calls: &[&str]) -> Kind {
         let calls = calls.iter().map(|id| call(id)).collect();
         let (thinking, usage) = ("hm".to_owned(), Usage::default());
-        Kind::AssistantMessage { text: text.into(), thinking, calls, raw: None, usage, interrupted: false, duration_ms: 1 }
+        Kind::AssistantMessage { text: text.into(), thinking, calls, raw: None, usage, interrupted: false, cut: false, duration_ms: 1 }
     }
 
     fn began(id: &str) -> Kind {

@@ -9,6 +9,7 @@ use super::past::UNKNOWN_END;
 use super::picture;
 use crate::event::CallStatus;
 use crate::event::Kind;
+use crate::event::OpenAnswer;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
 use crate::event::ToolMode;
@@ -73,6 +74,7 @@ impl Replay {
                     self.past.seen.truncate(n_seen);
                 }
                 self.past.fullness.counted = None;
+                self.past.open_answer = OpenAnswer::default();
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
             }
@@ -109,6 +111,7 @@ impl Replay {
             }
             Kind::UserMessage { text, images } => {
                 self.give_up();
+                self.past.open_answer = OpenAnswer::default();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
@@ -118,8 +121,12 @@ impl Replay {
                 self.give_up();
                 self.past.history.asked();
             }
-            Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, .. } => {
+            Kind::AnswerOpen(open) => self.past.open_answer.clone_from(open),
+            Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
+                if !interrupted {
+                    self.close_answer(text, !calls.is_empty(), *cut);
+                }
                 // What says nothing does not stand in the conversation, so that nobody could tell where it was counted.
                 if !interrupted && (!text.is_empty() || !calls.is_empty()) {
                     self.past.fullness.counted = Some(*usage);
@@ -182,6 +189,18 @@ impl Replay {
             raw: raw.cloned(),
         });
         self.calls = calls.iter().map(|call| Asked { call: call.clone(), begun: false, result: None }).collect();
+    }
+
+    /// Takes an answer for one to what was asked; what is open after it stands in a record of its own, unless the log ends before that.
+    fn close_answer(&mut self, text: &str, has_calls: bool, is_cut: bool) {
+        let open = &mut self.past.open_answer;
+        if has_calls {
+            open.acted();
+        }
+        open.asked.clear();
+        if is_cut && !has_calls && !text.is_empty() {
+            open.pieces.push(text.to_owned());
+        }
     }
 
     /// Puts the results of the last answer into the conversation; where one is missing although something follows, that is said.

@@ -268,6 +268,7 @@ fn one(text: &mut String, event: &Event) {
         | Kind::HookEnded { .. }
         | Kind::ModelAsked
         | Kind::CheckpointMade { .. }
+        | Kind::AnswerOpen(_)
         | Kind::CallDecided { .. }
         | Kind::PermissionAsked { .. }
         | Kind::PermissionAnswered { .. }

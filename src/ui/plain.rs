@@ -240,6 +240,7 @@ impl<O: Write, E: Write> Plain<O, E> {
             | Kind::ImagesTakenOut { .. }
             | Kind::ModelAsked
             | Kind::CheckpointMade { .. }
+            | Kind::AnswerOpen(_)
             | Kind::ContextAdded { .. }
             | Kind::UserMessage { .. }
             | Kind::PermissionAsked { .. }

@@ -10,10 +10,12 @@ use podbay::event::Capability;
 use podbay::event::Decision;
 use podbay::event::Event;
 use podbay::event::Evicted;
+use podbay::event::HalfCall;
 use podbay::event::HookOutcome;
 use podbay::event::Kind;
 use podbay::event::LimitKind;
 use podbay::event::Moment;
+use podbay::event::OpenAnswer;
 use podbay::event::Progress as Step;
 use podbay::event::RunStatus;
 use podbay::event::ToolCall;
@@ -88,7 +90,19 @@ every_kind! {
         raw: Some(bad()),
         usage: Usage::default(),
         interrupted: true,
+        cut: false,
         duration_ms: 1,
+    }
+    AnswerOpen {
+        0: OpenAnswer {
+            asked: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
+            n_asked: 1,
+            answer: Some(bad()),
+            pieces: vec![bad()],
+            in_object: true,
+            doubted: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
+            half: Some(HalfCall { before: bad(), begun: bad(), is_reported: true }),
+        }
     }
     PermissionAsked { call: bad(), capabilities: vec![Capability::Network { host: bad() }, Capability::BlockedCommand { reason: bad() }] }
     PermissionAnswered { call: bad(), answer: Answer::Deny, reason: Some(bad()) }

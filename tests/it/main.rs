@@ -35,6 +35,7 @@ mod llm;
 mod modes;
 mod no_bash;
 mod one_door;
+mod open_answer;
 mod resume;
 mod session;
 mod silent;

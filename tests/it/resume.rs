@@ -35,7 +35,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::until;
 
 /// Returns what a log of these events says once its open calls are closed, as resuming does it.
-fn resumed(events: &[Event]) -> Past {
+pub(crate) fn resumed(events: &[Event]) -> Past {
     // Through the log's own text, as a new process gets it.
     let line = |event: &Event| podbay::event::json_line(event).expect("JSON");
     let read = |line: String| serde_json::from_str(&line).expect("an event");

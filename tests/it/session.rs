@@ -415,6 +415,7 @@ fn a_session_reads_as_text_and_exports_as_it_is() {
             raw: None,
             usage: Usage::default(),
             interrupted: false,
+            cut: false,
             duration_ms: 10,
         },
         call("c1", "cargo test"),
@@ -501,6 +502,7 @@ fn results_stand_below_their_own_calls_and_refused_calls_are_shown_too() {
         raw: None,
         usage: Usage::default(),
         interrupted: false,
+        cut: false,
         duration_ms: 10,
     };
     let denied = Kind::CallDecided {

@@ -51,7 +51,16 @@ fn delta(text: &str) -> Kind {
 fn message(text: &str, calls: &[&str]) -> Kind {
     let calls = calls.iter().map(|name| ToolCall { id: "c1".into(), name: (*name).into(), arguments: "{}".into() }).collect();
     let usage = Usage { prompt: 10, cached: 0, completion: 5, cost_usd: None };
-    Kind::AssistantMessage { text: text.into(), thinking: String::new(), calls, raw: None, usage, interrupted: false, duration_ms: 5 }
+    Kind::AssistantMessage {
+        text: text.into(),
+        thinking: String::new(),
+        calls,
+        raw: None,
+        usage,
+        interrupted: false,
+        cut: false,
+        duration_ms: 5,
+    }
 }
 
 fn started(call: &str, name: &str, arguments: &str) -> Kind {
@@ -139,7 +148,7 @@ fn ended(response: &str) -> Kind {
 
 fn interrupted(text: &str) -> Kind {
     let Kind::AssistantMessage { thinking, calls, raw, usage, duration_ms, .. } = message(text, &[]) else { panic!("a message") };
-    Kind::AssistantMessage { text: text.into(), thinking, calls, raw, usage, interrupted: true, duration_ms }
+    Kind::AssistantMessage { text: text.into(), thinking, calls, raw, usage, interrupted: true, cut: false, duration_ms }
 }
 
 /// However many pieces it came in, and whatever was said and taken back: the standard output is the response of the JSON result.

@@ -2,12 +2,12 @@
 
 use super::Assembler;
 use super::end::is_sure;
+use crate::event::HalfCall;
 use crate::llm::format::answer::Reader;
 use crate::llm::format::answer::Seen;
 use crate::llm::format::prompted;
 use crate::llm::format::text;
 use crate::llm::stream::Finish;
-use crate::llm::stream::Half;
 
 impl Assembler {
     /// Returns whether something else than the model ended the answer.
@@ -26,7 +26,7 @@ impl Assembler {
     }
 
     /// Looks for one in the words of a model whose server holds its answers to no object of ours.
-    pub(super) fn half_in_prose(&self, words: &str) -> Option<Half> {
+    pub(super) fn half_in_prose(&self, words: &str) -> Option<HalfCall> {
         if self.finish != Some(Finish::Length) {
             return None;
         }
@@ -37,11 +37,11 @@ impl Assembler {
 }
 
 /// Returns the call in the text that the most tokens cut, and what was said before it.
-pub(super) fn half(parsed: &text::Parsed, incomplete: &text::Incomplete, finish: Option<Finish>) -> Option<Half> {
+pub(super) fn half(parsed: &text::Parsed, incomplete: &text::Incomplete, finish: Option<Finish>) -> Option<HalfCall> {
     let is_half = finish == Some(Finish::Length) && incomplete.part == text::Part::Call;
     // What stands in the content too is no end of the answer.
     let is_last = is_half && !parsed.content.contains(&incomplete.text);
-    is_last.then(|| Half { before: parsed.content.clone(), begun: incomplete.text.clone(), is_reported: false })
+    is_last.then(|| HalfCall { before: parsed.content.clone(), begun: incomplete.text.clone(), is_reported: false })
 }
 
 /// Returns what to tell a model whose one JSON object has no end.

@@ -7,6 +7,7 @@ use super::cut::half_object;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
 use super::elsewhere::unsure;
+use crate::event::HalfCall;
 use crate::event::ToolCall;
 use crate::event::Usage;
 use crate::llm::control::neutralise;
@@ -20,7 +21,6 @@ use crate::llm::format::text;
 use crate::llm::format::unknown;
 use crate::llm::provider::calls::Piece;
 use crate::llm::stream::Finish;
-use crate::llm::stream::Half;
 use crate::llm::stream::Reply;
 use crate::llm::stream::Timings;
 use crate::llm::stream::Update;
@@ -155,7 +155,7 @@ impl Assembler {
             let half = self.take_half_call();
             (reply.calls, reply.fault) = self.calls.finish(is_taken);
             if let Some((begun, fault)) = half {
-                reply.half = Some(Half { before: reply.text.clone(), begun, is_reported: true });
+                reply.half = Some(HalfCall { before: reply.text.clone(), begun, is_reported: true });
                 reply.fault = Some(fault);
             }
         } else if let Reading::Text { with_calls } = self.reading {
