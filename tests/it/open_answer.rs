@@ -129,6 +129,19 @@ async fn the_end_of_a_call_that_was_cut_is_no_answer_after_a_crash() {
 }
 
 #[tokio::test]
+async fn the_end_of_an_object_of_ours_that_was_cut_is_no_answer() {
+    let half = piece("{\"tool\": \"write_file\", \"arguments\": {\"path\": \"lt.txt\", \"content\": \"te");
+    let again = json!({"tool": "write_file", "arguments": {"path": "lt.txt", "content": "text"}}).to_string();
+    let model = ScriptedModel::new().raw_sse(&half).says("xt\"}}").says(&again).says("{\"answer\": \"Done.\"}");
+    let desk = desk(model, in_mode(ToolModeChoice::Constrained)).await;
+    let outcome = desk.work("write").await;
+    assert_eq!((outcome.status, outcome.response.as_str(), outcome.n_succeeded), (RunStatus::Completed, "Done.", 1), "{outcome:?}");
+    assert!(desk.told(2).contains("the end of a call whose beginning was cut off"), "{}", desk.told(2));
+    assert_eq!(std::fs::read_to_string(desk.guest.path("lt.txt")).expect("there"), "text");
+    desk.model.assert_append_only();
+}
+
+#[tokio::test]
 async fn a_call_in_a_piece_of_an_answer_is_asked_about_at_its_end() {
     let begin = format!("Do not run this:\n{TAGGED}\nIt is dange");
     for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {

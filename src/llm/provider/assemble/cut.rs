@@ -44,6 +44,12 @@ pub(super) fn half(parsed: &text::Parsed, incomplete: &text::Incomplete, finish:
     is_last.then(|| HalfCall { before: parsed.content.clone(), begun: incomplete.text.clone(), is_reported: false })
 }
 
+/// Returns the one JSON object that the most tokens cut, in which a call began.
+pub(super) fn half_of_object(json: &str, finish: Option<Finish>) -> Option<HalfCall> {
+    let begun = json.find('{').filter(|_| finish == Some(Finish::Length)).map(|at| json[at..].to_owned())?;
+    Some(HalfCall { before: String::new(), begun, is_reported: true })
+}
+
 /// Returns what to tell a model whose one JSON object has no end.
 pub(super) fn half_object(json: &str, finish: Option<Finish>, problem: String) -> String {
     if finish != Some(Finish::Length) {

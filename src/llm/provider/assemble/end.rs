@@ -4,6 +4,7 @@ use super::Assembler;
 use super::Reading;
 use super::cut::half;
 use super::cut::half_object;
+use super::cut::half_of_object;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
 use super::elsewhere::unsure;
@@ -147,7 +148,10 @@ impl Assembler {
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
                 Parsed::Call(..) => reply.fault = Some("No more tools can be used. Reply with {\"answer\": \"your text\"}.".to_owned()),
-                Parsed::Faulty(problem) => reply.fault = Some(half_object(&self.text, self.finish, problem)),
+                Parsed::Faulty(problem) => {
+                    reply.half = half_of_object(&self.text, self.finish);
+                    reply.fault = Some(half_object(&self.text, self.finish, problem));
+                }
             }
             reply.raw = Some(self.text);
         } else if !self.calls.is_empty() {
