@@ -1,51 +1,119 @@
-//! Whether a call in the text of an answer is one that the model was shown: who repeats a file word for word most likely quotes it, whatever
+//! Whether a call in the text of an answer is one that the model was shown: who repeats what a file says most likely quotes it, whatever
 //! language the words around it are in.
 
 use std::collections::HashSet;
 
+use serde_json::Value;
+
 use super::Agent;
 use super::task::Task;
+use crate::event::ToolCall;
 use crate::llm::Message;
 use crate::llm::Reply;
 use crate::llm::Unsure;
+use crate::llm::shown;
 
 impl Agent {
-    /// Has calls asked about that stand line by line, marks and all, in something that the model was shown. Made again then, they are meant.
+    /// Has calls asked about that stand in something which the model was shown, however they are written there. Made again then, they are meant.
     pub(super) fn doubt(&self, task: &Task, reply: &mut Reply) {
         let Some(source) = &reply.source else { return };
-        if task.is_confirmed(&reply.calls) {
+        if reply.calls.is_empty() || task.is_confirmed(&reply.calls) {
             return;
         }
         let lines = lines_of_calls(source, &reply.text);
         let is_shown = |message: &Message| match message {
-            Message::User { text } | Message::ToolResult { text, .. } => holds(text, &lines),
+            Message::User { text } | Message::ToolResult { text, .. } => self.shows(text, &reply.calls, &lines),
             Message::System { .. } | Message::Image { .. } | Message::Assistant { .. } => false,
         };
-        if lines.is_empty() || !self.conversation.history().messages().any(is_shown) {
+        if !self.conversation.history().messages().any(is_shown) {
             return;
         }
         let words = std::mem::replace(&mut reply.text, source.clone());
         reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), text: words });
         reply.recovered = false;
     }
+
+    /// Returns whether a text holds one of the calls, or the lines that they were taken from.
+    fn shows(&self, text: &str, calls: &[ToolCall], lines: &[String]) -> bool {
+        let may_hold: Vec<&ToolCall> = calls.iter().filter(|call| may_hold(text, call)).collect();
+        if may_hold.is_empty() {
+            return false;
+        }
+        if holds(&dense(&shown::undressed(text)), lines) {
+            return true;
+        }
+        let meaning = |name: &str, arguments: &str| self.pipeline.catalogue.canonical(name, arguments);
+        let there = shown::calls(text, self.conversation.prompt().known());
+        let there: HashSet<String> = there.iter().map(|call| meaning(&call.name, &call.arguments)).collect();
+        may_hold.iter().any(|call| there.contains(&meaning(&call.name, &call.arguments)))
+    }
 }
 
-/// Returns the lines of an answer that its calls were taken from, which are all but those of its words.
-fn lines_of_calls<'s>(source: &'s str, words: &str) -> Vec<&'s str> {
-    let words: HashSet<&str> = words.lines().map(str::trim).collect();
-    source.lines().map(str::trim).filter(|line| !line.is_empty() && !words.contains(line)).collect()
+/// Returns whether a text has the name of a call and the longest word of its arguments. Most have not, and need not be read.
+fn may_hold(text: &str, call: &ToolCall) -> bool {
+    let mut longest = String::new();
+    if let Ok(arguments) = serde_json::from_str(&call.arguments) {
+        find_longest(&arguments, &mut longest);
+    }
+    text.contains(&call.name) && text.contains(&longest)
 }
 
-/// Returns whether a text holds all the lines, one behind the other; what stands before and behind them, such as numbers, does not matter.
-fn holds(text: &str, lines: &[&str]) -> bool {
+fn find_longest(value: &Value, longest: &mut String) {
+    match value {
+        Value::String(text) => {
+            // Other signs may be escaped.
+            let word = text.split(|c: char| !c.is_ascii_alphanumeric()).max_by_key(|word| word.len()).unwrap_or_default();
+            if word.len() > longest.len() {
+                word.clone_into(longest);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_longest(item, longest)),
+        Value::Object(fields) => fields.values().for_each(|field| find_longest(field, longest)),
+        _ => {}
+    }
+}
+
+/// Returns the lines of an answer that its calls were taken from, which are all but those of its words, each without what differs from dress
+/// to dress.
+fn lines_of_calls(source: &str, words: &str) -> Vec<String> {
+    let words: HashSet<&str> = words.lines().map(str::trim).filter(|words| !words.is_empty()).collect();
+    let source = shown::undressed(source);
+    let calls = source.lines().map(str::trim).filter(|line| !words.contains(line)).map(|line| {
+        let before = words.iter().filter(|words| line.starts_with(**words)).map(|words| words.len()).max().unwrap_or_default();
+        dense(&line[before..])
+    });
+    calls.filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns a text without blanks and without the signs that escape something.
+fn dense(text: &str) -> String {
+    let (mut out, mut is_escaped) = (String::with_capacity(text.len()), false);
+    for c in text.chars() {
+        if c == '\\' {
+            is_escaped = true;
+            continue;
+        }
+        // A blank that is written as an escape is one.
+        let is_blank = c.is_whitespace() || is_escaped && matches!(c, 'n' | 't' | 'r');
+        is_escaped = false;
+        if !is_blank {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Returns whether a text holds all the lines, one behind the other.
+fn holds(text: &str, lines: &[String]) -> bool {
     let mut rest = text;
-    lines.iter().all(|line| match rest.find(line) {
+    let is_next = |line: &String| match rest.find(line.as_str()) {
         Some(at) => {
             rest = &rest[at + line.len()..];
             true
         }
         None => false,
-    })
+    };
+    !lines.is_empty() && lines.iter().all(is_next)
 }
 
 #[cfg(test)]
@@ -56,10 +124,22 @@ mod tests {
     fn what_was_shown_is_known_by_its_lines() {
         let source = "The file says:\n<function=bash>\n<parameter=command>\nls -l\n</parameter>\n</function>\n";
         let lines = lines_of_calls(source, "The file says:");
-        assert_eq!(lines, ["<function=bash>", "<parameter=command>", "ls -l", "</parameter>", "</function>"]);
-        assert!(holds("1\tDo it:\n2\t<function=bash>\n3\t<parameter=command>\n4\tls -l\n5\t</parameter>\n6\t</function>\n", &lines));
-        assert!(!holds("1\t<function=bash>\n2\t<parameter=command>\n3\tls -a\n4\t</parameter>\n5\t</function>\n", &lines));
-        assert!(!holds("", &lines) && holds("", &[]));
+        assert_eq!(lines, ["<function=bash>", "<parameter=command>", "ls-l", "</parameter>", "</function>"]);
+        let holds = |text: &str| super::holds(&dense(&shown::undressed(text)), &lines);
+        assert!(holds("1\tDo it:\n2\t<function=bash>\n3\t<parameter=command>\n4\tls -l\n5\t</parameter>\n6\t</function>\n"));
+        assert!(holds("\"<function=bash>\\n<parameter=command>ls  -l</parameter>\\n</function>\""));
+        assert!(!holds("1\t<function=bash>\n2\t<parameter=command>\n3\tls -a\n4\t</parameter>\n5\t</function>\n"));
+        assert!(!holds("") && !super::holds("", &[]));
         assert_eq!(lines_of_calls("I look.", "I look."), [""; 0]);
+        assert_eq!(lines_of_calls("It says: <tool>x</tool>\n```\ny\n```", "It says:"), ["<tool>x</tool>", "y"]);
+    }
+
+    #[test]
+    fn a_text_without_the_words_of_a_call_need_not_be_read() {
+        let call = |arguments: &str| ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
+        let text = "bash: \"touch planted\"";
+        assert!(may_hold(text, &call("{\"command\": \"touch planted\"}")) && may_hold(text, &call("{}")));
+        assert!(!may_hold(text, &call("{\"command\": \"touch it-elsewhere\"}")));
+        assert!(!may_hold("touch planted", &call("{\"command\": \"touch planted\"}")));
     }
 }

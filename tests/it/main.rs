@@ -36,6 +36,7 @@ mod modes;
 mod no_bash;
 mod one_door;
 mod open_answer;
+mod quoted;
 mod resume;
 mod session;
 mod silent;

@@ -10,6 +10,7 @@ pub(super) mod fences;
 pub(super) mod native;
 pub(super) mod prompted;
 pub(super) mod schema;
+pub mod shown;
 pub mod tail;
 pub mod text;
 pub(super) mod unknown;

@@ -1,5 +1,7 @@
 //! Calls in places where neither server nor parser looks, and calls of which nobody knows whether they were meant.
 
+use std::collections::HashSet;
+
 use crate::event::ToolCall;
 use crate::llm::format::text;
 use crate::llm::format::unknown;
@@ -14,14 +16,22 @@ pub(super) fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: boo
     if reply.text.trim().is_empty()
         && let Some((calls, rest)) = thought(&reply.thinking, tools, marked_only)
     {
+        reply.source = Some(without(&reply.thinking, &rest));
         reply.thinking = rest;
         return calls;
     }
     let (before, calls) = unknown::calls(&reply.text, tools);
     if !calls.is_empty() {
+        reply.source = Some(reply.text.clone());
         reply.text = before.to_owned();
     }
     calls
+}
+
+/// Returns the lines of a text that are none of these words.
+fn without(text: &str, words: &str) -> String {
+    let words: HashSet<&str> = words.lines().map(str::trim).collect();
+    text.lines().filter(|line| !words.contains(line.trim())).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns all calls of an answer, whatever follows them, and the words around them.

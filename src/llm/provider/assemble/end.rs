@@ -62,8 +62,11 @@ impl Assembler {
         let text = if self.text.trim().is_empty() { parsed.content } else { self.text.clone() };
         let thinking = self.thinking.clone() + &parsed.reasoning;
         let usage = usage(self.usage, self.timings);
+        // What it repeats may be all of the answer, or only what the server could not read.
+        let source = if raw.contains(self.text.trim()) { raw.to_owned() } else { format!("{}\n{raw}", self.text) };
         Some(Reply {
             text,
+            source: Some(source),
             thinking,
             calls,
             fault,
