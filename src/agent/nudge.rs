@@ -5,6 +5,11 @@ use crate::llm::Fences;
 /// Words by which a model announces that a file is to change.
 const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify", "edit", "replace", "change", "put", "generate"];
 
+/// Words by which a model announces what it does next.
+const INTENDING: [&str; 8] = ["i will", "i'll", "i\u{2019}ll", "let me", "let's", "let\u{2019}s", "i am going to", "i need to"];
+/// Words by which it tells a person what they may do.
+const ADVISING: [&str; 8] = ["you can", "you could", "you may", "yourself", "for example", "on your", "your terminal", "your machine"];
+
 /// What to tell a model whose answer goes on behind a call in its text, or holds it where examples stand.
 pub(super) const UNSURE: &str = "Your answer shows a tool call rather than making it: with words behind it, in a list or an indented block, behind words that say \
                                  whose it is, or word for word as you were shown it. It was not carried out. \
@@ -30,6 +35,39 @@ pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
         "Your answer shows code for a file, and no file was changed. If the file is to have it, write it with a tool call; else give your \
          whole answer again.",
     )
+}
+
+/// Returns what to tell a model that is told of its tools by text and ends its answer with a command in a block of code, as if that ran it.
+/// `has_worked`: something was done already, so that it rather tells what the person may run, unless it announces what it does itself.
+pub(super) fn nudge_to_run(answer: &str, has_worked: bool) -> Option<&'static str> {
+    let (before, block) = last_block(answer)?;
+    let sentence = before.trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
+    let is_meant = has(&INTENDING) || !has_worked && !has(&ADVISING);
+    (is_meant && !block.trim().is_empty()).then_some(
+        "Your answer ends with a command in a code block, where it is not carried out. If you meant to run it, call the tool `bash` with it; \
+         else give your whole answer again.",
+    )
+}
+
+/// Returns the block of shell code that an answer ends with, and what stands before it.
+fn last_block(answer: &str) -> Option<(&str, &str)> {
+    const SHELLS: [&str; 7] = ["bash", "sh", "shell", "zsh", "console", "shell-session", "terminal"];
+    let (mut fences, mut found, mut at) = (Fences::default(), None, 0);
+    for line in answer.split_inclusive('\n') {
+        let begin = at;
+        at += line.len();
+        if !fences.take(line) {
+            // Words behind it say what it is for.
+            found = found.filter(|_| fences.is_open() || line.trim().is_empty());
+        } else if fences.is_open() {
+            let language = line.trim().trim_start_matches(['`', '~']).trim().to_lowercase();
+            found = SHELLS.contains(&language.as_str()).then_some((begin, at, answer.len()));
+        } else if let Some((_, _, end)) = &mut found {
+            *end = begin;
+        }
+    }
+    found.map(|(fence, begin, end)| (&answer[..fence], &answer[begin..end]))
 }
 
 /// Returns whether a command looks as if it wrote something.
@@ -102,6 +140,25 @@ mod tests {
         check("```json\n{\"name\": \"podbay\", \"version\": \"0.1\"}\n```", false);
         check("{\"name\": \"fly\", \"arguments\": {}} is the form", false);
         assert!(nudge("```json\n{\"name\": \"fly\", \"arguments\": {}}\n```", true).is_some(), "also after work");
+    }
+
+    #[test]
+    fn a_command_that_ends_an_answer_as_if_that_ran_it_is_asked_about() {
+        for (answer, before, after) in [
+            ("```bash\nls -la\n```", true, false),
+            ("Let me look:\n\n```sh\nls\n```\n", true, true),
+            ("I'll list them.\n~~~console\n$ ls", true, true),
+            ("The files:\n```\na.txt\n```", false, false),
+            ("```bash\nls\n```\nlists the files.", false, false),
+            ("You can start it with:\n```bash\n./run\n```", false, false),
+            ("Run it:\n```bash\n./run\n```", true, false),
+            ("```python\nprint(1)\n```", false, false),
+            ("```bash\n```", false, false),
+            ("```bash\nls\n```\nprints\n```\na.txt\n```", false, false),
+            ("Done.", false, false),
+        ] {
+            assert_eq!((nudge_to_run(answer, false).is_some(), nudge_to_run(answer, true).is_some()), (before, after), "{answer}");
+        }
     }
 
     #[test]

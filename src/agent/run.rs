@@ -20,6 +20,7 @@ use super::moments::Before;
 use super::nudge::UNREAD;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
+use super::nudge::nudge_to_run;
 use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
@@ -391,7 +392,7 @@ impl Agent {
         if task.open.answer.is_none()
             && !task.is_talk
             && !self.conversation.prompt().tools().is_empty()
-            && let Some(words) = nudge(&reply.text, task.has_worked)
+            && let Some(words) = nudge(&reply.text, task.has_worked).or_else(|| self.nudge_to_run(task, &reply.text))
         {
             task.open.answer = Some(task.whole(&reply.text));
             self.note_open(task, words);
@@ -411,6 +412,13 @@ impl Agent {
             return Next::Unended;
         }
         Next::Done(completed(&self.options, task))
+    }
+
+    fn nudge_to_run(&self, task: &Task, answer: &str) -> Option<&'static str> {
+        let prompt = self.conversation.prompt();
+        // A model whose server reports its calls makes them there.
+        let is_by_text = prompt.mode() != ToolMode::Native || self.learnt.is_held;
+        (is_by_text && prompt.tools().iter().any(|tool| tool.name == "bash")).then(|| nudge_to_run(answer, task.has_worked))?
     }
 
     /// Tells the model what its next answer is to be about, with what that is read with, whoever reads it.

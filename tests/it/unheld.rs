@@ -136,3 +136,30 @@ async fn the_channel_of_an_answer_is_no_part_of_it() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_command_in_a_block_of_code_is_asked_about_once() {
+    let shown = "I look around:\n```bash\ntouch planted\n```";
+    let answer = |text: &str| json!({ "answer": text }).to_string();
+    for mode in [ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        for shown in [shown.to_owned(), answer(shown)] {
+            if mode == ToolModeChoice::Text && shown.starts_with('{') {
+                continue;
+            }
+            let call = "{\"tool\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}";
+            let done = if mode == ToolModeChoice::Text { "Done.".to_owned() } else { answer("Done.") };
+            let desk = desk_of(mode, ScriptedModel::new().says(&shown).says(call).says(&done)).await;
+            let outcome = desk.work("plant it").await;
+            assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "Done."), "{mode:?} {shown} {outcome:?}");
+            assert!(desk.told(1).contains("ends with a command in a code block"), "{}", desk.told(1));
+            // Who only shows it to a person says so again, and that is the answer.
+            let desk = desk_of(mode, ScriptedModel::new().says(&shown).says(&shown)).await;
+            let outcome = desk.work("how do I plant it?").await;
+            assert_eq!((outcome.status, outcome.turns, outcome.tool_calls), (RunStatus::Completed, 2, 0), "{mode:?} {outcome:?}");
+            assert!(outcome.response.contains("touch planted") && !desk.guest.path("planted").exists());
+        }
+    }
+    // Where the server reports calls a block of code is one.
+    let desk = desk_of(ToolModeChoice::Native, ScriptedModel::new().says(shown)).await;
+    assert_eq!(desk.work("how do I plant it?").await.turns, 1);
+}
