@@ -67,8 +67,17 @@ impl Refusal {
             .filter_map(|key| error.get(*key)?.as_str())
             .map(|name| name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase())
             .collect();
-        NAMES.iter().find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str()))).map(|(refusal, _)| *refusal)
+        let by_name = NAMES.iter().find(|(_, names)| named.iter().any(|name| names.contains(&name.as_str()))).map(|(refusal, _)| *refusal);
+        // Google says the same words of a limit for a minute, by a status of that name.
+        by_name.or_else(|| (error.get("status").is_none() && is_used_up(error)).then_some(Self::Account))
     }
+}
+
+/// Returns whether an error without a name says in words that a quota or the money is used up.
+fn is_used_up(error: &Value) -> bool {
+    const WORDS: [&str; 4] = ["exceeded your current quota", "check your plan and billing", "insufficient_quota", "insufficient credits"];
+    let message = error.get("message").unwrap_or(error).as_str().unwrap_or_default().to_ascii_lowercase();
+    WORDS.iter().any(|words| message.contains(words))
 }
 
 impl fmt::Display for Refusal {
@@ -131,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_no_trying_again_changes_is_known_by_its_name() {
+    fn what_no_trying_again_changes_is_known_by_its_name_or_words() {
         for (error, expected) in [
             (json!({"code": "insufficient_quota", "type": "insufficient_quota"}), Some(Refusal::Account)),
             (json!({"code": "billing_hard_limit_reached", "type": "invalid_request_error"}), Some(Refusal::Account)),
@@ -146,7 +155,10 @@ mod tests {
             (json!({"code": "token_quota_exceeded", "type": "too_many_tokens_error"}), None),
             (json!({"type": "overloaded_error"}), None),
             (json!({"code": 503, "type": "server_error"}), None),
-            (json!("insufficient_quota"), None),
+            (json!("insufficient_quota"), Some(Refusal::Account)),
+            (json!({"message": "You exceeded your current quota, please check your plan and billing details."}), Some(Refusal::Account)),
+            (json!({"message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED"}), None),
+            (json!({"message": "Rate limit reached for requests"}), None),
         ] {
             assert_eq!(Refusal::of(&error), expected, "{error}");
         }
