@@ -93,12 +93,8 @@ fn beginning(text: &str, key: &str) -> usize {
 /// Blots out the key wherever it stands as a whole.
 fn hidden(event: Event, key: &Secret) -> Event {
     let Ok(line) = json_line(&event) else { return event };
-    let Ok(escaped) = json_line(key.expose()) else { return event };
-    let inner = Secret::new(&escaped[1..escaped.len() - 1]);
-    if !line.contains(inner.expose()) {
-        return event;
-    }
-    serde_json::from_str(&inner.hide_in(line)).unwrap_or(event)
+    let hidden = key.hide_in_json(line.clone());
+    if hidden == line { event } else { serde_json::from_str(&hidden).unwrap_or(event) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use super::json_line;
+
 /// A key or a password. It has no `Display` and no serde, and its `Debug` is `***`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -9,9 +11,27 @@ impl Secret {
         Self(value.into())
     }
 
-    /// Returns a text with the value blotted out. A secret of a few characters would blot out ordinary text and hides nothing worth it.
+    /// Returns a text with the value blotted out, also where it is escaped as within JSON. A secret of a few characters would blot out ordinary
+    /// text and hides nothing worth it.
     pub fn hide_in(&self, text: String) -> String {
-        if self.hides() && text.contains(&self.0) { text.replace(&self.0, "***") } else { text }
+        self.hide_forms(text, 0)
+    }
+
+    /// Returns a line of JSON with the value blotted out in its strings.
+    pub fn hide_in_json(&self, line: String) -> String {
+        self.hide_forms(line, 1)
+    }
+
+    /// Blots the value out as it is escaped so often at least, and twice more: arguments are JSON within a string of JSON.
+    fn hide_forms(&self, text: String, least: usize) -> String {
+        if !self.hides() {
+            return text;
+        }
+        let escaped = |form: &String| json_line(form).ok().map(|json| json[1..json.len() - 1].to_owned());
+        let mut forms: Vec<String> = std::iter::successors(Some(self.0.clone()), escaped).skip(least).take(3).collect();
+        forms.dedup();
+        // The longest first: it may end with a shorter one.
+        forms.iter().rev().fold(text, |text, form| if text.contains(form) { text.replace(form, "***") } else { text })
     }
 
     /// Returns whether it is long enough to be blotted out.
@@ -39,6 +59,21 @@ mod tests {
     fn it_is_blotted_out_where_it_is_long_enough_to_be_one() {
         assert_eq!(Secret::new("sk-123").hide_in("a sk-123 b".to_owned()), "a *** b");
         assert_eq!(Secret::new("a").hide_in("a sk-123 b".to_owned()), "a sk-123 b");
+    }
+
+    #[test]
+    fn it_is_blotted_out_however_often_it_is_escaped() {
+        for key in ["sk-\"12\\3", "\"sk-123", "sk-123\"", "sk-123"] {
+            let secret = Secret::new(key);
+            let arguments = serde_json::json!({ "command": format!("echo {key}!") }).to_string();
+            let line = serde_json::json!({ "arguments": arguments, "text": key }).to_string();
+            let inner = &key[1..key.len() - 1];
+            for hidden in [secret.hide_in(key.to_owned()), secret.hide_in(arguments), secret.hide_in_json(line)] {
+                assert!(hidden.contains("***") && !hidden.contains(inner) && !hidden.contains("123"), "{key}: {hidden}");
+            }
+            let line = serde_json::json!({ "arguments": serde_json::json!({ "command": key }).to_string() }).to_string();
+            assert!(serde_json::from_str::<serde_json::Value>(&secret.hide_in_json(line)).is_ok(), "{key}: it is JSON still");
+        }
     }
 
     #[test]

@@ -180,12 +180,7 @@ impl Log {
     fn line(&self, event: &Event) -> String {
         let mut line = json_line(event).expect("an event is made of strings, numbers and lists of them");
         for secret in &self.secrets {
-            // Inside of a JSON string the secret stands in its escaped form.
-            let escaped = json_line(secret.expose()).expect("a string is JSON");
-            let inner = &escaped[1..escaped.len() - 1];
-            if line.contains(inner) {
-                line = line.replace(inner, "***");
-            }
+            line = secret.hide_in_json(line);
         }
         line.push('\n');
         line

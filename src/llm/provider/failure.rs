@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::event::Secret;
 use crate::llm::error::Error;
 use crate::llm::error::plain;
 use crate::llm::objection::unreadable;
@@ -123,7 +124,7 @@ impl Failure<'_> {
 
     fn hide(&self, text: &str) -> String {
         match self.key.filter(|key| !key.is_empty()) {
-            Some(key) => text.replace(key, "***"),
+            Some(key) => Secret::new(key).hide_in(text.replace(key, "***")),
             None => text.to_owned(),
         }
     }
