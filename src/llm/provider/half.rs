@@ -31,6 +31,11 @@ impl Halved {
         *self == Self::default()
     }
 
+    /// Returns what is whole of it.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
     /// Appends what follows in the same piece.
     pub(super) fn push(&mut self, next: Self) {
         if self.is_empty() {

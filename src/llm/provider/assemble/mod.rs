@@ -129,6 +129,12 @@ impl Assembler {
         self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty()
     }
 
+    /// Returns whether this text ends with all that was said so far, and calls came if it has some.
+    pub(in crate::llm) fn has_all(&self, text: &str, with_calls: bool) -> bool {
+        let said = self.text.trim();
+        !self.is_empty() && (!with_calls || !self.calls.is_empty()) && text.ends_with(said) && text.is_empty() == said.is_empty()
+    }
+
     /// Returns whether the server said that this is all: by a reason, or by the sums at the end from those that give no reason.
     pub(in crate::llm) fn is_over(&self) -> bool {
         self.finish.is_some() || self.summed_up

@@ -129,7 +129,10 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
     if let Some(reason) = choice.finish_reason.as_deref().filter(|reason| GIVEN_UP.contains(reason)) {
         return Err(Error::Reported { message: format!("its answer ended with the reason `{reason}`") });
     }
-    if let Some(delta) = choice.delta.or(choice.message) {
+    // Some end a stream with the whole message, all of which was said.
+    let is_last = choice.finish_reason.is_some();
+    let message = choice.message.filter(|message| !(is_last && message.repeats(to)));
+    if let Some(delta) = choice.delta.or(message) {
         to.summed_up = is_sum && delta.is_empty() && !to.is_empty();
         take_delta(delta, to, on)?;
     }

@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 
 use super::shapes;
 use super::shapes::Words;
+use crate::llm::provider::assemble::Assembler;
 use crate::llm::provider::calls::Piece;
 use crate::llm::provider::half::Halved;
 
@@ -74,6 +75,15 @@ impl Delta<'_> {
     pub(super) fn is_empty(&self) -> bool {
         let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
         words.into_iter().flatten().all(Words::is_empty) && self.tool_calls.is_empty() && self.function_call.is_none()
+    }
+}
+
+impl Delta<'_> {
+    /// Returns whether it says what an answer has come to already.
+    pub(super) fn repeats(&self, answer: &Assembler) -> bool {
+        let text = self.content.as_ref().map_or("", |words| words.text.text()).trim();
+        let has_calls = !self.tool_calls.is_empty() || self.function_call.is_some();
+        answer.has_all(text, has_calls)
     }
 }
 

@@ -153,3 +153,23 @@ fn a_tag_in_the_text_ends_no_thought_where_the_server_tells_them_apart() {
         assert_eq!(reply.expect("a reply").text, "to the template.", "{reading:?}");
     }
 }
+
+#[test]
+fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
+    let native = Reading::Native { with_calls: true };
+    let call = json!({"index": 0, "id": "c1", "function": {"name": "bash", "arguments": "{}"}});
+    let last = |message: Value| json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]});
+    let whole = json!({"role": "assistant", "content": "One, two."});
+    let (reply, _) = read(native, &[delta(&json!({"content": "One, "})), delta(&json!({"content": "two."})), last(whole.clone())]);
+    assert_eq!(reply.expect("a reply").text, "One, two.");
+    let with_call = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let (reply, _) = read(native, &[delta(&json!({"tool_calls": [call]})), last(with_call.clone())]);
+    assert_eq!(reply.expect("a reply").calls.iter().map(|call| call.arguments.as_str()).collect::<Vec<_>>(), ["{}"]);
+    // What was not said before is.
+    for (message, pieces) in [(whole, vec![]), (json!({"content": "two."}), vec![delta(&json!({"content": "One, "}))])] {
+        let (reply, _) = read(native, &[pieces, vec![last(message)]].concat());
+        assert_eq!(reply.expect("a reply").text, "One, two.");
+    }
+    let (reply, _) = read(native, &[delta(&json!({"content": "I look."})), last(json!({"content": "I look.", "tool_calls": [call]}))]);
+    assert_eq!(reply.expect("a reply").calls.len(), 1);
+}
