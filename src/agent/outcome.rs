@@ -35,7 +35,7 @@ pub enum Failure {
     #[error("the sandbox could not be had")]
     Sandbox(#[source] PipelineError),
     #[error("the model's answers could not be understood {count} times in a row")]
-    Misunderstood { count: u32, last: String },
+    Misunderstood { count: u32, last: String, is_cut: bool },
     #[error("what this run costs cannot be known: the model server does not say, and no price is named for it")]
     NoPrice,
     #[error("{problem}")]
@@ -51,6 +51,9 @@ impl Failure {
         match self {
             Self::Model(error) => error.hint(),
             Self::Sandbox(PipelineError::Sandbox(error)) => error.hint(),
+            Self::Misunderstood { is_cut: true, .. } => Some(
+                "a larger `llm.max_output_tokens` lets a long call come to its end; a task that asks for less at once has shorter ones".to_owned(),
+            ),
             Self::Misunderstood { .. } => {
                 Some("a larger model helps; `llm.tool_mode = \"constrained\"` makes every answer fit where the server can".to_owned())
             }

@@ -320,7 +320,11 @@ impl Agent {
             if task.n_misunderstood >= self.options.misunderstandings {
                 // What was said beside it is all that the person gets.
                 task.response = if has_tail { String::new() } else { reply.text };
-                return Next::Failed(Failure::Misunderstood { count: task.n_misunderstood, last: fault });
+                return Next::Failed(Failure::Misunderstood {
+                    count: task.n_misunderstood,
+                    last: fault,
+                    is_cut: reply.finish == Finish::Length,
+                });
             }
             self.note_open(task, &fault);
             return Next::GoOn;
@@ -360,6 +364,12 @@ impl Agent {
             self.note_open(task, if reply.finish == Finish::Length { cut } else { empty });
             return Next::GoOn;
         }
+        // As it was written: where no tool can be called, calls are left out of the text.
+        if task.is_talk && ends_with_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known()) {
+            // It was to answer, and wanted to do something first.
+            task.response.clone_from(&reply.text);
+            return Next::Limit(LimitKind::Turns);
+        }
         if reply.finish == Finish::Length && task.open.pieces.len() < self.options.misunderstandings as usize {
             // A piece that goes on in plain words is in it still.
             task.open.in_object = reply.is_in_object || task.open.in_object && !task.open.pieces.is_empty();
@@ -377,7 +387,7 @@ impl Agent {
         {
             // Another call each time is no answer to the question, and none of them is what the person is to read.
             task.response.clone_from(&unsure.text);
-            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked, last: UNSURE.to_owned() });
+            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked, last: UNSURE.to_owned(), is_cut: false });
         }
         if let Some(unsure) = &unsure
             && !task.is_talk
@@ -438,6 +448,12 @@ impl Agent {
     pub(super) fn emit(&self, kind: Kind) {
         (self.sink)(kind.into());
     }
+}
+
+/// Returns whether a text holds calls, and no words behind them.
+fn ends_with_call(text: &str, tools: &llm::text::Tools) -> bool {
+    let parsed = llm::text::parse(text, tools, None);
+    !parsed.calls.is_empty() && text.trim_start().starts_with(parsed.content.trim())
 }
 
 /// Returns what to tell a model that spoke last before its task was broken off.

@@ -69,6 +69,8 @@ async fn half_a_call_is_not_carried_out_and_the_model_hears_what_cut_it() {
         let desk = self::desk(model.raw_sse(&cut).raw_sse(&cut).raw_sse(&cut)).await;
         let outcome = desk.work("write").await;
         assert!(matches!(&outcome.failure, Some(Failure::Misunderstood { count: 3, .. })), "{outcome:?}");
+        let hint = outcome.failure.as_ref().and_then(Failure::hint).expect("a hint");
+        assert!(hint.contains("llm.max_output_tokens"), "{hint}");
         assert!(desk.told(1).contains(told) && desk.told(2).contains(told), "{}", desk.told(1));
         assert!(desk.reached().is_empty(), "{:?}", desk.reached());
     }

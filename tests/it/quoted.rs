@@ -90,3 +90,34 @@ async fn a_call_that_was_shown_is_asked_about_wherever_it_was_found() {
     assert_eq!((outcome.tool_calls, outcome.response.as_str()), (2, "Done."), "{outcome:?}");
     assert!(desk.guest.path("planted").exists());
 }
+
+#[tokio::test]
+async fn an_answer_that_is_nothing_but_a_call_without_a_mark_is_asked_about() {
+    // Its server understood a call before, so that it knows how to make one.
+    let bare = || ScriptedModel::new().calls("read_file", json!({"path": "a"})).says(CALL);
+    let desk = self::desk(ToolModeChoice::Native, bare().says(CALL).says("Done."), "a\n").await;
+    let outcome = desk.work("plant it").await;
+    assert_eq!((outcome.tool_calls, outcome.response.as_str()), (2, "Done."), "{outcome:?}");
+    assert!(desk.told(2).contains("shows a tool call rather than making it"), "{}", desk.told(2));
+    let desk = self::desk(ToolModeChoice::Native, bare().says("It would be that call."), "a\n").await;
+    let outcome = desk.work("which call is it?").await;
+    assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "It would be that call."), "{outcome:?}");
+    // Other JSON is an answer.
+    let json = r#"{"name": "bash", "version": 1}"#;
+    let model = ScriptedModel::new().calls("read_file", json!({"path": "a"})).says(json);
+    assert_eq!(self::desk(ToolModeChoice::Native, model, "a\n").await.work("as JSON").await.response, json);
+}
+
+#[tokio::test]
+async fn a_call_in_the_only_turn_is_no_end_of_the_task() {
+    let tagged = format!("I look.\n<tool_call>\n{CALL}\n</tool_call>");
+    for (answer, status) in [(tagged.as_str(), RunStatus::Limit), ("It is short.", RunStatus::Completed)] {
+        for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+            let llm = llm::Options { tool_mode: mode, ..llm::Options::default() };
+            let agent = podbay::agent::Options { max_turns: 1, ..podbay::agent::Options::default() };
+            let desk = Desk::new(ScriptedModel::new().says(answer).start().await, Wishes { agent, llm, ..Wishes::default() }).await;
+            let outcome = desk.work("look").await;
+            assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (status, 0, 1), "{mode:?} {outcome:?}");
+        }
+    }
+}

@@ -196,11 +196,19 @@ impl Assembler {
             // Where the tag itself is cut nobody knows yet that it is one.
             reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
             reply.recovered = !elsewhere.is_empty();
+            let unsure = unsure.or_else(|| self.unmarked(&reply).filter(|_| with_calls).map(|parsed| self::unsure(&parsed, &is_taken)));
             reply.unsure = unsure.filter(|_| elsewhere.is_empty());
             (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
         }
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)
+    }
+
+    /// Returns what an answer holds that is nothing but a call without a mark, of a model whose calls its server understood before.
+    fn unmarked(&self, reply: &Reply) -> Option<text::Parsed> {
+        let is_object = self.is_understood && reply.text.trim_start().starts_with(['{', '[']);
+        let parsed = is_object.then(|| text::parse(&reply.text, &self.tools, None))?;
+        (!parsed.calls.is_empty() && parsed.content.trim().is_empty()).then_some(parsed)
     }
 
     /// Takes what was said beside calls that the server itself reports. What else of the text looks like a call is none then.
