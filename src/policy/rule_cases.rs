@@ -196,3 +196,9 @@ fn rules_that_cannot_be_meant_are_refused() {
         assert!(Rule::parse(good).is_ok(), "{good}");
     }
 }
+
+#[test]
+fn what_sed_and_awk_may_start_a_rule_that_denies_speaks_of() {
+    let hidden = ["sed '1e rm F' x", "sed s/a/b/e x", "awk 'BEGIN{system(\"rm F\")}'", "awk '{print | \"rm F\"}' x", "awk -f x y"];
+    check_denied("bash(rm *)", &hidden, &["sed -i s/a/b/ x", "sed -n '1,5p' x", "awk '{print $1}' x", "awk '{print > \"rm\"}' x"]);
+}

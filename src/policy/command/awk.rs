@@ -48,6 +48,30 @@ pub(super) fn only_reads(arguments: &[Word]) -> bool {
     words.all(is_file) && only_prints(program)
 }
 
+/// Returns whether a program may be started by what `awk` is told.
+pub(super) fn may_start(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter();
+    let program = loop {
+        let Some(word) = words.next() else { return false };
+        let Some(text) = word.known() else { return true };
+        match text {
+            // Whatever the value is, it is one word where it is known or in quotes.
+            "-F" | "-v" if words.next().is_some_and(|value| value.known().is_some() || value.quoted) => {}
+            "--version" | "--help" | "-V" => return false,
+            "--" => match words.next().map(Word::known) {
+                Some(Some(program)) => break program,
+                Some(None) => return true,
+                None => return false,
+            },
+            _ if text.starts_with("-F") || (text.starts_with("-v") && text.contains('=')) => {}
+            _ if text.starts_with('-') => return true,
+            _ => break text,
+        }
+    };
+    let starts = || program.contains("system") || program.replace("||", "").contains('|') || program.contains(['@', '\\']);
+    !only_prints(program) && starts()
+}
+
 /// Returns whether `NAME=VALUE` sets no variable that says what is read.
 fn sets_own(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| is_plain_name(name))

@@ -17,6 +17,8 @@ mod place;
 mod protected;
 mod reading;
 mod sed;
+mod sed_script;
+mod started;
 mod variables;
 mod words;
 
@@ -59,6 +61,7 @@ impl Reading {
         if let Some(what) = only_in_bash {
             script.doubts.insert(0, Doubt { what: what.to_owned(), why: "no bash runs it, and a plain sh may read this otherwise" });
         }
+        script.doubts.extend(started::doubt(&script));
         let is_blocked = all.iter().any(|capability| matches!(capability, Capability::BlockedCommand { .. }));
         let only_reads = script.is_known() && !is_blocked && !script.commands.is_empty() && !all.contains(&Capability::RunInBox);
         if !only_reads {

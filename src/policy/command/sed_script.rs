@@ -1,0 +1,254 @@
+//! Scripts of `sed` that may start programs, by `e` or by a flag of `s`.
+//!
+//! Every command of the language is known here, so that a script that only edits is not taken for one that starts something. Where two kinds
+//! of sed may take a script apart otherwise, it counts as one that does.
+
+use super::words::may_be_option;
+use crate::code::shell::Word;
+
+/// Options that name no script and start nothing, but for `-i` and `-l`, which may have a value in the same word.
+const PLAIN: [&str; 14] = [
+    "--quiet",
+    "--silent",
+    "--regexp-extended",
+    "--in-place",
+    "--separate",
+    "--unbuffered",
+    "--null-data",
+    "--zero-terminated",
+    "--posix",
+    "--sandbox",
+    "--debug",
+    "--follow-symlinks",
+    "--version",
+    "--help",
+];
+
+/// Returns whether a program may be started by what `sed` is told.
+pub(super) fn may_start(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter();
+    // What stands first is the script, unless an option says one.
+    let (mut first, mut has_script, mut only_operands) = (None, false, false);
+    while let Some(word) = words.next() {
+        let Some(text) = word.known() else {
+            // What `find` hands on begins with a place.
+            if first.is_none() && !has_script || (may_be_option(word) && word.text != "{}" && !only_operands) {
+                return true;
+            }
+            continue;
+        };
+        if only_operands || !text.starts_with('-') || text == "-" {
+            first.get_or_insert(text);
+        } else if text == "--" {
+            only_operands = true;
+        } else if let Some(long) = text.strip_prefix("--") {
+            let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+            if name.starts_with('e') {
+                has_script = true;
+                let script = value.or_else(|| words.next().and_then(Word::known));
+                if script.is_none_or(starts) {
+                    return true;
+                }
+            } else if !PLAIN.iter().any(|known| known.strip_prefix("--").is_some_and(|known| known == name)) {
+                return true;
+            }
+        } else {
+            for (at, letter) in text.char_indices().skip(1) {
+                match letter {
+                    'n' | 'E' | 'r' | 's' | 'u' | 'z' => {}
+                    // The rest is the end of a name, or a number.
+                    'i' => break,
+                    'e' => {
+                        has_script = true;
+                        let attached = Some(&text[at + 1..]).filter(|text| !text.is_empty());
+                        let script = attached.or_else(|| words.next().and_then(Word::known));
+                        if script.is_none_or(starts) {
+                            return true;
+                        }
+                        break;
+                    }
+                    _ => return true,
+                }
+            }
+        }
+    }
+    !has_script && first.is_some_and(starts)
+}
+
+/// Returns whether a script may start something.
+fn starts(script: &str) -> bool {
+    let mut rest = script;
+    loop {
+        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '}']);
+        if rest.is_empty() {
+            return false;
+        }
+        match step(rest) {
+            Some(after) => rest = after,
+            None => return true,
+        }
+    }
+}
+
+/// Takes one command off; `None` where it starts something, or cannot be read.
+fn step(text: &str) -> Option<&str> {
+    let mut rest = address(text)?;
+    if let Some(second) = rest.trim_start().strip_prefix(',') {
+        rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
+    }
+    rest = rest.trim_start_matches([' ', '\t', '!']);
+    let mut letters = rest.chars();
+    let command = letters.next()?;
+    let behind = letters.as_str();
+    match command {
+        '{' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P' | 'x' | 'z' | 'F' => Some(behind),
+        'q' | 'Q' | 'l' | 'L' => Some(behind.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit())),
+        '#' | 'r' | 'R' | 'w' | 'W' => Some(behind.find('\n').map_or("", |at| &behind[at..])),
+        ':' | 't' | 'T' | 'b' => {
+            let label = behind.trim_start_matches([' ', '\t']);
+            // Whether a `;` or a `}` ends it is not the same to all; what stands behind is read as if it did.
+            Some(label.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || "_-.".contains(c)))
+        }
+        'a' | 'i' | 'c' => Some(added(behind)),
+        'y' => {
+            let mark = behind.chars().next()?;
+            delimited(delimited(behind.strip_prefix(mark)?, mark, false)?, mark, false)
+        }
+        's' => {
+            let mark = behind.chars().next().filter(|mark| !mark.is_alphanumeric() && !"\\\n".contains(*mark))?;
+            let flags = delimited(delimited(behind.strip_prefix(mark)?, mark, true)?, mark, false)?;
+            let rest = flags.trim_start_matches(|c: char| c.is_ascii_digit() || "gpiImM".contains(c));
+            match rest.chars().next() {
+                Some('w') => Some(rest.find('\n').map_or("", |at| &rest[at..])),
+                None | Some(' ' | '\t' | '\n' | ';' | '}' | '#') => Some(rest),
+                Some(_) => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Takes off where a command applies.
+fn address(text: &str) -> Option<&str> {
+    let rest = match text.chars().next()? {
+        '/' => delimited(&text[1..], '/', true)?,
+        '\\' => {
+            let mark = text[1..].chars().next().filter(|mark| !mark.is_alphanumeric() && !"\\\n".contains(*mark))?;
+            delimited(text[1..].strip_prefix(mark)?, mark, true)?
+        }
+        '$' => return Some(&text[1..]),
+        c if c.is_ascii_digit() => return Some(text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '~')),
+        _ => return Some(text),
+    };
+    Some(rest.trim_start_matches(['I', 'M']))
+}
+
+/// Takes off a text that is added: up to the end of the first line without a backslash in front of its end.
+fn added(text: &str) -> &str {
+    let mut letters = text.char_indices();
+    while let Some((at, c)) = letters.next() {
+        match c {
+            '\\' => drop(letters.next()),
+            '\n' => return &text[at..],
+            _ => {}
+        }
+    }
+    ""
+}
+
+/// Returns what follows the next mark without a backslash; `None` where there is none, or where a list of letters may hold it: one kind of sed
+/// ends the text there, and another one does not.
+fn delimited(text: &str, mark: char, is_pattern: bool) -> Option<&str> {
+    let at = end(text, mark, false)?;
+    if is_pattern && end(text, mark, true) != Some(at) {
+        return None;
+    }
+    Some(&text[at + mark.len_utf8()..])
+}
+
+fn end(text: &str, mark: char, knows_lists: bool) -> Option<usize> {
+    let mut at = 0;
+    while let Some(c) = text[at..].chars().next() {
+        match c {
+            c if c == mark => return Some(at),
+            '\n' => return None,
+            '\\' => at += 1 + text[at + 1..].chars().next()?.len_utf8(),
+            '[' if knows_lists => at += 1 + list(&text[at + 1..])?,
+            c => at += c.len_utf8(),
+        }
+    }
+    None
+}
+
+/// Returns how long a list of letters is behind its `[`, with its `]`.
+fn list(text: &str) -> Option<usize> {
+    let mut at = usize::from(text.starts_with('^'));
+    at += usize::from(text[at..].starts_with(']'));
+    loop {
+        let rest = &text[at..];
+        match rest.chars().next()? {
+            ']' => return Some(at + 1),
+            '[' if rest.starts_with("[:") => at += rest.find(":]")? + 2,
+            '[' if rest.starts_with("[.") || rest.starts_with("[=") => return None,
+            c => at += c.len_utf8(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::starts;
+
+    #[test]
+    fn a_script_that_starts_a_program_is_told_from_one_that_edits() {
+        for script in [
+            "s/a/b/",
+            "s/e/e/g",
+            "1,5p",
+            "/a/,/e/d",
+            "$!{h;d}",
+            ":a;N;$!ba;s/\\n/ /g",
+            "/a/{s/x/y/;n;p}",
+            "/^$/d;s|a|e|2",
+            "1i\\ e rm x",
+            "$a e rm x",
+            "/x/a\\\ne rm x",
+            "w out",
+            "s/a/b/w e rm",
+            "r e",
+            "y/abc/def/",
+            "# e rm\np",
+            "s/[/]*$//;p",
+            "\\,a,d",
+            "0,/a/s//b/",
+            "1~2d;2,+3p",
+            "/[[:space:]]e/d",
+            "s/a/\\\n/;p",
+        ] {
+            // A list with the mark in it ends at two places.
+            assert_eq!(starts(script), script.contains("[/]"), "{script}");
+        }
+        for script in [
+            "1e rm f",
+            "e",
+            "s/a/b/e",
+            "s/a/b/ge",
+            "s/.*/rm f/;e",
+            "/a/e rm f",
+            "{e rm f\n}",
+            "p;1!e rm",
+            "s/a/b/w out\ne rm f",
+            "a x\ne rm f",
+            "$!N;e rm f",
+            ":a;e rm f",
+            "/[^]/p;s/]/e touch x #/p",
+            "s|[|]|;s|e x|p|",
+            "/[[:x]/p;s/]/e touch x #/p",
+            "s/a/b",
+            "svavbv",
+            "1,2",
+        ] {
+            assert!(starts(script), "{script}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Programs that start others from a text in a language of their own, which no shell reads: `sed` and `awk`.
+
+use super::awk;
+use super::sed_script;
+use crate::code::shell::Command;
+use crate::code::shell::Doubt;
+use crate::code::shell::Script;
+
+/// Returns why a script may start more than its commands, for what their own languages may start.
+pub(super) fn doubt(script: &Script) -> Option<Doubt> {
+    script.commands.iter().find_map(|command: &Command| {
+        let name = command.name()?;
+        let may_start = match name {
+            "sed" | "gsed" => sed_script::may_start(command.arguments()),
+            "awk" | "gawk" | "mawk" | "nawk" | "original-awk" => awk::may_start(command.arguments()),
+            _ => false,
+        };
+        may_start.then(|| Doubt { what: name.to_owned(), why: "its own script may start programs that cannot be read" })
+    })
+}
