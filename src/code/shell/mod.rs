@@ -15,6 +15,7 @@ mod heredoc;
 mod parse;
 mod plain;
 mod read;
+mod said;
 mod unwrap;
 mod values;
 mod walk;

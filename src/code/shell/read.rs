@@ -4,6 +4,7 @@ use super::Function;
 use super::Script;
 use super::Value;
 use super::parse;
+use super::said;
 use super::unwrap;
 use super::unwrap::Inner;
 use super::values;
@@ -81,10 +82,14 @@ impl Reader {
         self.script.values.append(&mut found.values);
         self.script.doubts.append(&mut found.doubts);
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
-        let mut before: Option<Command> = None;
+        let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
         for mut command in found.commands {
             starts.push(self.script.commands.len());
-            command.given = values::given(&command, before.as_ref().filter(|_| command.piped));
+            command.given = said::given(&command, before.as_ref().filter(|_| command.piped), around.as_deref());
+            if said::gives(&command) {
+                around.clone_from(&command.given);
+            }
+            self.script.values.extend(values::read_lines(&command));
             before = Some(command.clone());
             let again = self.values.put_in(&command, &mut self.left);
             self.values.note(&command);

@@ -86,7 +86,13 @@ fn programs_behind_programs_are_found() {
     );
     check(
         "find . -exec a {} \\; -exec b c {} +",
-        &[r#""find" "." "-exec" "a" "{}" ";" "-exec" "b" "c" "{}" "+""#, r#""a" ?"{}""#, r#""b" "c" ?"{}""#],
+        &[
+            r#""find" "." "-exec" "a" "{}" ";" "-exec" "b" "c" "{}" "+""#,
+            r#""a" "./**""#,
+            r#""a" ?"{}""#,
+            r#""b" "c" "./**""#,
+            r#""b" "c" ?"{}""#,
+        ],
     );
     check("xargs -n 1 rm -f", &[r#""xargs" "-n" "1" "rm" "-f""#, r#""rm" "-f" ?"…""#]);
     check("bash <<'A'\nrm x\nA", &[r#""bash" <<"rm x\n""#, r#""rm" "x""#]);

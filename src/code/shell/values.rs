@@ -1,4 +1,4 @@
-//! What stands in a text in another place than where it counts: values of variables, and what one command writes for the next.
+//! Values of variables, put where the variables stand.
 //!
 //! All of it is read besides, and takes nothing off: a command whose words are not known stays one.
 
@@ -8,9 +8,12 @@ use super::Command;
 use super::Value;
 use super::Word;
 use super::WordKind;
+use super::said;
 
 /// Longest value that is put in.
 const VALUE_MAX: usize = 1024;
+/// Most lines of one text that are put into a variable, one after the other.
+const LINES_MAX: usize = 16;
 
 /// Values that the text gives to variables.
 #[derive(Default)]
@@ -21,6 +24,7 @@ impl Values {
     pub(super) fn note(&mut self, command: &Command) {
         match command.name() {
             Some("read") => self.note_read(command),
+            Some("mapfile" | "readarray") => self.note_lines(command),
             Some("set") => self.note_set(command.arguments()),
             _ => {}
         }
@@ -30,7 +34,7 @@ impl Values {
         for assignment in &command.assignments {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
-                None => self.replaced(&value.text),
+                None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)),
             });
             match value.filter(|value| value.len() <= VALUE_MAX && !value.contains('$')) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
@@ -51,6 +55,15 @@ impl Values {
                 self.0.insert(name.to_owned(), value.to_owned());
             }
             rest = behind.trim_start();
+        }
+    }
+
+    /// `mapfile A` makes a list of all lines.
+    fn note_lines(&mut self, command: &Command) {
+        let (Some(text), Some(name)) = (&command.given, variable(command)) else { return };
+        let all = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        if all.len() <= VALUE_MAX {
+            self.0.insert(name.to_owned(), all);
         }
     }
 
@@ -75,9 +88,9 @@ impl Values {
         let mut is_new = false;
         let mut length = 0;
         let mut put = |word: &Word| {
-            if let Some(all) = listed(word) {
+            if let Some(all) = said::listed(word) {
                 is_new = true;
-                return vec![all];
+                return all;
             }
             let replaced = (word.kind == WordKind::Unknown).then(|| self.replaced(&word.text)).flatten();
             let Some(text) = replaced else { return vec![word.clone()] };
@@ -141,71 +154,29 @@ impl Values {
 impl Value {
     /// Returns a command with this value in the place of its variable; `None` where it does not name it.
     pub fn put_in(&self, command: &Command) -> Option<Command> {
-        let listed = listed(&self.word);
-        let word = listed.as_ref().unwrap_or(&self.word);
-        let text = (word.kind != WordKind::Unknown && word.text.len() <= VALUE_MAX).then(|| word.text.clone())?;
+        let listed = said::listed(&self.word);
+        let words = listed.as_deref().unwrap_or(std::slice::from_ref(&self.word));
+        let is_known = words.iter().all(|word| word.kind != WordKind::Unknown);
+        let text = joined(words).filter(|_| is_known)?;
         Values(HashMap::from([(self.variable.clone(), text)])).put_in(command, &mut VALUE_MAX.saturating_mul(16))
     }
 }
 
-/// Returns the pattern that a word stands for in which `ls` lists all of a folder.
-fn listed(word: &Word) -> Option<Word> {
-    if word.kind != WordKind::Unknown {
-        return None;
-    }
-    let text = word.text.strip_prefix("$(").and_then(|text| text.strip_suffix(')'));
-    let text = text.or_else(|| word.text.strip_prefix('`').and_then(|text| text.strip_suffix('`')))?;
-    let mut words = text.split_whitespace();
-    let is_any = |word: &str| word.starts_with('-') || word.chars().all(|c| "./*".contains(c));
-    let is_all = words.next() == Some("ls") && words.all(is_any);
-    is_all.then(|| Word { text: "*".to_owned(), kind: WordKind::Pattern, plain: false, quoted: false })
+fn joined(words: &[Word]) -> Option<String> {
+    let text = words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    (text.len() <= VALUE_MAX).then_some(text)
 }
 
-/// Returns what a command's input holds: a text that it is given, or what the one in front of it writes.
-pub(super) fn given<'a>(command: &Command, before: Option<&'a Command>) -> Option<String> {
-    let text = command.redirections.iter().rev().find(|redirection| matches!(redirection.operator.as_str(), "<<" | "<<<"));
-    if let Some(text) = text {
-        return text.target.as_ref().and_then(Word::known).map(ToOwned::to_owned);
-    }
-    let before = before?;
-    let arguments = before.arguments();
-    let operands = || arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!'])).map(|word| word.text.as_str());
-    let is_all = |word: &Word| word.text.chars().all(|c| "./*?".contains(c));
-    let reads = |names: &[&str]| command.name().is_some_and(|name| names.contains(&name));
-    match before.name()? {
-        "echo" | "printf" => {
-            let word = |word: &'a Word| (word.kind != WordKind::Unknown).then_some(word.text.as_str());
-            let words: Option<Vec<&str>> = arguments.iter().map(word).collect();
-            Some(words?.join(" ").replace("\\n", "\n"))
-        }
-        "ls" if reads(&["xargs", "read"]) => {
-            let as_they_are =
-                arguments.iter().any(|word| word.text.starts_with('-') && !word.text.starts_with("--") && word.text.contains('d'));
-            let inside = |word: &Word| match word.kind {
-                WordKind::Unknown => None,
-                WordKind::Known if !as_they_are => Some(format!("{}/*", word.text.trim_end_matches('/'))),
-                WordKind::Known | WordKind::Pattern => Some(word.text.clone()),
-            };
-            let listed: Option<Vec<String>> = arguments.iter().filter(|word| !word.text.starts_with('-')).map(inside).collect();
-            let listed = listed?;
-            Some(if listed.is_empty() { if as_they_are { "." } else { "./*" }.to_owned() } else { listed.join(" ") })
-        }
-        "find" if reads(&["xargs", "read"]) => {
-            // With a test it names some of them, but for one that all names pass.
-            let mut rest = arguments.iter().skip(operands().count());
-            while let Some(word) = rest.next() {
-                match word.text.as_str() {
-                    "-print" | "-print0" | "-depth" => {}
-                    "-mindepth" | "-maxdepth" | "-type" => {
-                        rest.next();
-                    }
-                    "-name" | "-path" if rest.next().is_some_and(is_all) => {}
-                    _ => return None,
-                }
-            }
-            let places: Vec<&str> = operands().collect();
-            Some(if places.is_empty() { ".".to_owned() } else { places.join(" ") })
-        }
-        _ => None,
-    }
+/// Returns the values that a command reads into a variable: line for line, as a loop around it does.
+pub(super) fn read_lines(command: &Command) -> Vec<Value> {
+    let reads = matches!(command.name(), Some("read" | "mapfile" | "readarray"));
+    let (Some(text), Some(name)) = (command.given.as_deref().filter(|_| reads), variable(command)) else { return Vec::new() };
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && line.len() <= VALUE_MAX);
+    let word = |line: &str| Word { text: line.to_owned(), kind: WordKind::Known, plain: false, quoted: false };
+    lines.take(LINES_MAX).map(|line| Value { variable: name.to_owned(), word: word(line) }).collect()
+}
+
+/// Returns the last variable that a command reads into.
+fn variable(command: &Command) -> Option<&str> {
+    command.arguments().last().and_then(Word::known).filter(|text| !text.starts_with('-'))
 }

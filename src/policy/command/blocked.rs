@@ -1,5 +1,6 @@
 //! Commands that nobody wants from an agent, in whatever mode.
 
+use super::emptied;
 use super::place;
 use super::place::Ground;
 use super::words;
@@ -23,6 +24,9 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
     if writes.contains(&"/proc/sysrq-trigger") {
         return Some("it ends the machine".to_owned());
     }
+    if let Some(reason) = emptied::reason(command, ground) {
+        return Some(reason);
+    }
     let program = command.program()?;
     let arguments = command.arguments();
     let Some(name) = command.name() else {
@@ -33,7 +37,7 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         "sudo" | "su" | "doas" | "pkexec" | "runuser" | "sudoedit" | "gosu" | "su-exec" | "run0" => {
             Some(format!("{name} asks for the rights of another user"))
         }
-        "rm" | "srm" => removal(arguments, ground),
+        "rm" | "srm" | "unlink" => removal(arguments, ground),
         "find" | "gfind" => find(arguments, ground),
         "mv" => {
             let mut moved: Vec<&Word> = words::operands(arguments).collect();
@@ -105,9 +109,16 @@ fn removal(arguments: &[Word], ground: &Ground) -> Option<String> {
     let what = words::operands(arguments).find_map(|word| {
         // The star of `rm *` may stand for an option, too, but that is not what it is for.
         let is_certain = recursive || place::precious_by_name(&word.text, ground).is_some();
-        place::precious(&word.text, ground).filter(|_| is_certain)
+        // What `find` finds is taken file by file.
+        let is_meant = (is_certain && may_be) || takes_all(word);
+        place::precious(&word.text, ground).filter(|_| is_meant)
     })?;
-    may_be.then(|| format!("it removes {what}"))
+    Some(format!("it removes {what}"))
+}
+
+/// Returns whether a word stands for all that lies in a place, and deeper.
+pub(super) fn takes_all(word: &Word) -> bool {
+    word.text.ends_with("/**")
 }
 
 /// A program whose name is not known, with what `rm` is given.
@@ -148,7 +159,7 @@ const CHOOSE_NOTHING: [&str; 16] = [
 
 /// `find` that removes, or starts `rm`, from a place that is precious.
 fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
-    let removes = arguments.iter().any(|word| matches!(word.text.as_str(), "-delete" | "rm" | "shred" | "/bin/rm" | "unlink"));
+    let removes = arguments.iter().any(|word| matches!(word.text.as_str(), "-delete" | "rm" | "shred" | "/bin/rm" | "unlink" | "truncate"));
     let is_option = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
     let places: Vec<&str> = arguments
         .iter()

@@ -9,6 +9,7 @@ mod bomb;
 mod builtins;
 #[cfg(test)]
 mod corpus;
+mod emptied;
 mod git;
 mod git_verbs;
 mod handed;
@@ -93,7 +94,10 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         script.commands.iter().zip(&grounds).zip(&mut needs).filter(|((command, _), _)| !script.values.is_empty() && has_unknown(command));
     for (((command, ground), needs), _) in putting.zip(0..VALUES_MAX) {
         let made = script.values.iter().take(VALUES_MAX).filter_map(|value| value.put_in(command));
-        needs.extend(made.filter_map(|made| blocked::reason(&made, ground)).map(|reason| Capability::BlockedCommand { reason }));
+        for made in made {
+            needs.extend(blocked::reason(&made, ground).map(|reason| Capability::BlockedCommand { reason }));
+            needs.extend(protected::shown(&made, ground).map(|name| Capability::ProtectedName { name }));
+        }
     }
     let mut all: BTreeSet<Capability> = needs.iter().flatten().cloned().collect();
     if let Some(function) = bomb::find(script) {
@@ -104,7 +108,8 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
 }
 
 fn has_unknown(command: &Command) -> bool {
-    command.words.iter().any(|word| word.known().is_none())
+    let targets = command.redirections.iter().filter_map(|redirection| redirection.target.as_ref());
+    command.words.iter().chain(targets).any(|word| word.known().is_none())
 }
 
 /// Returns what one command needs.

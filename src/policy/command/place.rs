@@ -64,7 +64,9 @@ impl Place {
 
     /// Takes off what stands for everything in a folder; returns whether there was any.
     fn without_stars(&mut self) -> bool {
-        let is_any = |part: &String| part.contains(['*', '?']) && part.chars().all(|c| "*?.[]!^".contains(c));
+        let is_any = |part: &String| {
+            part.contains(['*', '?']) && (part.chars().all(|c| "*?.[]!^".contains(c)) || (part.contains('[') && takes_most(part)))
+        };
         let n_parts = self.parts.len();
         while self.parts.pop_if(|part| is_any(part)).is_some() {}
         self.parts.len() < n_parts
@@ -82,6 +84,32 @@ impl Place {
             _ => None,
         }
     }
+}
+
+/// Returns whether a pattern with lists of letters takes names that begin with half of the alphabet: `[a-z]*`.
+fn takes_most(pattern: &str) -> bool {
+    let mut text = String::from("^");
+    let mut rest = pattern;
+    while let Some(c) = rest.chars().next() {
+        // A `]` right behind the opening is a letter, and a class has one of its own.
+        let list = rest.get(2..).and_then(|behind| Some(behind.find(']')? + 3)).filter(|_| c == '[');
+        let list = list.map(|end| if rest[..end].contains("[:") && rest[end..].starts_with(']') { end + 1 } else { end });
+        match (c, list) {
+            ('[', Some(end)) => {
+                let inside = &rest[1..end];
+                text.push('[');
+                text.push_str(&inside.strip_prefix('!').map_or_else(|| inside.to_owned(), |inside| format!("^{inside}")));
+                rest = &rest[end..];
+                continue;
+            }
+            ('*', _) => text.push_str(".*"),
+            ('?', _) => text.push('.'),
+            _ => text.push_str(&regex::escape(c.encode_utf8(&mut [0; 4]))),
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    let Ok(regex) = regex::RegexBuilder::new(&format!("{text}$")).size_limit(1 << 16).build() else { return false };
+    ('a'..='z').filter(|first| regex.is_match(&format!("{first}ore"))).count() >= 13
 }
 
 /// Returns where each command of a script stands, one after the other; a shell within another begins where that one is.

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::blocked::takes_all;
 use super::place::Ground;
+use super::place::precious;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
@@ -24,6 +26,11 @@ const GIT_LISTS: [&str; 4] = ["check-ignore", "check-attr", "ls-files", "status"
 const WRITES: [&str; 24] = [
     "rm", "mv", "cp", "ln", "tee", "touch", "install", "truncate", "dd", "chmod", "chown", "chgrp", "shred", "unlink", "rmdir", "mkdir",
     "sed", "rsync", "scp", "unzip", "vim", "vi", "nano", "patch",
+];
+/// Programs that show all of what they read.
+const SHOWS: [&str; 19] = [
+    "cat", "tac", "head", "tail", "less", "more", "nl", "od", "xxd", "hexdump", "hd", "strings", "base64", "base32", "paste", "rev",
+    "fold", "expand", "pr",
 ];
 /// Names that patterns are tried on: `cat .e*` is about `.env`.
 const TRIED: [&str; 7] = [".env", ".netrc", ".npmrc", ".ssh", ".aws", "id_rsa", "id_ed25519"];
@@ -54,6 +61,7 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         return names;
     }
     names.extend(ground.secret());
+    names.extend(shown(command, ground));
     let kept = match name {
         _ if only_reads => Kept::Secrets,
         _ if WRITES.contains(&name) => Kept::All,
@@ -107,6 +115,13 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         }
     }
     names
+}
+
+/// Returns a protected name where a command shows whatever lies in a place that may have one.
+pub(super) fn shown(command: &Command, ground: &Ground) -> Option<String> {
+    let shows = command.name().is_some_and(|name| SHOWS.contains(&name));
+    let is_all = |word: &Word| takes_all(word) && precious(&word.text, ground).is_some();
+    (shows && command.arguments().iter().any(is_all)).then(|| TRIED[0].to_owned())
 }
 
 /// Returns the protected names that loops of a script go through, and that its lists hold.

@@ -1,11 +1,15 @@
 use super::super::Command;
 use super::super::Word;
+use super::super::WordKind;
+use super::super::said;
 use super::Inner;
 use super::Unwrapped;
 use super::place;
 
 /// `find … -exec PROGRAM … ;`, for each action of that kind.
-pub(super) fn find(arguments: &[Word], unwrapped: &mut Unwrapped) {
+pub(super) fn find(command: &Command, unwrapped: &mut Unwrapped) {
+    let arguments = command.arguments();
+    let all = said::found(command);
     let mut at = 0;
     while let Some(word) = arguments.get(at) {
         at += 1;
@@ -24,6 +28,7 @@ pub(super) fn find(arguments: &[Word], unwrapped: &mut Unwrapped) {
             return unwrapped.doubt(text, "where the program that it starts ends is not certain");
         };
         let mut inner = Command { words: rest[..end].to_vec(), ..Command::default() };
+        unwrapped.inner.extend(all.as_ref().and_then(|all| with(&inner, all)).map(Inner::Command));
         place(&mut inner, Some("{}"), unwrapped);
         if inner.words.is_empty() {
             unwrapped.doubt(text, "it names no program");
@@ -32,6 +37,15 @@ pub(super) fn find(arguments: &[Word], unwrapped: &mut Unwrapped) {
         }
         at += end + 1;
     }
+}
+
+/// Returns a command with all that was found in the place of the first `{}`.
+fn with(command: &Command, all: &str) -> Option<Command> {
+    let found = |text: &str| Word { text: text.to_owned(), kind: WordKind::Known, plain: false, quoted: false };
+    let at = command.words.iter().position(|word| word.text == "{}")?;
+    let mut words = command.words.clone();
+    words.splice(at..=at, all.split_whitespace().map(found));
+    Some(Command { words, ..Command::default() })
 }
 
 /// A word that begins like a path or a pattern of names stays one, whatever takes the place of the rest.

@@ -70,7 +70,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         {
             unwrapped.doubt(name, "it may run what it is given");
         }
-        "find" | "gfind" => find::find(arguments, &mut unwrapped),
+        "find" | "gfind" => find::find(command, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
         "tar" | "bsdtar" | "gtar" => tar(arguments, &mut unwrapped),
         "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {

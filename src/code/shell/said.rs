@@ -1,0 +1,157 @@
+//! What one command writes for another, as far as its words say it.
+//!
+//! `PLACE/**` stands for all that lies in a place, also what begins with a dot and what lies deeper.
+
+use super::Command;
+use super::LENGTH_MAX;
+use super::Redirection;
+use super::Word;
+use super::WordKind;
+
+/// Programs that take what they are given for names, or pass it on.
+const TAKING: [&str; 10] = ["xargs", "read", "mapfile", "readarray", "sort", "uniq", "head", "tail", "tee", "shuf"];
+
+/// Returns what a command's input holds: a text that it is given, what the one in front of it writes, or what those around it are given.
+pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<&str>) -> Option<String> {
+    let takes_names = command.words.is_empty() || command.name().is_some_and(|name| TAKING.contains(&name));
+    // A descriptor of another number is none of its input, so that what is in front of it counts besides.
+    let own = command.redirections.iter().rev().find_map(|Redirection { operator, target }| {
+        let target = target.as_ref()?;
+        let names = |text: Option<&str>| text.filter(|_| takes_names).and_then(written_by);
+        match operator.as_str() {
+            "<" => names(target.text.strip_prefix("<(").and_then(|text| text.strip_suffix(')'))),
+            "<<" | "<<<" => target.known().map(ToOwned::to_owned).or_else(|| names(substituted(&target.text))),
+            _ => None,
+        }
+    });
+    own.or_else(|| before.and_then(|before| said(before, takes_names)))
+        .or_else(|| around.filter(|_| takes_names && !command.words.is_empty()).map(ToOwned::to_owned))
+}
+
+/// Returns whether a command without words gives an input to those within it.
+pub(super) fn gives(command: &Command) -> bool {
+    command.words.is_empty() && command.given.is_some()
+}
+
+/// Returns the patterns that a word stands for in which `ls` lists all of a folder, or `find` finds all in its places.
+pub(super) fn listed(word: &Word) -> Option<Vec<Word>> {
+    let text = substituted(&word.text).filter(|_| word.kind == WordKind::Unknown)?;
+    let command = plain(text)?;
+    // Other names that `ls` says are those within what it is given.
+    let is_any = |word: &Word| word.text.starts_with('-') || word.text.chars().all(|c| "./*".contains(c));
+    let names = match command.name()? {
+        "ls" if command.arguments().iter().all(is_any) => if shows_hidden(&command) { "./**" } else { "*" }.to_owned(),
+        "find" => found(&command)?,
+        _ => return None,
+    };
+    let pattern = |text: &str| Word { text: text.to_owned(), kind: WordKind::Pattern, plain: false, quoted: false };
+    Some(names.split_whitespace().map(pattern).collect())
+}
+
+/// Returns all that `find` finds, where it chooses nothing among it; what it starts is not looked at.
+pub(super) fn found(command: &Command) -> Option<String> {
+    let arguments = command.arguments();
+    let is_all = |word: &Word| word.text.chars().all(|c| "./*?".contains(c));
+    let n_options = arguments.iter().take_while(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P")).count();
+    let arguments = &arguments[n_options..];
+    let n_places = arguments.iter().take_while(|word| !word.text.starts_with(['-', '(', '!'])).count();
+    let (places, rest) = arguments.split_at(n_places);
+    // With a test it names some of them, but for one that all names pass.
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        match word.text.as_str() {
+            "-print" | "-print0" | "-depth" | "-xdev" | "-mount" | "-follow" => {}
+            "-mindepth" | "-maxdepth" | "-type" => {
+                rest.next();
+            }
+            "-name" | "-path" if rest.next().is_some_and(is_all) => {}
+            "-exec" | "-execdir" | "-ok" | "-okdir" => break,
+            _ => return None,
+        }
+    }
+    let below = |place: &Word| format!("{}/**", place.text.trim_end_matches('/'));
+    Some(if places.is_empty() { "./**".to_owned() } else { places.iter().map(below).collect::<Vec<_>>().join(" ") })
+}
+
+/// Returns what a command writes.
+fn said(command: &Command, takes_names: bool) -> Option<String> {
+    let arguments = command.arguments();
+    match command.name()? {
+        "echo" | "printf" => {
+            let word = |word: &Word| (word.kind != WordKind::Unknown).then(|| word.text.clone());
+            let words: Option<Vec<String>> = arguments.iter().map(word).collect();
+            let words = words?;
+            let text = if command.name() == Some("printf") { formatted(&words) } else { words.join(" ") };
+            Some(text.replace("\\n", "\n"))
+        }
+        "sort" | "uniq" | "head" | "tail" | "tee" | "shuf" if takes_names => command.given.clone(),
+        "ls" if takes_names => {
+            let options = || arguments.iter().filter(|word| word.text.starts_with('-') && !word.text.starts_with("--"));
+            let as_they_are = options().any(|word| word.text.contains('d'));
+            let all = if shows_hidden(command) { "**" } else { "*" };
+            let inside = |word: &Word| match word.kind {
+                WordKind::Unknown => None,
+                WordKind::Known if !as_they_are => Some(format!("{}/{all}", word.text.trim_end_matches('/'))),
+                WordKind::Known | WordKind::Pattern => Some(word.text.clone()),
+            };
+            let listed: Option<Vec<String>> = arguments.iter().filter(|word| !word.text.starts_with('-')).map(inside).collect();
+            let listed = listed?;
+            let here = if as_they_are { ".".to_owned() } else { format!("./{all}") };
+            Some(if listed.is_empty() { here } else { listed.join(" ") })
+        }
+        "find" | "gfind" if takes_names && !arguments.iter().any(|word| word.text.starts_with("-exec")) => found(command),
+        _ => None,
+    }
+}
+
+/// Returns what `printf` makes of its words, as far as it puts texts in.
+fn formatted(words: &[String]) -> String {
+    let Some((format, values)) = words.split_first() else { return String::new() };
+    let n_places = format.matches("%s").count();
+    if n_places == 0 {
+        return words.join(" ");
+    }
+    let mut text = String::new();
+    for values in values.chunks(n_places) {
+        if text.len() > LENGTH_MAX {
+            break;
+        }
+        let mut values = values.iter();
+        for (at, part) in format.split("%s").enumerate() {
+            text.push_str(if at > 0 { values.next().map_or("", String::as_str) } else { "" });
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+fn shows_hidden(command: &Command) -> bool {
+    let is_option = |text: &str| text.starts_with("--a") || (!text.starts_with("--") && text.starts_with('-') && text.contains(['a', 'A']));
+    command.arguments().iter().any(|word| is_option(&word.text))
+}
+
+/// Returns what a command writes that is written with plain words alone.
+fn written_by(text: &str) -> Option<String> {
+    said(&plain(text)?, true)
+}
+
+fn substituted(text: &str) -> Option<&str> {
+    let inside = text.strip_prefix("$(").and_then(|text| text.strip_suffix(')'));
+    inside.or_else(|| text.strip_prefix('`').and_then(|text| text.strip_suffix('`')))
+}
+
+/// Takes a text apart that is one command of plain words; quotes are taken off.
+fn plain(text: &str) -> Option<Command> {
+    // Its errors concern nobody.
+    let text = text.trim().trim_end_matches("2>/dev/null");
+    if text.contains(['|', '&', ';', '<', '>', '(', '$', '`', '\n']) {
+        return None;
+    }
+    let word = |text: &str| {
+        let bare = text.trim_matches(['\'', '"']);
+        let kind = if bare.len() == text.len() && bare.contains(['*', '?', '[']) { WordKind::Pattern } else { WordKind::Known };
+        Word { text: bare.to_owned(), kind, plain: false, quoted: false }
+    };
+    let words: Vec<Word> = text.split_whitespace().map(word).collect();
+    (!words.is_empty()).then(|| Command { words, ..Command::default() })
+}
