@@ -18,7 +18,7 @@ pub(super) fn only_reads(name: &str, arguments: &[Word]) -> Option<bool> {
         }
         "test" | "[" => tests(arguments),
         "printf" => prints(arguments),
-        "read" => arguments.iter().all(|word| word.known().is_some_and(|text| is_read_option(text) || is_variable(text))),
+        "read" => reads_own(arguments),
         "set" => sets(arguments),
         "wait" => arguments.iter().all(|word| word.known().is_some_and(is_job)),
         _ if DECLARES.contains(&name) => names_own_variables(arguments),
@@ -85,8 +85,37 @@ fn prints(arguments: &[Word]) -> bool {
     format.known().is_some_and(|text| !text.split('%').skip(1).any(counts))
 }
 
-fn is_read_option(text: &str) -> bool {
-    text.strip_prefix('-').is_some_and(|letters| letters.chars().all(|c| "rsa".contains(c)))
+/// `read` into variables of the script's own.
+fn reads_own(arguments: &[Word]) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let mut words = arguments.iter().map(Word::known);
+    while let Some(word) = words.next() {
+        let Some(text) = word else { return false };
+        let Some(letters) = text.strip_prefix('-') else {
+            if is_variable(text) {
+                continue;
+            }
+            return false;
+        };
+        for (at, letter) in letters.char_indices() {
+            if matches!(letter, 'r' | 's') {
+                continue;
+            }
+            let attached = Some(&letters[at + letter.len_utf8()..]).filter(|rest| !rest.is_empty());
+            let Some(value) = attached.or_else(|| words.next().flatten()) else { return false };
+            let is_plain = match letter {
+                'a' => is_variable(value),
+                't' | 'u' | 'n' | 'N' => is_number(value),
+                'd' | 'p' => true,
+                _ => false,
+            };
+            if !is_plain {
+                return false;
+            }
+            break;
+        }
+    }
+    true
 }
 
 fn is_job(text: &str) -> bool {

@@ -123,7 +123,28 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
         "remote" => only(&["-v", "--verbose"]) || first == Some("get-url"),
         "stash" => matches!(first, Some("list" | "show")),
         "worktree" => first == Some("list"),
-        "reflog" => matches!(first, None | Some("show")),
+        "reflog" => matches!(first, None | Some("show")) || rest.iter().all(shows_reflog),
+        // `--lost-found` writes what it finds.
+        "fsck" => only(&[
+            "--full",
+            "--strict",
+            "--unreachable",
+            "--dangling",
+            "--no-dangling",
+            "--no-reflogs",
+            "--connectivity-only",
+            "--name-objects",
+            "--root",
+            "--tags",
+            "--cache",
+            "-v",
+            "--verbose",
+            "--progress",
+            "--no-progress",
+        ]),
+        // For a page of the manual a program of the settings is started.
+        "help" => only(&["-a", "--all", "-g", "--guides", "-c", "--config", "--no-verbose", "--no-aliases"]),
+        "var" => matches!(rest, [one] if one.known().is_some_and(|name| name == "-l" || name.starts_with("GIT_"))),
         "submodule" => first == Some("status"),
         "notes" => matches!(first, Some("list" | "show")),
         "bisect" => first == Some("log"),
@@ -135,6 +156,16 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
         "symbolic-ref" => rest.len() <= 2 && words::operands(rest).count() == 1 && !may_have(rest, "dm", &["--delete"]),
         _ => false,
     }
+}
+
+/// Words with which `git reflog` shows: anything else may be a verb of it.
+fn shows_reflog(word: &Word) -> bool {
+    let is_number = |text: &str| text.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.bytes().all(|byte| byte.is_ascii_digit()));
+    word.known().is_some_and(|text| {
+        matches!(text, "HEAD" | "@" | "--all" | "--oneline" | "--no-abbrev" | "--relative-date")
+            || text.starts_with("--date=")
+            || is_number(text)
+    })
 }
 
 /// An option that says how what is listed is sorted and shown. To show signatures, a program of the settings is started.

@@ -3,6 +3,7 @@
 //! None of this is a boundary: it asks less often where a command certainly only reads, and stops early what nobody would want. Whatever is
 //! not known for certain needs to run in the box, which holds.
 
+mod allowed;
 mod awk;
 mod blocked;
 mod bomb;
@@ -76,8 +77,8 @@ impl Reading {
 /// Returns what each command of a script needs, and what all of it does.
 fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
     let grounds = place::grounds(script, working_directory);
-    let is_elsewhere = git::may_be_elsewhere(script, working_directory);
-    let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, is_elsewhere)).collect();
+    let whole = Whole { is_elsewhere: git::may_be_elsewhere(script, working_directory), files: reading::files(script) };
+    let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, &whole)).collect();
     let through = protected::values(script);
     for (command, needs) in
         script.commands.iter().zip(&mut needs).filter(|(command, _)| !through.is_empty() && protected::may_open(command))
@@ -112,8 +113,16 @@ fn has_unknown(command: &Command) -> bool {
     command.words.iter().chain(targets).any(|word| word.known().is_none())
 }
 
+/// What the whole script says of each of its commands.
+struct Whole<'a> {
+    /// Git may look at another repository than the project's.
+    is_elsewhere: bool,
+    /// Variables that hold names of files and nothing else.
+    files: BTreeSet<&'a str>,
+}
+
 /// Returns what one command needs.
-fn needs(command: &Command, ground: &Ground, is_elsewhere: bool) -> BTreeSet<Capability> {
+fn needs(command: &Command, ground: &Ground, whole: &Whole<'_>) -> BTreeSet<Capability> {
     let mut needs = BTreeSet::new();
     if let Some(reason) = blocked::reason(command, ground) {
         needs.insert(Capability::BlockedCommand { reason });
@@ -134,8 +143,8 @@ fn needs(command: &Command, ground: &Ground, is_elsewhere: bool) -> BTreeSet<Cap
     }
     let only_reads = match git {
         _ if !needs.is_empty() || !hosts.is_empty() => false,
-        Some(git) => git == Use::Reads && !is_elsewhere && reading::around(command),
-        None => reading::only_reads(command),
+        Some(git) => git == Use::Reads && !whole.is_elsewhere && reading::around(command, &whole.files),
+        None => reading::only_reads(command, &whole.files),
     };
     needs.extend(hosts.into_iter().map(|host| Capability::Network { host }));
     needs.extend(protected::names(command, ground, only_reads).into_iter().map(|name| Capability::ProtectedName { name }));

@@ -3,6 +3,9 @@
 //! A program gets into these tables only where every option that writes or runs something is known and left out. In doubt a command is not
 //! here, and a person is asked.
 
+use std::collections::BTreeSet;
+
+use super::allowed;
 use super::awk;
 use super::builtins;
 use super::sed;
@@ -14,11 +17,12 @@ use super::words::operands;
 use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
+use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 
 /// Programs that neither write nor run anything, whatever they are given.
-const ANYTHING: [&str; 69] = [
+const ANYTHING: [&str; 70] = [
     ":",
     "basename",
     "break",
@@ -88,6 +92,7 @@ const ANYTHING: [&str; 69] = [
     "uname",
     "wc",
     "which",
+    "yes",
 ];
 
 /// Programs that only read but for these options: letters, and long ones.
@@ -119,9 +124,9 @@ const VERSIONED: [&str; 23] = [
 /// Those to which `-v` says the same, and not to say more of what they do.
 const VERSIONED_IN_SHORT: [&str; 7] = ["docker", "make", "node", "npm", "perl", "php", "ruby"];
 
-/// Returns whether a command certainly only reads.
-pub(super) fn only_reads(command: &Command) -> bool {
-    if !around(command) {
+/// Returns whether a command certainly only reads. These variables hold names of files and nothing else.
+pub(super) fn only_reads(command: &Command, files: &BTreeSet<&str>) -> bool {
+    if !around(command, files) {
         return false;
     }
     let Some(program) = command.program() else { return true };
@@ -135,20 +140,43 @@ pub(super) fn only_reads(command: &Command) -> bool {
 }
 
 /// Returns whether what stands around a program changes nothing: no file is written, no variable set that programs obey.
-pub(super) fn around(command: &Command) -> bool {
+pub(super) fn around(command: &Command, files: &BTreeSet<&str>) -> bool {
     // Where `read` splits lines concerns nobody else.
     let of_read = |name: &str| name == "IFS" && command.name() == Some("read");
     let own = |assignment: &Assignment| is_own(&assignment.name) || of_read(&assignment.name);
-    command.redirections.iter().all(is_harmless) && command.assignments.iter().all(own)
+    command.redirections.iter().all(|redirection| is_harmless(redirection, files)) && command.assignments.iter().all(own)
 }
 
-fn is_harmless(redirection: &Redirection) -> bool {
+fn is_harmless(redirection: &Redirection, files: &BTreeSet<&str>) -> bool {
     let Some(target) = &redirection.target else { return true };
     if redirection.writes() {
         return matches!(target.known(), Some("/dev/null" | "/dev/stdout" | "/dev/stderr"));
     }
     // `<&NAME` and the like was looked at above; a name is never a device that talks, and what is not known may be one.
-    !redirection.reads() || (!target.text.starts_with("/dev/") && !may_be_option(target))
+    let bare = target.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| target.text.strip_prefix('$'));
+    let is_file = target.kind == WordKind::Unknown && bare.is_some_and(|name| files.contains(name));
+    !redirection.reads() || is_file || (!target.text.starts_with("/dev/") && !may_be_option(target))
+}
+
+/// Returns the variables that hold names of files and nothing else: a loop goes through them, no name is a device that talks, and nothing else
+/// gives the variable a value.
+pub(super) fn files(script: &Script) -> BTreeSet<&str> {
+    const SET: [&str; 9] = ["read", "mapfile", "readarray", "declare", "typeset", "local", "export", "readonly", "getopts"];
+    let is_file = |word: &Word| word.kind != WordKind::Unknown && !word.text.starts_with("/dev/");
+    let names = |word: &Word, variable: &str| word.known().is_none_or(|text| text.split(['=', '[', '+']).next() == Some(variable));
+    let is_set = |variable: &str| {
+        script.commands.iter().any(|command| {
+            let sets = command.name().is_some_and(|name| SET.contains(&name));
+            command.assignments.iter().any(|set| set.name == variable)
+                || (sets && command.arguments().iter().any(|word| names(word, variable)))
+        })
+    };
+    let mut files: BTreeSet<&str> = script.values.iter().map(|value| value.variable.as_str()).collect();
+    files.retain(|variable| {
+        let mut values = script.values.iter().filter(|value| value.variable == *variable);
+        values.all(|value| is_file(&value.word)) && !is_set(variable)
+    });
+    files
 }
 
 fn program_reads(name: &str, arguments: &[Word]) -> bool {
@@ -169,7 +197,7 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
     {
         return true;
     }
-    if let Some(only_reads) = builtins::only_reads(name, arguments) {
+    if let Some(only_reads) = builtins::only_reads(name, arguments).or_else(|| allowed::only_reads(name, arguments)) {
         return only_reads;
     }
     match name {

@@ -11,6 +11,7 @@ use self::certain::is_plain_computation;
 use self::certain::is_plain_expansion;
 use super::Assignment;
 use super::Command;
+use super::Value;
 use super::Word;
 use super::WordKind;
 use super::gap;
@@ -309,6 +310,7 @@ impl Walk<'_> {
             "for_statement" | "case_statement" | "case_item" => {
                 self.body(field);
                 self.push(Open::Values { variable: (kind == "for_statement").then(String::new) });
+                self.without_words(node);
                 true
             }
             "c_style_for_statement" => {
@@ -362,6 +364,16 @@ impl Walk<'_> {
         let start = node.start_byte();
         if self.text(node).starts_with('{') || self.source.as_bytes()[..start].ends_with(b"}") {
             self.doubt(node, "a redirection that sets a variable");
+        }
+    }
+
+    /// Notes a loop that names no words: it goes through those of the script.
+    fn without_words(&mut self, node: Node<'_>) {
+        let name = node.child_by_field_name("variable").map(|name| self.text(name).to_owned());
+        let mut cursor = node.walk();
+        let has_words = node.children(&mut cursor).any(|child| child.kind() == "in");
+        if let Some(variable) = name.filter(|_| !has_words) {
+            self.found.values.push(Value { variable, word: Word::unknown("$@") });
         }
     }
 
