@@ -29,6 +29,9 @@ pub enum Capability {
 }
 
 impl Capability {
+    /// Stands for a host that cannot be read.
+    pub const UNKNOWN_HOST: &str = "unknown";
+
     /// Returns the words a person reads: "allow the agent to …".
     pub fn describe(&self) -> String {
         match self {
@@ -38,6 +41,7 @@ impl Capability {
             Self::ChangeSessionGit => "change the session's git repository".to_owned(),
             Self::SpawnAgent => "start another agent".to_owned(),
             Self::UpdateInstructions => "change the project's instructions for agents".to_owned(),
+            Self::Network { host } if host == Self::UNKNOWN_HOST => "reach a host over the network that its words do not say".to_owned(),
             Self::Network { host } => format!("reach {host} over the network"),
             Self::ChangeOutsideBox => "change something outside of the sandbox".to_owned(),
             Self::ProtectedName { name } => format!("touch the protected file {name}"),
@@ -54,4 +58,16 @@ pub enum Decision {
     Allow,
     Ask,
     Deny,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Capability;
+
+    #[test]
+    fn a_host_is_named_or_it_is_said_that_none_is_known() {
+        let reach = |host: &str| Capability::Network { host: host.to_owned() }.describe();
+        assert_eq!(reach("example.com"), "reach example.com over the network");
+        assert_eq!(reach(Capability::UNKNOWN_HOST), "reach a host over the network that its words do not say");
+    }
 }

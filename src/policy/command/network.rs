@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
+use crate::event::Capability;
 
-/// What stands for a host that cannot be read.
-const UNKNOWN: &str = "unknown";
+const UNKNOWN: &str = Capability::UNKNOWN_HOST;
 
 /// Returns the hosts that a command names; loopback is within the box and is none.
 pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
@@ -29,7 +29,8 @@ pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
         {
             hosts.insert(first_operand(arguments, "cIiMmpQsTtWwX").map_or_else(|| UNKNOWN.to_owned(), remote));
         }
-        "dig" | "nslookup" | "host" | "socat" => {
+        "nslookup" | "host" | "dig" | "drill" | "kdig" => lookup(name, arguments, &mut hosts),
+        "socat" => {
             hosts.insert(UNKNOWN.to_owned());
         }
         "scp" | "rsync" => hosts.extend(arguments.iter().filter(|word| is_remote_path(&word.text)).map(remote)),
@@ -43,6 +44,35 @@ pub(super) fn hosts(command: &Command) -> BTreeSet<String> {
         _ => {}
     }
     without_loopback(hosts)
+}
+
+/// What is looked up, and the server that is asked for it: both learn of the other.
+fn lookup(name: &str, arguments: &[Word], hosts: &mut BTreeSet<String>) {
+    const KINDS: [&str; 16] =
+        ["A", "AAAA", "ANY", "AXFR", "CAA", "CNAME", "DNSKEY", "DS", "HINFO", "MX", "NS", "PTR", "SOA", "SRV", "TXT", "IN"];
+    // Of `dig` these have a value, and of `host` others.
+    let valued = if name == "host" { "ctNRWm" } else { "bcfkpqtxy" };
+    let has_values = name != "nslookup";
+    let mut words = arguments.iter();
+    let mut found = BTreeSet::new();
+    while let Some(word) = words.next() {
+        let text = word.text.as_str();
+        let is_kind = name != "nslookup" && name != "host" && KINDS.contains(&text.to_ascii_uppercase().as_str());
+        let is_valued = has_values && text.len() == 2 && text.starts_with('-') && text.ends_with(|c| valued.contains(c));
+        if is_valued {
+            let value = words.next().filter(|_| matches!(text, "-q" | "-x") && name != "host");
+            found.extend(value.map(|word| named(&word.text)));
+            // The names stand in a file.
+            found.extend((text == "-f").then(|| UNKNOWN.to_owned()));
+        } else if !(text.starts_with(['-', '+']) && text.len() > 1 || is_kind) {
+            found.insert(named(text.strip_prefix('@').unwrap_or(text)));
+        }
+    }
+    // Alone they ask for what they read, or the root.
+    if found.is_empty() {
+        found.insert(UNKNOWN.to_owned());
+    }
+    hosts.append(&mut found);
 }
 
 /// Verbs of package managers behind which `publish` is a name.
