@@ -181,7 +181,10 @@ impl Pipeline {
         // 1 and 2, parsing and the schema: the model's words become an action, or words on what is wrong with them.
         let Understood { name, inner, mut action, notes } = match self.catalogue.parse(&call.name, &call.arguments) {
             Ok(understood) => understood,
-            Err(misunderstood) => return Ok(self.finish(call, &call.name, CallStatus::Invalid, misunderstood.0, true, None, begun)),
+            Err(misunderstood) => {
+                let underway = Underway { call, name: &call.name, read_only: true, begun };
+                return Ok(self.finish(underway, End::new(CallStatus::Invalid, misunderstood.0)));
+            }
         };
         // Whoever is asked, and the log, must see the call that is meant, not the one around it.
         let meant = inner.map(|arguments| ToolCall { id: call.id.clone(), name: name.to_owned(), arguments });
@@ -191,18 +194,17 @@ impl Pipeline {
             may_show = self.images.load(Ordering::Relaxed);
             read.images = may_show;
         }
-        let read_only = action.is_read_only();
+        let mut underway = Underway { call, name, read_only: action.is_read_only(), begun };
         // 3, what makes no sense here. Where a path leads is seen in the box alone, by the kernel.
         if let Some(problem) = self.objection(&action) {
-            return Ok(self.finish(call, name, CallStatus::Invalid, problem, read_only, None, begun));
+            return Ok(self.finish(underway, End::new(CallStatus::Invalid, problem)));
         }
         // 4 and 5, the gate of modes that only read, then capabilities, rules, a person's answer: an approval, or none.
         let (action, quit) = self.approve(call, name, action, hand, cancel).await;
         let action = match action {
             Ok(action) => action,
             Err(Refused::No(reason)) => {
-                let text = denied(&reason);
-                return Ok(Finished { quit, ..self.finish(call, name, CallStatus::Denied, text, read_only, None, begun) });
+                return Ok(Finished { quit, ..self.finish(underway, End::new(CallStatus::Denied, denied(&reason))) });
             }
             Err(Refused::Withdrawn) => return Ok(self.leave_out(call)),
             Err(Refused::BoxEnded(problem)) => {
@@ -210,16 +212,16 @@ impl Pipeline {
                     "The sandbox ended while the person was asked about this call: {problem}. The call was not carried out; repeat it if it \
                      is still what you want."
                 );
-                return Ok(self.finish(call, name, CallStatus::Failed, text, read_only, None, begun));
+                return Ok(self.finish(underway, End::new(CallStatus::Failed, text)));
             }
         };
         // 6, a cache, is left out on purpose: docs/decisions/023-results-are-not-cached.md.
         // 7, hooks that may hold it back.
         if let Err(held) = self.before_call(call, name, cancel).await {
-            return self.held(call, name, held, read_only);
+            return self.held(underway, held);
         }
         // The person's time to think is not the call's.
-        let begun = Instant::now();
+        underway.begun = Instant::now();
         // 8, carrying it out. What is about to happen is on disk before it happens; only a read that begins early is written down behind its
         // answer.
         (self.sink)(Kind::CallStarted { call: call.id.clone(), name: name.to_owned(), arguments: call.arguments.clone() }.into());
@@ -234,12 +236,12 @@ impl Pipeline {
         let (came, printed) = match outcome {
             Ok(found) => found,
             Err(error) => {
-                self.finish(call, name, CallStatus::Failed, error.to_string(), read_only, None, begun);
+                self.finish(underway, End::new(CallStatus::Failed, error.to_string()));
                 return Err(PipelineError::Sandbox(error));
             }
         };
         // One that is taken back leaves nothing behind, and the model's time to write is not the call's.
-        let begun = begun + early::meant().await;
+        underway.begun += early::meant().await;
         let most = self.most(name);
         let (mut rendered, output, seen) = match came {
             Came::Said(rendered) => (rendered, None, Vec::new()),
@@ -275,20 +277,21 @@ impl Pipeline {
             Some(Output::Image(shown)) if may_show => Some(shown),
             _ => None,
         };
-        Ok(Finished { changed, image, ..self.finish_seen(call, name, status, text, read_only, artifact, seen, begun) })
+        Ok(Finished { changed, image, ..self.finish(underway, End { status, text, artifact, seen }) })
     }
 
     /// Ends a call that a hook did not let through.
-    fn held(&self, call: &ToolCall, name: &str, held: Held, read_only: bool) -> Result<Finished, PipelineError> {
-        let begun = Instant::now();
+    fn held(&self, underway: Underway<'_>, held: Held) -> Result<Finished, PipelineError> {
+        // The time that the hook took is not the call's.
+        let underway = Underway { begun: Instant::now(), ..underway };
         match held {
             Held::Back(reason) => {
-                let reason = self.held_back(call, name, &reason);
-                Ok(self.finish(call, name, CallStatus::Denied, denied(&reason), read_only, None, begun))
+                let reason = self.held_back(underway.call, underway.name, &reason);
+                Ok(self.finish(underway, End::new(CallStatus::Denied, denied(&reason))))
             }
-            Held::Cancelled => Ok(self.leave_out(call)),
+            Held::Cancelled => Ok(self.leave_out(underway.call)),
             Held::Sandbox(error) => {
-                self.finish(call, name, CallStatus::Failed, error.to_string(), read_only, None, begun);
+                self.finish(underway, End::new(CallStatus::Failed, error.to_string()));
                 Err(error)
             }
         }
@@ -305,7 +308,8 @@ impl Pipeline {
     /// Ends a call that is not begun, because what was under way was cancelled.
     pub fn leave_out(&self, call: &ToolCall) -> Finished {
         let text = "not carried out: what was under way was cancelled".to_owned();
-        self.finish(call, &call.name, CallStatus::Cancelled, text, true, None, Instant::now())
+        let underway = Underway { call, name: &call.name, read_only: true, begun: Instant::now() };
+        self.finish(underway, End::new(CallStatus::Cancelled, text))
     }
 
     /// Ends a call in the middle of which Podbay itself went wrong: that is a result like any other, and the run goes on.
@@ -314,7 +318,8 @@ impl Pipeline {
             "Podbay itself went wrong in this call, which is a mistake in it and none of yours. What the call may have changed is not \
                     known: look before you go on, and try another way."
                 .to_owned();
-        self.finish(call, &call.name, CallStatus::Failed, text, false, None, Instant::now())
+        let underway = Underway { call, name: &call.name, read_only: false, begun: Instant::now() };
+        self.finish(underway, End::new(CallStatus::Failed, text))
     }
 
     /// Keeps what the model has read once, so that a short reference can stand in its place; returns the name to read it by.
@@ -360,38 +365,39 @@ impl Pipeline {
         window.characters().min(usize::try_from(own).unwrap_or(usize::MAX))
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one place that ends every call, whatever became of it")]
-    fn finish(
-        &self,
-        call: &ToolCall,
-        name: &str,
-        status: CallStatus,
-        text: String,
-        read_only: bool,
-        artifact: Option<String>,
-        begun: Instant,
-    ) -> Finished {
-        self.finish_seen(call, name, status, text, read_only, artifact, Vec::new(), begun)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the same, with what the model knows of files by it")]
-    fn finish_seen(
-        &self,
-        call: &ToolCall,
-        name: &str,
-        status: CallStatus,
-        text: String,
-        read_only: bool,
-        artifact: Option<String>,
-        seen: Vec<Memo>,
-        begun: Instant,
-    ) -> Finished {
+    /// Ends a call: one place, whatever became of it.
+    fn finish(&self, Underway { call, name, read_only, begun }: Underway<'_>, End { status, text, artifact, seen }: End) -> Finished {
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         (self.sink)(
             Kind::CallFinished { call: call.id.clone(), name: name.to_owned(), status, result: text.clone(), artifact, duration_ms, seen }
                 .into(),
         );
         Finished { status, text, read_only, quit: false, changed: Vec::new(), image: None }
+    }
+}
+
+/// A call that is on its way.
+#[derive(Clone, Copy)]
+struct Underway<'a> {
+    call: &'a ToolCall,
+    name: &'a str,
+    read_only: bool,
+    begun: Instant,
+}
+
+/// What came of a call.
+struct End {
+    status: CallStatus,
+    text: String,
+    artifact: Option<String>,
+    /// What the model knows of files by it.
+    seen: Vec<Memo>,
+}
+
+impl End {
+    /// A result that is words alone.
+    fn new(status: CallStatus, text: String) -> Self {
+        Self { status, text, artifact: None, seen: Vec::new() }
     }
 }
 
