@@ -187,8 +187,10 @@ impl Pipeline {
     /// Judges a hook; the error says why it may not run.
     fn ready(&self, hook: &Hook, told: &Told<'_>, shell: Shell) -> Result<Ready, String> {
         let timeout = hook.timeout.unwrap_or(self.hooks.options.timeout);
+        // On the host it is `sh`.
+        let runs_it = if hook.place == Place::Host { Shell::Plain } else { shell };
         let call = wire::Hook {
-            command: told.filled(&hook.run)?,
+            command: told.filled(&hook.run, runs_it)?,
             input: told.json(),
             environment: told.environment(),
             timeout_ms: timeout.get().saturating_mul(1000),

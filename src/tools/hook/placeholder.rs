@@ -2,13 +2,15 @@
 //!
 //! A model wrote what is put in. Quotes keep it one word only where a shell reads them as quotes: not in a string, a here-document or a
 //! substitution, nor where a program reads its argument as a text to run. So each must be certain to stand as a plain word of a plain
-//! command; everywhere else the hook is refused, when the settings are read and again before it runs.
+//! command; everywhere else the hook is refused, when the settings are read and again before it runs. Which shell runs it is known only then:
+//! where it is not bash, what that may read otherwise is refused besides.
 
 use std::fmt::Write as _;
 
 use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
+use crate::wire::Shell;
 
 /// What is replaced, and the variable that holds the same.
 const FIELDS: [(&str, &str); 2] = [("{{tool_name}}", "PODBAY_TOOL_NAME"), ("{{tool_input}}", "PODBAY_TOOL_ARGS")];
@@ -97,11 +99,18 @@ const INTERPRETERS: &[&str] = &[
 const SCRIPTED: [&str; 8] = ["python", "pypy", "perl", "ruby", "node", "bun", "php", "lua"];
 
 /// Returns a command with the values put in, each as one word of the shell whatever it holds; the error says why that is not certain.
-pub(super) fn fill(run: &str, tool_name: &str, tool_input: &str) -> Result<String, String> {
+pub(super) fn fill(run: &str, tool_name: &str, tool_input: &str, runs_it: Shell) -> Result<String, String> {
     check(run)?;
+    let places = places(run);
+    if runs_it != Shell::Bash
+        && let Some(first) = places.first()
+        && let Some(what) = shell::only_in_bash(&replaced(run, &places, |n, _| mark(run, n)))
+    {
+        return Err(refused(run, first, &format!("no bash runs it, and a plain sh may read `{what}` otherwise")));
+    }
     let value = |field: &str| if field == FIELDS[0].0 { tool_name } else { tool_input };
     // In one pass, so that what was put in is not searched again.
-    Ok(replaced(run, &places(run), |_, field| quoted(value(field))))
+    Ok(replaced(run, &places, |_, field| quoted(value(field))))
 }
 
 /// Refuses a command in which what is put in might be more than a word; the error says why, and what to write.
@@ -113,30 +122,31 @@ pub(super) fn check(run: &str) -> Result<(), String> {
              its arguments, as it is here in full"
         ));
     }
-    let Some((_, field, variable)) = places.first() else { return Ok(()) };
-    let refused = |(field, variable): (&str, &str), why: &str| {
-        format!(
-            "the hook `{run}` would put what the model wrote where a shell may run it: `{field}` is not certain to stay one word there, because \
-             {why}; write \"${variable}\" instead, in double quotes, or in a script of your own"
-        )
-    };
+    let Some(first) = places.first() else { return Ok(()) };
     if let Some(opener) = OPENERS.iter().find(|opener| run.contains(**opener)) {
-        return Err(refused((field, variable), &format!("`{opener}` is in the command")));
+        return Err(refused(run, first, &format!("`{opener}` is in the command")));
     }
     let script = shell::read(&replaced(run, &places, |n, _| mark(run, n)));
     if let Some(doubt) = script.doubts.first() {
-        return Err(refused((field, variable), &format!("the command cannot be read for certain ({doubt})")));
+        return Err(refused(run, first, &format!("the command cannot be read for certain ({doubt})")));
     }
     if let Some(function) = script.functions.first() {
-        return Err(refused((field, variable), &format!("the function `{}` may use it in any way", function.name)));
+        return Err(refused(run, first, &format!("the function `{}` may use it in any way", function.name)));
     }
-    for (n, (at, field, variable)) in places.iter().enumerate() {
-        let why = if is_open(&run[..*at]) { why_not(&script, &mark(run, n)) } else { Some("it is in quotes".to_owned()) };
+    for (n, place) in places.iter().enumerate() {
+        let why = if is_open(&run[..place.0]) { why_not(&script, &mark(run, n)) } else { Some("it is in quotes".to_owned()) };
         if let Some(why) = why {
-            return Err(refused((field, variable), &why));
+            return Err(refused(run, place, &why));
         }
     }
     Ok(())
+}
+
+fn refused(run: &str, (_, field, variable): &Place, why: &str) -> String {
+    format!(
+        "the hook `{run}` would put what the model wrote where a shell may run it: `{field}` is not certain to stay one word there, because \
+         {why}; write \"${variable}\" instead, in double quotes, or in a script of your own"
+    )
 }
 
 /// Returns what is written like a field of a call and is none: a shell would take it as it stands, and the hook would look at nothing.
@@ -250,7 +260,7 @@ mod tests {
     fn what_is_put_in_is_one_word_and_not_searched_again() {
         let input = r#"{"command":"'; touch x; echo '{{tool_name}}"}"#;
         let expected = r#"log 'bash' '{"command":"'\''; touch x; echo '\''{{tool_name}}"}' {{other}}"#;
-        assert_eq!(fill("log {{tool_name}} {{tool_input}} {{other}}", "bash", input).as_deref(), Ok(expected));
+        assert_eq!(fill("log {{tool_name}} {{tool_input}} {{other}}", "bash", input, Shell::Plain).as_deref(), Ok(expected));
     }
 
     #[test]
@@ -304,8 +314,21 @@ mod tests {
         ] {
             let said = check(run).expect_err(run);
             assert!(said.contains("double quotes") && (said.contains("$PODBAY_TOOL_ARGS") || said.contains("$PODBAY_TOOL_NAME")), "{said}");
-            assert_eq!(fill(run, "bash", "x"), Err(said));
+            assert_eq!(fill(run, "bash", "x", Shell::Bash), Err(said));
         }
+    }
+
+    #[test]
+    fn where_no_bash_runs_it_what_only_bash_reads_so_is_refused() {
+        for run in ["[[ -n x ]] && log {{tool_input}}", "log &> out; log {{tool_input}}", "log |& tee out; log {{tool_name}}"] {
+            assert_eq!(check(run), Ok(()), "{run}");
+            assert!(fill(run, "bash", "x", Shell::Bash).is_ok(), "{run}");
+            let said = fill(run, "bash", "x", Shell::Plain).expect_err(run);
+            assert!(said.contains("a plain sh may read") && said.contains("in double quotes"), "{said}");
+        }
+        // Where nothing is put in nothing is at stake.
+        assert!(fill("[[ -n x ]] && log", "bash", "x", Shell::Plain).is_ok());
+        assert!(fill("[ -n x ] && log {{tool_input}} 2>&1", "bash", "x", Shell::Plain).is_ok());
     }
 
     #[test]

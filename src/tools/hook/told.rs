@@ -8,6 +8,7 @@ use super::placeholder;
 use crate::event::CallStatus;
 use crate::event::Moment;
 use crate::event::SessionId;
+use crate::wire::Shell;
 
 /// Most characters of a result, and of a variable.
 const SHORT: usize = 10_000;
@@ -83,9 +84,9 @@ impl<'a> Told<'a> {
     }
 
     /// Returns the command with what it names put in; the error says why it may not be.
-    pub(super) fn filled(&self, command: &str) -> Result<String, String> {
+    pub(super) fn filled(&self, command: &str, runs_it: Shell) -> Result<String, String> {
         let input = self.tool_input.map(Value::to_string).unwrap_or_default();
-        placeholder::fill(command, self.tool_name.unwrap_or_default(), &input)
+        placeholder::fill(command, self.tool_name.unwrap_or_default(), &input, runs_it)
     }
 }
 
