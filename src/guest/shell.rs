@@ -46,7 +46,8 @@ impl Shell {
     ///
     /// The command is an argument, never part of the script. `shift` hides it from the command itself, which sees no arguments.
     pub(super) fn reporting(&self, command: &str) -> Vec<Vec<u8>> {
-        let script = format!("trap 'pwd -P >&{} 2>/dev/null' EXIT; eval \"shift;$1\"", self.report_descriptor());
+        // Of a command that has its steps shown (`set -x`) this one is none.
+        let script = format!("trap '{{ set +x; pwd -P >&{}; }} 2>/dev/null' EXIT; eval \"shift;$1\"", self.report_descriptor());
         [self.name(), "-c", &script, self.name(), command].map(|word| word.as_bytes().to_vec()).to_vec()
     }
 

@@ -99,6 +99,16 @@ async fn the_environment_holds_nothing_but_the_list() {
 }
 
 #[tokio::test]
+async fn a_command_that_shows_its_steps_shows_its_own_alone() {
+    let guest = TestGuest::start().await;
+    fs::create_dir(guest.path("a")).expect("folder");
+    let (ended, printed) = guest.bash(bash("set -x; cd a; false")).await;
+    // Two signs: it is given to the shell's own `eval`.
+    assert_eq!((printed.as_str(), ended.end), ("++ cd a\n++ false\n", End::Exited { code: 1 }));
+    assert_eq!(ended.working_directory, Some(BytesPath::from(guest.path("a"))));
+}
+
+#[tokio::test]
 async fn the_directory_is_kept_and_nothing_else() {
     let guest = TestGuest::start().await;
     fs::create_dir_all(guest.path("a/b")).expect("folders");
