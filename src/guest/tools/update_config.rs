@@ -50,6 +50,15 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
 fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let content = content.trim().replace("\r\n", "\n").replace('\n', newline);
+    let content = without_heading(&content, section);
+    let level = find(text, section).and_then(|found| heading(&text[found.heading])).map_or(2, |(level, _)| level);
+    if let Some(other) = ends_section(content, level) {
+        let marks = "#".repeat(level + 1);
+        return Err(format!(
+            "would end the section `{section}` with the heading `{other}` in its new text: what follows it would no longer be of the section; write \
+             headings in it with `{marks}` or more, or put what follows into a section of its own"
+        ));
+    }
     let Some(Found { heading, body }) = find(text, section) else {
         if content.is_empty() {
             return Err(format!("has no section `{section}` that could be removed"));
@@ -67,6 +76,19 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     Ok(format!("{head}{heading}{newline}{newline}{content}{newline}{gap}{rest}"))
 }
 
+/// Takes a heading off that the new text of a section repeats.
+fn without_heading<'a>(content: &'a str, section: &str) -> &'a str {
+    let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
+    let repeats = heading(first).is_some_and(|(_, title)| title.to_lowercase() == section.to_lowercase());
+    // Alone it would leave nothing, which removes a section.
+    if repeats && !rest.trim().is_empty() { rest.trim_start_matches(['\r', '\n']) } else { content }
+}
+
+/// Returns a heading in a text that would end a section of this level.
+fn ends_section(content: &str, level: usize) -> Option<&str> {
+    headings(content).find(|(_, own, _)| *own <= level).map(|(range, ..)| content[range].trim())
+}
+
 /// Where a section stands.
 struct Found {
     heading: Range<usize>,
@@ -75,30 +97,30 @@ struct Found {
 }
 
 fn find(text: &str, section: &str) -> Option<Found> {
-    let mut found: Option<(usize, Range<usize>)> = None;
+    let mut headings = headings(text);
+    let (heading, own, _) = headings.find(|(_, _, title)| title.to_lowercase() == section.to_lowercase())?;
+    let end = headings.find(|(_, level, _)| *level <= own).map_or(text.len(), |(next, ..)| next.start);
+    Some(Found { body: heading.end..end, heading })
+}
+
+/// Returns the headings of a text that stand in no code, each with its place, its level and its words.
+fn headings(text: &str) -> impl Iterator<Item = (Range<usize>, usize, &str)> {
     let mut fence: Option<&str> = None;
     let mut at = 0;
-    for line in text.split_inclusive('\n') {
+    text.split_inclusive('\n').filter_map(move |line| {
         let range = at..at + line.len();
         at = range.end;
         let bare = line.trim();
         if let Some(open) = fence {
             // At least as long as what opened it, and nothing behind it.
             fence = if bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty() { None } else { fence };
-            continue;
+            return None;
         }
         let mark = ["`", "~"].into_iter().find(|mark| bare.starts_with(&mark.repeat(3)));
         fence = mark.map(|mark| &bare[..bare.len() - bare.trim_start_matches(mark).len()]);
-        let Some((level, title)) = heading(line) else { continue };
-        match &found {
-            None if title.to_lowercase() == section.to_lowercase() => found = Some((level, range)),
-            Some((own, heading)) if level <= *own => {
-                return Some(Found { heading: heading.clone(), body: heading.end..range.start });
-            }
-            _ => {}
-        }
-    }
-    found.map(|(_, heading)| Found { body: heading.end..text.len(), heading })
+        let (level, title) = heading(line)?;
+        Some((range, level, title))
+    })
 }
 
 /// Returns level and words of a heading.
@@ -136,5 +158,20 @@ mod tests {
         check("    ## B\n", "B", "x", "    ## B\n\n## B\n\nx\n");
         check("## B #\n\nx\n\n## C", "B", "y", "## B #\n\ny\n\n## C");
         assert!(replace("## A\n", "B", " \n").expect_err("is not there").contains("no section `B`"));
+    }
+    #[test]
+    fn a_heading_in_the_new_text_neither_doubles_nor_ends_the_section() {
+        let text = "# A\n\n## Tests\n\nold\n\n## Style\n\nplain\n";
+        check(text, "Tests", "## Tests\n\nnew\n", "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n");
+        check(text, "Tests", "# tests\nnew", "# A\n\n## Tests\n\nnew\n\n## Style\n\nplain\n");
+        check(text, "Tests", "new\n\n### Slow\n\nones", "# A\n\n## Tests\n\nnew\n\n### Slow\n\nones\n\n## Style\n\nplain\n");
+        check(text, "Tests", "```sh\n# make\n```", "# A\n\n## Tests\n\n```sh\n# make\n```\n\n## Style\n\nplain\n");
+        check("", "Names", "## Names\nshort", "## Names\n\nshort\n");
+        for (section, content) in
+            [("Tests", "## Tests\n"), ("Tests", "new\n\n## More\n\nx"), ("Tests", "# More"), ("New", "x\n\n## Tests\n\ny"), ("a", "x\n# B")]
+        {
+            let said = replace(text, section, content).expect_err(content);
+            assert!(said.contains("would end the section") && said.contains("of its own"), "{said}");
+        }
     }
 }
