@@ -39,6 +39,7 @@ mod made;
 mod many_calls;
 mod model_server;
 mod mounts;
+mod no_bash;
 mod provision;
 mod quickstart;
 mod reboot;
