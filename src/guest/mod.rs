@@ -27,7 +27,7 @@ mod grown;
 mod host;
 mod init;
 mod jobs;
-mod keep;
+pub mod keep;
 mod listen;
 mod memory;
 mod mounts;

@@ -37,7 +37,7 @@ mod page;
 mod patch_match;
 mod pattern;
 mod read_file;
-mod save;
+pub(super) mod save;
 mod seen;
 pub(super) mod similar_names;
 mod spot;

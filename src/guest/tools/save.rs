@@ -398,11 +398,11 @@ fn reserve(fd: impl AsFd, from: i64, length: usize) -> Result<(), Errno> {
 }
 
 /// Whether nobody touched the file between two looks at it.
-pub(super) fn is_same(a: &FileStat, b: &FileStat) -> bool {
+pub(in crate::guest) fn is_same(a: &FileStat, b: &FileStat) -> bool {
     (a.st_dev, a.st_ino, a.st_size, a.st_mtime, a.st_mtime_nsec) == (b.st_dev, b.st_ino, b.st_size, b.st_mtime, b.st_mtime_nsec)
 }
 
-pub(super) fn errno_of(error: &io::Error) -> Errno {
+pub(in crate::guest) fn errno_of(error: &io::Error) -> Errno {
     match (error.raw_os_error(), error.kind()) {
         (Some(code), _) => Errno::from_raw(code),
         (None, io::ErrorKind::WriteZero) => Errno::ENOSPC,

@@ -3,15 +3,28 @@
 //! The frames are those of the session's guest, the words are others. Both ends say hello; then the host gives one order after the other
 //! and the keeper answers each. It ends with its input.
 
+mod change;
 mod find;
+mod named;
 
 use serde::Deserialize;
 use serde::Serialize;
 
+pub use self::change::Applied;
+pub use self::change::EntryType;
+pub use self::change::Left;
+pub use self::change::LeftReason;
+pub use self::change::ModeChange;
+pub use self::change::PassedOver;
+pub use self::change::PathChange;
+pub use self::change::Unkept;
+pub use self::change::What;
 pub use self::find::Find;
 pub use self::find::Found;
 pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
+pub use self::named::MOST_NAMED;
+pub use self::named::Named;
 
 /// From the host to the keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,0 +1,209 @@
+//! What is left when an application is killed, and when the disk is full.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::hash::BuildHasher;
+use std::io::BufRead;
+use std::io::BufReader;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::thread;
+use std::time::Instant;
+
+use super::*;
+use crate::guest::keep::ObjectId;
+use crate::guest::keep::testing::Scene;
+
+/// Tells the second process where to work, and between which states.
+const PLACE: &str = "PODBAY_TEST_KEEP_PLACE";
+const STATES: &str = "PODBAY_TEST_KEEP_STATES";
+
+/// What the second process says when it begins, and at its end.
+const BEGINS: &str = "begins";
+const ENDS: &str = "ends";
+
+/// How often it is killed.
+const N_KILLS: u32 = 60;
+
+fn build(scene: &Scene) -> (ObjectId, ObjectId) {
+    for n in 0..10 {
+        scene.write(format!("modified/{n}"), format!("old {n}").repeat(500));
+        scene.write(format!("deleted/{n}/file"), "deleted");
+        scene.write(format!("turned/{n}"), "a file");
+    }
+    scene.write("closed/file", "1");
+    scene.mode("closed", 0o555);
+    let before = scene.take().id;
+    scene.remove("deleted");
+    for n in 0..10 {
+        scene.write(format!("modified/{n}"), format!("new {n}").repeat(500));
+        scene.write(format!("created/{n}/file"), "created");
+        scene.remove(&format!("turned/{n}"));
+        scene.write(format!("turned/{n}/deep/file"), "a folder");
+    }
+    scene.mode("closed", 0o755);
+    scene.write("closed/file", "2");
+    scene.mode("closed", 0o500);
+    (before, scene.take().id)
+}
+
+/// The second process; on its own it has nothing to do.
+#[test]
+fn the_process_that_is_killed() {
+    let (Ok(place), Ok(states)) = (env::var(PLACE), env::var(STATES)) else { return };
+    let scene = Scene::of_another(PathBuf::from(place));
+    let (from, to) = states.split_once(' ').expect("two states");
+    let [from, to] = [from, to].map(|id| ObjectId::parse(id).expect("a state"));
+    let mut store = scene.store();
+    say(BEGINS);
+    apply(&scene.project(), &scene.state(), &mut store, &Scene::request(from, to), |_| Ok(())).expect("applied");
+    say(ENDS);
+}
+
+#[expect(clippy::print_stdout, reason = "the first process reads it")]
+fn say(word: &str) {
+    println!("\n{word}");
+}
+
+#[expect(clippy::disallowed_methods, reason = "only a process of its own can be killed")]
+fn start(scene: &Scene, from: ObjectId, to: ObjectId) -> (Child, impl Iterator<Item = String>) {
+    let mut child = Command::new(env::current_exe().expect("this test"))
+        .args(["--exact", "guest::keep::apply::killed::the_process_that_is_killed", "--nocapture"])
+        .env(PLACE, scene.folder())
+        .env(STATES, format!("{from} {to}"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    (child, lines)
+}
+
+/// Each file is as it was in one of the two states, none is half.
+fn check_whole(scene: &Scene, one: &BTreeMap<PathBuf, String>, other: &BTreeMap<PathBuf, String>) {
+    for (path, told) in scene.all() {
+        let is_ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
+        // A folder is opened while something in it is changed.
+        if is_ours || told.starts_with("folder") {
+            continue;
+        }
+        assert!([one, other].into_iter().any(|state| state.get(&path) == Some(&told)), "{path:?}: {told}");
+    }
+    for (path, told) in
+        one.iter().filter(|(path, told)| told.starts_with("file") && other.get(*path).is_some_and(|other| other.starts_with("file")))
+    {
+        assert!(scene.path(path.as_os_str().as_encoded_bytes()).exists(), "{path:?} is in both states, and gone: {told}");
+    }
+}
+
+#[test]
+fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
+    let scene = Scene::new();
+    let (before, after) = build(&scene);
+    let new = scene.all();
+    scene.apply(after, before);
+    let old = scene.all();
+    let start_time = Instant::now();
+    scene.apply(before, after);
+    let whole = start_time.elapsed();
+    let mut n_unfinished = 0;
+    for n in 0..N_KILLS {
+        let (from, to, expected) = if n % 2 == 0 { (after, before, &old) } else { (before, after, &new) };
+        let (mut child, mut lines) = start(&scene, from, to);
+        assert!(lines.any(|line| line == BEGINS), "it begins");
+        // Spread over the time that it takes, a little beyond its end.
+        let random = std::collections::hash_map::RandomState::new().hash_one(n) % 1000;
+        thread::sleep(whole.mul_f64(1.2 * random as f64 / 1000.0));
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        let has_ended = lines.any(|line| line == ENDS);
+        check_whole(&scene, &old, &new);
+        n_unfinished += u32::from(!has_ended);
+        if let Some(applied) = scene.resume() {
+            assert_eq!((applied.conflicts.n, applied.refused.n, &applied.stopped), (0, 0, &None));
+        } else if !has_ended {
+            // It was killed before it had written down what it was about to do, or after it had forgotten it.
+            scene.apply(from, to);
+        }
+        assert_eq!(&scene.all(), expected, "round {n}");
+    }
+    assert!(n_unfinished > N_KILLS / 4, "only {n_unfinished} were in the middle of it");
+}
+
+/// A small file system of its own; `None`, which is said, where this process may mount none.
+struct Small(PathBuf);
+
+impl Small {
+    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
+    fn mount(folder: PathBuf, size: &str) -> Option<Self> {
+        let options = format!("size={size}");
+        let flags = nix::mount::MsFlags::empty();
+        match nix::mount::mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, Some(options.as_str())) {
+            Ok(()) => Some(Self(folder)),
+            Err(errno) => {
+                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}
+
+fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
+    (seed..).flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+}
+
+#[test]
+fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
+    let scene = Scene::new();
+    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+    for n in 0..6 {
+        scene.write(format!("{n}"), noise(n * 10_000, 100_000));
+    }
+    let before = scene.take().id;
+    let old = scene.all();
+    for n in 0..6 {
+        scene.remove(&n.to_string());
+    }
+    scene.write("filler", noise(1_000_000, 700_000));
+    let after = scene.take().id;
+    scene.write("mine", noise(2_000_000, 200_000));
+    let mut request = Scene::request(after, before);
+    request.only = (0..6).map(|n| BytesPath::from(n.to_string().as_str())).collect();
+    let applied = scene.ask(&request);
+    assert_eq!(applied.stopped.as_deref(), Some("No space left on device"));
+    for (path, told) in scene.all() {
+        assert!(old.get(&path) == Some(&told) || path.to_str() == Some("mine") || path.to_str() == Some("filler"), "{path:?}");
+    }
+    scene.remove("mine");
+    scene.remove("filler");
+    let applied = scene.resume().expect("it is not forgotten");
+    assert_eq!((applied.stopped, applied.changed.n), (None, 6));
+    assert_eq!(scene.all(), old);
+}
+
+#[test]
+fn a_full_disk_stops_a_snapshot_and_breaks_no_other() {
+    let scene = Scene::new();
+    let Some(_small) = Small::mount(scene.folder().join("state"), "1m") else { return };
+    scene.write("first", noise(0, 300_000));
+    let first = scene.take().id;
+    scene.write("second", noise(100_000, 2_000_000));
+    let refused = crate::guest::keep::snapshot::take(&scene.project(), &scene.state(), &mut scene.store(), "cache");
+    assert!(matches!(&refused, Err(Error::State { source: Errno::ENOSPC, .. })), "{refused:?}");
+    assert!(refused.expect_err("refused").to_string().contains("the disk is full"));
+    scene.remove("second");
+    assert_eq!(scene.take().id, first);
+    scene.remove("first");
+    let empty = scene.take().id;
+    assert_eq!(scene.apply(empty, first).changed.n, 1);
+    assert_eq!(fs::read(scene.path("first")).expect("there"), noise(0, 300_000));
+}

@@ -1,0 +1,438 @@
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::guest::keep::Origin;
+use crate::guest::keep::testing::Scene;
+use crate::guest::keep::testing::left;
+
+/// Takes a snapshot, lets somebody change things, takes another one.
+fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::super::ObjectId) {
+    let before = scene.take().id;
+    act();
+    (before, scene.take().id)
+}
+
+/// Goes back and forth between two states and compares all there is.
+#[track_caller]
+fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
+    let one = scene.all();
+    let (before, after) = change(scene, act);
+    let other = scene.all();
+    for (from, to, expected) in [(after, before, &one), (before, after, &other), (after, before, &one)] {
+        let applied = scene.apply(from, to);
+        assert_eq!(left(&applied.conflicts), [""; 0]);
+        assert_eq!(left(&applied.refused), [""; 0]);
+        assert_eq!(&scene.all(), expected);
+    }
+    assert!(!is_unfinished(&scene.state()).expect("told"));
+}
+
+#[test]
+fn every_kind_of_change_is_taken_back_and_made_again() {
+    let scene = Scene::new();
+    scene.write("modified", "old");
+    scene.write("deleted/deep/file", "d");
+    scene.write("mode", "m");
+    scene.write(b"new\nline \xff", "odd");
+    scene.write("file to folder", "f");
+    scene.write("folder to file/a/b", "g");
+    scene.write("file to link", "h");
+    scene.link("/etc/passwd", "link");
+    scene.make("empty");
+    scene.make("mode of folder");
+    scene.write("Case", "case");
+    scene.write("Folder/in", "case");
+    scene.write("ignored/.gitignore", "*");
+    back_and_forth(&scene, || {
+        scene.write("modified", "new");
+        scene.remove("deleted");
+        scene.mode("mode", 0o711);
+        fs::remove_file(scene.path(b"new\nline \xff")).expect("removed");
+        scene.remove("file to folder");
+        scene.write("file to folder/a/b", "f2");
+        scene.remove("folder to file");
+        scene.write("folder to file", "g2");
+        scene.remove("file to link");
+        scene.link("x", "file to link");
+        scene.remove("link");
+        scene.write("link", "no link now");
+        scene.remove("empty");
+        scene.mode("mode of folder", 0o1700);
+        fs::rename(scene.path("Case"), scene.path("case")).expect("renamed");
+        fs::rename(scene.path("Folder"), scene.path("folder")).expect("renamed");
+        scene.make("new/empty/folders");
+        scene.write("new/zeros", vec![0; 300_000]);
+        scene.mode("new/zeros", 0o600);
+    });
+}
+
+#[test]
+fn what_is_read_only_is_changed_all_the_same_and_stays_read_only() {
+    let scene = Scene::new();
+    scene.write("closed/file", "1");
+    scene.write("closed/kept", "2");
+    scene.write("gone/file", "3");
+    scene.write("opens/file", "4");
+    for path in ["closed/file", "closed", "gone/file", "gone", "opens"] {
+        scene.mode(path, if path.contains('/') { 0o444 } else { 0o555 });
+    }
+    back_and_forth(&scene, || {
+        scene.mode("closed", 0o755);
+        scene.remove("closed/file");
+        scene.write("closed/file", "11");
+        scene.mode("closed/file", 0o440);
+        scene.write("closed/new", "5");
+        scene.mode("closed", 0o555);
+        scene.mode("gone", 0o755);
+        scene.remove("gone");
+        scene.mode("opens", 0o755);
+        scene.write("opens/more", "6");
+    });
+}
+
+#[test]
+fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
+    let scene = Scene::new();
+    scene.write("closed/file", "1");
+    let (before, after) = change(&scene, || scene.write("closed/file", "2"));
+    scene.mode("closed", 0o555);
+    let request = Scene::request(after, before);
+    let journal = plan(&scene.project(), &mut scene.store(), &request).expect("planned");
+    assert_eq!(journal.opened, BTreeMap::from([("closed".into(), 0o555)]));
+    // As it is when somebody is killed in the middle.
+    scene.mode("closed", 0o755);
+    journal.save(&scene.state()).expect("saved");
+    assert_eq!(scene.resume().expect("something is").changed.n, 1);
+    assert_eq!(fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777, 0o555);
+    scene.apply(before, after);
+    assert_eq!(fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777, 0o555);
+    assert_eq!(fs::read(scene.path("closed/file")).expect("there"), b"2");
+}
+
+#[test]
+fn what_somebody_else_changed_is_left_and_said() {
+    let scene = Scene::new();
+    for path in ["edited", "removed", "mode", "turned", "safe"] {
+        scene.write(path, "1");
+    }
+    let (before, after) = change(&scene, || {
+        for path in ["edited", "removed", "mode", "turned", "safe", "new/a", "new/b"] {
+            scene.write(path, "2");
+        }
+    });
+    scene.write("edited", "3");
+    scene.remove("removed");
+    scene.mode("mode", 0o600);
+    scene.remove("turned");
+    scene.make("turned");
+    scene.write("new/mine", "4");
+    scene.write("new/b", "5");
+    let applied = scene.apply(after, before);
+    let since = "was changed by somebody else since";
+    let expected = ["edited", "mode", "new/b", "removed", "turned"].map(|path| format!("{path} {since}"));
+    let full = "new holds what somebody else put there since".to_owned();
+    assert_eq!(left(&applied.conflicts), [expected.to_vec(), vec![full]].concat());
+    assert_eq!(applied.changed.first, ["new/a".into(), "safe".into()]);
+    let there: Vec<PathBuf> = scene.all().into_keys().collect();
+    assert_eq!(there, ["edited", "mode", "new", "new/b", "new/mine", "safe", "turned"].map(PathBuf::from));
+    assert_eq!(fs::read(scene.path("edited")).expect("there"), b"3");
+    assert_eq!(fs::read(scene.path("safe")).expect("there"), b"1");
+    assert!(!is_unfinished(&scene.state()).expect("told"));
+}
+
+#[test]
+fn a_folder_with_somebody_elses_file_does_not_become_a_file() {
+    let scene = Scene::new();
+    scene.write("place", "a file");
+    let (before, after) = change(&scene, || {
+        scene.remove("place");
+        scene.write("place/a/b", "1");
+        scene.write("place/c", "2");
+    });
+    scene.write("place/a/mine", "3");
+    let all = scene.all();
+    let applied = scene.apply(after, before);
+    assert_eq!((applied.conflicts.n, applied.changed.n), (4, 0));
+    assert_eq!(scene.all(), all);
+}
+
+#[test]
+fn lines_of_both_sides_come_together_if_that_is_wanted() {
+    let scene = Scene::new();
+    scene.write("text", "a\nb\nc\nd\n");
+    scene.write("clash", "a\n");
+    let (before, after) = change(&scene, || {
+        scene.write("text", "a\nb\nc\nD\n");
+        scene.write("clash", "b\n");
+    });
+    scene.write("text", "mine\na\nb\nc\nD\n");
+    scene.write("clash", "c\n");
+    let request = Request { merge: true, ..Scene::request(after, before) };
+    let applied = scene.ask(&request);
+    assert_eq!(applied.merged.first, ["text".into()]);
+    assert_eq!(left(&applied.conflicts), ["clash was changed by somebody else since"]);
+    assert_eq!(fs::read(scene.path("text")).expect("there"), b"mine\na\nb\nc\nd\n");
+}
+
+#[test]
+fn what_is_never_brought_in_is_refused_and_named() {
+    let scene = Scene::new();
+    scene.write("fine", "1");
+    let (before, after) = change(&scene, || {
+        scene.write("setuid", "x");
+        scene.mode("setuid", 0o4755);
+        scene.link("/etc/passwd", "out");
+        scene.make("sub");
+        scene.link("../../x", "sub/up");
+        scene.link("../fine", "sub/in");
+        scene.write(".GIT/hooks/pre-commit", "x");
+        scene.write("worktree/.git", "gitdir: x");
+        scene.write("fine", "2");
+        fs::File::create(scene.path("large")).expect("made").set_len(1 << 30).expect("grows");
+        nix::unistd::mkfifo(&scene.path("pipe"), Mode::S_IRWXU).expect("made");
+    });
+    let other = Scene::new();
+    other.write("fine", "1");
+    let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
+    let state = scene.state();
+    let applied = apply(&other.project(), &state, &mut scene.store(), &request, |_| Ok(())).expect("applied");
+    let git = "belongs to git, whose folders are brought in by git alone";
+    assert_eq!(
+        left(&applied.refused),
+        [
+            format!(".GIT {git}"),
+            format!(".GIT/hooks {git}"),
+            format!(".GIT/hooks/pre-commit {git}"),
+            "large is not held by the snapshot (larger than 64 MiB), so it could not be brought back".into(),
+            "out would be a link to /etc/passwd, out of the project; make it by hand if it is wanted".into(),
+            "pipe is not held by the snapshot (neither a file nor a folder nor a link), so it could not be brought back".into(),
+            "setuid would get a set-user-id or set-group-id bit; set it by hand if it is wanted".into(),
+            "sub/up would be a link to ../../x, out of the project; make it by hand if it is wanted".into(),
+            format!("worktree/.git {git}"),
+        ]
+    );
+    let there: Vec<PathBuf> = other.all().into_keys().collect();
+    assert_eq!(there, ["fine", "sub", "sub/in", "worktree"].map(PathBuf::from));
+    // Taken back in its own project, what is not held stays.
+    let applied = scene.apply(after, before);
+    assert!(applied.refused.first.iter().any(|left| left.path.as_bytes() == b"large"));
+    assert!(scene.path("large").exists() && !scene.path("out").is_symlink());
+}
+
+#[test]
+fn only_what_is_named_is_applied_with_the_folders_it_needs() {
+    let scene = Scene::new();
+    scene.write("a", "1");
+    scene.write("b", "1");
+    let (before, after) = change(&scene, || {
+        scene.write("a", "2");
+        scene.write("b", "2");
+        scene.write("new/deep/c", "2");
+        scene.write("new/d", "2");
+        scene.write("newer", "2");
+    });
+    scene.apply(after, before);
+    let request = Request { only: vec!["new/deep/c".into(), "b/".into()], ..Scene::request(before, after) };
+    assert_eq!(scene.ask(&request).changed.n, 4);
+    let there: Vec<PathBuf> = scene.all().into_keys().collect();
+    assert_eq!(there, ["a", "b", "new", "new/deep", "new/deep/c"].map(PathBuf::from));
+    assert_eq!(fs::read(scene.path("b")).expect("there"), b"2");
+}
+
+#[test]
+fn other_names_of_a_file_keep_what_they_show() {
+    let scene = Scene::new();
+    scene.write("one", "1");
+    let outside = scene.folder().join("outside");
+    fs::hard_link(scene.path("one"), &outside).expect("linked");
+    let (before, after) = change(&scene, || scene.write("one", "2"));
+    scene.apply(after, before);
+    assert_eq!(fs::read(scene.path("one")).expect("there"), b"1");
+    assert_eq!(fs::read(outside).expect("there"), b"2");
+}
+
+#[test]
+fn zeros_become_holes_again() {
+    let scene = Scene::new();
+    fs::File::create(scene.path("sparse")).expect("made").set_len(20 << 20).expect("grows");
+    let (before, after) = change(&scene, || scene.remove("sparse"));
+    scene.apply(after, before);
+    let metadata = fs::metadata(scene.path("sparse")).expect("there");
+    assert_eq!(metadata.len(), 20 << 20);
+    assert!(metadata.blocks() * 512 < 1 << 20, "{} blocks", metadata.blocks());
+}
+
+#[test]
+fn links_that_flip_meanwhile_lead_nowhere() {
+    let scene = Scene::new();
+    let outside = scene.folder().join("outside");
+    fs::create_dir(&outside).expect("made");
+    fs::write(outside.join("file"), "outside").expect("written");
+    let done = AtomicBool::new(false);
+    for n in 0..20 {
+        scene.write(format!("flips/{n}"), "1");
+        scene.write(format!("folder{n}/file"), "1");
+    }
+    let (before, after) = change(&scene, || {
+        for n in 0..20 {
+            scene.write(format!("flips/{n}"), "2");
+            scene.write(format!("folder{n}/file"), "2");
+        }
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let aside = scene.path("aside");
+            let mut n = 0;
+            while !done.load(Ordering::Relaxed) {
+                n = (n + 1) % 20;
+                let folder = scene.path(format!("folder{n}"));
+                let _ = fs::rename(&folder, &aside);
+                let _ = std::os::unix::fs::symlink(&outside, &folder);
+                let _ = fs::remove_file(&folder);
+                let _ = fs::rename(&aside, &folder);
+                let file = scene.path(format!("flips/{n}"));
+                let kept = scene.path("kept");
+                let _ = fs::rename(&file, &kept);
+                let _ = std::os::unix::fs::symlink(outside.join("file"), &file);
+                let _ = fs::remove_file(&file);
+                let _ = fs::rename(&kept, &file);
+            }
+        });
+        for n in 0..40 {
+            let (from, to) = if n % 2 == 0 { (after, before) } else { (before, after) };
+            scene.apply(from, to);
+            assert_eq!(fs::read_dir(&outside).expect("there").count(), 1);
+            assert_eq!(fs::read(outside.join("file")).expect("there"), b"outside");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    // Whatever came of each, none is half, and none is anything but one of the two.
+    for (path, told) in scene.all() {
+        assert!(told == "file 644 \"1\"" || told == "file 644 \"2\"" || told.starts_with("folder"), "{path:?}: {told}");
+    }
+}
+
+#[test]
+fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
+    let scene = Scene::new();
+    scene.write("file", "1");
+    let folder = scene.project().list(b"").expect("opens");
+    let look = nix::sys::stat::lstat(&scene.path("file")).expect("there");
+    // Somebody saves between the look and the change.
+    scene.write("other", "mine");
+    fs::rename(scene.path("other"), scene.path("file")).expect("renamed");
+    let spot = Spot::new(folder.as_fd(), b"file", "token", 0);
+    let content = Content::File { content: b"2".to_vec(), mode: 0o644, is_flushed: true };
+    assert_eq!(spot.put(&content, Some(&look)), Ok(Swapped::Changed));
+    assert_eq!(spot.put(&content, None), Ok(Swapped::Changed));
+    assert_eq!(spot.remove(&look), Ok(Swapped::Changed));
+    assert_eq!(spot.set_mode(0o700, &look), Ok(Swapped::Changed));
+    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    // Where that was killed in between, it goes back when it is settled.
+    let [from, to] = [b"1", b"2"].map(|content| Node::File { mode: 0o644, n_bytes: 1, object: super::super::ObjectId::of(content) });
+    scene.write(".podbay-token-0.new", "mine");
+    scene.write("file", "2");
+    assert_eq!(spot.settle(Some(&from), Some(&to)), Ok(Swapped::Changed));
+    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    fs::rename(scene.path("file"), scene.path(".podbay-token-0.old")).expect("renamed");
+    assert_eq!(spot.settle(Some(&from), None), Ok(Swapped::Changed));
+    assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
+    // What can go nowhere is kept and named.
+    scene.write(".podbay-token-0.old", "older");
+    assert_eq!(spot.settle(Some(&from), None), Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned())));
+    assert_eq!(fs::read(scene.path(".podbay-token-0.old")).expect("there"), b"older");
+}
+
+#[test]
+fn the_end_is_told_before_it_is_forgotten() {
+    let scene = Scene::new();
+    scene.write("a", "1");
+    let (before, after) = change(&scene, || scene.write("a", "2"));
+    let request = Scene::request(after, before);
+    let told = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_| Err(Error::NoTurn));
+    assert!(matches!(told, Err(Error::NoTurn)));
+    let again = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_| Ok(()));
+    assert!(matches!(again, Err(Error::Unfinished)), "nothing else begins before it is finished");
+    assert_eq!(scene.resume().expect("it is not forgotten").changed.n, 1);
+    assert!(scene.resume().is_none());
+    assert_eq!(fs::read(scene.path("a")).expect("there"), b"1");
+}
+
+#[test]
+fn what_is_given_up_stays_as_far_as_it_is() {
+    let scene = Scene::new();
+    scene.write("a", "1");
+    let (before, after) = change(&scene, || scene.write("a", "2"));
+    let journal = plan(&scene.project(), &mut scene.store(), &Scene::request(after, before)).expect("planned");
+    journal.save(&scene.state()).expect("saved");
+    scene.write(format!(".podbay-{}-0.part", journal.token), "hal");
+    assert!(abandon(&scene.project(), &scene.state()).expect("given up"));
+    assert!(!abandon(&scene.project(), &scene.state()).expect("nothing to give up"));
+    assert_eq!(scene.all(), BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())]));
+}
+
+/// One thing that stands somewhere.
+#[derive(Clone, Debug)]
+enum Thing {
+    File(Vec<u8>, bool),
+    Link(String),
+    Folder,
+}
+
+fn thing() -> impl Strategy<Value = Thing> {
+    prop_oneof![
+        4 => (proptest::collection::vec(any::<u8>(), 0..20), any::<bool>()).prop_map(|(content, runs)| Thing::File(content, runs)),
+        1 => "[a-c]{1,3}".prop_map(Thing::Link),
+        1 => Just(Thing::Folder),
+    ]
+}
+
+fn state() -> impl Strategy<Value = BTreeMap<String, Thing>> {
+    proptest::collection::btree_map("[abB](/[abB]){0,3}", thing(), 0..12)
+}
+
+fn build(scene: &Scene, things: &BTreeMap<String, Thing>) {
+    for entry in fs::read_dir(scene.root()).expect("there") {
+        scene.remove(entry.expect("an entry").file_name().to_str().expect("a name"));
+    }
+    let mut taken: BTreeSet<&str> = BTreeSet::new();
+    for (path, thing) in things {
+        // What would lie in a file or link is left out.
+        if path.match_indices('/').any(|(at, _)| taken.contains(&path[..at])) {
+            continue;
+        }
+        match thing {
+            Thing::Folder => scene.make(path),
+            Thing::File(content, runs) => {
+                scene.write(path, content);
+                scene.mode(path, if *runs { 0o755 } else { 0o640 });
+                taken.insert(path);
+            }
+            Thing::Link(target) => {
+                fs::create_dir_all(scene.path(path).parent().expect("a folder")).expect("made");
+                scene.link(target, path);
+                taken.insert(path);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn there_and_back_again_is_the_same(one in state(), other in state()) {
+        let scene = Scene::new();
+        build(&scene, &one);
+        back_and_forth(&scene, || build(&scene, &other));
+    }
+}

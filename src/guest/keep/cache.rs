@@ -1,0 +1,123 @@
+//! Which content a file had when it was last read, so that it need not be read again.
+//!
+//! A file counts as unchanged if size, times and inode are as they were. The time of its last change (ctime), which nobody can set,
+//! must moreover lie well before it was read: clocks of file systems tick slowly, and a file can be changed twice in a tick. This is
+//! git's rule about racy entries; such files are just not entered.
+
+use std::collections::HashMap;
+use std::time::Duration;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
+
+use nix::sys::stat::FileStat;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::Error;
+use super::binary::put_bytes;
+use super::binary::take;
+use super::binary::take_bytes;
+use super::folder::Folder;
+use super::object::ObjectId;
+use super::read::Stamp;
+use super::read::stamp;
+
+/// Longer than the tick of any file system: FAT counts in two seconds.
+const TICK: Duration = Duration::from_secs(2);
+
+const STAMP: usize = size_of::<Stamp>();
+
+/// A file's content as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) name: Vec<u8>,
+    pub(super) stamp: Stamp,
+    pub(super) object: ObjectId,
+}
+
+/// By folder; within one sorted by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Cache(pub(super) HashMap<Vec<u8>, Vec<Known>>);
+
+impl Cache {
+    /// Reads the cache; one that is missing or broken knows nothing.
+    pub(super) fn load(folder: &Folder, name: &str) -> Result<Self, Error> {
+        Ok(folder.read(name)?.and_then(|bytes| Self::decode(&bytes)).unwrap_or_default())
+    }
+
+    pub(super) fn save(&self, folder: &Folder, name: &str) -> Result<(), Error> {
+        folder.replace_unflushed(name, &self.encode())
+    }
+
+    pub(super) fn find(&self, folder: &[u8], name: &[u8], stat: &FileStat) -> Option<ObjectId> {
+        let folder = self.0.get(folder)?;
+        let at = folder.binary_search_by(|known| known.name.as_slice().cmp(name)).ok()?;
+        (folder[at].stamp == stamp(stat)).then_some(folder[at].object)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (folder, files) in &self.0 {
+            put_bytes(&mut out, folder);
+            out.extend_from_slice(&(files.len() as u32).to_le_bytes());
+            for file in files {
+                put_bytes(&mut out, &file.name);
+                file.stamp.iter().for_each(|number| out.extend_from_slice(&number.to_le_bytes()));
+                out.extend_from_slice(file.object.as_bytes());
+            }
+        }
+        let hash = Sha256::digest(&out);
+        out.extend_from_slice(&hash);
+        out
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (mut bytes, hash) = bytes.split_last_chunk::<32>()?;
+        if Sha256::digest(bytes)[..] != hash[..] {
+            return None;
+        }
+        let mut folders = HashMap::new();
+        while !bytes.is_empty() {
+            let folder = take_bytes(&mut bytes)?.to_vec();
+            let n = u32::from_le_bytes(take(&mut bytes)?);
+            let mut files = Vec::with_capacity((n as usize).min(bytes.len() / STAMP));
+            for _ in 0..n {
+                let name = take_bytes(&mut bytes)?.to_vec();
+                let mut numbers = [0; 6];
+                for number in &mut numbers {
+                    *number = i64::from_le_bytes(take(&mut bytes)?);
+                }
+                files.push(Known { name, stamp: numbers, object: ObjectId::from_bytes(take(&mut bytes)?) });
+            }
+            folders.insert(folder, files);
+        }
+        Some(Self(folders))
+    }
+}
+
+/// The last moment at which a file may have changed for what is read from now on to be entered, in seconds and nanoseconds.
+pub(super) fn settled_before(now: SystemTime) -> (i64, i64) {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(TICK);
+    (since.as_secs() as i64, i64::from(since.subsec_nanos()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_saved_is_loaded_and_what_is_broken_knows_nothing() {
+        let state = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(state.path()).expect("opens");
+        assert_eq!(Cache::load(&folder, "cache").expect("loads"), Cache::default());
+        let known = |name: &[u8]| Known { name: name.to_vec(), stamp: [1, -2, 3, 4, 5, 6], object: ObjectId::of(name) };
+        let cache = Cache(HashMap::from([(Vec::new(), vec![known(b"a"), known(b"b\n\xff")]), (b"in".to_vec(), vec![known(b"c")])]));
+        cache.save(&folder, "cache").expect("saves");
+        assert_eq!(Cache::load(&folder, "cache").expect("loads"), cache);
+        let mut bytes = cache.encode();
+        bytes[3] ^= 1;
+        assert_eq!(Cache::decode(&bytes), None);
+        assert_eq!(Cache::decode(&cache.encode()[1..]), None);
+        assert_eq!(Cache::decode(b""), None);
+    }
+}

@@ -1,0 +1,229 @@
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::VecDeque;
+use std::iter;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Error;
+use super::Store;
+use super::node::Node;
+use super::node::are_alike;
+use super::object::ObjectId;
+use super::tree::Tree;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::keep::EntryType;
+use crate::wire::keep::ModeChange;
+use crate::wire::keep::PathChange;
+use crate::wire::keep::Unkept;
+use crate::wire::keep::What;
+
+/// A path that differs between two snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    pub path: BytesPath,
+    pub before: Option<Node>,
+    pub after: Option<Node>,
+}
+
+/// Returns what differs, sorted by path: a folder stands before what is in it.
+pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec<Change>, Error> {
+    let mut changes = BTreeMap::new();
+    let mut folders = VecDeque::from([(Vec::new(), Some(*before), Some(*after))]);
+    while let Some((path, before, after)) = folders.pop_front() {
+        if before == after {
+            continue;
+        }
+        let read = |id: Option<ObjectId>| id.map_or_else(|| Ok(Tree::default()), |id| Tree::read(store, &id));
+        for (name, before, after) in side_by_side(read(before)?, read(after)?) {
+            let path = join(&path, &name);
+            let (one, other) = (tree_of(before.as_ref()), tree_of(after.as_ref()));
+            // What is in a folder that cannot be read now is unknown, not gone.
+            let is_unknown = [&before, &after].into_iter().any(|node| hides_a_folder(node.as_ref()));
+            if !is_unknown {
+                folders.push_back((path.clone(), one, other));
+            }
+            if !are_alike(before.as_ref(), after.as_ref()) {
+                changes.insert(path.clone(), Change { path: BytesPath::from_bytes(path), before, after });
+            }
+        }
+    }
+    Ok(changes.into_values().collect())
+}
+
+/// Returns the changes as they are told, files of one content that vanished and appeared put together as renamed ones.
+pub fn told(changes: &[Change]) -> Vec<PathChange> {
+    let mut gone: HashMap<ObjectId, VecDeque<usize>> = HashMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        if let (Some(Node::File { object, n_bytes: 1.., .. }), None) = (&change.before, &change.after) {
+            gone.entry(*object).or_default().push_back(at);
+        }
+    }
+    let mut origins: HashMap<usize, usize> = HashMap::new();
+    for (at, change) in changes.iter().enumerate() {
+        if let (None, Some(Node::File { object, .. })) = (&change.before, &change.after)
+            && let Some(from) = gone.get_mut(object).and_then(VecDeque::pop_front)
+        {
+            origins.insert(at, from);
+        }
+    }
+    let moved: Vec<usize> = origins.values().copied().collect();
+    let told = changes.iter().enumerate().filter(|(at, _)| !moved.contains(at));
+    told.map(|(at, change)| tell(change, origins.get(&at).map(|from| &changes[*from]))).collect()
+}
+
+fn tell(change: &Change, origin: Option<&Change>) -> PathChange {
+    let before = origin.map_or(change.before.as_ref(), |origin| origin.before.as_ref());
+    let after = change.after.as_ref();
+    let what = match (before, after) {
+        _ if let Some(origin) = origin => What::Renamed { from: origin.path.clone() },
+        (None, _) => What::Created,
+        (_, None) => What::Deleted,
+        (Some(before), Some(after)) if before.entry_type() != after.entry_type() => What::Type { before: before.entry_type() },
+        (Some(Node::File { object, .. }), Some(Node::File { object: other, .. })) if object == other => What::Mode,
+        (Some(Node::Folder { .. }), Some(_)) => What::Mode,
+        (Some(_), Some(_)) => What::Modified,
+    };
+    let mode = match (before, after) {
+        (Some(before), Some(after)) if before.entry_type() == after.entry_type() && before.mode() != after.mode() => {
+            before.mode().zip(after.mode()).map(|(before, after)| ModeChange { before, after })
+        }
+        _ => None,
+    };
+    let shown = after.or(before);
+    PathChange {
+        path: change.path.clone(),
+        what,
+        entry: shown.map_or(EntryType::Unkept, Node::entry_type),
+        mode,
+        n_bytes: match shown {
+            Some(Node::File { n_bytes, .. }) => Some(*n_bytes),
+            _ => None,
+        },
+        unkept: [before, after].into_iter().flatten().find_map(|node| match node {
+            Node::Unkept { why, .. } => Some(*why),
+            _ => None,
+        }),
+    }
+}
+
+/// Returns the entries of both trees by name.
+fn side_by_side(before: Tree, after: Tree) -> impl Iterator<Item = (Vec<u8>, Option<Node>, Option<Node>)> {
+    let mut before = before.0.into_iter().peekable();
+    let mut after = after.0.into_iter().peekable();
+    iter::from_fn(move || {
+        let order = match (before.peek(), after.peek()) {
+            (Some(one), Some(other)) => one.0.cmp(&other.0),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let one = if order.is_le() { before.next() } else { None };
+        let other = if order.is_ge() { after.next() } else { None };
+        let (one_name, one) = one.unzip();
+        let (other_name, other) = other.unzip();
+        Some((one_name.or(other_name)?, one, other))
+    })
+}
+
+fn tree_of(node: Option<&Node>) -> Option<ObjectId> {
+    match node {
+        Some(Node::Folder { tree, .. }) => Some(*tree),
+        _ => None,
+    }
+}
+
+/// Whether it may be a folder whose names are not known.
+fn hides_a_folder(node: Option<&Node>) -> bool {
+    matches!(node, Some(Node::Unkept { why: Unkept::Unreadable | Unkept::OtherFileSystem, .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    /// What changed, each as one line.
+    fn lines(scene: &Scene, before: &ObjectId, after: &ObjectId) -> Vec<String> {
+        let changes = told(&compare(&scene.store(), before, after).expect("compares"));
+        let line = |change: PathChange| {
+            let mode = change.mode.map_or(String::new(), |mode| format!(" {:o}>{:o}", mode.before, mode.after));
+            format!("{} {:?} {:?}{mode}", change.path, change.what, change.entry)
+        };
+        changes.into_iter().map(line).collect()
+    }
+
+    #[test]
+    fn each_kind_of_change_is_told_both_ways() {
+        let scene = Scene::new();
+        scene.write("same/deep/file", "x");
+        scene.write("modified", "old");
+        scene.write("deleted/file", "d");
+        scene.write("mode", "m");
+        scene.write("old name", "content");
+        scene.write("file to folder", "f");
+        scene.write("folder to file/in it", "g");
+        scene.write("file to link", "h");
+        scene.link("here", "link");
+        scene.make("closed");
+        scene.write("Case", "case");
+        let before = scene.take().id;
+        assert_eq!(lines(&scene, &before, &before), Vec::<String>::new());
+        scene.write("modified", "new");
+        scene.remove("deleted");
+        scene.mode("mode", 0o755);
+        scene.remove("old name");
+        scene.write("new/name", "content");
+        scene.remove("file to folder");
+        scene.write("file to folder/in it", "f2");
+        scene.remove("folder to file");
+        scene.write("folder to file", "g2");
+        scene.remove("file to link");
+        scene.link("x", "file to link");
+        scene.remove("link");
+        scene.link("there", "link");
+        scene.mode("closed", 0o500);
+        scene.remove("Case");
+        scene.write("case", "case");
+        let after = scene.take().id;
+        let there = [
+            r#"case Renamed { from: "Case" } File"#,
+            "closed Mode Folder 755>500",
+            "deleted Deleted Folder",
+            "deleted/file Deleted File",
+            "file to folder Type { before: File } Folder",
+            "file to folder/in it Created File",
+            "file to link Type { before: File } Link",
+            "folder to file Type { before: Folder } File",
+            "folder to file/in it Deleted File",
+            "link Modified Link",
+            "mode Mode File 644>755",
+            "modified Modified File",
+            "new Created Folder",
+            r#"new/name Renamed { from: "old name" } File"#,
+        ];
+        let mut told = lines(&scene, &before, &after);
+        told.sort();
+        assert_eq!(told, there);
+        assert_eq!(lines(&scene, &after, &before).len(), there.len());
+    }
+
+    #[test]
+    fn an_empty_file_and_a_file_in_two_places_are_not_renamed_at_random() {
+        let scene = Scene::new();
+        scene.write("empty", "");
+        scene.write("a", "same");
+        let before = scene.take().id;
+        scene.remove("empty");
+        scene.write("other", "");
+        scene.remove("a");
+        scene.write("b", "same");
+        scene.write("c", "same");
+        let after = scene.take().id;
+        let told = lines(&scene, &before, &after);
+        assert_eq!(told, [r#"b Renamed { from: "a" } File"#, "c Created File", "empty Deleted File", "other Created File"]);
+    }
+}

@@ -1,0 +1,204 @@
+use std::fmt::Write;
+use std::time::Duration;
+use std::time::Instant;
+
+use similar::TextDiff;
+
+use super::Error;
+use super::Store;
+use super::compare::Change;
+use super::compare::told;
+use super::node::Node;
+use super::text::TIME;
+use super::text::is_text;
+use crate::wire::BytesPath;
+use crate::wire::keep::PathChange;
+use crate::wire::keep::What;
+
+/// Most bytes of a unified diff of one file.
+pub const MOST_FILE_DIFFERENCE: usize = 128 * 1024;
+
+/// Most bytes of all of them together: a frame holds 8 MiB, and a byte of text takes up to six of JSON.
+pub const MOST_DIFFERENCE: usize = 1024 * 1024;
+
+/// How long all comparisons together may be worked on.
+const WHOLE_TIME: Duration = Duration::from_secs(5);
+
+/// Changes as a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    pub text: String,
+    /// Paths that are not in it, since it would be too long or would take too long.
+    pub n_left_out: u64,
+}
+
+/// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as [`BytesPath`] shows them; bytes that are no UTF-8 are replaced.
+pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Difference, Error> {
+    let mut difference = Difference::default();
+    let start = Instant::now();
+    for told in told(changes) {
+        if difference.text.len() >= most || start.elapsed() > WHOLE_TIME {
+            difference.n_left_out += 1;
+            continue;
+        }
+        let find = |path: &BytesPath| changes.binary_search_by(|change| change.path.cmp(path)).ok().map(|at| &changes[at]);
+        let change = find(&told.path);
+        let from = match &told.what {
+            What::Renamed { from } => find(from),
+            _ => change,
+        };
+        let before = from.and_then(|change| change.before.as_ref());
+        let after = change.and_then(|change| change.after.as_ref());
+        let text = one(store, &told, before, after)?;
+        if difference.text.len() + text.len() > most {
+            difference.n_left_out += 1;
+        } else {
+            difference.text.push_str(&text);
+        }
+    }
+    Ok(difference)
+}
+
+fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&Node>) -> Result<String, Error> {
+    let path = &told.path;
+    let old_path = match &told.what {
+        What::Renamed { from } => from,
+        _ => path,
+    };
+    let mut text = format!("diff --git a/{old_path} b/{path}\n");
+    match (before, after) {
+        (None, Some(Node::Unkept { .. })) | (Some(Node::Unkept { .. }), None) => {}
+        (None, Some(after)) => _ = writeln!(text, "new {} mode {:06o}", word(after), git_mode(after)),
+        (Some(before), None) => _ = writeln!(text, "deleted {} mode {:06o}", word(before), git_mode(before)),
+        (Some(before), Some(after)) if git_mode(before) != git_mode(after) => {
+            _ = writeln!(text, "old mode {:06o}\nnew mode {:06o}", git_mode(before), git_mode(after));
+        }
+        _ => {}
+    }
+    if let What::Renamed { from } = &told.what {
+        _ = writeln!(text, "rename from {from}\nrename to {path}");
+    }
+    if let Some(why) = told.unkept {
+        _ = writeln!(text, "Not shown: {why}");
+        return Ok(text);
+    }
+    let [old, new] = [content(store, before)?, content(store, after)?];
+    if old == new {
+        return Ok(text);
+    }
+    if !is_text(&old) || !is_text(&new) {
+        _ = writeln!(text, "Binary files a/{old_path} and b/{path} differ");
+        return Ok(text);
+    }
+    let header =
+        [before.map(|_| format!("a/{old_path}")), after.map(|_| format!("b/{path}"))].map(|name| name.unwrap_or("/dev/null".into()));
+    let [old, new] = [&old, &new].map(|bytes| String::from_utf8_lossy(bytes));
+    let diff = TextDiff::configure().timeout(TIME).diff_lines(old.as_ref(), new.as_ref());
+    let whole = diff.unified_diff().context_radius(3).header(&header[0], &header[1]).to_string();
+    if whole.len() <= MOST_FILE_DIFFERENCE {
+        text.push_str(&whole);
+        return Ok(text);
+    }
+    let end = whole.floor_char_boundary(MOST_FILE_DIFFERENCE);
+    let end = whole[..end].rfind('\n').map_or(0, |at| at + 1);
+    _ = writeln!(text, "{}… {} more lines of the diff", &whole[..end], whole[end..].lines().count());
+    Ok(text)
+}
+
+/// Returns what is compared: the content of a file, where a link leads.
+fn content(store: &Store, node: Option<&Node>) -> Result<Vec<u8>, Error> {
+    match node {
+        Some(Node::File { object, .. }) => store.get(object),
+        Some(Node::Link { target }) => Ok(target.as_bytes().to_vec()),
+        Some(Node::Folder { .. } | Node::Unkept { .. }) | None => Ok(Vec::new()),
+    }
+}
+
+fn word(node: &Node) -> &'static str {
+    if node.is_folder() { "folder" } else { "file" }
+}
+
+fn git_mode(node: &Node) -> u32 {
+    match node {
+        Node::Folder { mode, .. } => 0o040_000 | mode,
+        Node::File { mode, .. } => 0o100_000 | mode,
+        Node::Link { .. } => 0o120_000,
+        Node::Unkept { .. } => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare::compare;
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    #[test]
+    fn a_difference_shows_text_modes_renames_links_and_binary_files() {
+        let scene = Scene::new();
+        scene.write("text", "one\ntwo\n");
+        scene.write("image", b"\x89PNG\0\0");
+        scene.write("run", "x\n");
+        scene.write("old name", "moved\n");
+        scene.link("here", "link");
+        let before = scene.take().id;
+        scene.write("text", "one\n2\nthree\n");
+        scene.write("image", b"\x89PNG\0\x01");
+        scene.mode("run", 0o755);
+        scene.remove("old name");
+        scene.write(b"new\nname", "moved\n");
+        scene.remove("link");
+        scene.link("there", "link");
+        scene.make("folder");
+        std::fs::File::create(scene.path("large")).expect("made").set_len(1 << 30).expect("grows");
+        let after = scene.take().id;
+        let store = scene.store();
+        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        insta::assert_snapshot!(difference.text, @r"
+        diff --git a/folder b/folder
+        new folder mode 040755
+        diff --git a/image b/image
+        Binary files a/image and b/image differ
+        diff --git a/large b/large
+        Not shown: larger than 64 MiB
+        diff --git a/link b/link
+        --- a/link
+        +++ b/link
+        @@ -1 +1 @@
+        -here
+        \ No newline at end of file
+        +there
+        \ No newline at end of file
+        diff --git a/old name b/new\x0aname
+        rename from old name
+        rename to new\x0aname
+        diff --git a/run b/run
+        old mode 100644
+        new mode 100755
+        diff --git a/text b/text
+        --- a/text
+        +++ b/text
+        @@ -1,2 +1,3 @@
+         one
+        -two
+        +2
+        +three
+        ");
+        assert_eq!(difference.n_left_out, 0);
+    }
+
+    #[test]
+    fn a_long_difference_is_cut_and_says_so() {
+        let scene = Scene::new();
+        let before = scene.take().id;
+        for n in 0..30 {
+            scene.write(format!("{n:02}"), format!("{n}\n").repeat(100_000));
+        }
+        let after = scene.take().id;
+        let store = scene.store();
+        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        assert!(difference.text.len() <= MOST_DIFFERENCE);
+        assert_eq!(difference.n_left_out, 23);
+        assert!(difference.text.contains("… "), "each is cut");
+    }
+}

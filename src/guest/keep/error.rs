@@ -1,0 +1,55 @@
+use nix::errno::Errno;
+
+use super::object::ObjectId;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// What keeps snapshots from being taken, read or applied as a whole. What concerns one path alone is in the answer instead.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot {doing} `{path}` of the project")]
+    Project {
+        doing: &'static str,
+        path: BytesPath,
+        #[source]
+        source: Errno,
+    },
+    #[error("cannot {doing} `{name}` in the folder of snapshots{}", remedy(*.source))]
+    State {
+        doing: &'static str,
+        name: String,
+        #[source]
+        source: Errno,
+    },
+    #[error("the stored object {id} is missing or broken; the snapshots that hold it cannot be used, newer ones can")]
+    Broken { id: ObjectId },
+    #[error("`{name}` in the folder of snapshots is broken: {problem}")]
+    Unreadable { name: String, problem: String },
+    #[error("somebody else works on this project's snapshots; try again when that is done")]
+    Busy,
+    #[error("an undo or an application of changes was interrupted; resume or abandon it first")]
+    Unfinished,
+    #[error("the project has more than {most} entries; snapshots are taken of smaller ones only")]
+    TooMany { most: usize },
+    #[error("the snapshots of this project take all of the {most_bytes} bytes they may take; take back without putting lines together")]
+    Full { most_bytes: u64 },
+    #[error("no turn was begun")]
+    NoTurn,
+}
+
+fn remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::ENOSPC | Errno::EDQUOT => "; the disk is full: what was stored before is whole, so make room and try again",
+        _ => "",
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        let problem = match std::error::Error::source(&error) {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        Self::Io { doing: "keep the project's files".into(), problem }
+    }
+}

@@ -1,0 +1,175 @@
+use std::fs::File;
+use std::io::Read;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::Flock;
+use nix::fcntl::FlockArg;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::fcntl::renameat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::mkdirat;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::fdatasync;
+use nix::unistd::fsync;
+use nix::unistd::unlinkat;
+
+use super::Error;
+use crate::guest::tools::save::errno_of;
+
+/// What a file is called while it is written; whatever has such a name was left by somebody who was killed.
+const UNFINISHED: &str = ".tmp";
+
+/// How long somebody else may hold the lock.
+const LOCK_ATTEMPTS: u32 = 200;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
+
+/// A folder of our own state. Nobody but the keeper writes there, so names in it mean what they say.
+#[derive(Debug)]
+pub struct Folder {
+    fd: OwnedFd,
+}
+
+impl Folder {
+    pub fn new(fd: OwnedFd) -> Self {
+        Self { fd }
+    }
+
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let fd = nix::fcntl::open(path, flags, Mode::empty()).map_err(failed("open", &path.display().to_string()))?;
+        Ok(Self { fd })
+    }
+
+    /// Opens a folder in this one, and makes it where it is missing.
+    pub(super) fn below(&self, name: &str) -> Result<Self, Error> {
+        match mkdirat(&self.fd, name, Mode::S_IRWXU) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(failed("make", name)(errno)),
+        }
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::empty()).map_err(failed("open", name))?;
+        Ok(Self { fd })
+    }
+
+    /// Waits until nobody else works here; the lock ends with the value, or with its owner's life.
+    pub(super) fn lock(&self) -> Result<Flock<File>, Error> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, "lock", flags, Mode::from_bits_truncate(0o600)).map_err(failed("open", "lock"))?;
+        let mut file = File::from(fd);
+        for _ in 0..LOCK_ATTEMPTS {
+            match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+                Ok(lock) => return Ok(lock),
+                Err((again, Errno::EWOULDBLOCK | Errno::EINTR)) => file = again,
+                Err((_, errno)) => return Err(failed("lock", "lock")(errno)),
+            }
+            thread::sleep(LOCK_PAUSE);
+        }
+        Err(Error::Busy)
+    }
+
+    pub(super) fn open_file(&self, name: &str) -> Result<File, Error> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        openat(&self.fd, name, flags, Mode::empty()).map(File::from).map_err(failed("open", name))
+    }
+
+    /// Reads a whole file; `None` where there is none.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let mut file = match self.open_file(name) {
+            Err(Error::State { source: Errno::ENOENT, .. }) => return Ok(None),
+            other => other?,
+        };
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).map_err(|error| failed("read", name)(errno_of(&error)))?;
+        Ok(Some(content))
+    }
+
+    /// Begins a file that has no name yet that counts.
+    pub(super) fn begin(&self, name: &str) -> Result<File, Error> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, unfinished(name).as_str(), flags, Mode::from_bits_truncate(0o600));
+        fd.map(File::from).map_err(failed("make", name))
+    }
+
+    /// Gives a begun file its name, once its bytes are on the disk.
+    pub(super) fn finish(&self, name: &str, file: &File) -> Result<(), Error> {
+        fdatasync(file).map_err(failed("write", name))?;
+        renameat(&self.fd, unfinished(name).as_str(), &self.fd, name).map_err(failed("name", name))?;
+        fsync(&self.fd).map_err(failed("write", name))
+    }
+
+    /// Takes away a file that was begun.
+    pub(super) fn give_up(&self, name: &str) {
+        let _ = unlinkat(&self.fd, unfinished(name).as_str(), UnlinkatFlags::NoRemoveDir);
+    }
+
+    /// Puts a file there whose readers see the old or the new content.
+    pub(super) fn replace(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let mut file = self.begin(name)?;
+        let written = file.write_all(content).map_err(|error| failed("write", name)(errno_of(&error)));
+        let finished = written.and_then(|()| self.finish(name, &file));
+        if finished.is_err() {
+            self.give_up(name);
+        }
+        finished
+    }
+
+    /// Like [`Folder::replace`], for what may be lost where the machine stops, as long as that is seen.
+    pub(super) fn replace_unflushed(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let mut file = self.begin(name)?;
+        let written = file.write_all(content).map_err(|error| errno_of(&error));
+        let named = written.and_then(|()| renameat(&self.fd, unfinished(name).as_str(), &self.fd, name));
+        named.map_err(|errno| {
+            self.give_up(name);
+            failed("write", name)(errno)
+        })
+    }
+
+    pub(super) fn remove(&self, name: &str) -> Result<(), Error> {
+        match unlinkat(&self.fd, name, UnlinkatFlags::NoRemoveDir) {
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(failed("remove", name)(errno)),
+        }
+    }
+
+    /// Returns the names of what is there, sorted, and takes away what somebody left unfinished who was killed.
+    pub(super) fn names(&self) -> Result<Vec<String>, Error> {
+        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let mut entries = Dir::openat(&self.fd, ".", flags, Mode::empty()).map_err(failed("list", "."))?;
+        let mut names = Vec::new();
+        for entry in entries.iter() {
+            let entry = entry.map_err(failed("list", "."))?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            match name.strip_suffix(UNFINISHED) {
+                Some(finished) => self.give_up(finished),
+                None if name.starts_with('.') => {}
+                None => names.push(name.to_owned()),
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn unfinished(name: &str) -> String {
+    format!("{name}{UNFINISHED}")
+}
+
+/// Puts an error of the kernel about our own state into words.
+pub(super) fn failed(doing: &'static str, name: &str) -> impl FnOnce(Errno) -> Error {
+    let name = name.to_owned();
+    move |source| Error::State { doing, name, source }
+}

@@ -1,0 +1,104 @@
+//! What is never brought into a project, whoever asks.
+
+use super::compare::Change;
+use super::node::Node;
+use crate::guest::root::split;
+use crate::wire::is_hidden;
+use crate::wire::keep::LeftReason;
+use crate::wire::keep::Unkept;
+
+/// Mode bits that let a program act for its owner.
+const SET_ID: u32 = 0o6000;
+
+/// Where a state that is brought about comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    /// It stood in this very project before: to bring it back adds nothing that was not there.
+    Before,
+    /// It was made where it could harm nobody.
+    Elsewhere,
+}
+
+/// Returns why a change is not made, if it is not.
+pub(super) fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
+    if is_gits(change.path.as_bytes(), origin) {
+        return Some(LeftReason::Git);
+    }
+    for node in [&change.before, &change.after].into_iter().flatten() {
+        match node {
+            Node::Unkept { why: Unkept::GitFolder, .. } => return Some(LeftReason::Git),
+            Node::Unkept { why, .. } => return Some(LeftReason::Unkept { why: *why }),
+            _ => {}
+        }
+    }
+    match &change.after {
+        Some(Node::File { mode, .. }) if mode & SET_ID != 0 => Some(LeftReason::SetId),
+        Some(Node::Link { target }) if origin == Origin::Elsewhere && leads_out(change.path.as_bytes(), target.as_bytes()) => {
+            Some(LeftReason::LeadsOut { target: target.clone() })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a name on the way is `.git` to any file system; the file of that name that a submodule has may come back.
+fn is_gits(path: &[u8], origin: Origin) -> bool {
+    let (folder, name) = split(path);
+    folder.split(|byte| *byte == b'/').any(means_git) || means_git(name) && !(origin == Origin::Before && name == b".git")
+}
+
+/// Some file systems do not tell capital letters apart, drop blanks and dots at the end, or letters that cannot be seen, and know short names.
+fn means_git(name: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(name);
+    let seen: String = text.chars().filter(|character| !is_hidden(*character)).flat_map(char::to_lowercase).collect();
+    let end = seen.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
+    end == ".git" || end == "git~1"
+}
+
+/// Whether a link there would lead out of the project, as far as can be told from the two paths: a `..` behind a name counts as out,
+/// since that name may be a link itself.
+fn leads_out(path: &[u8], target: &[u8]) -> bool {
+    if target.starts_with(b"/") {
+        return true;
+    }
+    let mut depth = path.split(|byte| *byte == b'/').count() - 1;
+    let mut named = false;
+    for name in target.split(|byte| *byte == b'/') {
+        match name {
+            b"" | b"." => {}
+            b".." if named || depth == 0 => return true,
+            b".." => depth -= 1,
+            _ => named = true,
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_let_in_only_where_it_stays_in() {
+        for (path, target) in [("a", "b"), ("in/a", "../b"), ("a/b/c", "../../d"), ("a", "./b/c"), ("a", "")] {
+            assert!(!leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        }
+        for (path, target) in [("a", "/etc"), ("a", ".."), ("a", "../b"), ("in/a", "../../b"), ("in/a", "b/../../.."), ("a", "b/..")] {
+            assert!(leads_out(path.as_bytes(), target.as_bytes()), "{path} -> {target}");
+        }
+    }
+
+    #[test]
+    fn gits_own_names_are_known_in_every_spelling() {
+        for name in [".git", ".GIT", ".Git ", ".git.", ".g\u{200c}it", "git~1", "GIT~1", ".git::$INDEX_ALLOCATION"] {
+            assert!(means_git(name.as_bytes()), "{name:?}");
+        }
+        for name in [".gitignore", ".github", "git", "a.git", ".git2", ""] {
+            assert!(!means_git(name.as_bytes()), "{name:?}");
+        }
+        assert!(is_gits(b".git/hooks/pre-commit", Origin::Before));
+        assert!(is_gits(b"sub/.git", Origin::Elsewhere));
+        assert!(!is_gits(b"sub/.git", Origin::Before));
+        assert!(is_gits(b"sub/.GIT", Origin::Before));
+    }
+}

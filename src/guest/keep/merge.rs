@@ -1,0 +1,126 @@
+use std::ops::Range;
+use std::time::Instant;
+
+use similar::Algorithm;
+use similar::DiffOp;
+use similar::capture_diff_slices_deadline;
+
+use super::text::TIME;
+use super::text::is_text;
+
+/// Puts the changes of two sides to one text together, line by line; `None` where both changed the same lines, or lines that touch.
+pub(super) fn merge(base: &[u8], ours: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
+    if [base, ours, theirs].into_iter().any(|side| !is_text(side)) {
+        return None;
+    }
+    let [base, ours, theirs] = [base, ours, theirs].map(lines);
+    let mut hunks = [hunks(&base, &ours), hunks(&base, &theirs)].map(|hunks| hunks.into_iter().peekable());
+    let mut merged = Vec::new();
+    let mut at = 0;
+    loop {
+        let [one, other] = &mut hunks;
+        let hunk = match (one.peek(), other.peek()) {
+            (None, None) => break,
+            (Some(one), Some(other)) if one.is_same(other) => None,
+            (Some(one), Some(other)) if one.touches(other) => return None,
+            (Some(one), Some(other)) if one.old.start < other.old.start => Some(0),
+            (Some(_), None) => Some(0),
+            _ => Some(1),
+        };
+        let hunk = if let Some(side) = hunk {
+            hunks[side].next()?
+        } else {
+            // Both did the same.
+            hunks[0].next()?;
+            hunks[1].next()?
+        };
+        merged.extend(base[at..hunk.old.start].iter().copied().flatten());
+        merged.extend(hunk.new.into_iter().flatten());
+        at = hunk.old.end;
+    }
+    merged.extend(base[at..].iter().copied().flatten());
+    Some(merged)
+}
+
+/// Lines of the old text that others took the place of.
+struct Hunk<'a> {
+    old: Range<usize>,
+    new: Vec<&'a [u8]>,
+}
+
+impl Hunk<'_> {
+    fn is_same(&self, other: &Self) -> bool {
+        self.old == other.old && self.new == other.new
+    }
+
+    fn touches(&self, other: &Self) -> bool {
+        self.old.start <= other.old.end && other.old.start <= self.old.end
+    }
+}
+
+fn hunks<'a>(old: &[&'a [u8]], new: &[&'a [u8]]) -> Vec<Hunk<'a>> {
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(Instant::now() + TIME));
+    let mut hunks: Vec<Hunk<'a>> = Vec::new();
+    for op in ops {
+        let (old, added) = match op {
+            DiffOp::Equal { .. } => continue,
+            op => (op.old_range(), &new[op.new_range()]),
+        };
+        match hunks.last_mut() {
+            Some(last) if last.old.end == old.start => {
+                last.old.end = old.end;
+                last.new.extend(added);
+            }
+            _ => hunks.push(Hunk { old, new: added.to_vec() }),
+        }
+    }
+    hunks
+}
+
+fn lines(content: &[u8]) -> Vec<&[u8]> {
+    content.split_inclusive(|byte| *byte == b'\n').collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(base: &str, ours: &str, theirs: &str, merged: Option<&str>) {
+        for (ours, theirs) in [(ours, theirs), (theirs, ours)] {
+            let found = merge(base.as_bytes(), ours.as_bytes(), theirs.as_bytes());
+            assert_eq!(found.map(|bytes| String::from_utf8(bytes).expect("text")).as_deref(), merged);
+        }
+    }
+
+    #[test]
+    fn lines_of_both_sides_come_together_where_they_do_not_touch() {
+        check("a\nb\nc\nd\n", "A\nb\nc\nd\n", "a\nb\nc\nD\n", Some("A\nb\nc\nD\n"));
+        check("a\nb\nc\n", "a\nb\nc\nd\n", "z\na\nb\nc\n", Some("z\na\nb\nc\nd\n"));
+        check("a\nb\nc\n", "a\nc\n", "a\nb\nc\nd\n", Some("a\nc\nd\n"));
+        check("a\nb\nc\n", "a\nc\n", "a\nc\n", Some("a\nc\n"));
+        check("a\nb\nc\n", "x\nb\nc", "a\nb\nc\n", Some("x\nb\nc"));
+        check("", "", "new\n", Some("new\n"));
+    }
+
+    #[test]
+    fn lines_that_touch_are_nobodys_to_decide() {
+        check("a\nb\nc\n", "A\nb\nc\n", "X\nb\nc\n", None);
+        check("a\nb\nc\n", "A\nb\nc\n", "a\nB\nc\n", None);
+        check("a\nb\n", "a\nx\nb\n", "a\ny\nb\n", None);
+        check("a\nb\nc\n", "", "a\nB\nc\n", None);
+        check("a\0b\n", "a\0b\nc\n", "z\na\0b\n", None);
+    }
+
+    proptest! {
+        #[test]
+        fn one_side_alone_always_has_its_way(base in "[abc\n]{0,40}", side in "[abc\n]{0,40}") {
+            let (base, side) = (base.as_bytes(), side.as_bytes());
+            prop_assert_eq!(merge(base, side, base), Some(side.to_vec()));
+            prop_assert_eq!(merge(base, base, side), Some(side.to_vec()));
+            prop_assert_eq!(merge(base, side, side), Some(side.to_vec()));
+        }
+    }
+}

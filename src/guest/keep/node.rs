@@ -1,0 +1,100 @@
+use nix::sys::stat::FileStat;
+use serde::Deserialize;
+use serde::Serialize;
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::object::ObjectId;
+use crate::wire::BytesPath;
+use crate::wire::keep::EntryType;
+use crate::wire::keep::Unkept;
+
+/// The mode bits of a folder that count: whose group new files get is the matter of whoever set the folder up.
+const FOLDER_MODE: u32 = 0o1777;
+
+/// What stands at a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Node {
+    Folder {
+        mode: u32,
+        tree: ObjectId,
+    },
+    File {
+        mode: u32,
+        n_bytes: u64,
+        object: ObjectId,
+    },
+    Link {
+        target: BytesPath,
+    },
+    /// Something that is seen and not kept; `mark` differs where it has changed, as far as that is known.
+    Unkept {
+        why: Unkept,
+        mark: ObjectId,
+    },
+}
+
+impl Node {
+    pub(super) fn folder(stat: &FileStat, tree: ObjectId) -> Self {
+        Self::Folder { mode: stat.st_mode & FOLDER_MODE, tree }
+    }
+
+    pub(super) fn file(stat: &FileStat, n_bytes: u64, object: ObjectId) -> Self {
+        Self::File { mode: stat.st_mode & 0o7777, n_bytes, object }
+    }
+
+    /// Something that is known by what it is like from outside.
+    pub(super) fn unkept(why: Unkept, stat: &FileStat) -> Self {
+        let mut hash = Sha256::new();
+        for number in [stat.st_size, stat.st_mtime, stat.st_mtime_nsec, stat.st_ctime, stat.st_ctime_nsec] {
+            hash.update(number.to_le_bytes());
+        }
+        for number in [stat.st_ino, u64::from(stat.st_mode), stat.st_rdev] {
+            hash.update(number.to_le_bytes());
+        }
+        Self::Unkept { why, mark: ObjectId::from_bytes(hash.finalize().into()) }
+    }
+
+    /// Something that counts as unchanged as long as it is there.
+    pub(super) fn ignored(why: Unkept) -> Self {
+        Self::Unkept { why, mark: ObjectId::of(b"") }
+    }
+
+    pub(super) fn entry_type(&self) -> EntryType {
+        match self {
+            Self::Folder { .. } => EntryType::Folder,
+            Self::File { .. } => EntryType::File,
+            Self::Link { .. } => EntryType::Link,
+            Self::Unkept { .. } => EntryType::Unkept,
+        }
+    }
+
+    pub(super) fn mode(&self) -> Option<u32> {
+        match self {
+            Self::Folder { mode, .. } | Self::File { mode, .. } => Some(*mode),
+            Self::Link { .. } | Self::Unkept { .. } => None,
+        }
+    }
+
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self, Self::Folder { .. })
+    }
+
+    /// Whether the two are the same by themselves; what is in a folder is another matter.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Folder { mode, .. }, Self::Folder { mode: other, .. }) => mode == other,
+            (one, other) => one == other,
+        }
+    }
+}
+
+/// [`Node::is_like`] where there may be nothing.
+pub(super) fn are_alike(one: Option<&Node>, other: Option<&Node>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => one.is_like(other),
+        _ => false,
+    }
+}

@@ -1,0 +1,392 @@
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::SystemTime;
+
+use nix::sys::stat::FileStat;
+use nix::sys::stat::SFlag;
+
+use super::Error;
+use super::cache::Cache;
+use super::cache::Known;
+use super::cache::settled_before;
+use super::deflate::Deflate;
+use super::folder::Folder;
+use super::node::Node;
+use super::object::ObjectId;
+use super::project::Project;
+use super::read::Found;
+use super::read::stamp;
+use super::store::Addition;
+use super::store::Put;
+use super::store::Store;
+use super::tree::Tree;
+use super::walk::Place;
+use super::walk::Visited;
+use super::walk::Visitor;
+use super::walk::Walked;
+use super::walk::walk;
+use crate::guest::root::file_type;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::keep::Named;
+use crate::wire::keep::PassedOver;
+use crate::wire::keep::Unkept;
+
+/// Files above this are read by one thread at a time, so that memory holds one of them.
+const LARGE: i64 = 4 * 1024 * 1024;
+
+/// A project as it was.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The same for the same state.
+    pub id: ObjectId,
+    pub n_files: u64,
+    /// What it does not hold; folders called `.git` are never held and not named.
+    pub passed_over: Named<PassedOver>,
+    /// Some of that for want of room in the store alone.
+    pub is_cut_short: bool,
+}
+
+/// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read the next time; every folder that
+/// snapshots are taken of needs a name of its own.
+pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
+    let known = Cache::load(state, cache)?;
+    let addition = store.add();
+    let reader = Reader { known, addition: &addition, settled_before: settled_before(SystemTime::now()), large: Mutex::new(()) };
+    let folders = walk(project, &reader)?;
+    let known = reader.known;
+    let (snapshot, cached) = put_together(folders, &addition)?;
+    let added = addition.finish()?;
+    store.take_in_added(added)?;
+    if cached != known {
+        cached.save(state, cache)?;
+    }
+    Ok(snapshot)
+}
+
+struct Reader<'a, 's> {
+    known: Cache,
+    addition: &'a Addition<'s>,
+    settled_before: (i64, i64),
+    large: Mutex<()>,
+}
+
+impl Visitor for Reader<'_, '_> {
+    type State = Deflate;
+
+    fn visit(&self, deflate: &mut Deflate, place: &Place<'_>, stat: &FileStat) -> Result<Option<Visited>, Error> {
+        let is_file = file_type(stat) == SFlag::S_IFREG;
+        if is_file
+            && let Some(object) = self.known.find(place.path, place.name, stat)
+            && self.addition.has(&object)
+        {
+            let node = Node::file(stat, stat.st_size as u64, object);
+            return Ok(Some(Visited { node, known: Some(stamp(stat)) }));
+        }
+        let _alone = (is_file && stat.st_size > LARGE).then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        let failed = |source| Error::Project { doing: "read", path: BytesPath::from_bytes(join(place.path, place.name)), source };
+        let found = Found::at(place.folder, place.name).map_err(failed)?;
+        let Found::File { content, stat, is_settled } = &found else {
+            // A folder took the place of what was listed: the next snapshot sees it.
+            let node = found.node().filter(|node| !node.is_folder());
+            return Ok(node.map(|node| Visited { node, known: None }));
+        };
+        let is_settled = *is_settled && (stat.st_ctime, stat.st_ctime_nsec) < self.settled_before;
+        Ok(Some(match self.addition.put(content, deflate)? {
+            Put::Kept(object) => {
+                let node = Node::file(stat, content.len() as u64, object);
+                Visited { node, known: is_settled.then(|| stamp(stat)) }
+            }
+            Put::Full => Visited { node: Node::unkept(Unkept::StoreFull, stat), known: None },
+        }))
+    }
+}
+
+/// Makes trees of what was found, the deepest first, and the cache for the next time.
+fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) -> Result<(Snapshot, Cache), Error> {
+    let mut paths: Vec<Vec<u8>> = folders.keys().cloned().collect();
+    // A folder's path is longer than that of the folder it lies in.
+    paths.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    let mut deflate = Deflate::default();
+    let mut cache = Cache::default();
+    let mut n_files = 0;
+    let mut passed_over = Vec::new();
+    let mut finished: HashMap<Vec<u8>, Vec<(Vec<u8>, Node)>> = HashMap::new();
+    let mut id = None;
+    for path in paths {
+        let walked = folders.remove(&path).expect("it is one of the keys");
+        let mut entries = finished.remove(&path).unwrap_or_default();
+        let mut known = Vec::new();
+        for (name, visited) in walked.entries {
+            match &visited.node {
+                Node::File { object, .. } => {
+                    n_files += 1;
+                    known.extend(visited.known.map(|stamp| Known { name: name.clone(), stamp, object: *object }));
+                }
+                Node::Unkept { why, .. } if *why != Unkept::GitFolder => passed_over.push((join(&path, &name), *why)),
+                _ => {}
+            }
+            entries.push((name, visited.node));
+        }
+        if !known.is_empty() {
+            known.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+            cache.0.insert(path.clone(), known);
+        }
+        let node = match walked.node {
+            Some(Node::Folder { mode, .. }) => {
+                let tree = addition.put_tree(&Tree(entries).encode(), &mut deflate)?;
+                if path.is_empty() {
+                    id = Some(tree);
+                }
+                Node::Folder { mode, tree }
+            }
+            Some(node) => {
+                passed_over.extend(match &node {
+                    Node::Unkept { why, .. } => Some((path.clone(), *why)),
+                    _ => None,
+                });
+                node
+            }
+            None => continue,
+        };
+        let (parent, name) = split(&path);
+        finished.entry(parent.to_vec()).or_default().push((name.to_vec(), node));
+    }
+    let failed = || Error::Project { doing: "read", path: BytesPath::from_bytes("."), source: nix::errno::Errno::ENOENT };
+    passed_over.sort_unstable_by(|one, other| one.0.cmp(&other.0));
+    let is_cut_short = passed_over.iter().any(|(_, why)| *why == Unkept::StoreFull);
+    let passed_over = passed_over.into_iter().map(|(path, why)| PassedOver { path: BytesPath::from_bytes(path), why }).collect();
+    Ok((Snapshot { id: id.ok_or_else(failed)?, n_files, passed_over, is_cut_short }, cache))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+    use std::thread;
+
+    use nix::fcntl::OFlag;
+    use nix::fcntl::openat;
+    use nix::sys::stat::Mode;
+    use nix::sys::stat::mkdirat;
+
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    /// Returns all that a snapshot holds, by path.
+    fn held(store: &Store, id: ObjectId) -> Vec<(BytesPath, Node)> {
+        let mut all = Vec::new();
+        let mut trees = vec![(Vec::new(), id)];
+        while let Some((path, id)) = trees.pop() {
+            for (name, node) in Tree::read(store, &id).expect("a tree").0 {
+                let path = join(&path, &name);
+                if let Node::Folder { tree, .. } = &node {
+                    trees.push((path.clone(), *tree));
+                }
+                all.push((BytesPath::from_bytes(path), node));
+            }
+        }
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        all
+    }
+
+    fn passed_over(snapshot: &Snapshot) -> Vec<(String, Unkept)> {
+        snapshot.passed_over.first.iter().map(|passed| (passed.path.to_string(), passed.why)).collect()
+    }
+
+    #[test]
+    fn everything_is_held_hidden_ignored_empty_and_oddly_named() {
+        let scene = Scene::new();
+        scene.write(".gitignore", "target\n");
+        scene.write("target/built", "x");
+        scene.write(".hidden/.file", "");
+        scene.write(b"new\nline", "a");
+        scene.write(b"not \xff\xfe UTF-8", "b");
+        scene.make("empty/within");
+        scene.link("/etc/passwd", "out");
+        scene.link("target", "in");
+        scene.write("run", "#!/bin/sh\n");
+        scene.mode("run", 0o750);
+        scene.mode("empty", 0o555);
+        let snapshot = scene.take();
+        let store = scene.store();
+        let held = held(&store, snapshot.id);
+        let told: Vec<String> = held
+            .iter()
+            .map(|(path, node)| match node {
+                Node::Folder { mode, .. } => format!("{path}/ {mode:o}"),
+                Node::File { mode, n_bytes, object } => {
+                    assert_eq!(store.get(object).expect("held").len() as u64, *n_bytes);
+                    format!("{path} {mode:o} {n_bytes}")
+                }
+                Node::Link { target } => format!("{path} -> {target}"),
+                Node::Unkept { why, .. } => format!("{path} {why:?}"),
+            })
+            .collect();
+        let expected = [
+            ".gitignore 644 7",
+            ".hidden/ 755",
+            ".hidden/.file 644 0",
+            "empty/ 555",
+            "empty/within/ 755",
+            "in -> target",
+            r"new\x0aline 644 1",
+            r"not \xff\xfe UTF-8 644 1",
+            "out -> /etc/passwd",
+            "run 750 10",
+            "target/ 755",
+            "target/built 644 1",
+        ];
+        assert_eq!(told, expected);
+        assert_eq!((snapshot.n_files, passed_over(&snapshot)), (6, vec![]));
+        drop(store);
+        assert_eq!(scene.take().id, snapshot.id);
+    }
+
+    #[test]
+    fn what_is_not_held_is_said() {
+        let scene = Scene::new();
+        scene.write("sub/.git/config", "");
+        scene.write(".git/config", "");
+        scene.write("worktree/.git", "gitdir: elsewhere\n");
+        File::create(scene.path("sparse")).expect("made").set_len(5 << 30).expect("grows");
+        File::create(scene.path("holes")).expect("made").set_len(5 << 20).expect("grows");
+        nix::unistd::mkfifo(&scene.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let _socket = std::os::unix::net::UnixListener::bind(scene.path("socket")).expect("made");
+        let snapshot = scene.take();
+        let over = [("pipe", Unkept::Special), ("socket", Unkept::Special), ("sparse", Unkept::TooLarge)];
+        assert_eq!(passed_over(&snapshot), over.map(|(path, why)| (path.to_owned(), why)));
+        let paths: Vec<String> = held(&scene.store(), snapshot.id).into_iter().map(|(path, _)| path.to_string()).collect();
+        assert_eq!(paths, [".git", "holes", "pipe", "socket", "sparse", "sub", "sub/.git", "worktree", "worktree/.git"]);
+        // Git's own changes are no changes of the project, those of what is too large are seen.
+        scene.write(".git/config", "changed");
+        assert_eq!(scene.take().id, snapshot.id);
+        File::options().write(true).open(scene.path("sparse")).expect("opens").set_len(6 << 30).expect("grows");
+        assert_ne!(scene.take().id, snapshot.id);
+    }
+
+    #[test]
+    fn a_path_too_deep_to_be_named_is_passed_over() {
+        let scene = Scene::new();
+        let name = "d".repeat(200);
+        // Folder by folder: the whole path is longer than the kernel takes.
+        let mut folder = scene.project().list(b"").expect("opens");
+        for _ in 0..30 {
+            mkdirat(&folder, name.as_str(), Mode::S_IRWXU).expect("made");
+            folder = openat(&folder, name.as_str(), OFlag::O_RDONLY | OFlag::O_DIRECTORY, Mode::empty()).expect("opens");
+        }
+        let snapshot = scene.take();
+        assert_eq!(snapshot.passed_over.first.len(), 1);
+        assert_eq!(snapshot.passed_over.first[0].why, Unkept::TooDeep);
+    }
+
+    #[test]
+    fn a_file_is_not_read_again_unless_something_about_it_changed() {
+        let scene = Scene::new();
+        for name in ["same", "times", "moved", "grown"] {
+            scene.write(name, "1");
+        }
+        let settle = |scene: &Scene| {
+            // Stands for two seconds going by: what was read now was last changed long ago.
+            let state = scene.state();
+            let mut cache = Cache::default();
+            let known = ["grown", "moved", "same", "times"].map(|name| {
+                let stat = nix::sys::stat::lstat(&scene.path(name)).expect("it is there");
+                Known { name: name.into(), stamp: stamp(&stat), object: ObjectId::of(b"1") }
+            });
+            cache.0.insert(Vec::new(), known.into());
+            cache.save(&state, "cache").expect("saves");
+        };
+        let before = scene.take();
+        assert_eq!(Cache::load(&scene.state(), "cache").expect("loads"), Cache::default(), "all of it is too new to be trusted");
+        settle(&scene);
+        assert_eq!(scene.take().id, before.id);
+        // A content of the same length and the same times as before: only the time that nobody can set tells.
+        let old = fs::metadata(scene.path("times")).expect("it is there").modified().expect("a time");
+        scene.write("times", "2");
+        File::options().write(true).open(scene.path("times")).expect("opens").set_modified(old).expect("set");
+        scene.write("other", "3");
+        fs::rename(scene.path("other"), scene.path("moved")).expect("renamed");
+        scene.write("grown", "11");
+        let after = scene.take();
+        let store = scene.store();
+        let contents: Vec<Vec<u8>> = held(&store, after.id)
+            .iter()
+            .map(|(_, node)| match node {
+                Node::File { object, .. } => store.get(object).expect("held"),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(contents, [&b"11"[..], b"3", b"1", b"2"]);
+    }
+
+    #[test]
+    fn what_the_cache_knows_and_the_store_has_lost_is_read_again() {
+        let scene = Scene::new();
+        scene.write("a", "1");
+        let stat = nix::sys::stat::lstat(&scene.path("a")).expect("it is there");
+        let known = Known { name: b"a".to_vec(), stamp: stamp(&stat), object: ObjectId::of(b"1") };
+        Cache(HashMap::from([(Vec::new(), vec![known])])).save(&scene.state(), "cache").expect("saves");
+        let snapshot = scene.take();
+        let store = scene.store();
+        assert!(matches!(held(&store, snapshot.id)[0].1, Node::File { object, .. } if store.get(&object).expect("held") == b"1"));
+    }
+
+    #[test]
+    fn names_of_one_file_are_files_of_their_own() {
+        let scene = Scene::new();
+        scene.write("one", "x");
+        fs::hard_link(scene.path("one"), scene.path("two")).expect("linked");
+        assert_eq!(fs::metadata(scene.path("one")).expect("there").nlink(), 2);
+        assert_eq!(scene.take().n_files, 2);
+    }
+
+    #[test]
+    fn many_files_in_one_folder_and_in_many_are_all_found() {
+        let scene = Scene::new();
+        for n in 0..1_000 {
+            scene.write(format!("flat/{n}"), n.to_string());
+            scene.write(format!("deep/{}/{}/{n}", n % 10, n % 7), n.to_string());
+        }
+        let snapshot = scene.take();
+        let held: BTreeSet<String> = held(&scene.store(), snapshot.id).into_iter().map(|(path, _)| path.to_string()).collect();
+        let there: BTreeSet<String> = scene.all().into_keys().map(|path| path.display().to_string()).collect();
+        assert_eq!(held, there);
+        assert_eq!((snapshot.n_files, scene.take().id), (2_000, snapshot.id));
+    }
+
+    #[test]
+    fn what_comes_and_goes_meanwhile_breaks_nothing() {
+        let scene = Scene::new();
+        for n in 0..200 {
+            scene.write(format!("stays/{n}"), "x");
+        }
+        scene.make("flips");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    scene.write("flips/a/b/c", "x");
+                    scene.remove("flips/a");
+                    scene.link("/etc", "flips/a");
+                    scene.remove("flips/a");
+                    scene.write("flips/a", "y");
+                    scene.remove("flips/a");
+                }
+            });
+            for _ in 0..30 {
+                let snapshot = scene.take();
+                let store = scene.store();
+                let held = held(&store, snapshot.id);
+                assert!(held.iter().filter(|(path, _)| path.as_bytes().starts_with(b"stays/")).count() == 200);
+                let within: Vec<_> = held.iter().map(|(path, _)| path.to_string()).filter(|path| path.starts_with("flips/a/")).collect();
+                assert!(within.iter().all(|path| path == "flips/a/b" || path == "flips/a/b/c"), "{within:?}");
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+}

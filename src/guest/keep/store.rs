@@ -1,0 +1,390 @@
+//! Contents by their names, below a folder.
+//!
+//! Not git's object store, whose crates would fit otherwise: a name must be safe against somebody who makes two contents of the same
+//! name (SHA-1), a snapshot of ten thousand files must not make ten thousand files, and one flush must put all of it on the disk.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::HashSet;
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+
+use nix::fcntl::Flock;
+
+use super::Error;
+use super::deflate;
+use super::deflate::Deflate;
+use super::folder::Folder;
+use super::node::Node;
+use super::object::ObjectId;
+use super::pack::NewPack;
+use super::pack::Pack;
+use super::pack::Place;
+use super::tree::Tree;
+
+/// What all snapshots of a project may take on disk.
+pub const MOST_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Packs that are put together when there are more.
+const MANY_PACKS: usize = 64;
+
+/// A pack below this is a small one.
+const SMALL_PACK: u64 = 1024 * 1024;
+
+/// The stored contents of one project; whoever has it is the only one who works on them.
+#[derive(Debug)]
+pub struct Store {
+    folder: Folder,
+    packs: HashMap<u64, Pack>,
+    places: HashMap<ObjectId, (u64, Place)>,
+    /// Packs that cannot be read: what is in them is lost, and what is still there is stored anew.
+    broken: BTreeSet<u64>,
+    most_bytes: u64,
+    _lock: Flock<File>,
+}
+
+/// What came of storing a content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Put {
+    Kept(ObjectId),
+    /// There is no room for it within the bound.
+    Full,
+}
+
+impl Store {
+    /// Opens the store below a folder of state, once nobody else works on it.
+    pub fn open(state: &Folder) -> Result<Self, Error> {
+        Self::bounded(state, MOST_BYTES)
+    }
+
+    /// Opens it with another bound than [`MOST_BYTES`].
+    pub fn bounded(state: &Folder, most_bytes: u64) -> Result<Self, Error> {
+        let lock = state.lock()?;
+        let folder = state.below("objects")?;
+        let mut store = Self { folder, packs: HashMap::new(), places: HashMap::new(), broken: BTreeSet::new(), most_bytes, _lock: lock };
+        for name in store.folder.names()? {
+            if let Some(number) = name.strip_suffix(".pack").and_then(|number| u64::from_str_radix(number, 16).ok()) {
+                match store.take_in(number) {
+                    Err(Error::Unreadable { .. }) => _ = store.broken.insert(number),
+                    other => other?,
+                }
+            }
+        }
+        Ok(store)
+    }
+
+    pub fn n_bytes(&self) -> u64 {
+        self.packs.values().map(|pack| pack.n_bytes).sum()
+    }
+
+    pub fn most_bytes(&self) -> u64 {
+        self.most_bytes
+    }
+
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
+        self.places.contains_key(id)
+    }
+
+    /// Reads a content, which is the one that was stored or an error.
+    pub(super) fn get(&self, id: &ObjectId) -> Result<Vec<u8>, Error> {
+        let broken = || Error::Broken { id: *id };
+        let (pack, place) = self.places.get(id).ok_or_else(broken)?;
+        let stored = self.packs[pack].read(place)?;
+        let content = if place.is_deflated { deflate::grow(&stored, place.n_bytes as usize).ok_or_else(broken)? } else { stored };
+        if ObjectId::of(&content) == *id { Ok(content) } else { Err(broken()) }
+    }
+
+    /// Begins to add contents; nothing is added until the addition is finished.
+    pub(super) fn add(&self) -> Addition<'_> {
+        Addition { store: self, pack: Mutex::default(), number: self.next_number(), n_bytes_before: self.n_bytes() }
+    }
+
+    /// Takes what an addition wrote for its own.
+    pub(super) fn take_in_added(&mut self, number: Option<u64>) -> Result<(), Error> {
+        number.map_or(Ok(()), |number| self.take_in(number))
+    }
+
+    /// Removes what none of these snapshots needs.
+    pub fn prune(&mut self, keep: &BTreeSet<ObjectId>) -> Result<(), Error> {
+        let mut wanted = HashSet::new();
+        for snapshot in keep {
+            self.want(*snapshot, &mut wanted)?;
+        }
+        let mut live: HashMap<u64, u64> = HashMap::new();
+        for (id, (pack, place)) in &self.places {
+            if wanted.contains(id) {
+                *live.entry(*pack).or_default() += place.n_stored;
+            }
+        }
+        let merge_small = self.packs.len() > MANY_PACKS;
+        let old: Vec<u64> = self
+            .packs
+            .iter()
+            .filter(|(number, pack)| {
+                let live = live.get(number).copied().unwrap_or(0);
+                live < pack.n_bytes / 2 || merge_small && pack.n_bytes < SMALL_PACK
+            })
+            .map(|(number, _)| *number)
+            .collect();
+        let mut moved: Vec<(ObjectId, u64, Place)> = self
+            .places
+            .iter()
+            .filter(|(id, (pack, _))| wanted.contains(*id) && old.contains(pack))
+            .map(|(id, (pack, place))| (*id, *pack, *place))
+            .collect();
+        moved.sort_unstable_by_key(|(_, pack, place)| (*pack, place.at));
+        if !moved.is_empty() {
+            let number = self.next_number();
+            let mut new = NewPack::begin(&self.folder, name_of(number))?;
+            for (id, pack, place) in &moved {
+                new.add(*id, &self.packs[pack].read(place)?, place.n_bytes, place.is_deflated)?;
+            }
+            new.finish()?;
+            self.take_in(number)?;
+        }
+        for number in old {
+            self.folder.remove(&name_of(number))?;
+            self.packs.remove(&number);
+        }
+        while let Some(number) = self.broken.pop_first() {
+            self.folder.remove(&name_of(number))?;
+        }
+        let packs = &self.packs;
+        self.places.retain(|_, (pack, _)| packs.contains_key(pack));
+        Ok(())
+    }
+
+    /// Adds all that a tree needs to what is wanted. A tree that is there already was gone through.
+    fn want(&self, tree: ObjectId, wanted: &mut HashSet<ObjectId>) -> Result<(), Error> {
+        let mut trees = vec![tree];
+        while let Some(id) = trees.pop() {
+            if !wanted.insert(id) {
+                continue;
+            }
+            let tree = match Tree::read(self, &id) {
+                // Who wants what is lost needs nothing for it.
+                Err(Error::Broken { .. }) => continue,
+                other => other?,
+            };
+            for (_, node) in tree.0 {
+                match node {
+                    Node::Folder { tree, .. } => trees.push(tree),
+                    Node::File { object, .. } => {
+                        wanted.insert(object);
+                    }
+                    Node::Link { .. } | Node::Unkept { .. } => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn take_in(&mut self, number: u64) -> Result<(), Error> {
+        let (pack, places) = Pack::open(&self.folder, &name_of(number))?;
+        self.places.extend(places.into_iter().map(|(id, place)| (id, (number, place))));
+        self.packs.insert(number, pack);
+        Ok(())
+    }
+
+    fn next_number(&self) -> u64 {
+        self.packs.keys().chain(&self.broken).max().map_or(0, |number| number + 1)
+    }
+}
+
+fn name_of(number: u64) -> String {
+    format!("{number:016x}.pack")
+}
+
+/// Contents on their way into the store, from several threads at once.
+pub(super) struct Addition<'a> {
+    store: &'a Store,
+    pack: Mutex<Added<'a>>,
+    number: u64,
+    n_bytes_before: u64,
+}
+
+#[derive(Default)]
+struct Added<'a> {
+    pack: Option<NewPack<'a>>,
+    ids: HashSet<ObjectId>,
+}
+
+impl<'a> Addition<'a> {
+    pub(super) fn has(&self, id: &ObjectId) -> bool {
+        self.store.has(id) || self.lock().ids.contains(id)
+    }
+
+    /// Stores a file's content if there is room.
+    pub(super) fn put(&self, content: &[u8], deflate: &mut Deflate) -> Result<Put, Error> {
+        self.put_within(content, deflate, self.store.most_bytes)
+    }
+
+    /// Stores a tree, without which no file of a snapshot would be found; trees are small, and the bound is not for them.
+    pub(super) fn put_tree(&self, content: &[u8], deflate: &mut Deflate) -> Result<ObjectId, Error> {
+        match self.put_within(content, deflate, u64::MAX)? {
+            Put::Kept(id) => Ok(id),
+            Put::Full => unreachable!("there is no bound"),
+        }
+    }
+
+    fn put_within(&self, content: &[u8], deflate: &mut Deflate, most_bytes: u64) -> Result<Put, Error> {
+        let id = ObjectId::of(content);
+        if self.has(&id) {
+            return Ok(Put::Kept(id));
+        }
+        let shrunk = deflate.shrink(content);
+        let stored = shrunk.unwrap_or(content);
+        let mut added = self.lock();
+        let n_bytes = self.n_bytes_before + added.pack.as_ref().map_or(0, NewPack::n_bytes) + stored.len() as u64;
+        if n_bytes > most_bytes {
+            return Ok(Put::Full);
+        }
+        // Two threads may have read the same content at the same time.
+        if added.ids.insert(id) {
+            let added = &mut *added;
+            let pack = match &mut added.pack {
+                Some(pack) => pack,
+                none => none.insert(NewPack::begin(&self.store.folder, name_of(self.number))?),
+            };
+            pack.add(id, stored, content.len() as u64, shrunk.is_some())?;
+        }
+        Ok(Put::Kept(id))
+    }
+
+    /// Puts all of it on the disk; to be given to [`Store::take_in_added`].
+    pub(super) fn finish(self) -> Result<Option<u64>, Error> {
+        let added = self.pack.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match added.pack {
+            Some(pack) => pack.finish().map(|()| Some(self.number)),
+            None => Ok(None),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Added<'a>> {
+        self.pack.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
+        (seed..).flat_map(|n| *ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n_bytes).collect()
+    }
+
+    fn add(store: &mut Store, contents: &[&[u8]]) -> Vec<Put> {
+        let addition = store.add();
+        let put = contents.iter().map(|content| addition.put(content, &mut Deflate::default()).expect("put")).collect();
+        let added = addition.finish().expect("finished");
+        store.take_in_added(added).expect("taken in");
+        put
+    }
+
+    #[test]
+    fn what_was_put_is_there_after_opening_again_and_is_stored_once() {
+        let scene = Scene::new();
+        let contents: [&[u8]; 4] = [b"", b"small", &vec![7; 100_000], &noise(0, 100_000)];
+        let put = add(&mut scene.store(), &contents);
+        let before = scene.store().n_bytes();
+        assert!(before < 102_000, "{before}");
+        let mut store = scene.store();
+        assert_eq!(add(&mut store, &contents), put);
+        assert_eq!(store.n_bytes(), before);
+        for (content, put) in contents.iter().zip(put) {
+            let Put::Kept(id) = put else { panic!("full") };
+            assert_eq!(store.get(&id).expect("there"), *content);
+        }
+        assert!(matches!(store.get(&ObjectId::of(b"never put")), Err(Error::Broken { .. })));
+    }
+
+    #[test]
+    fn what_does_not_fit_in_is_refused_and_what_does_still_goes_in() {
+        let scene = Scene::new();
+        let mut store = Store::bounded(&scene.state(), 100_000).expect("opens");
+        let put = add(&mut store, &[&noise(0, 60_000), &noise(9_000, 60_000), b"small"]);
+        assert!(matches!(put[..], [Put::Kept(_), Put::Full, Put::Kept(_)]), "{put:?}");
+    }
+
+    #[test]
+    fn an_addition_that_ends_early_never_was() {
+        let scene = Scene::new();
+        let store = scene.store();
+        let addition = store.add();
+        addition.put(&noise(0, 5_000_000), &mut Deflate::default()).expect("put");
+        drop(addition);
+        drop(store);
+        assert_eq!(scene.state().below("objects").expect("opens").names().expect("lists"), Vec::<String>::new());
+        // Nor one whose owner was killed: its file has no name that counts.
+        let objects = scene.state().below("objects").expect("opens");
+        objects.begin("0000000000000000.pack").expect("begins");
+        assert_eq!(scene.store().n_bytes(), 0);
+    }
+
+    #[test]
+    fn a_broken_pack_costs_what_is_in_it_alone() {
+        let scene = Scene::new();
+        let put = add(&mut scene.store(), &[&noise(0, 1_000)]);
+        let objects = scene.state().below("objects").expect("opens");
+        let pack = objects.read("0000000000000000.pack").expect("reads").expect("there");
+        let Put::Kept(id) = put[0] else { panic!("full") };
+        for (at, is_content) in [(5, true), (pack.len() - 60, false), (pack.len() - 40, false), (pack.len() - 1, false)] {
+            let mut broken = pack.clone();
+            broken[at] ^= 1;
+            objects.replace("0000000000000000.pack", &broken).expect("replaced");
+            let opened = scene.store();
+            assert_eq!(opened.packs.len(), usize::from(is_content));
+            assert!(matches!(opened.get(&id), Err(Error::Broken { .. })), "{at}");
+        }
+        objects.replace("0000000000000000.pack", &pack[..20]).expect("replaced");
+        let mut store = scene.store();
+        assert_eq!(add(&mut store, &[&noise(0, 1_000)]), put, "what is still there is stored anew");
+        assert_eq!(store.get(&id).expect("there"), noise(0, 1_000));
+        store.prune(&BTreeSet::new()).expect("prunes");
+        assert_eq!(objects.names().expect("lists"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn pruning_leaves_what_a_kept_snapshot_needs_and_nothing_else() {
+        let scene = Scene::new();
+        scene.write("stays", noise(0, 50_000));
+        scene.write("goes", noise(100_000, 200_000));
+        let first = scene.take().id;
+        scene.remove("goes");
+        scene.write("in/new", noise(200_000, 50_000));
+        let second = scene.take().id;
+        let mut store = scene.store();
+        let full = store.n_bytes();
+        store.prune(&BTreeSet::from([first, second])).expect("prunes");
+        assert_eq!(store.n_bytes(), full, "all of it is needed");
+        store.prune(&BTreeSet::from([second])).expect("prunes");
+        drop(store);
+        let store = scene.store();
+        assert!((100_000..120_000).contains(&store.n_bytes()), "{}", store.n_bytes());
+        let Node::File { object, .. } = Tree::read(&store, &second).expect("there").0[1].1.clone() else { panic!("no file") };
+        assert_eq!(store.get(&object).expect("there"), noise(0, 50_000));
+        assert!(matches!(Tree::read(&store, &first), Err(Error::Broken { .. })));
+        drop(store);
+        let mut store = scene.store();
+        store.prune(&BTreeSet::new()).expect("prunes");
+        assert_eq!((store.n_bytes(), scene.state().below("objects").expect("opens").names().expect("lists").len()), (0, 0));
+    }
+
+    #[test]
+    fn many_small_packs_become_one() {
+        let scene = Scene::new();
+        let mut last = None;
+        for n in 0..MANY_PACKS + 6 {
+            scene.write(format!("{n}"), n.to_string());
+            last = Some(scene.take().id);
+        }
+        let mut store = scene.store();
+        assert!(store.packs.len() > MANY_PACKS);
+        store.prune(&last.into_iter().collect()).expect("prunes");
+        assert_eq!(store.packs.len(), 1);
+        assert_eq!(Tree::read(&store, &last.expect("taken")).expect("there").0.len(), MANY_PACKS + 6);
+    }
+}

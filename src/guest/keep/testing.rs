@@ -1,0 +1,150 @@
+//! A project and a folder of state to try things on.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::Folder;
+use super::ObjectId;
+use super::Origin;
+use super::Project;
+use super::Purpose;
+use super::Request;
+use super::Snapshot;
+use super::Store;
+use super::apply;
+use super::snapshot;
+use crate::wire::keep::Applied;
+use crate::wire::keep::Left;
+use crate::wire::keep::Named;
+
+pub(super) struct Scene {
+    folder: PathBuf,
+    /// Takes it away in the end.
+    _owned: Option<tempfile::TempDir>,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(folder.path().join("project")).expect("made");
+        fs::create_dir(folder.path().join("state")).expect("made");
+        Self { folder: folder.path().to_owned(), _owned: Some(folder) }
+    }
+
+    /// The scene of another process.
+    pub(super) fn of_another(folder: PathBuf) -> Self {
+        Self { folder, _owned: None }
+    }
+
+    pub(super) fn root(&self) -> PathBuf {
+        self.folder.join("project")
+    }
+
+    pub(super) fn path(&self, path: impl AsRef<[u8]>) -> PathBuf {
+        self.root().join(OsStr::from_bytes(path.as_ref()))
+    }
+
+    /// Writes a file, with the folders it lies in.
+    pub(super) fn write(&self, path: impl AsRef<[u8]>, content: impl AsRef<[u8]>) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+
+    pub(super) fn make(&self, path: &str) {
+        fs::create_dir_all(self.path(path)).expect("made");
+    }
+
+    pub(super) fn link(&self, target: &str, path: &str) {
+        std::os::unix::fs::symlink(target, self.path(path)).expect("linked");
+    }
+
+    pub(super) fn mode(&self, path: &str, mode: u32) {
+        fs::set_permissions(self.path(path), fs::Permissions::from_mode(mode)).expect("its mode is set");
+    }
+
+    pub(super) fn remove(&self, path: &str) {
+        let path = self.path(path);
+        let is_folder = fs::symlink_metadata(&path).expect("it is there").is_dir();
+        if is_folder { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("removed");
+    }
+
+    pub(super) fn project(&self) -> Project {
+        Project::open(&self.root()).expect("opens")
+    }
+
+    pub(super) fn state(&self) -> Folder {
+        Folder::open(&self.folder.join("state")).expect("opens")
+    }
+
+    pub(super) fn store(&self) -> Store {
+        Store::open(&self.state()).expect("opens")
+    }
+
+    pub(super) fn take(&self) -> Snapshot {
+        snapshot::take(&self.project(), &self.state(), &mut self.store(), "cache").expect("taken")
+    }
+
+    /// Returns all there is in the project, as the file system tells it: what a test compares.
+    pub(super) fn all(&self) -> BTreeMap<PathBuf, String> {
+        let mut all = BTreeMap::new();
+        enter(&self.root(), &self.root(), &mut all);
+        all
+    }
+}
+
+fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let metadata = fs::symlink_metadata(&path).expect("it is there");
+        let mode = metadata.mode() & 0o7777;
+        let told = if metadata.is_dir() {
+            enter(root, &path, all);
+            format!("folder {mode:o}")
+        } else if metadata.is_symlink() {
+            format!("link to {:?}", fs::read_link(&path).expect("a link"))
+        } else if metadata.is_file() {
+            format!("file {mode:o} {:?}", OsStr::from_bytes(&fs::read(&path).expect("a file")))
+        } else {
+            "something else".to_owned()
+        };
+        all.insert(path.strip_prefix(root).expect("it lies below").to_owned(), told);
+    }
+}
+
+impl Scene {
+    pub(super) fn request(from: ObjectId, to: ObjectId) -> Request {
+        let purpose = Purpose::Review { name: "test".to_owned() };
+        Request { from, to, only: Vec::new(), merge: false, origin: Origin::Before, purpose }
+    }
+
+    /// Brings the project from one state to another.
+    pub(super) fn apply(&self, from: ObjectId, to: ObjectId) -> Applied {
+        self.ask(&Self::request(from, to))
+    }
+
+    pub(super) fn ask(&self, request: &Request) -> Applied {
+        apply::apply(&self.project(), &self.state(), &mut self.store(), request, |_| Ok(())).expect("applied")
+    }
+
+    /// Finishes what was interrupted.
+    pub(super) fn resume(&self) -> Option<Applied> {
+        let resumed = apply::resume(&self.project(), &self.state(), &self.store(), |_, _| Ok(())).expect("resumed");
+        resumed.map(|(_, applied)| applied)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+/// The paths that were left, with the reasons.
+pub(super) fn left(left: &Named<Left>) -> Vec<String> {
+    left.first.iter().map(|left| format!("{} {}", left.path, left.reason)).collect()
+}

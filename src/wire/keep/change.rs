@@ -1,0 +1,125 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Named;
+use crate::wire::BytesPath;
+
+/// Why a snapshot does not hold what stands somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "snake_case")]
+pub enum Unkept {
+    #[error("larger than 64 MiB")]
+    TooLarge,
+    #[error("the room for snapshots of this project is used up")]
+    StoreFull,
+    #[error("it cannot be read")]
+    Unreadable,
+    #[error("neither a file nor a folder nor a link")]
+    Special,
+    #[error("a git folder, which is kept by git itself")]
+    GitFolder,
+    #[error("another file system")]
+    OtherFileSystem,
+    #[error("its path is longer than 4,000 bytes")]
+    TooDeep,
+}
+
+/// Something that a snapshot does not hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedOver {
+    pub path: BytesPath,
+    pub why: Unkept,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EntryType {
+    File,
+    Folder,
+    Link,
+    /// What no snapshot holds.
+    Unkept,
+}
+
+/// What became of a path between two snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    Created,
+    /// The content, or where a link leads.
+    Modified,
+    Deleted,
+    /// The mode alone.
+    Mode,
+    /// A file turned into a folder or a link, and the like.
+    Type {
+        before: EntryType,
+    },
+    /// A file of the same content is gone from there.
+    Renamed {
+        from: BytesPath,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeChange {
+    pub before: u32,
+    pub after: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PathChange {
+    pub path: BytesPath,
+    pub what: What,
+    /// What it is now; of something deleted, what it was.
+    pub entry: EntryType,
+    pub mode: Option<ModeChange>,
+    /// The new size of a file; of a deleted one, the old size.
+    pub n_bytes: Option<u64>,
+    /// Set where one of the two states is not in its snapshot and so can neither be shown nor brought back.
+    pub unkept: Option<Unkept>,
+}
+
+/// Why a path was left as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "left", rename_all = "snake_case")]
+pub enum LeftReason {
+    #[error("was changed by somebody else since")]
+    ChangedSince,
+    #[error("holds what somebody else put there since")]
+    NotEmpty,
+    #[error("the folder it belongs in is no folder now, or is gone")]
+    NoFolder,
+    #[error("would get a set-user-id or set-group-id bit; set it by hand if it is wanted")]
+    SetId,
+    #[error("would be a link to {target}, out of the project; make it by hand if it is wanted")]
+    LeadsOut { target: BytesPath },
+    #[error("belongs to git, whose folders are brought in by git alone")]
+    Git,
+    #[error("is not held by the snapshot ({why}), so it could not be brought back")]
+    Unkept { why: Unkept },
+    #[error("{problem}")]
+    Failed { problem: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    pub path: BytesPath,
+    pub reason: LeftReason,
+}
+
+/// What came of bringing paths from one state to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Applied {
+    pub changed: Named<BytesPath>,
+    /// Those of the changed ones in which lines of both sides were put together.
+    pub merged: Named<BytesPath>,
+    /// How many were as wanted before.
+    pub n_already: u64,
+    /// What somebody else changed meanwhile; untouched.
+    pub conflicts: Named<Left>,
+    /// What is never done, or could not be; untouched.
+    pub refused: Named<Left>,
+    /// Why it stopped before its end, such as a full disk; it is finished by being begun again.
+    pub stopped: Option<String>,
+}
