@@ -15,10 +15,12 @@ use nix::fcntl::OFlag;
 use nix::fcntl::openat;
 use nix::fcntl::renameat;
 use nix::sys::stat::Mode;
+use nix::sys::stat::fstat;
 use nix::sys::stat::mkdirat;
 use nix::unistd::UnlinkatFlags;
 use nix::unistd::fdatasync;
 use nix::unistd::fsync;
+use nix::unistd::ftruncate;
 use nix::unistd::unlinkat;
 
 use super::Error;
@@ -128,6 +130,19 @@ impl Folder {
         let named = written.and_then(|()| renameat(&self.fd, unfinished(name).as_str(), &self.fd, name));
         named.map_err(|errno| {
             self.give_up(name);
+            failed("write", name)(errno)
+        })
+    }
+
+    /// Adds to the end of a file; what a full disk cut off is taken back.
+    pub(super) fn append(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(&self.fd, name, flags, Mode::from_bits_truncate(0o600)).map_err(failed("open", name))?;
+        let length = fstat(&fd).map_err(failed("look at", name))?.st_size;
+        let mut file = File::from(fd);
+        let written = file.write_all(content).map_err(|error| errno_of(&error)).and_then(|()| fdatasync(&file));
+        written.map_err(|errno| {
+            let _ = ftruncate(&file, length);
             failed("write", name)(errno)
         })
     }

@@ -24,6 +24,7 @@ mod merge;
 mod node;
 mod object;
 mod pack;
+pub mod pin;
 mod plan;
 mod project;
 mod read;
@@ -35,6 +36,8 @@ mod swap;
 mod testing;
 mod text;
 mod tree;
+mod turn;
+pub mod undo;
 mod walk;
 
 pub use compare::Change;

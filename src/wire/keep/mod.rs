@@ -6,6 +6,7 @@
 mod change;
 mod find;
 mod named;
+mod undo;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -25,6 +26,18 @@ pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
 pub use self::named::MOST_NAMED;
 pub use self::named::Named;
+pub use self::undo::TurnAnswer;
+pub use self::undo::TurnBegan;
+pub use self::undo::TurnDifference;
+pub use self::undo::TurnEnded;
+pub use self::undo::TurnOrder;
+pub use self::undo::TurnState;
+pub use self::undo::TurnTaken;
+pub use self::undo::Turns;
+pub use self::undo::UndoAnswer;
+pub use self::undo::UndoOrder;
+pub use self::undo::Undone;
+pub use self::undo::UndoneTurn;
 
 /// From the host to the keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

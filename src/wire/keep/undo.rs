@@ -1,0 +1,165 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Applied;
+use super::Named;
+use super::PassedOver;
+use super::PathChange;
+
+/// Tells the keeper where turns begin and end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "turn", rename_all = "snake_case")]
+pub enum TurnOrder {
+    /// Before the first change of a turn.
+    Begin {
+        session: String,
+        /// Which turn of the session, counted from 1.
+        n_turn: u64,
+        /// What the person wrote; its first 80 characters are kept.
+        words: String,
+    },
+    /// After the last change of the turn that was begun.
+    End,
+}
+
+/// What a person asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "undo", rename_all = "snake_case")]
+pub enum UndoOrder {
+    List,
+    /// Shows what the last `n` turns changed that were not taken back, each by itself.
+    Diff {
+        n: u32,
+    },
+    /// Takes back the last `n` turns that changed something.
+    Back {
+        n: u32,
+        /// Puts lines of both sides together where a file was changed since; without it such files are left.
+        merge: bool,
+    },
+    /// Brings back the `n` turns that were taken back last.
+    Forward {
+        n: u32,
+        merge: bool,
+    },
+    /// Finishes what was interrupted, if anything was.
+    Resume,
+    /// Gives up what was interrupted: what is done stays done, the rest is not.
+    Abandon,
+}
+
+impl UndoOrder {
+    /// Whether it changes the project's files.
+    pub fn writes(&self) -> bool {
+        match self {
+            Self::List | Self::Diff { .. } => false,
+            Self::Back { .. } | Self::Forward { .. } | Self::Resume | Self::Abandon => true,
+        }
+    }
+}
+
+/// What is answered to a [`TurnOrder`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnAnswer {
+    Began(TurnBegan),
+    Ended(TurnEnded),
+}
+
+/// What is answered to an [`UndoOrder`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndoAnswer {
+    Turns(Turns),
+    Differences {
+        turns: Vec<TurnDifference>,
+    },
+    Undone(Undone),
+    /// Changes of that name, which were interrupted, are in.
+    Applied {
+        name: String,
+        applied: Applied,
+    },
+    Abandoned,
+    /// Nothing was interrupted.
+    Nothing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnBegan {
+    pub turn: u64,
+    pub n_files: u64,
+    /// What undo will not be able to bring back.
+    pub passed_over: Named<PassedOver>,
+    /// Whether an undo or an application was interrupted and waits for being resumed.
+    pub is_unfinished: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    pub turn: u64,
+    pub changes: Named<PathChange>,
+    pub passed_over: Named<PassedOver>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnState {
+    /// Its end was not told yet.
+    Open,
+    Done,
+    /// Can be brought back.
+    TakenBack,
+}
+
+/// One turn of the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnTaken {
+    pub turn: u64,
+    pub session: String,
+    pub n_turn: u64,
+    pub words: String,
+    /// When it began, in seconds since 1970.
+    pub at: u64,
+    pub state: TurnState,
+    /// How many paths it changed; unknown while it is open.
+    pub n_changed: Option<u64>,
+    /// Its end was never told, so whatever was changed until the next look counts as its change.
+    pub is_interrupted: bool,
+}
+
+/// The turns that changed something, the newest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    pub turns: Named<TurnTaken>,
+    /// What the snapshots take on disk, and may take.
+    pub n_bytes: u64,
+    pub most_bytes: u64,
+    pub is_unfinished: bool,
+}
+
+/// What one turn changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnDifference {
+    pub turn: TurnTaken,
+    pub changes: Named<PathChange>,
+    /// A unified diff.
+    pub text: String,
+    /// How many changed files are not in the text because it would be too long.
+    pub n_left_out: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UndoneTurn {
+    pub turn: TurnTaken,
+    pub applied: Applied,
+}
+
+/// What came of going back or forward; fewer turns than were asked for where there are no more.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Undone {
+    pub turns: Vec<UndoneTurn>,
+    /// How many more could be taken back, and brought back, now.
+    pub n_back: u64,
+    pub n_forward: u64,
+}
