@@ -11,8 +11,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::guest::keep::Origin;
+use crate::guest::keep::deflate::Deflate;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::left;
+use crate::guest::keep::tree::Tree;
+use crate::wire::keep::Unkept;
 
 /// Takes a snapshot, lets somebody change things, takes another one.
 fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::super::ObjectId) {
@@ -116,6 +119,28 @@ fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
     scene.apply(before, after);
     assert_eq!(fs::metadata(scene.path("closed")).expect("there").mode() & 0o7777, 0o555);
     assert_eq!(fs::read(scene.path("closed/file")).expect("there"), b"2");
+}
+
+#[test]
+fn a_folder_that_was_closed_is_opened_again() {
+    let scene = Scene::new();
+    scene.write("closed/file", "1");
+    scene.mode("closed", 0o750);
+    let before = scene.take().id;
+    let all = scene.all();
+    scene.mode("closed", 0);
+    // As somebody sees it who may not read it, which root always may.
+    let mut store = scene.store();
+    let mut tree = Tree::read(&store, &before).expect("there");
+    tree.0[0].1 = Node::ignored(Unkept::Unreadable);
+    let addition = store.add();
+    let after = addition.put_tree(&tree.encode(), &mut Deflate::default()).expect("put");
+    let added = addition.finish().expect("finished");
+    store.take_in_added(added).expect("taken in");
+    drop(store);
+    let applied = scene.apply(after, before);
+    assert_eq!((applied.changed.n, left(&applied.refused)), (1, vec![]));
+    assert_eq!(scene.all(), all);
 }
 
 #[test]
