@@ -11,11 +11,17 @@ use super::exit_code;
 use super::resume::Aim;
 use super::run::Seat;
 use super::run::sit_down;
+use super::undo;
 use crate::agent::ByHand;
+use crate::agent::Context;
 use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Usage;
 use crate::policy::Mode;
+use crate::wire::keep::MayRun;
+use crate::wire::keep::Named;
+use crate::wire::keep::UndoAnswer;
+use crate::wire::keep::UndoOrder;
 
 /// A conversation with a person: one box, one model, many messages.
 pub struct Chat {
@@ -30,9 +36,18 @@ pub struct Chat {
 /// What came of one message.
 #[derive(Debug)]
 pub struct Said {
+    /// What it left that may run on the person's machine later.
+    may_run: Named<MayRun>,
     pub status: RunStatus,
     /// Why it could not go on, if so.
     pub error: Option<Error>,
+}
+
+impl Said {
+    /// Returns what it left that may run on the person's machine later, each with the reason.
+    pub fn may_run(&self) -> Vec<String> {
+        self.may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect()
+    }
 }
 
 impl Chat {
@@ -67,12 +82,14 @@ impl Chat {
 
     /// Sends one message and carries out what the model asks for.
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
+        self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
+        let may_run = self.seat.sandbox.end_turn().await.map(|ended| ended.may_run).unwrap_or_default();
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
         self.last_response = outcome.response;
-        Said { status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
+        Said { may_run, status: outcome.status, error: outcome.failure.map(|failure| self.seat.error(failure)) }
     }
 
     /// Has a summary take the place of older messages, one that keeps above all what is about `focus`; returns whether there was anything to
@@ -116,7 +133,21 @@ impl Chat {
 
     /// Runs a command of the person's own in the sandbox; the model is told of it with their next message.
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
-        self.seat.agent.run_by_hand(command, interrupt).await.map_err(|failure| self.seat.error(failure))
+        self.seat.begin_turn(&format!("!{command}"));
+        let ran = self.seat.agent.run_by_hand(command, interrupt).await;
+        self.seat.sandbox.end_turn().await;
+        ran.map_err(|failure| self.seat.error(failure))
+    }
+
+    /// Shows or takes back what turns changed; the model is told of it with the next message.
+    pub async fn undo(&mut self, order: UndoOrder, interrupt: &Interrupt) -> Result<UndoAnswer, Error> {
+        let answer = self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?;
+        if let UndoAnswer::Undone(undone) = &answer
+            && let Some(words) = undo::for_model(undone)
+        {
+            self.seat.agent.add_context(&Context { text: words, seen: Vec::new() });
+        }
+        Ok(answer)
     }
 
     /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.

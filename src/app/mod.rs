@@ -32,6 +32,7 @@ mod services;
 mod sessions;
 mod settings;
 mod shell;
+mod undo;
 mod veil;
 
 pub use call::Called;
@@ -101,7 +102,18 @@ pub use shell::ShellInput;
 pub use shell::ShellUpdate;
 pub use shell::shell;
 
+pub use undo::undo;
+
 pub use crate::guest::not_watched;
+pub use crate::wire::keep::Applied;
+pub use crate::wire::keep::MayRun;
+pub use crate::wire::keep::Named;
+pub use crate::wire::keep::TurnDifference;
+pub use crate::wire::keep::TurnState;
+pub use crate::wire::keep::TurnTaken;
+pub use crate::wire::keep::Turns;
+pub use crate::wire::keep::UndoAnswer;
+pub use crate::wire::keep::UndoOrder as Undo;
 
 use std::ffi::OsString;
 use std::path::PathBuf;

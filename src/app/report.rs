@@ -11,6 +11,9 @@ use crate::event::Secret;
 use crate::event::SessionId;
 use crate::event::Usage;
 use crate::tools::Touched;
+use crate::wire::keep::EntryType;
+use crate::wire::keep::TurnEnded;
+use crate::wire::keep::What;
 
 /// The result of a run, as `--output json` prints it. Keys may be added, never changed: scripts depend on them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,7 +32,7 @@ pub struct Report {
     /// The review that waits for the person; reviews do not exist yet.
     pub review: Option<String>,
     pub applied: bool,
-    /// Files changed that may run on the person's machine later; not looked for yet.
+    /// New and changed files that may run on the person's machine later, each with the reason.
     pub may_run: Vec<String>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
@@ -37,7 +40,7 @@ pub struct Report {
     pub duration_ms: u64,
 }
 
-/// Files that the run's file tools changed. What commands change is not in here.
+/// Files that the run changed, by file tools and commands; where what it was like before could not be kept, by file tools alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Changes {
     pub created: Vec<String>,
@@ -66,6 +69,36 @@ impl Report {
             warnings: Vec::new(),
             error: Some(error.report()),
             duration_ms,
+        }
+    }
+
+    /// Takes what changed from one who has compared before and after.
+    pub(super) fn take_changes(&mut self, ended: &TurnEnded) {
+        let mut changes = Changes::default();
+        for change in ended.changes.first.iter().filter(|change| change.entry != EntryType::Folder) {
+            let path = change.path.to_string();
+            match &change.what {
+                What::Created => changes.created.push(path),
+                What::Deleted => changes.deleted.push(path),
+                What::Modified | What::Mode | What::Type { .. } => changes.modified.push(path),
+                What::Renamed { from } => {
+                    changes.deleted.push(from.to_string());
+                    changes.created.push(path);
+                }
+            }
+        }
+        for list in [&mut changes.created, &mut changes.modified, &mut changes.deleted] {
+            list.sort();
+        }
+        self.changes = changes;
+        let n_more = ended.changes.n.saturating_sub(ended.changes.first.len() as u64);
+        if n_more > 0 {
+            self.warnings.push(format!("{n_more} more files changed than are listed; `podbay undo diff` shows them"));
+        }
+        self.may_run = ended.may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
+        let n_more = ended.may_run.n.saturating_sub(ended.may_run.first.len() as u64);
+        if n_more > 0 {
+            self.may_run.push(format!("and {n_more} more"));
         }
     }
 

@@ -92,7 +92,9 @@ pub(super) struct Seat {
     server: Option<OwnServer>,
     /// An earlier run left a task open.
     pub(super) is_open: bool,
-    sandbox: Sandbox,
+    pub(super) sandbox: Sandbox,
+    /// Turns that the person began in this session, also before it was gone on with.
+    n_turns: u64,
     lock: Option<Lock>,
 }
 
@@ -119,9 +121,14 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     };
     // A task that was never told to the model begins now.
     let task = task.map(ToOwned::to_owned).or(seat.untold.take());
+    seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
     let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
+    let ended = seat.sandbox.end_turn().await;
     seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
+    if let Some(ended) = &ended {
+        report.take_changes(ended);
+    }
     report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     if let Some(key) = &place.api_key {
         report.hide(key);
@@ -309,9 +316,10 @@ pub(super) async fn sit_down(
     }
     // A server may call itself what it likes, also what it should keep to itself.
     let model = place.api_key.as_ref().map_or_else(|| probed.model.clone(), |key| key.hide_in(probed.model.clone()));
+    let n_turns = past.history.said().len() as u64;
     let is_open = past.history.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, lock: Some(lock) })
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, n_turns, lock: Some(lock) })
 }
 
 /// Begins a new session's log.
@@ -361,6 +369,12 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, 
 }
 
 impl Seat {
+    /// Begins what can be taken back later as a whole.
+    pub(super) fn begin_turn(&mut self, words: &str) {
+        self.n_turns += 1;
+        self.sandbox.begin_turn(&self.recorder.session().to_string(), self.n_turns, words);
+    }
+
     /// Makes an error of what went wrong here.
     pub(super) fn error(&self, failure: Failure) -> Error {
         Error::of_agent(failure, self.server.is_some())

@@ -17,6 +17,7 @@ use super::models::ModelsCommand;
 use super::number::fraction;
 use super::number::whole;
 use super::sessions::SessionsCommand;
+use super::undo::UndoArgs;
 
 /// Run a coding agent whose hands are in a sandbox
 ///
@@ -60,6 +61,8 @@ pub(super) enum Command {
     /// List, show, go on with, copy or remove sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Take back what the agent's turns changed, or bring it back
+    Undo(UndoArgs),
     /// Check everything that a run needs, each with its remedy
     Doctor(DoctorArgs),
     /// Prepare a project folder: settings to fill in, and a `.env` for compose

@@ -16,9 +16,11 @@ use super::setup::Setup;
 use crate::app;
 use crate::app::Chat;
 use crate::app::Interrupt;
+use crate::app::Undo;
 use crate::app::exit_code;
 use crate::event::CallStatus;
 use crate::ui::Keyboard;
+use crate::ui::Paint;
 use crate::ui::Typed;
 use crate::ui::read_message;
 use crate::ui::revealed;
@@ -26,7 +28,7 @@ use crate::ui::slash;
 use crate::ui::slash::Line;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -98,7 +100,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
                 continue;
             }
             command => {
-                obey(&mut chat, command, &interrupt, &wishes).await;
+                obey(&mut chat, command, &interrupt, &wishes, terminal.paint).await;
                 if interrupt.is_ended() {
                     break exit_code::INTERRUPTED;
                 }
@@ -107,6 +109,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         };
         let said = chat.say(&message, &interrupt).await;
         let _ = writeln!(io::stdout());
+        super::run::show_may_run(&said.may_run());
         if let Some(error) = said.error {
             failure::show(&error, &mut io::stderr(), terminal.paint);
             // A model that does not answer may come back; a lost sandbox does not.
@@ -130,7 +133,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
 }
 
 /// Does what a slash command asks for.
-async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wishes) {
+async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wishes, paint: Paint) {
     match command {
         Line::Help => super::say(HELP),
         Line::Mode(word) => mode(chat, word.as_deref(), wishes),
@@ -148,9 +151,18 @@ async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wi
                 super::say("Nothing was replaced: a summary would be no shorter.\n");
             }
         }
+        Line::Undo(n) => undo(chat, Undo::Back { n, merge: false }, interrupt, paint).await,
+        Line::Redo(n) => undo(chat, Undo::Forward { n, merge: false }, interrupt, paint).await,
         Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
         Line::Nothing | Line::Quit | Line::Run(_) | Line::Say(_) => {}
+    }
+}
+
+async fn undo(chat: &mut Chat, order: Undo, interrupt: &Interrupt, paint: Paint) {
+    match chat.undo(order, interrupt).await {
+        Ok(answer) => super::say(&super::undo::told(&answer).0),
+        Err(error) => failure::show(&error, &mut io::stderr(), paint),
     }
 }
 

@@ -41,12 +41,11 @@ const NETWORK: &str =
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
-const COMMANDS: [(&str, &str, &str); 8] = [
+const COMMANDS: [(&str, &str, &str); 7] = [
     ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
     ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
     ("test", "run a project's tests", "podbay sh -- CMD runs the test command in the sandbox"),
     ("review", "hold changes back for a review", "changes are made in place: start from a clean state of git and look at `git diff`"),
-    ("undo", "take changes back", "changes are made in place: start from a clean state of git and use `git restore`"),
     ("batch", "work on many tasks", "call `podbay run` once for each of them"),
     ("acp", "serve editors", "podbay chat works in any terminal"),
     ("memory", "keep notes between sessions", "write them into AGENTS.md, which the model is shown"),

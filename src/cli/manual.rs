@@ -413,6 +413,47 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "undo",
+        text: "Takes back what the last turn of a run or chat changed in the project, or the last N: files, modes, links and folders, whether a \
+               tool or a command changed them. A file that was changed since is named and left as it is; the code is 1 then.",
+        examples: &[
+            ("Take back the last turn:", "podbay undo"),
+            ("The last three:", "podbay undo 3"),
+            ("Keep your own lines where they do not meet:", "podbay undo --merge"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "undo list",
+        text: "Lists the turns that changed something, the newest first, and whether they were taken back.",
+        examples: &[("See what can be taken back:", "podbay undo list")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "undo diff",
+        text: "Shows what the last turns changed that were not taken back, each by itself, as a unified diff. Nothing is changed.",
+        examples: &[("See what the last two changed:", "podbay undo diff 2")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "undo redo",
+        text: "Brings back what was taken back last. A new turn ends what can be brought back.",
+        examples: &[("Bring the last one back:", "podbay undo redo")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "undo resume",
+        text: "Finishes an undo that was interrupted, by a crash or a full disk. Until then each file is as before or as after.",
+        examples: &[("Finish it:", "podbay undo resume")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "undo abandon",
+        text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are.",
+        examples: &[("Give it up:", "podbay undo abandon")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "gc",
         text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, volumes of other versions, and sessions \
                that `session.keep_days` or `session.keep_sessions` no longer keep (they keep all where nothing is set). \

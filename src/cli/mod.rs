@@ -34,6 +34,7 @@ mod sessions;
 mod setup;
 mod sh;
 mod signals;
+mod undo;
 
 use std::ffi::OsString;
 use std::io;
@@ -99,6 +100,7 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Init(args)) => init::init(&args),
         Some(Command::Config(args)) => config::config(args).await,
         Some(Command::Gc(flags)) => images::gc(flags).await,
+        Some(Command::Undo(args)) => undo::undo(args).await,
         Some(Command::Debug(command)) => debug::debug(command),
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),

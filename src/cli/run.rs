@@ -21,6 +21,7 @@ use crate::app::Interrupt;
 use crate::app::Report;
 use crate::app::exit_code;
 use crate::ui;
+use crate::ui::text;
 
 /// Said before every run that can change something.
 const IN_PLACE: &str = "changes are made in place: there is no review yet";
@@ -159,11 +160,20 @@ async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Op
 /// Prints the result in the form that was asked for; an error is for people too, whatever a script reads.
 fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(), app::Error> {
     let printed = print_json(report, format);
+    show_may_run(&report.may_run);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
     }
     // What was done is done, but whoever asked does not get to know of it: that is a failure of its own.
     terminal.delivered().and(printed)
+}
+
+/// Names what the run left for programs of the person's to run.
+pub(super) fn show_may_run(files: &[String]) {
+    if !files.is_empty() {
+        let lines: Vec<String> = files.iter().map(|file| format!("  {}\n", text::line(file))).collect();
+        super::say(&format!("may run on your machine:\n{}", lines.concat()));
+    }
 }
 
 fn print_json(report: &Report, format: OutputFormat) -> Result<(), app::Error> {

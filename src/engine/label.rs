@@ -20,6 +20,8 @@ pub enum Role {
     Environment,
     /// The model server; it stays up between runs.
     ModelServer,
+    /// The volume that a project's keepers keep snapshots in.
+    Keep,
     /// Never started: only there to fill a volume.
     Filler,
     /// The volume that holds the guest.
@@ -33,6 +35,7 @@ impl Role {
         match self {
             Self::Workspace => "workspace",
             Self::Keeper => "keeper",
+            Self::Keep => "keep",
             Self::Environment => "environment",
             Self::ModelServer => "model-server",
             Self::Filler => "filler",
@@ -42,7 +45,7 @@ impl Role {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        [Self::Workspace, Self::Keeper, Self::Environment, Self::ModelServer, Self::Filler, Self::Guest, Self::Image]
+        [Self::Workspace, Self::Keeper, Self::Keep, Self::Environment, Self::ModelServer, Self::Filler, Self::Guest, Self::Image]
             .into_iter()
             .find(|role| role.as_str() == text)
     }

@@ -64,7 +64,7 @@ enum Role {
     Serve { workspace: PathBuf },
     Init { lease: Duration },
     Listen { socket: PathBuf, workspace: PathBuf },
-    Keep { workspace: PathBuf },
+    Keep { workspace: PathBuf, state: PathBuf },
     Prepare(Vec<Step>),
     Spawner,
 }
@@ -112,7 +112,7 @@ const STEPS: [&str; 5] = ["--install", "--open", "--open-volume", "--check", "--
 
 fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> {
     const USAGE: &str = "usage: podbay guest serve [--workspace DIR] | init [--lease SECONDS] | listen --socket PATH [--workspace DIR] | \
-                         keep [--workspace DIR] | \
+                         keep [--workspace DIR --state DIR] | \
                          prepare [--check UID:PATH]… [--install DIR] [--open DIR]… \
                          [--open-volume SOURCE:DIR]… [--key FILE] | attack ID [ARGUMENT…] | spawner";
     let role = arguments.next().unwrap_or_default();
@@ -120,8 +120,10 @@ fn parse(mut arguments: impl Iterator<Item = OsString>) -> Result<Role, String> 
     match (role.to_str(), options.as_slice()) {
         (Some("serve"), []) => Ok(Role::Serve { workspace: PathBuf::from("/workspace") }),
         (Some("serve"), [name, folder]) if name == "--workspace" => Ok(Role::Serve { workspace: PathBuf::from(folder) }),
-        (Some("keep"), []) => Ok(Role::Keep { workspace: PathBuf::from("/workspace") }),
-        (Some("keep"), [name, folder]) if name == "--workspace" => Ok(Role::Keep { workspace: PathBuf::from(folder) }),
+        (Some("keep"), []) => Ok(Role::Keep { workspace: PathBuf::from("/workspace"), state: PathBuf::from("/keep/state") }),
+        (Some("keep"), [name, folder, other, state]) if name == "--workspace" && other == "--state" => {
+            Ok(Role::Keep { workspace: PathBuf::from(folder), state: PathBuf::from(state) })
+        }
         (Some("init"), []) => Ok(Role::Init { lease: LEASE }),
         (Some("init"), [name, seconds]) if name == "--lease" => {
             let seconds = seconds.to_str().and_then(|text| text.parse().ok()).ok_or(USAGE)?;
@@ -192,7 +194,7 @@ fn run(role: Role) -> io::Result<()> {
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
-        Role::Keep { workspace } => keep::run(&keep::Places { workspace }, io::stdin(), io::stdout().lock(), || exit_now(0)),
+        Role::Keep { workspace, state } => keep::run(&keep::Places { workspace, state }, io::stdin(), io::stdout().lock(), || exit_now(0)),
         Role::Serve { workspace } => {
             let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
             run_serve(workspace, environment, input, output)

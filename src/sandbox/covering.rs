@@ -18,9 +18,13 @@ use super::covers::Record;
 use super::docker::Running;
 use super::guest_volume;
 use super::keeper::Keeper;
+use super::keeper::LineError;
+use super::keeper::Purpose;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::wire::keep::Find;
+use crate::wire::keep::TurnAnswer;
+use crate::wire::keep::TurnOrder;
 
 /// How often a box is made for one start; somebody changes the project under our hands when these do not do.
 const MOST_TRIES: u32 = 4;
@@ -29,6 +33,7 @@ const MOST_TRIES: u32 = 4;
 pub(super) struct Covering {
     find: Find,
     record: Record,
+    purpose: Purpose,
     state: Mutex<State>,
 }
 
@@ -40,8 +45,32 @@ struct State {
 }
 
 impl Covering {
-    pub(super) fn new(options: &Options, records: &Path, project: &Project) -> Self {
-        Self { find: options.find(), record: Record::new(records, project), state: Mutex::default() }
+    pub(super) fn new(options: &Options, records: &Path, project: &Project, purpose: Purpose) -> Self {
+        Self { find: options.find(), record: Record::new(records, project), purpose, state: Mutex::default() }
+    }
+
+    /// Tells the keeper where a turn begins or ends. One that has ended is started anew.
+    pub(super) async fn turn(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        within: Duration,
+        order: TurnOrder,
+        cancel: &CancellationToken,
+    ) -> Result<TurnAnswer, Error> {
+        let mut state = self.state.lock().await;
+        let mut keeper = match state.keeper.take() {
+            Some(keeper) => keeper,
+            None => Keeper::start(engine, spec, labels, self.purpose, within, cancel).await?,
+        };
+        let answer = keeper.turn(order, cancel).await;
+        match &answer {
+            Ok(_) | Err(Error::Keeper { source: LineError::Failed { .. } }) => state.keeper = Some(keeper),
+            // Its answer may still come.
+            Err(_) => keeper.discard(engine).await,
+        }
+        answer
     }
 
     /// Makes a box by `make` that covers what is to be covered now.
@@ -106,12 +135,11 @@ impl Covering {
     ) -> Result<Covers, Error> {
         let mut is_new = false;
         let found = loop {
-            let mut keeper = match state.keeper.take() {
-                Some(keeper) => keeper,
-                None => {
-                    is_new = true;
-                    Keeper::start(engine, spec, labels, within, cancel).await?
-                }
+            let mut keeper = if let Some(keeper) = state.keeper.take() {
+                keeper
+            } else {
+                is_new = true;
+                Keeper::start(engine, spec, labels, self.purpose, within, cancel).await?
             };
             match keeper.find(self.find.clone(), cancel).await {
                 Ok(found) => {
@@ -154,7 +182,7 @@ pub async fn look_through(
     records: &Path,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
-    let covering = Covering::new(options, records, &spec.project);
+    let covering = Covering::new(options, records, &spec.project, Purpose::Look);
     let mut state = covering.state.lock().await;
     let found = covering.look(&mut state, engine, spec, &labels, options.start_timeout.duration(), cancel).await;
     let warnings = std::mem::take(&mut state.warnings);

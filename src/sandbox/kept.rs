@@ -20,10 +20,13 @@ use super::docker::Running;
 use super::enforced;
 use super::entries::Entries;
 use super::environment;
+use super::keeper::Purpose;
 use super::link;
 use super::link::Link;
 use super::lost::must_go;
 use super::lost::what_follows;
+use super::turns::Turn;
+use super::turns::may_change;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::engine::Moment;
@@ -45,8 +48,9 @@ pub struct Sandbox {
 
 pub(super) struct Inner {
     pub(super) way: Way,
-    options: Options,
+    pub(super) options: Options,
     pub(super) sink: Sink,
+    pub(super) turn: Turn,
     haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
@@ -77,8 +81,8 @@ impl Way {
 pub(super) struct Made {
     pub(super) engine: Engine,
     pub(super) spec: Spec,
-    labels: Labels,
-    covering: Covering,
+    pub(super) labels: Labels,
+    pub(super) covering: Covering,
 }
 
 #[derive(Default)]
@@ -129,7 +133,9 @@ impl Sandbox {
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Self, Started), Error> {
-        let covering = Covering::new(options, records, &spec.project);
+        // Who takes no turns has nothing that could be taken back.
+        let purpose = if labels.session.is_some() { Purpose::Keep } else { Purpose::Look };
+        let covering = Covering::new(options, records, &spec.project, purpose);
         let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering }));
         Self::begin(way, options, sink, cancel).await
     }
@@ -144,8 +150,16 @@ impl Sandbox {
         // Looked at first: what changes while the box is made counts as changed.
         let entries = way.entries();
         let state = Mutex::new(State { entries, git_was_away: !entries.has_git(), ..State::default() });
-        let inner =
-            Inner { way, options: options.clone(), sink, haste: OnceLock::new(), began: OnceLock::new(), beside: OnceLock::new(), state };
+        let inner = Inner {
+            way,
+            options: options.clone(),
+            sink,
+            turn: Turn::default(),
+            haste: OnceLock::new(),
+            began: OnceLock::new(),
+            beside: OnceLock::new(),
+            state,
+        };
         let running = match inner.make(cancel).await {
             Ok(running) => running,
             Err(error) => {
@@ -184,6 +198,9 @@ impl Sandbox {
         cancel: &CancellationToken,
         deadline: Duration,
     ) -> Result<Output, Error> {
+        if may_change(&call) {
+            self.inner.turn.has_begun(cancel).await;
+        }
         let living = self.living(cancel).await?;
         if let Some(reason) = living.in_place_of {
             // What the model counts on may be gone, so it hears of that before anything else happens.

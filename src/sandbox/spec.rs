@@ -84,6 +84,7 @@ pub struct Spec {
     /// What the guest watches; told to it at the start of each stream.
     pub(super) disk: DiskLimits,
     pub(super) covers: Covers,
+    ids: (u32, u32),
 }
 
 impl Spec {
@@ -189,7 +190,14 @@ impl Spec {
             auto_remove: true,
             log: Log::None,
         };
-        Ok(Self { container, warnings, project: project.clone(), disk: options.disk_limits(), covers: Covers::default() })
+        Ok(Self {
+            container,
+            warnings,
+            project: project.clone(),
+            disk: options.disk_limits(),
+            covers: Covers::default(),
+            ids: (user.uid, user.gid),
+        })
     }
 
     /// Refuses an image in which links would lead the engine astray. What was found good is remembered in the folder `seen`.
@@ -254,13 +262,17 @@ impl Spec {
         }));
     }
 
-    /// Returns what the engine is told to make the keeper of such a box: the same machine with the project read-only, and nothing covered.
-    pub(super) fn keeper(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
+    /// Returns what the engine is told to make the keeper of such a box: the same machine, with nothing covered, and the project read-only
+    /// unless it is to be changed.
+    pub(super) fn keeper(&self, name: String, labels: Labels, hosts: Option<&str>, keep: Option<&str>, writes: bool) -> ContainerSpec {
         let mut container = self.uncovered(name, labels, hosts);
         for mount in &mut container.mounts {
             if let Mount::Bind { read_only, .. } = mount {
-                *read_only = true;
+                *read_only = !writes;
             }
+        }
+        if let Some(keep) = keep {
+            container.mounts.push(Mount::Volume { name: keep.to_owned(), target: "/keep".to_owned(), read_only: false });
         }
         "keeper".clone_into(&mut container.hostname);
         container.memory = KEEPER_MEMORY;
@@ -285,6 +297,11 @@ impl Spec {
     /// Returns the image as the engine is told it.
     pub(super) fn image(&self) -> &str {
         &self.container.image
+    }
+
+    /// Returns the user and the group that its processes have.
+    pub(super) fn ids(&self) -> (u32, u32) {
+        self.ids
     }
 
     pub fn user(&self) -> &str {

@@ -12,6 +12,10 @@ pub enum Line {
     Context,
     /// With what the summary is to keep above all.
     Compact(String),
+    /// Take back so many turns.
+    Undo(u32),
+    /// Bring back so many.
+    Redo(u32),
     /// A command for the sandbox.
     Run(String),
     /// Words for the model.
@@ -21,7 +25,7 @@ pub enum Line {
 }
 
 /// All commands, as they are listed where one is not known.
-const COMMANDS: &str = "/help, /mode, /answers, /context, /compact and /quit";
+const COMMANDS: &str = "/help, /mode, /answers, /undo, /redo, /context, /compact and /quit";
 
 /// Reads a line. What begins with a slash is a command or a mistake, and never goes to the model; a doubled slash stands for itself.
 pub fn read(line: &str) -> Line {
@@ -55,11 +59,23 @@ pub fn read(line: &str) -> Line {
         "/context" => bare(Line::Context),
         "/compact" => Line::Compact(rest.to_owned()),
         "/mode" => mode(rest),
+        "/undo" => steps(name, rest, Line::Undo),
+        "/redo" => steps(name, rest, Line::Redo),
         "/answers" => answers(rest),
         _ => Line::Wrong(format!(
             "{name} is not known: there are {COMMANDS}. To begin a message with a slash, double it: /{}",
             trimmed.lines().next().unwrap_or_default()
         )),
+    }
+}
+
+fn steps(name: &str, word: &str, line: fn(u32) -> Line) -> Line {
+    match word {
+        "" => line(1),
+        number => match number.parse() {
+            Ok(n @ 1..) => line(n),
+            _ => Line::Wrong(format!("{name} takes how many turns, a number from 1; without one it is one turn.")),
+        },
     }
 }
 

@@ -39,7 +39,8 @@ pub enum Fault {
     #[error("{path}: is not a regular file but a {kind}, which is neither read nor changed; name a regular file, or go on without it")]
     NotRegular { path: BytesPath, kind: String },
     #[error(
-        "{path}: is hidden from this sandbox, because a secret is in it; it was neither read nor changed. Go on without it, or say that the              person can reveal it with the setting `sandbox.reveal`"
+        "{path}: is hidden from this sandbox, because a secret is in it; it was neither read nor changed. Go on without it, or say that the \
+             person can reveal it with the setting `sandbox.reveal`"
     )]
     Hidden { path: BytesPath },
     #[error(

@@ -126,7 +126,7 @@ impl Visitor for Finder<'_> {
 
     fn visit(&self, part: &mut Part, entry: &Entry<'_>) {
         if self.is_auto_run(entry) {
-            part.auto_run.push(BytesPath::from_bytes(entry.path()));
+            part.auto_run.extend(self.place(entry).map(|place| place.path));
         }
         if self.is_secret(entry) {
             part.secrets.extend(self.place(entry));
@@ -166,7 +166,7 @@ impl Visitor for Finder<'_> {
 
 impl Finder<'_> {
     fn is_auto_run(&self, entry: &Entry<'_>) -> bool {
-        matches!(entry.kind, Kind::File | Kind::Folder) && matches(&self.auto_run, entry)
+        entry.kind != Kind::Other && matches(&self.auto_run, entry)
     }
 
     fn is_secret(&self, entry: &Entry<'_>) -> bool {
@@ -181,7 +181,7 @@ impl Finder<'_> {
         by_name && !matches(&self.reveal, entry)
     }
 
-    /// Returns what must be hidden, which is not the link itself but what it leads to: a link can be written as another one.
+    /// Returns what must be covered, which is not the link itself but what it leads to: the mount would be there anyway.
     fn place(&self, entry: &Entry<'_>) -> Option<Secret> {
         if entry.kind != Kind::Link {
             return Some(Secret { path: BytesPath::from_bytes(entry.path()), is_folder: entry.kind == Kind::Folder });
@@ -292,6 +292,15 @@ mod tests {
         let paths: Vec<String> = found.auto_run.iter().map(BytesPath::to_text).collect();
         assert_eq!(paths, [".cargo", ".envrc", ".github", ".vscode", "sub/.mcp.json", "sub/.vscode"]);
         assert_eq!(secrets(&found), [".cargo/credentials.toml"], "what is read-only may be a secret as well");
+    }
+
+    #[test]
+    fn what_a_link_of_such_a_name_leads_to_is_found_too() {
+        let folder = project(&[("hooks/pre-commit", "x")]);
+        symlink("hooks", folder.path().join(".husky")).expect("linked");
+        symlink("/etc", folder.path().join(".vscode")).expect("linked");
+        let found = looked(folder.path(), &[], &[".husky", ".vscode"]);
+        assert_eq!(found.auto_run.iter().map(BytesPath::to_text).collect::<Vec<_>>(), ["hooks"]);
     }
 
     #[test]

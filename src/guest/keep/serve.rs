@@ -7,7 +7,13 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
 
+use nix::unistd::AccessFlags;
+
+use super::Error;
+use super::Folder;
+use super::Project;
 use super::find;
+use super::undo;
 use crate::guest::build::build_id;
 use crate::wire::PROTOCOL;
 use crate::wire::frame;
@@ -26,6 +32,21 @@ const MOST_WAITING: usize = 4;
 pub(in crate::guest) struct Places {
     /// The project, `/workspace` in a box.
     pub(in crate::guest) workspace: PathBuf,
+    /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have the folder above.
+    pub(in crate::guest) state: PathBuf,
+}
+
+impl Places {
+    /// Returns whether something can be kept; `None`: there is no place for it.
+    fn keeps(&self) -> Option<bool> {
+        let above = self.state.parent()?;
+        fs::metadata(above).is_ok().then(|| nix::unistd::access(&self.state, AccessFlags::W_OK).is_ok())
+    }
+
+    fn open(&self) -> Result<(Project, Folder), String> {
+        let project = Project::open(&self.workspace).map_err(|error| format!("the project cannot be opened: {error}"))?;
+        Ok((project, Folder::open(&self.state).map_err(|error| with_cause(&error))?))
+    }
 }
 
 /// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
@@ -36,7 +57,7 @@ pub(in crate::guest) fn run(
     at_end: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let workspace = fs::metadata(&places.workspace)?;
-    let hello = KeeperHello { protocol: PROTOCOL, build: build_id(), workspace: (workspace.dev(), workspace.ino()) };
+    let hello = KeeperHello { protocol: PROTOCOL, build: build_id(), workspace: (workspace.dev(), workspace.ino()), keeps: places.keeps() };
     send(&mut output, &FromKeeper::Hello(hello))?;
     let orders = read_aside(input, at_end)?;
     match orders.recv() {
@@ -56,12 +77,26 @@ pub(in crate::guest) fn run(
 }
 
 fn carry_out(places: &Places, order: &Order) -> Kept {
-    let failed = |doing: &str, error: io::Error| Kept::Failed { doing: doing.to_owned(), problem: error.to_string() };
-    match order {
-        Order::Find(order) => match find::find(&places.workspace, order) {
-            Ok(found) => Kept::Found(found),
-            Err(error) => failed("look through the project", error),
-        },
+    let (doing, done) = match order {
+        Order::Find(order) => {
+            ("look through the project", find::find(&places.workspace, order).map(Kept::Found).map_err(|error| error.to_string()))
+        }
+        Order::Turn { order } => ("keep how the project's files are", {
+            let turn = |(project, state): (Project, Folder)| undo::turn(&project, &state, order).map_err(|error| with_cause(&error));
+            places.open().and_then(turn).map(|answer| Kept::Turn { answer: Box::new(answer) })
+        }),
+        Order::Undo { order } => ("look at what was kept, or bring it back", {
+            let undo = |(project, state): (Project, Folder)| undo::order(&project, &state, order).map_err(|error| with_cause(&error));
+            places.open().and_then(undo).map(|answer| Kept::Undo { answer: Box::new(answer) })
+        }),
+    };
+    done.unwrap_or_else(|problem| Kept::Failed { doing: doing.to_owned(), problem })
+}
+
+fn with_cause(error: &Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
     }
 }
 
@@ -141,7 +176,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join(".env"), "A=1").expect("written");
         let mut output = Vec::new();
-        let places = Places { workspace: folder.path().to_owned() };
+        let places = Places { workspace: folder.path().to_owned(), state: folder.path().join("no/state") };
         run(&places, Cursor::new(input), &mut output, || {}).expect("served");
         let mut rest = output.as_slice();
         let mut answers = Vec::new();

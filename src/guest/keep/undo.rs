@@ -30,7 +30,8 @@ use super::turn::Turn;
 use super::turn::TurnLog;
 use super::turn::shortened;
 use crate::wire::keep::Applied;
-use crate::wire::keep::Named;
+use crate::wire::keep::EntryType;
+use crate::wire::keep::MayRun;
 use crate::wire::keep::PathChange;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnBegan;
@@ -42,6 +43,8 @@ use crate::wire::keep::UndoAnswer;
 use crate::wire::keep::UndoOrder;
 use crate::wire::keep::Undone;
 use crate::wire::keep::UndoneTurn;
+use crate::wire::keep::What;
+use crate::wire::may_run as may_run_by;
 
 /// Turns that are kept at least; a quarter more, and the oldest are forgotten.
 pub const MOST_TURNS: usize = 100;
@@ -71,8 +74,13 @@ pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
     let mut work = Work::open(project, state)?;
     let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
     let snapshot = work.look()?;
-    let changes = work.close(&snapshot, false)?;
-    Ok(TurnEnded { turn, changes, passed_over: snapshot.passed_over })
+    let mut changes = work.close(&snapshot, false)?;
+    // What a build leaves lies deep, and what a person looks for does not.
+    changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
+    let may_run = changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder);
+    let may_run =
+        may_run.filter_map(|change| Some(MayRun { path: change.path.clone(), why: may_run_by(&change.path)?.to_owned() })).collect();
+    Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, passed_over: snapshot.passed_over })
 }
 
 /// Lists the turns that changed something.
@@ -259,17 +267,17 @@ impl<'a> Work<'a> {
     }
 
     /// Ends the open turn with what is there now.
-    fn close(&mut self, snapshot: &Snapshot, is_interrupted: bool) -> Result<Named<PathChange>, Error> {
+    fn close(&mut self, snapshot: &Snapshot, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
         let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else { return Err(Error::NoTurn) };
-        let changes: Named<PathChange> = match compare(&self.store, &before, &snapshot.id) {
+        let changes = match compare(&self.store, &before, &snapshot.id) {
             // What it began with is lost, and with it all that could be taken back.
             Err(Error::Broken { .. }) => {
                 self.log.retain(|each| each.turn != turn)?;
-                return Ok(Named::default());
+                return Ok(Vec::new());
             }
-            changes => told(&changes?).into_iter().collect(),
+            changes => told(&changes?),
         };
-        self.log.add(Record::End { turn, after: snapshot.id, n_changed: changes.n, is_interrupted })?;
+        self.log.add(Record::End { turn, after: snapshot.id, n_changed: changes.len() as u64, is_interrupted })?;
         if before == snapshot.id {
             self.log.retain(|each| each.turn != turn)?;
         } else {

@@ -81,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite> Line<S> {
         };
         match bounded(asked, within, cancel).await? {
             Kept::Failed { doing, problem } => Err(Error::Failed { doing, problem }),
-            kept @ Kept::Found(_) => Ok(kept),
+            kept @ (Kept::Found(_) | Kept::Turn { .. } | Kept::Undo { .. }) => Ok(kept),
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     fn hello() -> FromKeeper {
-        FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "b".to_owned(), workspace: (1, 2) })
+        FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "b".to_owned(), workspace: (1, 2), keeps: None })
     }
 
     /// Talks to a keeper that says these words, whatever it hears.
@@ -152,7 +152,10 @@ mod tests {
             (vec![done(1)], "before its hello"),
             (vec![FromKeeper::Closing { reason: "old".to_owned() }], "it ended: old"),
             (vec![hello(), FromKeeper::Done { id: 1, kept: failed }], "it cannot look: full"),
-            (vec![FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "c".to_owned(), workspace: (1, 2) })], "another build"),
+            (
+                vec![FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "c".to_owned(), workspace: (1, 2), keeps: None })],
+                "another build",
+            ),
         ] {
             let error = told(words).await.expect_err(expected).to_string();
             assert!(error.contains(expected), "{expected}: {error}");

@@ -4,6 +4,7 @@
 //! session's container cannot be trusted to. Start with [`Keeper::start`]; what it does in there is `guest::keep`.
 
 mod line;
+mod volume;
 
 use std::time::Duration;
 
@@ -29,9 +30,27 @@ use crate::wire::keep::Find;
 use crate::wire::keep::Found;
 use crate::wire::keep::Kept;
 use crate::wire::keep::Order;
+use crate::wire::keep::TurnAnswer;
+use crate::wire::keep::TurnOrder;
+use crate::wire::keep::UndoAnswer;
+use crate::wire::keep::UndoOrder;
 
 /// How long its answer may take beyond what it is told, on a machine that has other things to do.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long keeping the project, or bringing it back, may take: the first time all of it is read.
+const SNAPSHOT: Duration = Duration::from_mins(10);
+
+/// What a keeper is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// To look at the project.
+    Look,
+    /// To keep how it was, too.
+    Keep,
+    /// To bring back how it was.
+    Restore,
+}
 
 /// A keeper that answers.
 pub(super) struct Keeper {
@@ -45,22 +64,35 @@ impl Keeper {
         engine: &Engine,
         spec: &Spec,
         labels: &Labels,
+        purpose: Purpose,
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Self, Error> {
+        let mut keep = match purpose {
+            Purpose::Look => None,
+            Purpose::Keep | Purpose::Restore => Some(volume::ready(engine, spec, false, cancel).await?),
+        };
         let mut filling = Filling::begin(engine, spec, cancel).await?;
+        let mut n_made = 1;
         loop {
             let id = filling
                 .create(cancel, |hosts| {
                     let instance = InstanceId::random();
                     let labels = Labels { role: Role::Keeper, instance: Some(instance.clone()), ..labels.clone() };
-                    let mut container = spec.keeper(format!("podbay-keeper-{instance}"), labels, hosts);
+                    let mut container =
+                        spec.keeper(format!("podbay-keeper-{instance}"), labels, hosts, keep.as_deref(), purpose == Purpose::Restore);
                     container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "keep".to_owned()];
                     container
                 })
                 .await?;
             match run(engine, spec, &id, within, cancel).await {
-                Ok(line) => return Ok(Self { id, line }),
+                Ok((line, Some(false))) if n_made == 1 => {
+                    // Whoever made the volume was killed before it belonged to anybody.
+                    Self { id, line }.close();
+                    keep = Some(volume::ready(engine, spec, true, cancel).await?);
+                    n_made += 1;
+                }
+                Ok((line, _)) => return Ok(Self { id, line }),
                 Err(error) => {
                     if cancel.is_cancelled() {
                         engine.discard_soon(&id).await;
@@ -78,7 +110,23 @@ impl Keeper {
         let within = Duration::from_millis(find.budget_ms) + PATIENCE;
         match self.ask(Order::Find(find), within, cancel).await? {
             Kept::Found(found) => Ok(found),
-            Kept::Failed { .. } => Err(unexpected()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Tells where a turn begins or ends.
+    pub(super) async fn turn(&mut self, order: TurnOrder, cancel: &CancellationToken) -> Result<TurnAnswer, Error> {
+        match self.ask(Order::Turn { order }, SNAPSHOT, cancel).await? {
+            Kept::Turn { answer } => Ok(*answer),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Shows or takes back what turns changed.
+    pub(super) async fn undo(&mut self, order: UndoOrder, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
+        match self.ask(Order::Undo { order }, SNAPSHOT, cancel).await? {
+            Kept::Undo { answer } => Ok(*answer),
+            _ => Err(unexpected()),
         }
     }
 
@@ -104,7 +152,7 @@ async fn run(
     id: &ContainerId,
     within: Duration,
     cancel: &CancellationToken,
-) -> Result<Line<Attached>, Error> {
+) -> Result<(Line<Attached>, Option<bool>), Error> {
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the keeper"))?;
     engine.start(id, cancel).await.map_err(|error| not_started("start the keeper", error))?;
     let diagnostics = stream.diagnostics();
@@ -122,7 +170,7 @@ async fn run(
     if !is_elsewhere && hello.workspace != spec.project.identity() {
         return Err(Error::OtherFiles { path: spec.project.path().to_owned() });
     }
-    Ok(line)
+    Ok((line, hello.keeps))
 }
 
 fn failed(source: LineError) -> Error {

@@ -26,6 +26,7 @@ pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
 pub use self::named::MOST_NAMED;
 pub use self::named::Named;
+pub use self::undo::MayRun;
 pub use self::undo::TurnAnswer;
 pub use self::undo::TurnBegan;
 pub use self::undo::TurnDifference;
@@ -68,6 +69,8 @@ pub struct KeeperHello {
     pub build: String,
     /// Device and inode of the project's folder as the keeper sees it.
     pub workspace: (u64, u64),
+    /// Whether it has a folder to keep something in, and can write there; `None`: it was given none.
+    pub keeps: Option<bool>,
 }
 
 /// One thing to do.
@@ -75,6 +78,8 @@ pub struct KeeperHello {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Order {
     Find(Find),
+    Turn { order: TurnOrder },
+    Undo { order: UndoOrder },
 }
 
 /// What came of it.
@@ -82,6 +87,12 @@ pub enum Order {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Kept {
     Found(Found),
+    Turn {
+        answer: Box<TurnAnswer>,
+    },
+    Undo {
+        answer: Box<UndoAnswer>,
+    },
     /// It could not be done; nothing was changed.
     Failed {
         doing: String,

@@ -5,6 +5,7 @@ use super::Applied;
 use super::Named;
 use super::PassedOver;
 use super::PathChange;
+use crate::wire::BytesPath;
 
 /// Tells the keeper where turns begin and end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,8 +99,18 @@ pub struct TurnBegan {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnEnded {
     pub turn: u64,
+    /// Those nearest to the top first.
     pub changes: Named<PathChange>,
+    /// Which of all of them may run on the person's machine later.
+    pub may_run: Named<MayRun>,
     pub passed_over: Named<PassedOver>,
+}
+
+/// A new or changed file that programs on the host run or obey by themselves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MayRun {
+    pub path: BytesPath,
+    pub why: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

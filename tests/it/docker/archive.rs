@@ -65,24 +65,29 @@ fn the_archive_interface_is_used_on_fillers_alone() {
     let asked = asked.lock().expect("unshared").clone();
     let (of_another, asked): (Vec<Value>, Vec<Value>) = asked.into_iter().partition(|found| found["Id"] == ran.as_str());
     assert!(!of_another.is_empty(), "it is seen");
-    assert_eq!(asked.len(), 1, "the guest was brought in once: {asked:#?}");
-    check_filler(&asked[0], &volume);
-    let filler = asked[0]["Id"].as_str().expect("an id");
+    assert_eq!(asked.len(), 2, "the guest was brought in once, and the folder for snapshots made once: {asked:#?}");
     let seen = proxy.seen()[..n_seen].to_vec();
-    let of_filler: Vec<String> = seen
-        .iter()
-        .filter_map(|request| Some((request, request.path.strip_prefix("/containers/")?)))
-        .filter(|(_, rest)| rest.starts_with(filler))
-        .map(|(request, rest)| format!("{} {}", request.method, rest[filler.len()..].split('?').next().unwrap_or_default()))
-        .collect();
-    assert_eq!(of_filler, ["PUT /archive", "DELETE "], "filled and removed, and never started");
+    for found in &asked {
+        let name = found["HostConfig"]["Mounts"][0]["Source"].as_str().expect("a volume");
+        assert!(name == volume || name.starts_with("podbay-keep-"), "{name}");
+        check_filler(found, name);
+        let filler = found["Id"].as_str().expect("an id");
+        let of_filler: Vec<String> = seen
+            .iter()
+            .filter_map(|request| Some((request, request.path.strip_prefix("/containers/")?)))
+            .filter(|(_, rest)| rest.starts_with(filler))
+            .map(|(request, rest)| format!("{} {}", request.method, rest[filler.len()..].split('?').next().unwrap_or_default()))
+            .collect();
+        assert_eq!(of_filler, ["PUT /archive", "DELETE "], "filled and removed, and never started");
+    }
     // Nor does anything else that reads or writes a container's files by the engine's hand.
     for request in &seen {
         let what = request.of_container().map_or("", |(_, what)| what);
         assert!(!["copy", "export", "changes"].contains(&what) && !request.path.starts_with("/commit"), "{request:?}");
     }
     let n_started = seen.iter().filter(|request| request.of_container().is_some_and(|(_, what)| what == "start")).count();
-    assert_eq!(n_started, 5, "the boxes were started under the same eyes: {seen:#?}");
+    // Five boxes, and a keeper for each of them and for the call that joined one.
+    assert_eq!(n_started, 11, "the boxes were started under the same eyes: {seen:#?}");
     env.assert_no_container();
 }
 

@@ -175,7 +175,7 @@ fn an_engine_that_hangs_or_fails_when_a_shared_box_is_joined_leaves_the_box_as_i
             assert!(begun.elapsed() < Duration::from_secs(30), "{stage} {fate:?}: {}", done.stderr);
             assert!(proxy.seen().iter().any(|request| is_it(stage, request)), "{stage} was asked for");
             let text = run(&mut env.here(&["call", "bash", r#"{"command":"echo $((40+2))"}"#])).expect(0).text();
-            assert_eq!((text.as_str(), env.containers()), ("42\n", vec![container.clone()]), "{stage} {fate:?}");
+            assert_eq!((text.as_str(), env.boxes()), ("42\n", vec![container.clone()]), "{stage} {fate:?}");
         }
     }
     run(&mut env.here(&["down"])).expect(0);

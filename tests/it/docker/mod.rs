@@ -57,6 +57,7 @@ mod task;
 mod test_box;
 mod tool_box;
 mod traced;
+mod undo;
 mod unremoved;
 mod writable;
 

@@ -105,7 +105,7 @@ fn the_box_of_up_is_shared_until_down() {
 
 #[track_caller]
 fn is_as_it_was(env: &TestBox, first: &str) {
-    assert_eq!(env.containers(), [first]);
+    assert_eq!(env.boxes(), [first]);
     let text = run(&mut env.here(&["sh", "--", "cat", "/tmp/kept"])).expect(0).text();
     assert_eq!(text, "kept\n");
 }
@@ -177,7 +177,7 @@ fn what_the_engine_makes_late_for_a_killed_up_is_in_nobodys_way() {
     });
     let mut command = env.here(&["up", "--model", "scripted", "--endpoint"]);
     run(command.arg(model.endpoint()).env("DOCKER_HOST", proxy.address())).expect(0);
-    assert_eq!((n_made.load(Ordering::Relaxed), env.containers().len()), (3, 1));
+    assert_eq!((n_made.load(Ordering::Relaxed), env.boxes().len()), (3, 1));
     assert_eq!(run(&mut env.here(&["sh", "--", "echo", "here"])).expect(0).text(), "here\n");
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
@@ -248,7 +248,7 @@ fn up_makes_good_what_it_finds_broken() {
         podbay(&["up", "--model", "scripted", "--endpoint", &model.endpoint()]).expect(0);
         let container = env.container();
         let text = podbay(&["call", "bash", r#"{"command":"echo $((40+2))"}"#]).expect(0).text();
-        assert_eq!((text.as_str(), env.containers()), ("42\n", vec![container.clone()]), "it is joined");
+        assert_eq!((text.as_str(), env.boxes()), ("42\n", vec![container.clone()]), "it is joined");
         container
     };
     let mut seen = vec![up()];
@@ -333,7 +333,7 @@ fn an_environment_that_nobody_uses_ends_by_itself() {
     run(command.arg(model.endpoint()).env("PODBAY_SANDBOX_LEASE", "3s")).expect(0);
     // Used for longer than the lease, it stays.
     run(env.here(&["sh", "--", "sleep", "6"]).env("PODBAY_SANDBOX_LEASE", "3s")).expect(0);
-    assert_eq!(env.containers().len(), 1);
+    assert_eq!(env.boxes().len(), 1);
     assert!(within(Duration::from_secs(20), || env.containers().is_empty()), "{:?}", env.containers());
 }
 
@@ -398,7 +398,7 @@ while True:
     // Five, two, and what a start and a busy machine take.
     assert!(took < Duration::from_secs(11), "{took:?}: {text}");
     run(&mut env.here(&["call", "bash", r#"{"command":"true"}"#])).expect(0);
-    assert_eq!(env.containers(), [container.as_str()]);
+    assert_eq!(env.boxes(), [container.as_str()]);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }
@@ -413,7 +413,7 @@ fn no_signal_from_inside_ends_the_environment() {
     let script = "for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; sleep 1; echo alive";
     assert_eq!(run(&mut env.here(&["sh", "--", "sh", "-c", script])).expect(0).text(), "alive\n");
     assert_eq!(run(&mut env.here(&["sh", "--", "echo", "joined"])).expect(0).text(), "joined\n");
-    assert_eq!(env.containers(), [container.as_str()]);
+    assert_eq!(env.boxes(), [container.as_str()]);
     docker(&["kill", "--signal", "TERM", &container]);
     assert!(within(Duration::from_secs(5), || env.containers().is_empty()), "from outside it is obeyed");
 }
@@ -430,7 +430,7 @@ fn a_controller_that_is_killed_in_a_shared_box_leaves_no_process_there() {
     task.signal(Signal::SIGKILL);
     task.wait();
     assert!(within(Duration::from_secs(5), || !crate::support::guest::is_running(&time)));
-    assert_eq!(env.containers().len(), 1, "the environment itself stays");
+    assert_eq!(env.boxes().len(), 1, "the environment itself stays");
     run(&mut env.here(&["sh", "--", "true"])).expect(0);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();

@@ -117,13 +117,16 @@ fn what_runs_on_the_host_by_itself_cannot_be_changed_nor_moved_away() {
         env.write(path, "as it was");
     }
     env.write("packages/web/main.js", "x");
+    env.write("hooks/pre-commit", "as it was");
+    std::os::unix::fs::symlink("hooks", env.path(".husky")).expect("linked");
     let attack = "for f in .vscode/tasks.json packages/web/.envrc .github/workflows/ci.yml .cargo/config.toml; do echo evil > $f; rm -f $f; done; \
                   mv .github .gh; mv packages p; mv packages/web w; mkdir -p .github/workflows; echo evil > .github/workflows/ci.yml; \
-                  mv packages/web/.envrc e; rm -rf packages; ls -R";
+                  mv packages/web/.envrc e; rm -rf packages; echo evil > hooks/pre-commit; mv hooks h; ls -R";
     let done = bash(&env, attack);
     for path in [".vscode/tasks.json", "packages/web/.envrc", ".github/workflows/ci.yml", ".cargo/config.toml"] {
         assert_eq!(env.read(path), "as it was", "{path}: {}", done.text());
     }
+    assert_eq!(env.read("hooks/pre-commit"), "as it was", "what a link leads to");
     // Beside them all works.
     bash(&env, "echo y > packages/web/main.js; mkdir -p packages/web/src && mv packages/web/main.js packages/web/src/").expect(0);
     assert!(bash(&env, "cat .vscode/tasks.json packages/web/.envrc").expect(0).text().contains("as it was"));
@@ -179,7 +182,8 @@ fn the_keeper_can_change_nothing_and_is_gone_with_its_controller() {
         .filter(|mount| mount["RW"] == true)
         .filter_map(|mount| mount["Destination"].as_str())
         .collect();
-    assert_eq!(writable, Vec::<&str>::new());
+    // Its own volume is all that it can write.
+    assert_eq!(writable, ["/keep"]);
     let host = &told["HostConfig"];
     assert_eq!((host["NetworkMode"].as_str(), host["ReadonlyRootfs"].as_bool()), (Some("none"), Some(true)));
     assert_eq!(host["CapDrop"], json!(["ALL"]));

@@ -104,6 +104,11 @@ impl Drop for TestBox {
         for id in self.containers() {
             let _ = Command::new("docker").args(["rm", "--force", "--volumes", &id]).output();
         }
+        let filter = format!("label=dev.podbay.project={}", self.key());
+        let volumes = Command::new("docker").args(["volume", "ls", "--quiet", "--filter", &filter]).output();
+        for volume in volumes.map(|found| String::from_utf8_lossy(&found.stdout).into_owned()).unwrap_or_default().lines() {
+            let _ = Command::new("docker").args(["volume", "rm", volume]).output();
+        }
     }
 }
 

@@ -1,0 +1,64 @@
+//! Taking back what turns changed, and bringing it back.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::Front;
+use super::Place;
+use super::bench::Bench;
+use super::bench::Ground;
+use crate::engine::Labels;
+use crate::engine::Owner;
+use crate::engine::Role;
+use crate::event::Kind;
+use crate::event::ProgressSink;
+use crate::sandbox;
+use crate::wire::keep::UndoAnswer;
+use crate::wire::keep::UndoOrder;
+use crate::wire::keep::Undone;
+
+/// Names that the model is told at the most.
+const MOST_TOLD: usize = 50;
+
+/// Shows or takes back what turns of the project changed. Whoever changes files holds the project for that time.
+pub async fn undo(place: &Place, order: UndoOrder, front: &Front) -> Result<UndoAnswer, Error> {
+    let cancel = front.interrupt.run();
+    let ground = match Ground::open(place)? {
+        Ground::Socket(_) => return Err(Error::not_attached("`podbay undo`")),
+        project @ Ground::Project(_) => project,
+    };
+    let lock = if order.writes() { Some(ground.lock(&place.state)?) } else { None };
+    let bench = Bench::open(&place.config, &place.state, ground, cancel).await?;
+    bench.sweep_aside();
+    let answer = Box::pin(ask(&bench, order, front, cancel)).await;
+    bench.tell_left(&front.sink);
+    if let Some(lock) = lock {
+        lock.release();
+    }
+    answer
+}
+
+async fn ask(bench: &Bench, order: UndoOrder, front: &Front, cancel: &CancellationToken) -> Result<UndoAnswer, Error> {
+    let sink = std::sync::Arc::clone(&front.sink);
+    let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
+    let spec = bench.spec(&progress, cancel).await?;
+    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
+    sandbox::undo(bench.engine()?, &spec, &bench.config.sandbox, labels, order, cancel).await.map_err(Error::Sandbox)
+}
+
+/// Returns what the model should know of what the person took back or brought back; `None`: nothing was changed by it.
+pub(super) fn for_model(undone: &Undone) -> Option<String> {
+    let mut paths: Vec<String> = undone.turns.iter().flat_map(|turn| &turn.applied.changed.first).map(ToString::to_string).collect();
+    paths.sort();
+    paths.dedup();
+    if paths.is_empty() {
+        return None;
+    }
+    let n_more = paths.len().saturating_sub(MOST_TOLD);
+    paths.truncate(MOST_TOLD);
+    let more = if n_more > 0 { format!(", and {n_more} more") } else { String::new() };
+    Some(format!(
+        "The person has set files back to how they were before, or after, an earlier turn: {}{more}. Read them again before you change them.",
+        paths.join(", ")
+    ))
+}

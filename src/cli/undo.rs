@@ -1,0 +1,192 @@
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::Subcommand;
+
+use super::args::OutputFormat;
+use super::args::PlaceFlags;
+use super::delivery::deliver;
+use super::flags;
+use super::front::Nobody;
+use super::run::listen;
+use super::setup::Setup;
+use crate::app;
+use crate::app::Interrupt;
+use crate::app::Undo;
+use crate::app::exit_code;
+use crate::ui::text;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(super) struct UndoArgs {
+    #[command(subcommand)]
+    command: Option<UndoCommand>,
+    #[command(flatten)]
+    back: Steps,
+}
+
+#[derive(Debug, Subcommand)]
+enum UndoCommand {
+    /// List the turns that changed something, the newest first
+    List(PlaceFlags),
+    /// Show what the last turns changed
+    Diff(Count),
+    /// Bring back what was taken back last
+    Redo(Steps),
+    /// Finish what was interrupted
+    Resume(PlaceFlags),
+    /// Give up what was interrupted: what is done stays done
+    Abandon(PlaceFlags),
+}
+
+#[derive(Debug, Args)]
+struct Steps {
+    /// How many turns
+    #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    n: u32,
+    /// Put lines of both sides together where a file was changed since, rather than leave it
+    #[arg(long)]
+    merge: bool,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+struct Count {
+    /// How many turns
+    #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    n: u32,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+/// Takes back what turns changed, or shows it.
+pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
+    let (order, flags) = match args.command {
+        None => (Undo::Back { n: args.back.n, merge: args.back.merge }, args.back.place),
+        Some(UndoCommand::List(place)) => (Undo::List, place),
+        Some(UndoCommand::Diff(count)) => (Undo::Diff { n: count.n }, count.place),
+        Some(UndoCommand::Redo(steps)) => (Undo::Forward { n: steps.n, merge: steps.merge }, steps.place),
+        Some(UndoCommand::Resume(place)) => (Undo::Resume, place),
+        Some(UndoCommand::Abandon(place)) => (Undo::Abandon, place),
+    };
+    let mut overrides = Vec::new();
+    flags::place(&flags, &mut overrides)?;
+    let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
+    let front = terminal.front(&interrupt, Arc::new(Nobody));
+    let answer = app::undo(&place, order, &front).await?;
+    terminal.finish();
+    let (words, is_whole) = told(&answer);
+    deliver(&words)?;
+    Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
+}
+
+/// Says what came of it in lines for a terminal, and whether all that was wanted was done.
+pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
+    match answer {
+        app::UndoAnswer::Turns(turns) => (list(turns), true),
+        app::UndoAnswer::Differences { turns } => (differences(turns), true),
+        app::UndoAnswer::Undone(undone) => {
+            let mut words = String::new();
+            let mut is_whole = true;
+            for turn in &undone.turns {
+                let _ = writeln!(words, "{}", heading(&turn.turn));
+                is_whole &= applied(&mut words, &turn.applied);
+            }
+            if undone.turns.is_empty() {
+                words.push_str("there is nothing to take back or to bring back\n");
+            }
+            let _ = writeln!(words, "{} can be taken back now, {} brought back", turns(undone.n_back), turns(undone.n_forward));
+            (words, is_whole)
+        }
+        app::UndoAnswer::Applied { name, applied: done } => {
+            let mut words = format!("{}\n", text::line(name));
+            let is_whole = applied(&mut words, done);
+            (words, is_whole)
+        }
+        app::UndoAnswer::Abandoned => ("given up: what is done stays done, the rest is not\n".to_owned(), true),
+        app::UndoAnswer::Nothing => ("nothing was interrupted\n".to_owned(), true),
+    }
+}
+
+fn turns(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "turn" } else { "turns" })
+}
+
+fn heading(turn: &app::TurnTaken) -> String {
+    format!("turn {} (session {}): {}", turn.turn, text::line(&turn.session), text::line(&turn.words))
+}
+
+fn list(all: &app::Turns) -> String {
+    let mut words = String::new();
+    for turn in &all.turns.first {
+        let state = match turn.state {
+            app::TurnState::Open => "under way, or cut off".to_owned(),
+            app::TurnState::Done => files(turn.n_changed),
+            app::TurnState::TakenBack => format!("taken back, {}", files(turn.n_changed)),
+        };
+        let _ = writeln!(words, "{}; {state}", heading(turn));
+    }
+    if all.turns.is_empty() {
+        words.push_str("no turn has changed anything yet\n");
+    }
+    if all.turns.n > all.turns.first.len() as u64 {
+        let _ = writeln!(words, "and {} older ones", all.turns.n - all.turns.first.len() as u64);
+    }
+    if all.is_unfinished {
+        words.push_str("an undo was interrupted: `podbay undo resume` finishes it, `podbay undo abandon` gives it up\n");
+    }
+    words
+}
+
+fn files(n: Option<u64>) -> String {
+    match n {
+        Some(1) => "1 path changed".to_owned(),
+        Some(n) => format!("{n} paths changed"),
+        None => "changes not known".to_owned(),
+    }
+}
+
+fn differences(turns: &[app::TurnDifference]) -> String {
+    let mut words = String::new();
+    for turn in turns {
+        let _ = writeln!(words, "{}; {}", heading(&turn.turn), files(Some(turn.changes.n)));
+        words.push_str(&text::clean(&turn.text));
+        if turn.n_left_out > 0 {
+            let _ = writeln!(words, "({} more files are not shown)", turn.n_left_out);
+        }
+    }
+    if turns.is_empty() {
+        words.push_str("no turn has changed anything that was not taken back\n");
+    }
+    words
+}
+
+/// Adds what became of each path; returns whether nothing was left as it is.
+fn applied(words: &mut String, applied: &app::Applied) -> bool {
+    for path in &applied.changed.first {
+        let merged = if applied.merged.first.contains(path) { " (lines of both sides put together)" } else { "" };
+        let _ = writeln!(words, "  {path}{merged}");
+    }
+    if applied.changed.n > applied.changed.first.len() as u64 {
+        let _ = writeln!(words, "  and {} more", applied.changed.n - applied.changed.first.len() as u64);
+    }
+    for left in applied.conflicts.first.iter().chain(&applied.refused.first) {
+        let _ = writeln!(words, "  left as it is: {} {}", left.path, text::line(&left.reason.to_string()));
+    }
+    let n_left = applied.conflicts.n + applied.refused.n;
+    let n_named = applied.conflicts.first.len() as u64 + applied.refused.first.len() as u64;
+    if n_left > n_named {
+        let _ = writeln!(words, "  left as they are: {} more", n_left - n_named);
+    }
+    if let Some(why) = &applied.stopped {
+        let _ = writeln!(words, "  stopped before its end: {}; `podbay undo resume` finishes it", text::line(why));
+    }
+    n_left == 0 && applied.stopped.is_none()
+}

@@ -1,0 +1,51 @@
+use sha2::Digest;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine;
+use crate::engine::Content;
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::engine::Owner;
+use crate::engine::Role;
+use crate::engine::VolumeFile;
+use crate::event::InstanceId;
+use crate::guest;
+use crate::sandbox::Error;
+use crate::sandbox::Project;
+use crate::sandbox::Spec;
+use crate::sandbox::guest_volume::bare;
+
+/// Names the volume in which the keeper keeps what must outlive a session: snapshots, and how a session's git began.
+///
+/// Device and inode name the project's folder; with its path beside them, another folder that gets the same inode later has a volume of its own.
+fn name(project: &Project) -> String {
+    let digest = sha2::Sha256::digest(project.text().as_bytes());
+    let path: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("podbay-keep-{}-{path}", project.key())
+}
+
+/// Makes the volume where it is missing; `again`: also where it is there but cannot be written, because its maker was killed on the way.
+pub(super) async fn ready(engine: &Engine, spec: &Spec, again: bool, cancel: &CancellationToken) -> Result<String, Error> {
+    let name = name(&spec.project);
+    let failed = Error::engine("make the volume for snapshots of the project");
+    let exchange = async {
+        if engine.volume_folder(&name, cancel).await?.is_some() && !again {
+            return Ok(());
+        }
+        let labels = Labels { project: Some(spec.project.key()), ..Labels::new(Role::Keep) };
+        engine.create_volume(&name, &labels, cancel).await?;
+        own(engine, spec, &name, cancel).await
+    };
+    exchange.await.map_err(failed)?;
+    Ok(name)
+}
+
+/// Makes a folder in a volume that belongs to the user that boxes of the project run as, and to nobody else.
+async fn own(engine: &Engine, spec: &Spec, volume: &str, cancel: &CancellationToken) -> Result<(), engine::Error> {
+    let (uid, gid) = spec.ids();
+    // The engine leaves the volume's own folder as it is, which is root's.
+    let folder = VolumeFile { path: "state/".to_owned(), mode: 0o700, uid: uid.into(), gid: gid.into(), content: Content::Folder };
+    let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
+    let filler = bare(&spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None));
+    engine.fill_volume(volume, &filler, &[folder], cancel).await
+}
