@@ -18,6 +18,7 @@ mod error;
 mod find;
 mod folder;
 mod forbidden;
+pub mod git;
 mod journal;
 mod look;
 mod merge;

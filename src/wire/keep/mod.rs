@@ -5,6 +5,7 @@
 
 mod change;
 mod find;
+mod git;
 mod named;
 mod undo;
 
@@ -24,6 +25,13 @@ pub use self::find::Find;
 pub use self::find::Found;
 pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
+pub use self::git::FoundGit;
+pub use self::git::FoundRepository;
+pub use self::git::GitKind;
+pub use self::git::GitRefusal;
+pub use self::git::Identity;
+pub use self::git::PreparedGit;
+pub use self::git::PreparedRepository;
 pub use self::named::MOST_NAMED;
 pub use self::named::Named;
 pub use self::undo::MayRun;

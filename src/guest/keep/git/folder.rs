@@ -1,0 +1,303 @@
+use std::fs::File;
+use std::io;
+use std::io::Read;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::fcntl::readlinkat;
+use nix::fcntl::renameat;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::fstat;
+use nix::sys::stat::fstatat;
+use nix::sys::stat::mkdirat;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::unlinkat;
+
+use crate::guest::beneath::Beneath;
+use crate::guest::beneath::Links;
+use crate::guest::root::file_type;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// How deep a tree is that is removed: a deeper one was made to be a burden.
+const MAX_DEPTH: usize = 1000;
+
+/// A folder whose contents nobody vouches for: nothing in it is reached through a link, and nothing is waited for.
+#[derive(Debug)]
+pub struct Folder {
+    beneath: Beneath,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Folder,
+    Link,
+    Special,
+}
+
+impl Folder {
+    /// Opens a folder that we named ourselves.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+        Ok(Self { beneath: Beneath::new(fd) })
+    }
+
+    pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
+        Ok(Self { beneath: Beneath::new(self.directory(path)?) })
+    }
+
+    fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        self.beneath.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
+    }
+
+    /// Returns what stands under a name, the link itself where it is one.
+    pub(crate) fn stat(&self, path: &[u8]) -> Result<FileStat, Errno> {
+        let (parent, name) = split(path);
+        if parent.is_empty() {
+            return fstatat(&self.beneath, name, AtFlags::AT_SYMLINK_NOFOLLOW);
+        }
+        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)
+    }
+
+    /// `None`: nothing is there, or it cannot be looked at.
+    pub(crate) fn kind(&self, path: &[u8]) -> Option<Kind> {
+        self.stat(path).ok().map(|stat| kind(&stat))
+    }
+
+    /// Reads a regular file; `None`: nothing has this name.
+    pub(crate) fn read(&self, path: &[u8], limit: u64) -> Result<Option<Vec<u8>>, Fault> {
+        let Some((file, stat)) = self.open_file(path)? else { return Ok(None) };
+        let too_large = |bytes| Fault::TooLarge { path: BytesPath::from_bytes(path), bytes, limit };
+        if stat.st_size as u64 > limit {
+            return Err(too_large(stat.st_size as u64));
+        }
+        let mut bytes = Vec::with_capacity(stat.st_size as usize + 1);
+        file.take(limit + 1).read_to_end(&mut bytes).map_err(|error| failed("read", path, &error))?;
+        // It may have grown since.
+        if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(Some(bytes)) }
+    }
+
+    /// Opens a regular file for reading; `None`: nothing has this name.
+    pub(crate) fn open_file(&self, path: &[u8]) -> Result<Option<(File, FileStat)>, Fault> {
+        let shown = || BytesPath::from_bytes(path);
+        let fd = match self.beneath.open(path, OFlag::O_RDONLY, Links::Refuse) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
+            Err(Errno::ELOOP) => return Err(Fault::NotRegular { path: shown(), kind: "symbolic link".into() }),
+            Err(errno) => return Err(crate::guest::root::fault(&shown(), errno)),
+        };
+        let stat = fstat(&fd).map_err(|errno| crate::guest::root::fault(&shown(), errno))?;
+        crate::guest::root::check_regular(&shown(), &stat)?;
+        Ok(Some((File::from(fd), stat)))
+    }
+
+    /// Returns the names in a folder, sorted; none where there is no such folder.
+    pub(crate) fn names(&self, path: &[u8]) -> Result<Vec<(Vec<u8>, Kind)>, Errno> {
+        let fd = match self.directory(path) {
+            Ok(fd) => fd,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(Vec::new()),
+            Err(errno) => return Err(errno),
+        };
+        let mut names = entries(fd)?;
+        names.sort_by(|left, right| left.0.cmp(&right.0));
+        Ok(names)
+    }
+
+    pub(crate) fn link_target(&self, path: &[u8]) -> Result<Vec<u8>, Errno> {
+        let (parent, name) = split(path);
+        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        Ok(readlinkat(&folder, name)?.into_encoded_bytes())
+    }
+
+    /// Makes a folder and those above it, as far as they are missing.
+    pub(crate) fn make(&self, path: &[u8]) -> Result<(), Fault> {
+        let mut above: Vec<u8> = Vec::new();
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let made = self.directory(&above).and_then(|folder| mkdirat(&folder, name, Mode::from_bits_truncate(0o755)));
+            above = join(&above, name);
+            match made {
+                Ok(()) | Err(Errno::EEXIST) => {}
+                Err(errno) => return Err(failed("make", path, &errno.into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a file that is not there yet, and the folders above it.
+    pub(crate) fn write(&self, path: &[u8], bytes: &[u8]) -> Result<(), Fault> {
+        let mut file = self.create(path, 0o644)?;
+        file.write_all(bytes).map_err(|error| failed("write", path, &error))
+    }
+
+    /// Makes a file that is not there yet, and the folders above it.
+    pub(crate) fn create(&self, path: &[u8], mode: u32) -> Result<File, Fault> {
+        let (parent, name) = split(path);
+        self.make(parent)?;
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let opened = self.directory(parent).and_then(|folder| openat(&folder, name, flags, Mode::from_bits_truncate(mode)));
+        opened.map(File::from).map_err(|errno| failed("write", path, &errno.into()))
+    }
+
+    /// Writes a file as a whole or not at all, also when the machine goes down meanwhile.
+    pub(crate) fn replace(&self, path: &[u8], bytes: &[u8]) -> Result<(), Fault> {
+        let wrong = |error: io::Error| failed("write", path, &error);
+        let new = [path, b".new"].concat();
+        self.remove(&new)?;
+        let mut file = self.create(&new, 0o600)?;
+        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(wrong)?;
+        self.rename(&new, path).map_err(|errno| wrong(errno.into()))?;
+        let folder = self.directory(split(path).0).map_err(|errno| wrong(errno.into()))?;
+        File::from(folder).sync_all().map_err(wrong)
+    }
+
+    pub(crate) fn rename(&self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        let (from_parent, from_name) = split(from);
+        let (to_parent, to_name) = split(to);
+        renameat(&self.directory(from_parent)?, from_name, &self.directory(to_parent)?, to_name)
+    }
+
+    /// Removes a file, a link or a folder with all that is in it, if it is there.
+    pub(crate) fn remove(&self, path: &[u8]) -> Result<(), Fault> {
+        let (parent, name) = split(path);
+        let folder = match self.directory(parent) {
+            Ok(folder) => folder,
+            Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(()),
+            Err(errno) => return Err(failed("remove", path, &errno.into())),
+        };
+        remove(folder.as_fd(), name, MAX_DEPTH).map_err(|errno| failed("remove", path, &errno.into()))
+    }
+}
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.beneath.as_fd()
+    }
+}
+
+pub(crate) fn kind(stat: &FileStat) -> Kind {
+    match file_type(stat) {
+        SFlag::S_IFREG => Kind::File,
+        SFlag::S_IFDIR => Kind::Folder,
+        SFlag::S_IFLNK => Kind::Link,
+        _ => Kind::Special,
+    }
+}
+
+/// Returns the names in an open folder in the order that the file system has them.
+fn entries(folder: OwnedFd) -> Result<Vec<(Vec<u8>, Kind)>, Errno> {
+    let mut names = Vec::new();
+    let mut folder = Dir::from_fd(folder)?;
+    for entry in folder.iter() {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push((name.to_vec(), entry.file_type()));
+        }
+    }
+    let mut known = Vec::with_capacity(names.len());
+    for (name, told) in names {
+        let kind = match told {
+            Some(nix::dir::Type::File) => Kind::File,
+            Some(nix::dir::Type::Directory) => Kind::Folder,
+            Some(nix::dir::Type::Symlink) => Kind::Link,
+            Some(_) => Kind::Special,
+            // Some file systems do not say.
+            None => match fstatat(&folder, name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) => kind(&stat),
+                Err(_) => continue,
+            },
+        };
+        known.push((name, kind));
+    }
+    Ok(known)
+}
+
+fn remove(folder: BorrowedFd<'_>, name: &[u8], depth: usize) -> Result<(), Errno> {
+    match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
+        Ok(()) | Err(Errno::ENOENT) => return Ok(()),
+        Err(Errno::EISDIR | Errno::EPERM) => {}
+        Err(errno) => return Err(errno),
+    }
+    let depth = depth.checked_sub(1).ok_or(Errno::ENAMETOOLONG)?;
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let inner = openat(folder, name, flags, Mode::empty())?;
+    for (entry, _) in entries(inner.try_clone().map_err(|_| Errno::EMFILE)?)? {
+        remove(inner.as_fd(), &entry, depth)?;
+    }
+    unlinkat(folder, name, UnlinkatFlags::RemoveDir)
+}
+
+pub(crate) fn failed(doing: &str, path: &[u8], error: &io::Error) -> Fault {
+    if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) {
+        return Fault::NoSpace { path: BytesPath::from_bytes(path) };
+    }
+    Fault::Io { doing: format!("{doing} {}", BytesPath::from_bytes(path)), problem: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_read_through_a_link_or_waited_for() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(place.path().join("in")).expect("made");
+        fs::write(place.path().join("in/file"), "four").expect("written");
+        symlink("in", place.path().join("to_in")).expect("linked");
+        symlink("file", place.path().join("in/to_file")).expect("linked");
+        nix::unistd::mkfifo(&place.path().join("pipe"), Mode::from_bits_truncate(0o600)).expect("made");
+        let folder = Folder::open(place.path()).expect("opens");
+        assert_eq!(folder.read(b"in/file", 4), Ok(Some(b"four".to_vec())));
+        assert_eq!(folder.read(b"in/nothing", 4), Ok(None));
+        assert!(matches!(folder.read(b"in/file", 3), Err(Fault::TooLarge { bytes: 4, .. })));
+        for path in ["to_in/file", "in/to_file", "pipe", "in"] {
+            assert!(folder.read(path.as_bytes(), 9).is_err(), "{path}");
+        }
+        assert_eq!(folder.kind(b"in/to_file"), Some(Kind::Link));
+        assert_eq!(folder.kind(b"to_in/file"), None);
+        assert_eq!(folder.names(b"in").expect("listed"), [(b"file".to_vec(), Kind::File), (b"to_file".to_vec(), Kind::Link)]);
+    }
+
+    #[test]
+    fn what_is_removed_takes_nothing_along_that_a_link_leads_to() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir_all(place.path().join("out")).expect("made");
+        fs::write(place.path().join("out/kept"), "x").expect("written");
+        fs::create_dir_all(place.path().join("in/deep/deeper")).expect("made");
+        symlink("../../out", place.path().join("in/deep/link")).expect("linked");
+        let folder = Folder::open(place.path()).expect("opens");
+        folder.remove(b"in").expect("removed");
+        folder.remove(b"in").expect("nothing to do");
+        assert_eq!(folder.names(b"").expect("listed"), [(b"out".to_vec(), Kind::Folder)]);
+        assert!(place.path().join("out/kept").exists());
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let folder = Folder::open(place.path()).expect("opens");
+        folder.write(b"a/b", b"old").expect("written");
+        assert!(folder.write(b"a/b", b"again").is_err(), "it is there already");
+        folder.write(b"a/b.new", b"left by one that was killed").expect("written");
+        folder.replace(b"a/b", b"new").expect("replaced");
+        assert_eq!(folder.read(b"a/b", 9), Ok(Some(b"new".to_vec())));
+        assert_eq!(folder.names(b"a").expect("listed").len(), 1);
+    }
+}

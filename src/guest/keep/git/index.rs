@@ -1,0 +1,239 @@
+//! Git's index, read and written in as far as flags are concerned. `gitformat-index(5)` describes it.
+
+use super::checksum::sha1;
+
+/// The longest that is read: some ten times what the largest repositories have.
+pub(crate) const MAX_INDEX: u64 = 512 << 20;
+
+const HEADER: usize = 12;
+/// Times, device, inode, mode, user, group, size; then the object's name.
+const STAT: usize = 40;
+const OBJECT: usize = 20;
+const ASSUME_VALID: u16 = 0x8000;
+const EXTENDED: u16 = 0x4000;
+const STAGE: u16 = 0x3000;
+const NAME: u16 = 0x0fff;
+pub(crate) const SKIP_WORKTREE: u16 = 0x4000;
+
+/// Extensions that hold for other flags as well. All others are left out, which git allows where a name begins with a capital letter.
+const KEPT: [&[u8; 4]; 2] = [b"TREE", b"REUC"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) stat: [u8; STAT],
+    pub(crate) object: [u8; OBJECT],
+    flags: u16,
+    pub(crate) extended: u16,
+    pub(crate) name: Vec<u8>,
+}
+
+impl Entry {
+    pub(crate) fn stage(&self) -> u16 {
+        (self.flags & STAGE) >> 12
+    }
+}
+
+/// What an index is that nothing is taken from or added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unfit {
+    /// Part of it lies in another file.
+    Split,
+    /// It has folders in the place of their files.
+    Sparse,
+    Broken(&'static str),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Index {
+    /// Sorted by name and stage.
+    pub(crate) entries: Vec<Entry>,
+    kept: Vec<u8>,
+}
+
+impl Index {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Unfit> {
+        let broken = Unfit::Broken("it ends too early");
+        let body = bytes.get(..bytes.len().saturating_sub(OBJECT)).ok_or(broken)?;
+        let header = body.get(..HEADER).ok_or(broken)?;
+        if !header.starts_with(b"DIRC") {
+            return Err(Unfit::Broken("it does not begin like an index"));
+        }
+        let version = number(&header[4..8]);
+        if !(2..=4).contains(&version) {
+            return Err(Unfit::Broken("its version is not known"));
+        }
+        let n_entries = number(&header[8..12]) as usize;
+        let mut entries: Vec<Entry> = Vec::with_capacity(n_entries.min(body.len() / (STAT + OBJECT)));
+        let mut rest = &body[HEADER..];
+        for _ in 0..n_entries {
+            let previous = entries.last().map_or(&[][..], |entry| &entry.name);
+            let (entry, length) = entry(rest, version, previous).ok_or(broken)?;
+            rest = rest.get(length..).ok_or(broken)?;
+            // It stands for one of the file that the rest lies in.
+            if entry.name.is_empty() {
+                return Err(Unfit::Split);
+            }
+            if entries.last().is_some_and(|last| (&last.name, last.stage()) >= (&entry.name, entry.stage())) {
+                return Err(Unfit::Broken("its entries are not in order"));
+            }
+            entries.push(entry);
+        }
+        let mut kept = Vec::new();
+        while !rest.is_empty() {
+            let signature = rest.get(..4).ok_or(broken)?;
+            let length = 8 + number(rest.get(4..8).ok_or(broken)?) as usize;
+            let extension = rest.get(..length).ok_or(broken)?;
+            match signature {
+                b"link" => return Err(Unfit::Split),
+                b"sdir" => return Err(Unfit::Sparse),
+                known if KEPT.iter().any(|kept| kept.as_slice() == known) => kept.extend_from_slice(extension),
+                [b'A'..=b'Z', ..] => {}
+                _ => return Err(Unfit::Broken("it has an extension that is not known")),
+            }
+            rest = &rest[length..];
+        }
+        Ok(Self { entries, kept })
+    }
+
+    pub(crate) fn is_unmerged(&self) -> bool {
+        self.entries.iter().any(|entry| entry.stage() != 0)
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let version: u32 = if self.entries.iter().any(|entry| entry.extended != 0) { 3 } else { 2 };
+        let mut out = b"DIRC".to_vec();
+        out.extend_from_slice(&version.to_be_bytes());
+        out.extend_from_slice(&(self.entries.len() as u32).to_be_bytes());
+        for entry in &self.entries {
+            let start = out.len();
+            out.extend_from_slice(&entry.stat);
+            out.extend_from_slice(&entry.object);
+            let length = entry.name.len().min(usize::from(NAME)) as u16;
+            let is_extended = entry.extended != 0;
+            let flags = (entry.flags & (ASSUME_VALID | STAGE)) | length | if is_extended { EXTENDED } else { 0 };
+            out.extend_from_slice(&flags.to_be_bytes());
+            if is_extended {
+                out.extend_from_slice(&entry.extended.to_be_bytes());
+            }
+            out.extend_from_slice(&entry.name);
+            let padded = start + (out.len() - start) / 8 * 8 + 8;
+            out.resize(padded, 0);
+        }
+        out.extend_from_slice(&self.kept);
+        let sum = sha1(&out);
+        out.extend_from_slice(&sum);
+        out
+    }
+}
+
+fn number(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// Reads one entry; returns it and its length.
+fn entry(rest: &[u8], version: u32, previous: &[u8]) -> Option<(Entry, usize)> {
+    let stat: [u8; STAT] = rest.get(..STAT)?.try_into().ok()?;
+    let object: [u8; OBJECT] = rest.get(STAT..STAT + OBJECT)?.try_into().ok()?;
+    let mut at = STAT + OBJECT;
+    let flags = number(rest.get(at..at + 2)?) as u16;
+    at += 2;
+    let mut extended = 0;
+    if flags & EXTENDED != 0 {
+        extended = number(rest.get(at..at + 2)?) as u16;
+        at += 2;
+    }
+    let mut name = Vec::new();
+    if version == 4 {
+        let (stripped, length) = varint(rest.get(at..)?)?;
+        at += length;
+        name.extend_from_slice(previous.get(..previous.len().checked_sub(stripped)?)?);
+    }
+    let end = memchr::memchr(0, rest.get(at..)?)?;
+    name.extend_from_slice(&rest[at..at + end]);
+    at += end + 1;
+    if version < 4 {
+        at = (at - 1) / 8 * 8 + 8;
+    }
+    Some((Entry { stat, object, flags, extended, name }, at))
+}
+
+/// Reads a number as git writes offsets.
+fn varint(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut value = usize::from(bytes.first()? & 0x7f);
+    let mut at = 0;
+    while bytes.get(at)? & 0x80 != 0 {
+        at += 1;
+        value = value.checked_add(1)?.checked_mul(128)?.checked_add(usize::from(bytes.get(at)? & 0x7f))?;
+    }
+    Some((value, at + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[track_caller]
+    fn check(version: &str) {
+        let sample = Sample::new();
+        for at in 0..40 {
+            sample.write(&format!("folder {}/file{at}{}", at % 7, "x".repeat(at)), "x");
+        }
+        sample.write(&format!("deep/{}", "long/".repeat(30)), "");
+        sample.git(&["add", "-A"]);
+        sample.git(&["commit", "-q", "-m", "one"]);
+        sample.write("intended", "x");
+        sample.git(&["add", "-N", "intended"]);
+        sample.git(&["update-index", "--skip-worktree", "folder 1/file1x"]);
+        sample.git(&["update-index", "--assume-unchanged", "folder 2/file2xx"]);
+        sample.git(&["update-index", "--index-version", version]);
+        let listed = |sample: &Sample| sample.git(&["ls-files", "--stage", "--debug", "-v", "-z"]);
+        let before = listed(&sample);
+        let bytes = std::fs::read(sample.path(".git/index")).expect("an index");
+        assert_eq!(bytes[7], version.as_bytes()[0] - b'0');
+        let index = Index::parse(&bytes).expect("readable");
+        assert!(!index.is_unmerged());
+        let written = index.write();
+        assert_eq!(Index::parse(&written).as_ref(), Ok(&index));
+        std::fs::write(sample.path(".git/index"), &written).expect("written");
+        assert_eq!(listed(&sample), before);
+        sample.git(&["fsck", "--strict"]);
+        // Git's own of version 3 is the same, byte for byte, where it has no more than we keep.
+        if version == "3" {
+            assert_eq!(written, bytes);
+        }
+    }
+
+    #[test]
+    fn every_version_is_read_and_git_reads_what_is_written() {
+        check("3");
+        check("4");
+    }
+
+    #[test]
+    fn what_is_not_whole_is_told_apart() {
+        let sample = Sample::new();
+        sample.write("a", "x");
+        sample.git(&["add", "-A"]);
+        sample.git(&["commit", "-q", "-m", "one"]);
+        let read = |sample: &Sample| Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index"));
+        assert!(read(&sample).is_ok());
+        sample.git(&["update-index", "--split-index"]);
+        assert_eq!(read(&sample), Err(Unfit::Split));
+        assert_eq!(Index::parse(b""), Err(Unfit::Broken("it ends too early")));
+        assert!(matches!(Index::parse(&[b'x'; 64]), Err(Unfit::Broken(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_makes_the_reader_fail(version in 2_u32..5, n in 0_u32..9, rest in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let mut bytes = b"DIRC".to_vec();
+            bytes.extend(version.to_be_bytes());
+            bytes.extend(n.to_be_bytes());
+            bytes.extend(rest);
+            let _ = Index::parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,454 @@
+use super::config;
+use super::folder::Folder;
+use super::folder::Kind;
+use super::hide;
+use super::index::Index;
+use super::index::MAX_INDEX;
+use super::index::Unfit;
+use super::record::Start;
+use super::record::Started;
+use super::record::check_id;
+use super::refs;
+use super::refs::Head;
+use super::refs::Refs;
+use super::repository::modules;
+use super::repository::pointed;
+use super::repository::work_tree;
+use super::settings;
+use super::settings::Settings;
+use super::stash;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::FoundGit;
+use crate::wire::keep::GitRefusal;
+use crate::wire::keep::Identity;
+use crate::wire::keep::PreparedGit;
+use crate::wire::keep::PreparedRepository;
+
+const MAX_CONFIG: u64 = 1 << 20;
+const MAX_SMALL: u64 = 16 << 20;
+/// How much of a log is taken over from its end, and how much of all.
+const MAX_LOG: usize = 256 * 1024;
+const MAX_LOGS: usize = 8 << 20;
+const MAX_LOG_FILES: usize = 5000;
+const MAX_LOG_FILE: u64 = 256 << 20;
+/// How many files of attributes are looked through for LFS.
+const MAX_ATTRIBUTES: usize = 200;
+
+/// What a merge or the like leaves in a repository while it lasts.
+const UNDER_WAY: [(&[u8], &str); 6] = [
+    (b"MERGE_HEAD", "a merge"),
+    (b"CHERRY_PICK_HEAD", "a cherry-pick"),
+    (b"REVERT_HEAD", "a revert"),
+    (b"rebase-merge", "a rebase"),
+    (b"rebase-apply", "a rebase, or `git am`,"),
+    (b"sequencer", "a series of cherry-picks or reverts"),
+];
+
+/// A repository that a session is to work in.
+#[derive(Debug)]
+pub struct Source<'a> {
+    /// Where its `.git` stands, from the project's folder.
+    pub path: BytesPath,
+    /// The real repository; of a linked worktree, the one that it belongs to.
+    pub real: &'a Folder,
+    /// The linked worktree that the project is, by its name in the repository, and the place of its `.git` file as the repository knows it.
+    pub worktree: Option<(BytesPath, BytesPath)>,
+    /// The folder to make, which is empty, or was left by a preparation that did not come to its end.
+    pub session: &'a Folder,
+    /// Where the box sees the real repository and, of a linked worktree, the session's folder.
+    pub real_in_box: BytesPath,
+    pub session_in_box: BytesPath,
+}
+
+/// Makes a session's git folders, without running git.
+///
+/// `hidden` are files and folders of the project that the box masks. Each repository that git cannot write to is named with why, and has no folder;
+/// the others do not wait for it.
+pub fn prepare(
+    project: &Folder,
+    found: FoundGit,
+    sources: &[Source<'_>],
+    hidden: &[BytesPath],
+    identity: Option<&Identity>,
+    (state, id): (&Folder, &str),
+) -> Result<PreparedGit, Fault> {
+    check_id(id)?;
+    Start::forget(state, id)?;
+    let mut all = All { project, hidden, identity, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
+    for (at, source) in sources.iter().enumerate() {
+        for (name, _) in source.session.names(b"").map_err(|errno| super::folder::failed("list", b"", &errno.into()))? {
+            source.session.remove(&name)?;
+        }
+        all.prepare(&Place { source, at, inside: Vec::new(), is_module: false })?;
+    }
+    Start::new(found, all.started).write(state, id, &all.indexes)?;
+    Ok(PreparedGit { repositories: all.prepared })
+}
+
+struct All<'a> {
+    project: &'a Folder,
+    hidden: &'a [BytesPath],
+    identity: Option<&'a Identity>,
+    prepared: Vec<PreparedRepository>,
+    started: Vec<Started>,
+    indexes: Vec<Option<Vec<u8>>>,
+}
+
+/// One repository: a source, or a submodule's in it.
+struct Place<'a> {
+    source: &'a Source<'a>,
+    at: usize,
+    /// Empty, or `modules/NAME`.
+    inside: Vec<u8>,
+    is_module: bool,
+}
+
+impl Place<'_> {
+    fn path(&self) -> Vec<u8> {
+        join_both(self.source.path.as_bytes(), &self.inside)
+    }
+
+    /// A path in the real repository and in the session's folder alike.
+    fn common(&self, name: &[u8]) -> Vec<u8> {
+        join_both(&self.inside, name)
+    }
+
+    /// The same for what each worktree has of its own.
+    fn private(&self, name: &[u8]) -> Vec<u8> {
+        match &self.source.worktree {
+            Some((worktree, _)) => [b"worktrees/", worktree.as_bytes(), b"/", name].concat(),
+            None => self.common(name),
+        }
+    }
+
+    /// Where objects are borrowed from, as git reads it.
+    fn borrowed(&self) -> Vec<u8> {
+        [join_both(self.source.real_in_box.as_bytes(), &self.common(b"objects")).as_slice(), b"\n"].concat()
+    }
+
+    fn read(&self, path: &[u8], limit: u64) -> Result<Option<Vec<u8>>, GitRefusal> {
+        self.source.real.read(path, limit).map_err(|fault| match fault {
+            Fault::NotRegular { path, kind } if kind == "symbolic link" => GitRefusal::Linked { path },
+            fault => broken(path, &fault),
+        })
+    }
+
+    fn kind(&self, path: &[u8]) -> Option<Kind> {
+        self.source.real.kind(path)
+    }
+}
+
+/// What was read of a repository, all of it before anything is written.
+struct Contents {
+    settings: Settings,
+    work_tree: Vec<u8>,
+    head: Head,
+    refs: Refs,
+    index: Option<(Vec<u8>, Index)>,
+}
+
+impl All<'_> {
+    /// Prepares a repository and the submodules in it; returns whether git can write there.
+    fn prepare(&mut self, place: &Place<'_>) -> Result<bool, Fault> {
+        let mut prepared = PreparedRepository {
+            path: BytesPath::from_bytes(place.path()),
+            refused: None,
+            notes: Vec::new(),
+            n_refs: 0,
+            hidden: Vec::new(),
+            pointer: None,
+        };
+        match self.look(place) {
+            Ok(contents) => {
+                // A submodule that cannot be shown: git would die of it in every question about the files around it.
+                let mut passed_over = Vec::new();
+                let inside = place.private(b"");
+                let inside = inside.strip_suffix(b"/").unwrap_or(&inside);
+                for module in modules(place.source.real, inside).unwrap_or_default() {
+                    let name = module[join(inside, b"modules").len() + 1..].to_vec();
+                    let inner = Place { source: place.source, at: place.at, inside: module, is_module: true };
+                    if !self.prepare(&inner)? {
+                        passed_over.push(name);
+                    }
+                }
+                self.write(place, contents, &passed_over, &mut prepared)?;
+                self.prepared.push(prepared);
+                Ok(true)
+            }
+            Err(refusal) => {
+                if place.is_module {
+                    write_view(place)?;
+                }
+                prepared.refused = Some(refusal);
+                self.prepared.push(prepared);
+                Ok(false)
+            }
+        }
+    }
+
+    fn look(&self, place: &Place<'_>) -> Result<Contents, GitRefusal> {
+        let settings = self.settings(place)?;
+        for (path, known) in [(&b"objects"[..], Kind::Folder), (b"refs", Kind::Folder)] {
+            let path = place.common(path);
+            match place.kind(&path) {
+                Some(kind) if kind == known => {}
+                Some(Kind::Link) => return Err(GitRefusal::Linked { path: BytesPath::from_bytes(path) }),
+                _ => return Err(GitRefusal::Broken { path: BytesPath::from_bytes(path), problem: "it is no folder".to_owned() }),
+            }
+        }
+        if place.kind(&place.common(b"reftable")).is_some() {
+            return Err(GitRefusal::RefStorage { storage: "reftable".to_owned() });
+        }
+        let work_tree = if place.source.worktree.is_some() && !place.is_module {
+            self.check_worktree(place)?;
+            split(place.source.path.as_bytes()).0.to_vec()
+        } else {
+            where_files_are(place, settings.work_tree.as_deref())?
+        };
+        if let Some(borrowed) = place.read(&place.common(b"objects/info/alternates"), MAX_SMALL)?
+            && let Some(line) = borrowed.split(|byte| *byte == b'\n').find(|line| !line.is_empty() && !line.starts_with(b"#"))
+        {
+            return Err(GitRefusal::Alternates { from: BytesPath::from_bytes(line) });
+        }
+        let packs = place.source.real.names(&place.common(b"objects/pack")).unwrap_or_default();
+        if packs.iter().any(|(name, _)| name.ends_with(b".promisor")) {
+            return Err(GitRefusal::Partial);
+        }
+        for (name, what) in UNDER_WAY {
+            if place.kind(&place.private(name)).is_some() {
+                return Err(GitRefusal::UnderWay { what: what.to_owned() });
+            }
+        }
+        let head_path = place.private(b"HEAD");
+        let head = place.read(&head_path, MAX_SMALL)?.as_deref().and_then(Head::parse);
+        let head = head.ok_or_else(|| GitRefusal::Broken {
+            path: BytesPath::from_bytes(head_path.clone()),
+            problem: "it names neither a branch nor a commit".to_owned(),
+        })?;
+        let folder = place
+            .source
+            .real
+            .descend(&place.common(b"."))
+            .map_err(|errno| GitRefusal::Broken { path: BytesPath::from_bytes(place.path()), problem: errno.desc().to_owned() })?;
+        let refs = refs::read(&folder).map_err(|fault| broken(b"refs", &fault))?;
+        let index = match place.read(&place.private(b"index"), MAX_INDEX)? {
+            Some(bytes) => {
+                let index = Index::parse(&bytes).map_err(|unfit| match unfit {
+                    Unfit::Split => GitRefusal::SplitIndex,
+                    Unfit::Sparse => GitRefusal::SparseIndex,
+                    Unfit::Broken(problem) => GitRefusal::Broken { path: "index".into(), problem: problem.to_owned() },
+                })?;
+                if index.is_unmerged() {
+                    return Err(GitRefusal::Unmerged);
+                }
+                Some((bytes, index))
+            }
+            None => None,
+        };
+        self.check_large_files(place, &work_tree, index.as_ref().map(|(_, index)| index))?;
+        Ok(Contents { settings, work_tree, head, refs, index })
+    }
+
+    fn settings(&self, place: &Place<'_>) -> Result<Settings, GitRefusal> {
+        let path = place.common(b"config");
+        let text = place.read(&path, MAX_CONFIG)?;
+        let text =
+            text.ok_or_else(|| GitRefusal::Broken { path: BytesPath::from_bytes(path.clone()), problem: "it is not there".into() })?;
+        let parse = |path: &[u8], text: &[u8]| {
+            config::parse(text).map_err(|problem| GitRefusal::Broken { path: BytesPath::from_bytes(path), problem })
+        };
+        let mut entries = parse(&path, &text)?;
+        if entries.iter().any(|entry| entry.is("extensions", "worktreeconfig") && entry.is_true()) {
+            let path = place.private(b"config.worktree");
+            if let Some(text) = place.read(&path, MAX_CONFIG)? {
+                entries.extend(parse(&path, &text)?);
+            }
+        }
+        settings::pick(&entries, self.identity)
+    }
+
+    /// Checks that a linked worktree is the repository's own: a `.git` file may name any folder of the machine.
+    fn check_worktree(&self, place: &Place<'_>) -> Result<(), GitRefusal> {
+        let Some((_, git_file)) = &place.source.worktree else { return Ok(()) };
+        let common = place.read(&place.private(b"commondir"), MAX_SMALL)?.unwrap_or_default();
+        let back = place.read(&place.private(b"gitdir"), MAX_SMALL)?.unwrap_or_default();
+        let is_ours = common.trim_ascii() == b"../.." && back.trim_ascii_end() == git_file.as_bytes();
+        let pointer = self.project.read(place.source.path.as_bytes(), super::find::MAX_POINTER).ok().flatten().unwrap_or_default();
+        if is_ours && pointed(&pointer).is_some() { Ok(()) } else { Err(GitRefusal::NotOurs) }
+    }
+
+    /// Large files lie in a folder that nothing brings back, and a program that the box may lack puts them there.
+    fn check_large_files(&self, place: &Place<'_>, work_tree: &[u8], index: Option<&Index>) -> Result<(), GitRefusal> {
+        if place.kind(&place.common(b"lfs")) == Some(Kind::Folder) {
+            return Err(GitRefusal::LargeFiles);
+        }
+        let names = index.iter().flat_map(|index| &index.entries).map(|entry| entry.name.as_slice());
+        let attributes = names.filter(|name| split(name).1 == b".gitattributes").take(MAX_ATTRIBUTES);
+        let in_files = attributes
+            .chain([&b".gitattributes"[..]])
+            .filter_map(|name| self.project.read(&join_both(work_tree, name), MAX_CONFIG).ok().flatten());
+        let own = place.read(&place.common(b"info/attributes"), MAX_CONFIG)?;
+        if in_files.chain(own).any(|text| memchr::memmem::find(&text, b"filter=lfs").is_some()) {
+            return Err(GitRefusal::LargeFiles);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        place: &Place<'_>,
+        contents: Contents,
+        passed_over: &[Vec<u8>],
+        prepared: &mut PreparedRepository,
+    ) -> Result<(), Fault> {
+        let Contents { settings, work_tree, head, refs, index } = contents;
+        let (real, session) = (place.source.real, place.source.session);
+        for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads", b"refs/tags", b"info"] {
+            session.make(&place.common(folder))?;
+        }
+        let mut kept = settings.kept;
+        if place.is_module
+            && let Some(said) = &settings.work_tree
+        {
+            kept.push(config::Entry::new("core", None, "worktree", said));
+        }
+        for name in passed_over {
+            kept.push(config::Entry::new("submodule", Some(name), "ignore", b"all"));
+        }
+        session.write(&place.common(b"config"), &config::write(&kept))?;
+        session.write(&place.common(b"objects/info/alternates"), &place.borrowed())?;
+        session.write(&place.common(b"packed-refs"), &refs::packed_text(&refs.bound))?;
+        for (name, to) in &refs.symbolic {
+            session.write(&place.common(name.as_bytes()), &[b"ref: ", to.as_bytes(), b"\n"].concat())?;
+        }
+        for name in [&b"shallow"[..], b"info/attributes"] {
+            if let Ok(Some(bytes)) = real.read(&place.common(name), MAX_SMALL) {
+                session.write(&place.common(name), &bytes)?;
+            }
+        }
+        let hidden = hide::below(self.hidden, &work_tree);
+        let mut exclude = real.read(&place.common(b"info/exclude"), MAX_SMALL).ok().flatten().unwrap_or_default();
+        hide::in_exclude(&mut exclude, &hidden);
+        session.write(&place.common(b"info/exclude"), &exclude)?;
+        session.write(&place.private(b"HEAD"), &head.to_text())?;
+        if let Ok(Some(bytes)) = real.read(&place.private(b"info/sparse-checkout"), MAX_SMALL) {
+            session.write(&place.private(b"info/sparse-checkout"), &bytes)?;
+        }
+        let logs = [place.common(b"logs"), place.private(b"logs")];
+        let mut room = MAX_LOGS;
+        for (at, path) in logs.iter().enumerate() {
+            if at == 0 || logs[0] != logs[1] {
+                copy_logs(real, session, path, &mut room)?;
+            }
+        }
+        if let Some((worktree, _)) = &place.source.worktree {
+            // Its own folder needs to be one, too.
+            let main = Head::read(real, b"HEAD").ok().flatten().unwrap_or_else(|| head.clone());
+            session.write(b"HEAD", &main.to_text())?;
+            session.write(&place.private(b"commondir"), b"../..\n")?;
+            session.write(&place.private(b"gitdir"), &[b"/workspace/", place.source.path.as_bytes(), b"\n"].concat())?;
+            let at = join_both(place.source.session_in_box.as_bytes(), b"worktrees");
+            prepared.pointer = Some(BytesPath::from_bytes([b"gitdir: ", at.as_slice(), b"/", worktree.as_bytes(), b"\n"].concat()));
+        }
+        if let Some((bytes, mut index)) = index.clone() {
+            prepared.hidden = hide::in_index(&mut index, &hidden);
+            let bytes = if prepared.hidden.is_empty() { bytes } else { index.write() };
+            session.write(&place.private(b"index"), &bytes)?;
+        }
+        prepared.n_refs = refs.bound.len() as u64;
+        prepared.notes = settings.notes;
+        prepared.notes.extend(refs.odd.iter().take(20).map(|(name, why)| format!("{name} {why}, and is not there in the session")));
+        let folder = real.descend(&place.common(b".")).map_err(|errno| super::folder::failed("open", &place.inside, &errno.into()))?;
+        self.started.push(Started {
+            source: place.at,
+            inside: BytesPath::from_bytes(place.inside.clone()),
+            path: prepared.path.clone(),
+            worktree: place.source.worktree.as_ref().map(|(name, _)| name.clone()),
+            head,
+            refs: refs.bound,
+            stashes: stash::read(&folder).unwrap_or_default(),
+            has_index: index.is_some(),
+        });
+        self.indexes.push(index.map(|(bytes, _)| bytes));
+        Ok(())
+    }
+}
+
+/// Makes the folder of a submodule that cannot be worked in: as little as git needs not to die when it works around it.
+fn write_view(place: &Place<'_>) -> Result<(), Fault> {
+    let (real, session) = (place.source.real, place.source.session);
+    for folder in [&b"objects/pack"[..], b"objects/info", b"refs/heads"] {
+        session.make(&place.common(folder))?;
+    }
+    let refs = real.descend(&place.common(b".")).ok().and_then(|folder| refs::read(&folder).ok()).unwrap_or_default();
+    let head = Head::read(real, &place.common(b"HEAD")).ok().flatten();
+    let commit = head.as_ref().and_then(|head| head.commit(&refs.bound)).cloned();
+    let head = commit.map_or(Head::Branch { name: "refs/heads/main".into() }, |object| Head::Commit { object });
+    session.write(&place.common(b"HEAD"), &head.to_text())?;
+    let bare = config::Entry::new("core", None, "bare", b"false");
+    session.write(&place.common(b"config"), &config::write(&[bare]))?;
+    session.write(&place.common(b"objects/info/alternates"), &place.borrowed())
+}
+
+/// Returns the folder that a repository's files are in, from the project's.
+fn where_files_are(place: &Place<'_>, said: Option<&[u8]>) -> Result<Vec<u8>, GitRefusal> {
+    let beside = split(place.source.path.as_bytes()).0.to_vec();
+    let elsewhere = |said: &[u8]| GitRefusal::Elsewhere { path: BytesPath::from_bytes(said) };
+    match said {
+        // A submodule of a linked worktree has its repository outside of the project.
+        _ if place.is_module && place.source.worktree.is_some() => Err(elsewhere(said.unwrap_or_default())),
+        None if place.is_module => Err(elsewhere(b"")),
+        None => Ok(beside),
+        Some(said) => match work_tree(&place.path(), said) {
+            Some(path) if place.is_module || path == beside => Ok(path),
+            _ => Err(elsewhere(said)),
+        },
+    }
+}
+
+/// Takes over the ends of logs: what was checked out lately, and the stashes.
+fn copy_logs(real: &Folder, session: &Folder, path: &[u8], room: &mut usize) -> Result<(), Fault> {
+    let mut paths = vec![path.to_vec()];
+    let mut n_files = 0;
+    while let Some(path) = paths.pop() {
+        for (name, kind) in real.names(&path).unwrap_or_default() {
+            let path = join(&path, &name);
+            match kind {
+                Kind::Folder if paths.len() < MAX_LOG_FILES => paths.push(path),
+                Kind::File if n_files < MAX_LOG_FILES => {
+                    n_files += 1;
+                    let is_stash = path.ends_with(stash::LOG);
+                    let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else { continue };
+                    let text = tail(&text, if is_stash { stash::MAX_LOG as usize } else { MAX_LOG });
+                    if text.len() <= *room || is_stash {
+                        *room = room.saturating_sub(text.len());
+                        session.write(&path, text)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns whole lines from the end.
+fn tail(text: &[u8], limit: usize) -> &[u8] {
+    let Some(start) = text.len().checked_sub(limit).filter(|start| *start > 0) else { return text };
+    match memchr::memchr(b'\n', &text[start..]) {
+        Some(end) => &text[start + end + 1..],
+        None => b"",
+    }
+}
+
+/// Joins two paths of which either may be empty.
+fn join_both(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if name.is_empty() { folder.to_vec() } else { join(folder, name) }
+}
+
+fn broken(path: &[u8], fault: &Fault) -> GitRefusal {
+    GitRefusal::Broken { path: BytesPath::from_bytes(path), problem: fault.to_string() }
+}

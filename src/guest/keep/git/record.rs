@@ -1,0 +1,129 @@
+//! What the repositories were like when a session began: kept where the session cannot reach it.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::folder::Folder;
+use super::refs::Head;
+use super::stash::Stash;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::FoundGit;
+
+const VERSION: u32 = 1;
+const MAX_RECORD: u64 = 512 << 20;
+
+/// The start of a session.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Start {
+    version: u32,
+    /// Everything that git took for a repository.
+    pub found: FoundGit,
+    /// Those that the session has a folder for.
+    pub repositories: Vec<Started>,
+}
+
+/// A repository at the start of a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Started {
+    /// Which of the places that were prepared it lies in, in their order.
+    pub source: usize,
+    /// Where in it: empty, or `modules/NAME`.
+    pub inside: BytesPath,
+    /// From the project's folder.
+    pub path: BytesPath,
+    /// Its name, where the project is a linked worktree.
+    pub worktree: Option<BytesPath>,
+    pub head: Head,
+    pub refs: BTreeMap<BytesPath, String>,
+    pub stashes: Vec<Stash>,
+    /// Whether there was an index; it is kept beside this.
+    pub has_index: bool,
+}
+
+impl Start {
+    pub(crate) fn new(found: FoundGit, repositories: Vec<Started>) -> Self {
+        Self { version: VERSION, found, repositories }
+    }
+
+    /// Reads the record of a session; `None`: it has none, because none was prepared.
+    pub fn read(state: &Folder, id: &str) -> Result<Option<Self>, Fault> {
+        check_id(id)?;
+        let name = format!("{id}.json");
+        let Some(text) = state.read(name.as_bytes(), MAX_RECORD)? else { return Ok(None) };
+        let wrong = |problem: String| Fault::Io { doing: format!("read what the repositories were like at the start ({name})"), problem };
+        let start: Self = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        if start.version != VERSION {
+            return Err(wrong(format!("it was written by another Podbay (version {})", start.version)));
+        }
+        Ok(Some(start))
+    }
+
+    /// Writes the record; it is there as a whole or not at all. `indexes` has one for each repository that has one.
+    pub(crate) fn write(&self, state: &Folder, id: &str, indexes: &[Option<Vec<u8>>]) -> Result<(), Fault> {
+        check_id(id)?;
+        for (at, index) in indexes.iter().enumerate() {
+            if let Some(index) = index {
+                state.replace(&index_name(id, at), index)?;
+            }
+        }
+        let text = serde_json::to_vec(self).map_err(|error| Fault::Io { doing: "write a record".into(), problem: error.to_string() })?;
+        state.replace(format!("{id}.json").as_bytes(), &text)
+    }
+
+    /// Forgets a session that is settled.
+    pub fn forget(state: &Folder, id: &str) -> Result<(), Fault> {
+        let Some(start) = Self::read(state, id)? else { return Ok(()) };
+        for at in 0..start.repositories.len() {
+            state.remove(&index_name(id, at))?;
+        }
+        state.remove(format!("{id}.json").as_bytes())
+    }
+}
+
+fn index_name(id: &str, at: usize) -> Vec<u8> {
+    format!("{id}.{at}.index").into_bytes()
+}
+
+/// Refuses a session's name that could be part of a path or of a reference in another way than as one plain word.
+pub(crate) fn check_id(id: &str) -> Result<(), Fault> {
+    let is_plain = !id.is_empty() && id.len() <= 100 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    if is_plain {
+        return Ok(());
+    }
+    Err(Fault::Invalid { field: "session".into(), problem: "is no name of a session; letters, digits, `-` and `_` make one".into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_forgotten_as_a_whole() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let state = Folder::open(place.path()).expect("opens");
+        let started = Started {
+            source: 0,
+            inside: BytesPath::default(),
+            path: ".git".into(),
+            worktree: None,
+            head: Head::Branch { name: "refs/heads/main".into() },
+            refs: BTreeMap::from([(BytesPath::from_bytes(b"refs/heads/\xff"), "1".repeat(40))]),
+            stashes: Vec::new(),
+            has_index: true,
+        };
+        let start = Start::new(FoundGit::default(), vec![started]);
+        start.write(&state, "a-1", &[Some(b"DIRC".to_vec())]).expect("written");
+        assert_eq!(Start::read(&state, "a-1").expect("read"), Some(start.clone()));
+        assert_eq!(Start::read(&state, "other").expect("read"), None);
+        for id in ["", "../a", "a/b", "a b"] {
+            assert!(Start::read(&state, id).is_err(), "{id}");
+        }
+        state.replace(b"b.json", b"{\"version\":9,\"found\":{\"repositories\":[],\"whole\":true},\"repositories\":[]}").expect("written");
+        assert!(Start::read(&state, "b").is_err());
+        Start::forget(&state, "a-1").expect("forgotten");
+        assert_eq!(state.names(b"").expect("listed").len(), 1);
+    }
+}

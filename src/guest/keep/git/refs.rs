@@ -1,0 +1,248 @@
+//! Names of commits, read from the files that git keeps them in. Only what looks exactly like what git writes counts.
+
+use std::collections::BTreeMap;
+
+use super::folder::Folder;
+use super::folder::Kind;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+/// Longest file that is a reference: a name of an object, or the name of another reference.
+const MAX_LOOSE: u64 = 100;
+const MAX_SYMBOLIC: u64 = 4096;
+const MAX_PACKED: u64 = 256 << 20;
+/// More names than this are no repository's that is worked in.
+const MAX_REFS: usize = 1_000_000;
+const MAX_DEPTH: usize = 64;
+
+/// All names of a repository.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Refs {
+    pub(crate) bound: BTreeMap<BytesPath, String>,
+    /// Names that stand for other names, such as `refs/remotes/origin/HEAD`.
+    pub(crate) symbolic: BTreeMap<BytesPath, BytesPath>,
+    /// What stands among them and is none, with why.
+    pub(crate) odd: Vec<(BytesPath, String)>,
+}
+
+/// What is checked out.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(tag = "at", rename_all = "snake_case")]
+pub enum Head {
+    /// A branch, which need not have a commit yet.
+    Branch {
+        name: BytesPath,
+    },
+    Commit {
+        object: String,
+    },
+}
+
+impl Head {
+    /// Reads a `HEAD`; `None`: it says neither.
+    pub(crate) fn parse(text: &[u8]) -> Option<Self> {
+        let text = text.trim_ascii_end();
+        match text.strip_prefix(b"ref:") {
+            Some(name) => {
+                let name = name.trim_ascii_start();
+                (name.starts_with(b"refs/") && is_name(name)).then(|| Self::Branch { name: BytesPath::from_bytes(name) })
+            }
+            None => object(text).map(|object| Self::Commit { object }),
+        }
+    }
+
+    pub(crate) fn read(folder: &Folder, path: &[u8]) -> Result<Option<Self>, Fault> {
+        Ok(folder.read(path, MAX_SYMBOLIC)?.and_then(|text| Self::parse(&text)))
+    }
+
+    pub(crate) fn to_text(&self) -> Vec<u8> {
+        match self {
+            Self::Branch { name } => [b"ref: ", name.as_bytes(), b"\n"].concat(),
+            Self::Commit { object } => format!("{object}\n").into_bytes(),
+        }
+    }
+
+    /// Returns the commit, where there is one.
+    pub(crate) fn commit<'a>(&'a self, bound: &'a BTreeMap<BytesPath, String>) -> Option<&'a String> {
+        match self {
+            Self::Branch { name } => bound.get(name),
+            Self::Commit { object } => Some(object),
+        }
+    }
+}
+
+/// Reads every name below `refs/` and in `packed-refs`.
+pub(crate) fn read(folder: &Folder) -> Result<Refs, Fault> {
+    let mut refs = Refs::default();
+    if let Some(text) = folder.read(b"packed-refs", MAX_PACKED)? {
+        for line in text.split(|byte| *byte == b'\n') {
+            match packed(line) {
+                Some((name, object)) if is_name(name) => {
+                    refs.bound.insert(BytesPath::from_bytes(name), object);
+                }
+                _ if line.is_empty() || line.starts_with(b"#") || line.starts_with(b"^") => {}
+                _ => refs.odd.push((BytesPath::from_bytes("packed-refs"), "a line in it is none that git writes".to_owned())),
+            }
+        }
+    }
+    let mut folders = vec![(b"refs".to_vec(), 0)];
+    while let Some((path, depth)) = folders.pop() {
+        let names = folder.names(&path).map_err(|errno| super::folder::failed("list", &path, &errno.into()))?;
+        for (name, kind) in names {
+            let path = join(&path, &name);
+            let odd = |why: &str| (BytesPath::from_bytes(path.clone()), why.to_owned());
+            // A lock, and what stands beside a name while it is written.
+            if name.ends_with(b".lock") {
+                continue;
+            }
+            if refs.bound.len() + folders.len() + refs.odd.len() > MAX_REFS {
+                return Err(Fault::TooLarge { path: "refs".into(), bytes: MAX_REFS as u64, limit: MAX_REFS as u64 });
+            }
+            match kind {
+                Kind::Folder if depth < MAX_DEPTH => folders.push((path, depth + 1)),
+                Kind::Folder => refs.odd.push(odd("lies too deep")),
+                Kind::File if is_name(&path) => match folder.read(&path, MAX_SYMBOLIC) {
+                    Ok(Some(text)) if text.len() as u64 <= MAX_LOOSE && object(text.trim_ascii_end()).is_some() => {
+                        let object = object(text.trim_ascii_end()).unwrap_or_default();
+                        refs.bound.insert(BytesPath::from_bytes(path), object);
+                    }
+                    Ok(Some(text)) => match Head::parse(&text) {
+                        Some(Head::Branch { name }) => {
+                            refs.bound.remove(&BytesPath::from_bytes(path.clone()));
+                            refs.symbolic.insert(BytesPath::from_bytes(path), name);
+                        }
+                        _ => refs.odd.push(odd("holds no name of an object")),
+                    },
+                    Ok(None) => {}
+                    Err(fault) => refs.odd.push((BytesPath::from_bytes(path), fault.to_string())),
+                },
+                Kind::File => refs.odd.push(odd("is no name that git allows")),
+                Kind::Link => refs.odd.push(odd("is a symbolic link")),
+                Kind::Special => refs.odd.push(odd("is no file")),
+            }
+        }
+    }
+    // What stands in a file counts more than what is packed, also where it is broken.
+    for (name, _) in &refs.odd {
+        refs.bound.remove(name);
+    }
+    Ok(refs)
+}
+
+/// Writes names as one `packed-refs`. It does not say of tags what they lead to, so that git looks itself.
+pub(crate) fn packed_text(bound: &BTreeMap<BytesPath, String>) -> Vec<u8> {
+    let mut text = b"# pack-refs with: sorted \n".to_vec();
+    for (name, object) in bound {
+        text.extend_from_slice(object.as_bytes());
+        text.push(b' ');
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'\n');
+    }
+    text
+}
+
+fn packed(line: &[u8]) -> Option<(&[u8], String)> {
+    let at = line.iter().position(|byte| *byte == b' ')?;
+    Some((&line[at + 1..], object(&line[..at])?))
+}
+
+/// Returns the name of an object, if it is one: 40 lower-case digits, not all of them 0.
+pub(crate) fn object(text: &[u8]) -> Option<String> {
+    let is_hex = text.len() == 40 && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if !is_hex || text.iter().all(|byte| *byte == b'0') {
+        return None;
+    }
+    String::from_utf8(text.to_vec()).ok()
+}
+
+/// Returns whether this is a name that git itself allows, below `refs/`.
+pub(crate) fn is_name(name: &[u8]) -> bool {
+    let is_part = |part: &[u8]| {
+        !part.is_empty() && !part.starts_with(b".") && !part.ends_with(b".lock") && !part.windows(2).any(|pair| pair == b"..")
+    };
+    let is_bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"~^:?*[\\".contains(byte);
+    name.starts_with(b"refs/")
+        && name.len() < 1024
+        && !name.ends_with(b".")
+        && !name.iter().any(is_bad)
+        && !name.windows(2).any(|pair| pair == b"@{")
+        && name.split(|byte| *byte == b'/').all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    const ONE: &str = "1111111111111111111111111111111111111111";
+    const TWO: &str = "2222222222222222222222222222222222222222";
+
+    #[test]
+    fn names_are_those_that_git_allows() {
+        for name in ["refs/heads/main", "refs/heads/a/b", "refs/heads/gr\u{fc}n", "refs/heads/a-b_c.d", "refs/stash", "refs/heads/@"] {
+            assert!(is_name(name.as_bytes()), "{name}");
+        }
+        for name in [
+            "HEAD",
+            "heads/main",
+            "refs/",
+            "refs/heads/",
+            "refs/heads/../../../etc/x",
+            "refs/heads/a..b",
+            "refs//a",
+            "refs/heads/.a",
+            "refs/heads/a.lock",
+            "refs/heads/a.lock/b",
+            "refs/heads/a b",
+            "refs/heads/a\nb",
+            "refs/heads/a:b",
+            "refs/heads/a@{1}",
+            "refs/heads/a.",
+            "refs/heads/a*",
+            "refs/heads/a\\b",
+        ] {
+            assert!(!is_name(name.as_bytes()), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_what_git_writes_is_read() {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        let path = place.path();
+        fs::create_dir_all(path.join("refs/heads/deep")).expect("made");
+        fs::create_dir_all(path.join("refs/remotes/origin")).expect("made");
+        let packed = format!(
+            "# pack-refs with: peeled\n{ONE} refs/heads/main\n{ONE} refs/heads/old\n{ONE} refs/tags/v1\n^{TWO}\n{ONE} refs/heads/../../x\nnonsense\n{ONE} refs/heads/linked\n"
+        );
+        fs::write(path.join("packed-refs"), packed).expect("written");
+        fs::write(path.join("refs/heads/main"), format!("{TWO}\n")).expect("written");
+        fs::write(path.join("refs/heads/deep/er"), TWO).expect("written");
+        fs::write(path.join("refs/heads/main.lock"), "").expect("written");
+        fs::write(path.join("refs/heads/huge"), vec![b'1'; 1 << 20]).expect("written");
+        fs::write(path.join("refs/heads/words"), format!("{TWO} and more")).expect("written");
+        fs::write(path.join("refs/remotes/origin/HEAD"), "ref: refs/remotes/origin/main\n").expect("written");
+        fs::write(path.join("secret"), format!("{TWO}\n")).expect("written");
+        symlink("../../secret", path.join("refs/heads/linked")).expect("linked");
+        nix::unistd::mkfifo(&path.join("refs/heads/pipe"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
+        let refs = read(&Folder::open(path).expect("opens")).expect("read");
+        let bound: Vec<(String, &str)> = refs.bound.iter().map(|(name, object)| (name.to_text(), object.as_str())).collect();
+        let expected = [("refs/heads/deep/er", TWO), ("refs/heads/main", TWO), ("refs/heads/old", ONE), ("refs/tags/v1", ONE)];
+        assert_eq!(bound, expected.map(|(name, object)| (name.to_owned(), object)));
+        assert_eq!(refs.symbolic, BTreeMap::from([("refs/remotes/origin/HEAD".into(), "refs/remotes/origin/main".into())]));
+        let mut odd: Vec<String> = refs.odd.iter().map(|(name, _)| name.to_text()).collect();
+        odd.sort();
+        assert_eq!(odd, ["packed-refs", "packed-refs", "refs/heads/huge", "refs/heads/linked", "refs/heads/pipe", "refs/heads/words"]);
+    }
+
+    #[test]
+    fn head_is_a_branch_or_a_commit() {
+        assert_eq!(Head::parse(b"ref: refs/heads/main\n"), Some(Head::Branch { name: "refs/heads/main".into() }));
+        assert_eq!(Head::parse(format!("{ONE}\n").as_bytes()), Some(Head::Commit { object: ONE.into() }));
+        for text in ["", "ref: /etc/passwd", "ref: refs/../../x", "x"] {
+            assert_eq!(Head::parse(text.as_bytes()), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Where things lie in a repository, and what lies in one another.
+
+use nix::errno::Errno;
+
+use super::folder::Folder;
+use super::folder::Kind;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+
+/// How deep below `modules` a submodule's repository may lie: its name is a path.
+const MAX_DEPTH: usize = 16;
+const MAX_MODULES: usize = 1000;
+
+/// Returns whether git would take this folder for a repository, or could be led to.
+///
+/// Links count like what they lead to, and a file `commondir` like all that it stands for.
+pub(crate) fn is_repository(names: &[(Vec<u8>, Kind)]) -> bool {
+    let has = |name: &[u8]| names.iter().any(|(found, kind)| found.eq_ignore_ascii_case(name) && *kind != Kind::Special);
+    has(b"HEAD") && (has(b"commondir") || (has(b"objects") && has(b"refs")))
+}
+
+/// Returns the submodules' repositories that lie directly in one, as `modules/NAME`.
+pub(crate) fn modules(git: &Folder, inside: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut found = Vec::new();
+    let mut folders = vec![(join(inside, b"modules"), 0)];
+    while let Some((path, depth)) = folders.pop() {
+        for (name, kind) in git.names(&path)? {
+            let path = join(&path, &name);
+            if kind != Kind::Folder || found.len() >= MAX_MODULES {
+                continue;
+            }
+            if is_repository(&git.names(&path)?) {
+                found.push(path);
+            } else if depth < MAX_DEPTH {
+                folders.push((path, depth + 1));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Reads a `.git` file; `None`: it does not say `gitdir:`.
+pub(crate) fn pointed(text: &[u8]) -> Option<&[u8]> {
+    let to = text.strip_prefix(b"gitdir:")?.trim_ascii();
+    (!to.is_empty()).then_some(to)
+}
+
+/// Returns the repository of a linked worktree and the worktree's name in it, from what its `.git` file says.
+pub fn linked(to: &BytesPath) -> Option<(BytesPath, BytesPath)> {
+    let (above, name) = split(to.as_bytes());
+    let common = above.strip_suffix(b"/worktrees")?;
+    let is_plain = !name.is_empty() && name != b"." && name != b".." && !common.is_empty();
+    is_plain.then(|| (BytesPath::from_bytes(common), BytesPath::from_bytes(name)))
+}
+
+/// Returns where a repository says that its files are, from the project's folder; `None`: not in the project.
+///
+/// `git` is the repository's own folder, from there as well.
+pub(crate) fn work_tree(git: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+    if said.starts_with(b"/") {
+        return None;
+    }
+    let mut parts: Vec<&[u8]> = git.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).collect();
+    for part in said.split(|byte| *byte == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => {
+                parts.pop()?;
+            }
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join(&b'/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_trees_are_in_the_project_or_nowhere() {
+        let tree = |git: &str, said: &str| work_tree(git.as_bytes(), said.as_bytes()).map(|path| String::from_utf8(path).expect("text"));
+        assert_eq!(tree(".git/modules/sub", "../../../sub"), Some("sub".into()));
+        assert_eq!(tree(".git/modules/a/modules/b", "../../../../../a/./b"), Some("a/b".into()));
+        assert_eq!(tree(".git", ".."), Some(String::new()));
+        assert_eq!(tree(".git", "../.."), None);
+        assert_eq!(tree(".git", "/home"), None);
+    }
+
+    #[test]
+    fn a_linked_worktree_names_its_repository() {
+        let of = |to: &str| linked(&to.into()).map(|(common, name)| (common.to_text(), name.to_text()));
+        assert_eq!(of("/a/.git/worktrees/b"), Some(("/a/.git".into(), "b".into())));
+        for to in ["/a/.git/modules/b", "/worktrees/b", "/a/.git/worktrees/..", "x", ""] {
+            assert_eq!(of(to), None, "{to}");
+        }
+        assert_eq!(pointed(b"gitdir: ../.git/modules/x\n"), Some(b"../.git/modules/x".as_slice()));
+        assert_eq!(pointed(b"x"), None);
+    }
+}

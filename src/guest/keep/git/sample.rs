@@ -1,0 +1,206 @@
+//! Repositories for tests, made with the machine's git.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sha2::Digest;
+use sha2::Sha256;
+
+use super::find::find;
+use super::folder::Folder;
+use super::prepare::Source;
+use super::prepare::prepare;
+use crate::wire::BytesPath;
+use crate::wire::keep::GitRefusal;
+use crate::wire::keep::Identity;
+use crate::wire::keep::PreparedGit;
+
+/// A project with a repository, in a folder of its own.
+pub(crate) struct Sample {
+    place: tempfile::TempDir,
+}
+
+impl Sample {
+    /// A repository on the branch `main` without a commit.
+    pub(crate) fn new() -> Self {
+        let sample = Self::without_git();
+        sample.git(&["init", "-q", "-b", "main"]);
+        sample
+    }
+
+    /// A repository with a submodule `sub` that has a submodule `deeper` itself, all with a commit.
+    pub(crate) fn with_submodules() -> Self {
+        let sample = Self::new();
+        for name in ["deeper", "sub"] {
+            let place = sample.beside(name);
+            fs::create_dir(&place).expect("made");
+            let git = |words: &[&str]| assert!(run_git(&place, words).1, "{words:?}");
+            git(&["init", "-q", "-b", "main"]);
+            fs::write(place.join("file"), name).expect("written");
+            if name == "sub" {
+                git(&["submodule", "--quiet", "add", "../deeper", "deeper"]);
+            }
+            git(&["add", "-A"]);
+            git(&["commit", "-q", "-m", name]);
+        }
+        let from = sample.beside("sub").display().to_string();
+        sample.git(&["submodule", "--quiet", "add", &from, "sub"]);
+        sample.git(&["submodule", "--quiet", "update", "--init", "--recursive"]);
+        sample.commit("file", "1");
+        sample
+    }
+
+    pub(crate) fn without_git() -> Self {
+        let place = tempfile::tempdir().expect("a temporary folder");
+        fs::create_dir(place.path().join("project")).expect("made");
+        Self { place }
+    }
+
+    /// A path in the project.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
+        self.place.path().join("project").join(path.trim_start_matches('/'))
+    }
+
+    /// A path beside the project.
+    pub(crate) fn beside(&self, path: &str) -> PathBuf {
+        self.place.path().join(path)
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        if let Some(folder) = path.strip_suffix('/') {
+            fs::create_dir_all(self.path(folder)).expect("made");
+            return;
+        }
+        fs::create_dir_all(self.path(path).parent().expect("a folder")).expect("made");
+        fs::write(self.path(path), text).expect("written");
+    }
+
+    pub(crate) fn commit(&self, path: &str, text: &str) -> String {
+        self.write(path, text);
+        self.git(&["add", "-A"]);
+        self.git(&["commit", "-q", "-m", path]);
+        self.git(&["rev-parse", "HEAD"]).trim().to_owned()
+    }
+
+    /// Runs git in the project; it must succeed.
+    #[track_caller]
+    pub(crate) fn git(&self, words: &[&str]) -> String {
+        self.git_in("", words)
+    }
+
+    #[track_caller]
+    pub(crate) fn git_in(&self, folder: &str, words: &[&str]) -> String {
+        let (text, ended_well) = run_git(&self.path(folder), words);
+        assert!(ended_well, "git {words:?} in {folder:?}: {text}");
+        text
+    }
+}
+
+/// Runs git as a person does whose own settings are empty; says whether it succeeded.
+#[expect(clippy::disallowed_methods, reason = "a test is the person who runs git")]
+pub(crate) fn run_git(folder: &Path, words: &[&str]) -> (String, bool) {
+    let output = std::process::Command::new("git")
+        .args(words)
+        .current_dir(folder)
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", "/nonexistent")
+        .env("LC_ALL", "C.UTF-8")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_AUTHOR_NAME", "Ann")
+        .env("GIT_AUTHOR_EMAIL", "ann@example.org")
+        .env("GIT_COMMITTER_NAME", "Ann")
+        .env("GIT_COMMITTER_EMAIL", "ann@example.org")
+        .env("GIT_EDITOR", "true")
+        // Submodules of tests are cloned from folders.
+        .env("GIT_ALLOW_PROTOCOL", "file")
+        .output()
+        .expect("git is there");
+    let text = [output.stdout, if output.status.success() { Vec::new() } else { output.stderr }].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+/// Everything below a folder: names, kinds, modes and contents. No times: git renews those of objects that it would write again, which it
+/// cannot in a box, where they are mounted read-only.
+pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(path) = folders.pop() {
+        for entry in fs::read_dir(&path).expect("a readable folder") {
+            let path = entry.expect("an entry").path();
+            let facts = fs::symlink_metadata(&path).expect("facts");
+            let contents = if facts.is_dir() {
+                folders.push(path.clone());
+                String::new()
+            } else if facts.is_file() {
+                format!("{:?}", Sha256::digest(fs::read(&path).expect("readable")))
+            } else {
+                format!("{:?}", fs::read_link(&path))
+            };
+            all.insert(path, format!("{:o} {contents}", facts.mode()));
+        }
+    }
+    all
+}
+
+/// A sample whose project has a session's folder in the place of its `.git`, as in a box; the real one lies beside it.
+pub(crate) struct InSession {
+    pub(crate) sample: Sample,
+    pub(crate) prepared: PreparedGit,
+    before: BTreeMap<PathBuf, String>,
+}
+
+pub(crate) const ID: &str = "session-1";
+
+impl InSession {
+    pub(crate) fn of(sample: Sample) -> Self {
+        Self::hiding(sample, &[])
+    }
+
+    pub(crate) fn hiding(sample: Sample, hidden: &[&str]) -> Self {
+        let (real, session, state) = (sample.beside("real"), sample.path(".git"), sample.beside("state"));
+        // Git looks at files anew whose times are those of the index.
+        fs::rename(&session, &real).expect("moved");
+        let before = fingerprint(&real);
+        fs::create_dir(&session).expect("made");
+        fs::create_dir(&state).expect("made");
+        let source = Source {
+            path: ".git".into(),
+            real: &Folder::open(&real).expect("opens"),
+            worktree: None,
+            session: &Folder::open(&session).expect("opens"),
+            real_in_box: BytesPath::from(real.as_path()),
+            session_in_box: "/nowhere".into(),
+        };
+        let project = Folder::open(&sample.path("")).expect("opens");
+        let hidden: Vec<BytesPath> = hidden.iter().copied().map(BytesPath::from).collect();
+        let found = find(&project, Duration::from_secs(20));
+        let state = Folder::open(&state).expect("opens");
+        let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
+        let prepared = prepare(&project, found, &[source], &hidden, Some(&identity), (&state, ID)).expect("prepared");
+        Self { sample, prepared, before }
+    }
+
+    /// Checks that the real repository is what it was, to the byte.
+    #[track_caller]
+    pub(crate) fn check_untouched(&self) {
+        let now = fingerprint(&self.sample.beside("real"));
+        let changed: Vec<_> = self.before.iter().filter(|(path, one)| now.get(*path) != Some(one)).collect();
+        assert!(changed.is_empty() && now.len() == self.before.len(), "{changed:?}, {} files of {}", now.len(), self.before.len());
+    }
+
+    /// What the session is refused for, of each repository.
+    pub(crate) fn refused(&self) -> Vec<(String, Option<GitRefusal>)> {
+        self.prepared.repositories.iter().map(|one| (one.path.to_text(), one.refused.clone())).collect()
+    }
+
+    #[track_caller]
+    pub(crate) fn git(&self, words: &[&str]) -> String {
+        self.sample.git(words)
+    }
+}

@@ -1,0 +1,216 @@
+//! What of a repository's settings a session gets: nothing that names a program, a place elsewhere, or how to get in somewhere.
+
+use super::config::Entry;
+use crate::wire::BytesPath;
+use crate::wire::keep::GitRefusal;
+use crate::wire::keep::Identity;
+
+/// Settings of `core` that say how files are read and written.
+const CORE: [&str; 16] = [
+    "autocrlf",
+    "bigfilethreshold",
+    "checkstat",
+    "eol",
+    "filemode",
+    "ignorecase",
+    "logallrefupdates",
+    "precomposeunicode",
+    "quotepath",
+    "safecrlf",
+    "sparsecheckout",
+    "sparsecheckoutcone",
+    "symlinks",
+    "trustctime",
+    "whitespace",
+    "abbrev",
+];
+
+/// Extensions that need nothing of what is left out.
+const EXTENSIONS: [&str; 6] = ["noop", "noop-v1", "objectformat", "preciousobjects", "refstorage", "worktreeconfig"];
+
+/// What the settings of a repository come to.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// For the session's folder.
+    pub(crate) kept: Vec<Entry>,
+    /// Where the files are, as the repository says itself.
+    pub(crate) work_tree: Option<Vec<u8>>,
+    /// What was left out that changes what git does.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Picks what a session gets, or says why it gets none.
+pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Settings, GitRefusal> {
+    let mut settings = Settings::default();
+    let mut kept = Vec::new();
+    let mut version = b"0".to_vec();
+    let mut has_include = false;
+    for entry in entries {
+        match (entry.section.as_str(), entry.subsection.as_deref()) {
+            ("core", None) if entry.key == "repositoryformatversion" => version = entry.value.clone().unwrap_or_default(),
+            ("core", None) if entry.key == "worktree" => settings.work_tree.clone_from(&entry.value),
+            ("core", None) if CORE.contains(&entry.key.as_str()) => kept.push(entry.clone()),
+            ("extensions", None) => check_extension(entry)?,
+            ("user", None) if matches!(entry.key.as_str(), "name" | "email") => kept.push(entry.clone()),
+            ("branch", Some(_)) if keeps_branch(entry) => kept.push(entry.clone()),
+            ("remote", Some(name)) => {
+                if matches!(entry.key.as_str(), "promisor" | "partialclonefilter") && (entry.key != "promisor" || entry.is_true()) {
+                    return Err(GitRefusal::Partial);
+                }
+                // Which of the remote's branches stand where: `git status` needs it to say how far apart they are. No place to reach it.
+                if entry.key == "fetch" && is_plain_name(name) && entry.value.as_deref().is_some_and(is_refspec) {
+                    kept.push(entry.clone());
+                }
+            }
+            ("submodule", Some(name)) => match entry.key.as_str() {
+                "url" => kept.push(Entry::new("submodule", Some(name), "active", b"true")),
+                "active" => kept.push(Entry::new("submodule", Some(name), "active", if entry.is_true() { b"true" } else { b"false" })),
+                _ => {}
+            },
+            ("filter", Some(b"lfs")) | ("lfs", _) => return Err(GitRefusal::LargeFiles),
+            ("include" | "includeif", _) => has_include = true,
+            _ => {}
+        }
+    }
+    if !matches!(version.as_slice(), b"0" | b"1") {
+        return Err(GitRefusal::Extension { name: format!("core.repositoryFormatVersion = {}", BytesPath::from_bytes(version)) });
+    }
+    if has_include {
+        settings.notes.push("settings that its config includes from other files are not there in the session".to_owned());
+    }
+    if let Some(identity) = identity {
+        for (key, value) in [("name", &identity.name), ("email", &identity.email)] {
+            if !kept.iter().any(|entry| entry.is("user", key)) {
+                kept.push(Entry::new("user", None, key, value.as_bytes()));
+            }
+        }
+    }
+    // What a value could break out of its line with is nothing that any of these needs.
+    kept.retain(|entry| !entry.value.iter().flatten().chain(entry.subsection.iter().flatten()).any(|&byte| byte < b' ' || byte == 0x7f));
+    // Version 1 with no extension says the same as 0 and is read by every git.
+    settings.kept.push(Entry::new("core", None, "repositoryformatversion", b"0"));
+    settings.kept.push(Entry::new("core", None, "bare", b"false"));
+    settings.kept.extend(kept);
+    for (section, key, value) in [
+        ("core", "logallrefupdates", "true"),
+        ("core", "hookspath", "/dev/null"),
+        ("core", "fsmonitor", "false"),
+        ("core", "untrackedcache", "false"),
+        ("core", "splitindex", "false"),
+        ("index", "sparse", "false"),
+        // What is borrowed cannot be packed anew, and nobody waits for it in a session.
+        ("gc", "auto", "0"),
+        ("maintenance", "auto", "false"),
+        ("commit", "gpgsign", "false"),
+        ("tag", "gpgsign", "false"),
+    ] {
+        settings.kept.push(Entry::new(section, None, key, value.as_bytes()));
+    }
+    Ok(settings)
+}
+
+fn check_extension(entry: &Entry) -> Result<(), GitRefusal> {
+    let value = entry.value.as_deref().unwrap_or_default();
+    match entry.key.as_str() {
+        "partialclone" => Err(GitRefusal::Partial),
+        "objectformat" if value.eq_ignore_ascii_case(b"sha256") => Err(GitRefusal::Sha256),
+        "objectformat" if !value.eq_ignore_ascii_case(b"sha1") => Err(GitRefusal::Extension { name: "objectFormat".to_owned() }),
+        "refstorage" if !value.eq_ignore_ascii_case(b"files") => {
+            Err(GitRefusal::RefStorage { storage: BytesPath::from_bytes(value).to_string() })
+        }
+        key if EXTENSIONS.contains(&key) => Ok(()),
+        key => Err(GitRefusal::Extension { name: key.to_owned() }),
+    }
+}
+
+/// A branch's remote may be written as an address, with a password in it.
+fn keeps_branch(entry: &Entry) -> bool {
+    let value = entry.value.as_deref().unwrap_or_default();
+    match entry.key.as_str() {
+        "remote" | "pushremote" => is_plain_name(value),
+        "merge" => value.starts_with(b"refs/"),
+        "rebase" => matches!(value, b"true" | b"false" | b"merges"),
+        _ => false,
+    }
+}
+
+fn is_plain_name(name: &[u8]) -> bool {
+    !name.is_empty() && !name.contains(&b':') && !name.contains(&b'/') && !name.contains(&b'\\') && !name.contains(&b'@')
+}
+
+fn is_refspec(value: &[u8]) -> bool {
+    let value = value.strip_prefix(b"+").unwrap_or(value);
+    match value.iter().position(|byte| *byte == b':') {
+        Some(at) => value.starts_with(b"refs/") && value[at + 1..].starts_with(b"refs/") && !value[at + 1..].contains(&b':'),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::parse;
+    use super::super::config::write;
+    use super::*;
+
+    fn picked(text: &str) -> Result<String, GitRefusal> {
+        let entries = parse(text.as_bytes()).expect("readable settings");
+        let settings = pick(&entries, None)?;
+        Ok(String::from_utf8(write(&settings.kept)).expect("text"))
+    }
+
+    #[test]
+    fn what_runs_something_or_holds_a_password_is_left_out() {
+        let hostile = concat!(
+            "[core]\nrepositoryformatversion = 0\nfilemode = true\nautocrlf = input\nfsmonitor = touch PWN\nhooksPath = PWN\npager = PWN\n",
+            "editor = PWN\nsshCommand = PWN\naskPass = PWN\nalternateRefsCommand = PWN\ngitProxy = PWN\nattributesFile = PWN\n",
+            "[remote \"origin\"]\nurl = https://user:secret@host/x\npushurl = secret\nfetch = +refs/heads/*:refs/remotes/origin/*\n",
+            "uploadpack = PWN\nvcs = PWN\nproxy = secret\n[http]\nextraheader = secret\n[http \"https://host\"]\ncookieFile = secret\n",
+            "[credential]\nhelper = PWN\n[url \"secret\"]\ninsteadOf = x\n[branch \"main\"]\nremote = origin\nmerge = refs/heads/main\n",
+            "[branch \"other\"]\nremote = https://user:secret@host/x\n[alias]\nx = !PWN\n[filter \"x\"]\nclean = PWN\nsmudge = PWN\n",
+            "[diff \"x\"]\ntextconv = PWN\n[merge \"x\"]\ndriver = PWN\n[gpg]\nprogram = PWN\n[uploadpack]\npackObjectsHook = PWN\n",
+            "[user]\nname = Ann\nemail = a@b\nsigningKey = secret\n[submodule \"s\"]\nurl = https://secret@host\nupdate = !PWN\n",
+            "[include]\npath = PWN\n[sequence]\neditor = PWN\n[trace2]\neventTarget = PWN\n",
+        );
+        let text = picked(hostile).expect("taken over");
+        for word in ["PWN", "secret", "include", "filter", "alias"] {
+            assert!(!text.contains(word), "{word} in\n{text}");
+        }
+        for line in [
+            "autocrlf = \"input\"",
+            "[branch \"main\"]\n\tremote = \"origin\"\n\tmerge = \"refs/heads/main\"",
+            "fetch = \"+refs/heads/*:refs/remotes/origin/*\"",
+            "name = \"Ann\"",
+            "hookspath = \"/dev/null\"",
+            "fsmonitor = \"false\"",
+            "[submodule \"s\"]\n\tactive = \"true\"",
+        ] {
+            assert!(text.contains(line), "{line} not in\n{text}");
+        }
+    }
+
+    #[track_caller]
+    fn check_refused(text: &str, expected: &GitRefusal) {
+        assert_eq!(picked(text).as_ref(), Err(expected), "{text}");
+    }
+
+    #[test]
+    fn what_cannot_be_shown_in_a_session_is_refused_by_name() {
+        check_refused("[extensions]\nobjectFormat = sha256", &GitRefusal::Sha256);
+        check_refused("[extensions]\nrefStorage = reftable", &GitRefusal::RefStorage { storage: "reftable".into() });
+        check_refused("[extensions]\npartialClone = origin", &GitRefusal::Partial);
+        check_refused("[remote \"origin\"]\npromisor = true", &GitRefusal::Partial);
+        check_refused("[extensions]\nfuture = 1", &GitRefusal::Extension { name: "future".into() });
+        check_refused("[core]\nrepositoryformatversion = 2", &GitRefusal::Extension { name: "core.repositoryFormatVersion = 2".into() });
+        check_refused("[filter \"lfs\"]\nclean = git-lfs clean -- %f", &GitRefusal::LargeFiles);
+        assert!(picked("[extensions]\nobjectFormat = sha1\nrefStorage = files\nworktreeConfig = true").is_ok());
+    }
+
+    #[test]
+    fn who_commits_is_told_where_the_repository_does_not_say() {
+        let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
+        let entries = parse(b"[user]\nemail = own@example.org").expect("readable settings");
+        let settings = pick(&entries, Some(&identity)).expect("taken over");
+        let text = String::from_utf8(write(&settings.kept)).expect("text");
+        assert!(text.contains("name = \"Ann\"") && text.contains("own@example.org") && !text.contains("ann@"), "{text}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Repositories of the project: which there are, and what became of them for a session.
+
+use serde::Deserialize;
+use serde::Serialize;
+use thiserror::Error;
+
+use crate::wire::BytesPath;
+
+/// The repositories of a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundGit {
+    pub repositories: Vec<FoundRepository>,
+    /// Whether every folder was looked into, in time.
+    pub whole: bool,
+}
+
+/// Something that git takes for a repository, or for the way to one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct FoundRepository {
+    /// From the project's folder: a `.git`, a bare repository's own folder, or a submodule's below `.git/modules`.
+    pub path: BytesPath,
+    pub kind: GitKind,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum GitKind {
+    /// A `.git` folder.
+    Folder,
+    /// A `.git` file, as of a submodule or a linked worktree.
+    Pointer {
+        /// What stands behind `gitdir:`; empty where nothing of the kind does.
+        to: BytesPath,
+    },
+    /// A `.git` that is a symbolic link.
+    Link { to: BytesPath },
+    /// A `.git` that is none of these, such as a pipe.
+    Special,
+    /// A folder that is a repository itself, without a `.git`.
+    Bare,
+    /// A submodule's repository inside of another one.
+    Module,
+}
+
+/// Who commits in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub name: String,
+    pub email: String,
+}
+
+/// Why git can only read in a session, or not even that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum GitRefusal {
+    #[error("its objects are named by SHA-256, which is not supported yet")]
+    Sha256,
+    #[error("its references are kept as `{storage}`, which is not supported yet; `git refs migrate --ref-format=files` makes them files")]
+    RefStorage { storage: String },
+    #[error("it has the extension `{name}`, which is not known here")]
+    Extension { name: String },
+    #[error(
+        "it borrows objects from {from}, which the sandbox does not have; `git repack -a -d` without that entry in objects/info/alternates makes it whole"
+    )]
+    Alternates { from: BytesPath },
+    #[error("it was cloned in part, and what it lacks cannot be fetched in a sandbox; `git fetch --refetch --no-filter` makes it whole")]
+    Partial,
+    #[error("it keeps large files outside of git (LFS), which a commit made in a sandbox would lose")]
+    LargeFiles,
+    #[error("its index holds a merge with conflicts; commit or abort that first")]
+    Unmerged,
+    #[error("{what} is under way in it; finish or abort that first")]
+    UnderWay { what: String },
+    #[error("its index is split; `git update-index --no-split-index` joins it")]
+    SplitIndex,
+    #[error("its index is sparse; `git sparse-checkout reapply --no-sparse-index` makes it a full one")]
+    SparseIndex,
+    #[error("its files are said to be in {path} (core.worktree), which is not where the project has them")]
+    Elsewhere { path: BytesPath },
+    #[error("{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place")]
+    Linked { path: BytesPath },
+    #[error("its worktree does not lead back to the project; `git worktree repair` sets that right")]
+    NotOurs,
+    #[error("its {path} cannot be read: {problem}; `git fsck` may say more")]
+    Broken { path: BytesPath, problem: String },
+}
+
+/// The repositories as a session sees them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedGit {
+    pub repositories: Vec<PreparedRepository>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PreparedRepository {
+    /// As in [`FoundRepository`].
+    pub path: BytesPath,
+    /// Why git cannot write there: nothing was made for it in the session's folder, or, for a submodule, only what git needs to pass it over.
+    pub refused: Option<GitRefusal>,
+    /// What differs from the real one, in words.
+    pub notes: Vec<String>,
+    pub n_refs: u64,
+    /// Files with secrets that are tracked: the session's index takes them for unchanged.
+    pub hidden: Vec<BytesPath>,
+    /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
+    pub pointer: Option<BytesPath>,
+}
