@@ -1,4 +1,4 @@
-//! Repositories of the project: which there are, and what became of them for a session.
+//! Repositories of the project: which there are, what became of them for a session, and what of the session came back.
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -104,4 +104,62 @@ pub struct PreparedRepository {
     pub hidden: Vec<BytesPath>,
     /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
     pub pointer: Option<BytesPath>,
+}
+
+/// What a session left, and what of it is in the real repositories now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedGit {
+    pub repositories: Vec<ImportedRepository>,
+}
+
+impl ImportedGit {
+    /// Returns whether nothing of the sessions' work is in its own folder alone.
+    pub fn is_whole(&self) -> bool {
+        self.repositories.iter().all(|repository| repository.not_imported.is_empty())
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImportedRepository {
+    /// As in [`FoundRepository`].
+    pub path: BytesPath,
+    /// Branches and tags that are in the real repository as the session left them.
+    pub moved: Vec<MovedRef>,
+    /// Stashes that were put on top of the person's.
+    pub stashes: Vec<String>,
+    /// What is checked out now, where the session changed that.
+    pub head: Option<String>,
+    pub index: IndexImport,
+    pub not_imported: Vec<NotImported>,
+    /// What the person may want to know besides, such as branches that the session deleted.
+    pub notes: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MovedRef {
+    /// With all of its name: `refs/heads/main`.
+    pub name: BytesPath,
+    /// `None`: it is new.
+    pub old: Option<String>,
+    pub new: String,
+}
+
+/// Something that stays in the session's folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotImported {
+    /// `refs/heads/main`, `HEAD`, `index`, `stash`.
+    pub what: BytesPath,
+    pub why: String,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IndexImport {
+    /// The session staged nothing and left no commit behind that asks for it.
+    #[default]
+    Unchanged,
+    /// The real index is what the session left, with what the person staged meanwhile.
+    Taken,
+    /// It is as it was; [`ImportedRepository::not_imported`] says why.
+    Kept,
 }

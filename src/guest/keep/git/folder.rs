@@ -180,6 +180,13 @@ impl Folder {
         };
         remove(folder.as_fd(), name, MAX_DEPTH).map_err(|errno| failed("remove", path, &errno.into()))
     }
+
+    pub(crate) fn remove_if_empty(&self, path: &[u8]) {
+        let (parent, name) = split(path);
+        if let Ok(folder) = self.directory(parent) {
+            let _ = unlinkat(&folder, name, UnlinkatFlags::RemoveDir);
+        }
+    }
 }
 
 impl AsFd for Folder {

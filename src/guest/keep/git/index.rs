@@ -14,6 +14,7 @@ const EXTENDED: u16 = 0x4000;
 const STAGE: u16 = 0x3000;
 const NAME: u16 = 0x0fff;
 pub(crate) const SKIP_WORKTREE: u16 = 0x4000;
+pub(crate) const INTENT_TO_ADD: u16 = 0x2000;
 
 /// Extensions that hold for other flags as well. All others are left out, which git allows where a name begins with a capital letter.
 const KEPT: [&[u8; 4]; 2] = [b"TREE", b"REUC"];
@@ -28,8 +29,21 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn mode(&self) -> u32 {
+        u32::from_be_bytes([self.stat[24], self.stat[25], self.stat[26], self.stat[27]])
+    }
+
     pub(crate) fn stage(&self) -> u16 {
         (self.flags & STAGE) >> 12
+    }
+
+    pub(crate) fn is_intended(&self) -> bool {
+        self.extended & INTENT_TO_ADD != 0
+    }
+
+    /// Returns whether both say the same of the file's contents.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (self.object, self.mode(), self.stage(), self.is_intended()) == (other.object, other.mode(), other.stage(), other.is_intended())
     }
 }
 
@@ -97,6 +111,11 @@ impl Index {
 
     pub(crate) fn is_unmerged(&self) -> bool {
         self.entries.iter().any(|entry| entry.stage() != 0)
+    }
+
+    /// Forgets what belongs to the entries as they were read: trees that were computed from them.
+    pub(crate) fn forget_trees(&mut self) {
+        self.kept.clear();
     }
 
     pub(crate) fn write(&self) -> Vec<u8> {

@@ -1,28 +1,43 @@
 //! Git that cannot bite: a session has a git folder of its own, which borrows the objects of the real one and takes over none of its
-//! settings that run something.
+//! settings that run something; what it left there comes back as checked objects and as names that nobody else moved meanwhile.
 //!
-//! Start with [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git). What a
-//! session's start was like is kept where it cannot reach ([`Start`]).
+//! Start with [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git) and
+//! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder). What a session's start was like is kept
+//! where it cannot reach ([`Start`]).
 
+#[cfg(test)]
+mod attacked;
 mod checksum;
 mod config;
 mod find;
 mod folder;
 mod hide;
+mod import;
+#[cfg(test)]
+mod imported;
 mod index;
+#[cfg(test)]
+mod killed;
+mod land;
+mod left;
+mod leftover;
 mod prepare;
 #[cfg(test)]
 mod prepared;
 mod record;
 mod refs;
 mod repository;
+mod run;
 #[cfg(test)]
 mod sample;
 mod settings;
+mod stage;
 mod stash;
 
 pub use find::find;
 pub use folder::Folder;
+pub use import::Import;
+pub use import::import;
 pub use prepare::Source;
 pub use prepare::prepare;
 pub use record::Start;

@@ -38,7 +38,7 @@ const MAX_LOG_FILE: u64 = 256 << 20;
 const MAX_ATTRIBUTES: usize = 200;
 
 /// What a merge or the like leaves in a repository while it lasts.
-const UNDER_WAY: [(&[u8], &str); 6] = [
+pub(crate) const UNDER_WAY: [(&[u8], &str); 6] = [
     (b"MERGE_HEAD", "a merge"),
     (b"CHERRY_PICK_HEAD", "a cherry-pick"),
     (b"REVERT_HEAD", "a revert"),

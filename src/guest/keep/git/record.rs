@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::folder::Folder;
+use super::index::MAX_INDEX;
 use super::refs::Head;
 use super::stash::Stash;
 use crate::wire::BytesPath;
@@ -73,6 +74,14 @@ impl Start {
         state.replace(format!("{id}.json").as_bytes(), &text)
     }
 
+    /// Returns the index that a repository had.
+    pub(crate) fn index(&self, state: &Folder, id: &str, at: usize) -> Result<Option<Vec<u8>>, Fault> {
+        if !self.repositories.get(at).is_some_and(|started| started.has_index) {
+            return Ok(None);
+        }
+        state.read(&index_name(id, at), MAX_INDEX)
+    }
+
     /// Forgets a session that is settled.
     pub fn forget(state: &Folder, id: &str) -> Result<(), Fault> {
         let Some(start) = Self::read(state, id)? else { return Ok(()) };
@@ -117,6 +126,7 @@ mod tests {
         let start = Start::new(FoundGit::default(), vec![started]);
         start.write(&state, "a-1", &[Some(b"DIRC".to_vec())]).expect("written");
         assert_eq!(Start::read(&state, "a-1").expect("read"), Some(start.clone()));
+        assert_eq!(start.index(&state, "a-1", 0).expect("read"), Some(b"DIRC".to_vec()));
         assert_eq!(Start::read(&state, "other").expect("read"), None);
         for id in ["", "../a", "a/b", "a b"] {
             assert!(Start::read(&state, id).is_err(), "{id}");

@@ -12,11 +12,15 @@ use sha2::Sha256;
 
 use super::find::find;
 use super::folder::Folder;
+use super::import::Import;
+use super::import::import;
 use super::prepare::Source;
 use super::prepare::prepare;
 use crate::wire::BytesPath;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
+use crate::wire::keep::ImportedGit;
+use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::PreparedGit;
 
 /// A project with a repository, in a folder of its own.
@@ -52,6 +56,22 @@ impl Sample {
         sample.git(&["submodule", "--quiet", "update", "--init", "--recursive"]);
         sample.commit("file", "1");
         sample
+    }
+
+    /// Takes over what a session left, whose folder lies beside the project.
+    pub(crate) fn import(&self) -> ImportedGit {
+        import_at(self.place.path())
+    }
+
+    /// Takes over what a session left in the only repository.
+    #[track_caller]
+    pub(crate) fn import_one(&self) -> ImportedRepository {
+        let mut imported = self.import().repositories;
+        assert_eq!(imported.len(), 1);
+        self.git(&["fsck", "--strict", "--no-dangling"]);
+        assert_eq!(self.git(&["for-each-ref", "refs/podbay"]), "");
+        assert!(!self.path(".git/refs/podbay").exists() && !self.path(".git/index.lock").exists());
+        imported.remove(0)
     }
 
     pub(crate) fn without_git() -> Self {
@@ -148,6 +168,21 @@ pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
     all
 }
 
+/// Takes over what a session left, in the folder that the project and all the rest lie in.
+pub(crate) fn import_at(place: &Path) -> ImportedGit {
+    let scratch = place.join("scratch");
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir(&scratch).expect("made");
+    import(&Import {
+        id: ID,
+        state: &Folder::open(&place.join("state")).expect("opens"),
+        scratch: &scratch,
+        places: &[(place.join("project/.git"), place.join("session"))],
+        budget: Duration::from_secs(60),
+    })
+    .expect("imported")
+}
+
 /// A sample whose project has a session's folder in the place of its `.git`, as in a box; the real one lies beside it.
 pub(crate) struct InSession {
     pub(crate) sample: Sample,
@@ -202,5 +237,12 @@ impl InSession {
     #[track_caller]
     pub(crate) fn git(&self, words: &[&str]) -> String {
         self.sample.git(words)
+    }
+
+    /// Ends the session: the real repository is in its place again, the session's folder beside it.
+    pub(crate) fn end(self) -> Sample {
+        fs::rename(self.sample.path(".git"), self.sample.beside("session")).expect("moved");
+        fs::rename(self.sample.beside("real"), self.sample.path(".git")).expect("moved");
+        self.sample
     }
 }

@@ -4,6 +4,7 @@ use super::folder::Folder;
 use super::refs::object;
 use crate::wire::Fault;
 
+pub(crate) const NAME: &[u8] = b"refs/stash";
 pub(crate) const LOG: &[u8] = b"logs/refs/stash";
 pub(crate) const MAX_LOG: u64 = 1 << 20;
 /// Longest word on a stash that is taken over.

@@ -1,0 +1,434 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::time::Instant;
+
+use super::folder::Folder;
+use super::folder::failed;
+use super::index::Index;
+use super::index::MAX_INDEX;
+use super::land;
+use super::left::Left;
+use super::leftover::Under;
+use super::record::Start;
+use super::record::Started;
+use super::record::check_id;
+use super::refs;
+use super::refs::Head;
+use super::run::Git;
+use super::stage;
+use super::stash;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::ImportedGit;
+use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::IndexImport;
+use crate::wire::keep::MovedRef;
+use crate::wire::keep::NotImported;
+
+const NOTHING: &str = "0000000000000000000000000000000000000000";
+
+/// What a session left, and where it goes.
+#[derive(Debug)]
+pub struct Import<'a> {
+    pub id: &'a str,
+    /// Where the session's start is on record.
+    pub state: &'a Folder,
+    /// A folder of ours, for what is needed meanwhile.
+    pub scratch: &'a Path,
+    /// The real repository and the session's folder of each place that was prepared, in that order.
+    pub places: &'a [(PathBuf, PathBuf)],
+    /// How long git may take for all of it.
+    pub budget: Duration,
+}
+
+/// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile.
+///
+/// It can be killed at any time and begun again. The session's folder is only read.
+pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
+    check_id(import.id)?;
+    let Some(start) = Start::read(import.state, import.id)? else { return Ok(ImportedGit::default()) };
+    let end = Instant::now() + import.budget;
+    let mut imported = ImportedGit::default();
+    for (at, started) in start.repositories.iter().enumerate() {
+        let index = start.index(import.state, import.id, at)?;
+        let repository = match One::open(import, at, index, end, started) {
+            Ok(one) => one.import(),
+            Err(fault) => Err(fault),
+        };
+        imported.repositories.push(repository.unwrap_or_else(|fault| ImportedRepository {
+            path: started.path.clone(),
+            index: IndexImport::Kept,
+            not_imported: vec![NotImported { what: started.path.clone(), why: fault.to_string() }],
+            ..ImportedRepository::default()
+        }));
+    }
+    Ok(imported)
+}
+
+/// One repository on its way.
+struct One<'a> {
+    id: &'a str,
+    at: usize,
+    state: &'a Folder,
+    scratch: &'a Path,
+    started: &'a Started,
+    start_index: Option<Vec<u8>>,
+    real_path: PathBuf,
+    session_path: PathBuf,
+    real: Folder,
+    session: Folder,
+    /// Below both: what a worktree has of its own.
+    private: Vec<u8>,
+    git: Git,
+    end: Instant,
+}
+
+/// What is in the real repository now.
+#[derive(Debug, Default)]
+struct Fetched {
+    objects: BTreeSet<String>,
+    /// The name of the commit that the session's index was made.
+    index: Option<String>,
+}
+
+/// Something to fetch, under a number.
+#[derive(Debug)]
+enum Tip<'a> {
+    Name(&'a BytesPath),
+    Stash,
+    Head,
+    Index,
+}
+
+impl Tip<'_> {
+    fn what(&self) -> BytesPath {
+        match self {
+            Self::Name(name) => (*name).clone(),
+            Self::Stash => BytesPath::from_bytes(stash::NAME),
+            Self::Head => "HEAD".into(),
+            Self::Index => "index".into(),
+        }
+    }
+}
+
+impl<'a> One<'a> {
+    fn open(import: &'a Import<'a>, at: usize, start_index: Option<Vec<u8>>, end: Instant, started: &'a Started) -> Result<Self, Fault> {
+        let place = import.places.get(started.source);
+        let (real, session) = place.ok_or_else(|| Fault::Io {
+            doing: format!("import {}", started.path),
+            problem: "where its repository is was not said".to_owned(),
+        })?;
+        let inside = started.inside.as_path();
+        // Joining nothing would add a slash.
+        let join_path = |path: &Path| if started.inside.is_empty() { path.to_owned() } else { path.join(inside) };
+        let open = |path: &Path| {
+            let whole = Folder::open(path).map_err(|error| failed("open", b"the repository", &error))?;
+            let inner = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
+            whole.descend(inner).map_err(|errno| failed("open", inner, &errno.into()))
+        };
+        let private = match &started.worktree {
+            Some(name) => [b"worktrees/", name.as_bytes()].concat(),
+            None => b".".to_vec(),
+        };
+        let folder = Folder::open(import.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        folder.make(b"empty")?;
+        let real_path = join_path(real);
+        Ok(Self {
+            id: import.id,
+            at,
+            state: import.state,
+            scratch: import.scratch,
+            started,
+            start_index,
+            real: open(real)?,
+            session: open(session)?,
+            session_path: join_path(session),
+            private,
+            git: Git::new(&real_path, &import.scratch.join("empty"), end),
+            real_path,
+            end,
+        })
+    }
+
+    fn import(&self) -> Result<ImportedRepository, Fault> {
+        let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
+        under.clear()?;
+        let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
+        let mut done = ImportedRepository { path: self.started.path.clone(), ..ImportedRepository::default() };
+        under.begin(left.names.keys())?;
+        let fetched = self.fetch(&left, &mut done)?;
+        self.move_names(&left, &fetched, &mut done)?;
+        self.put_stashes(&left, &fetched, &mut done)?;
+        self.switch_head(&left, &fetched, &mut done)?;
+        self.land_index(&left, &fetched, &mut done)?;
+        self.remove_own_names()?;
+        under.done()?;
+        done.not_imported.extend(left.not_imported);
+        done.notes.extend(left.notes);
+        Ok(done)
+    }
+
+    /// Brings objects over, checked; returns which are there then.
+    fn fetch(&self, left: &Left, done: &mut ImportedRepository) -> Result<Fetched, Fault> {
+        let mut tips: Vec<(Tip<'_>, String)> = left.names.iter().map(|(name, object)| (Tip::Name(name), object.clone())).collect();
+        tips.extend(left.stashes.iter().map(|stash| (Tip::Stash, stash.object.clone())));
+        if let Some(head @ Head::Commit { object }) = &left.head
+            && *head != self.started.head
+        {
+            tips.push((Tip::Head, object.clone()));
+        }
+        let mut fetched = Fetched::default();
+        if tips.is_empty() && left.index.is_none() {
+            return Ok(fetched);
+        }
+        let stage = stage::make(
+            self.scratch,
+            &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
+        )?;
+        if let Some(index) = &left.index {
+            match self.commit_index(&stage, index, left)? {
+                Ok(object) => tips.push((Tip::Index, object)),
+                Err(why) => done.not_imported.push(NotImported { what: "index".into(), why }),
+            }
+        }
+        let named = tips.iter().enumerate().map(|(at, (_, object))| (BytesPath::from_bytes(format!("refs/import/{at}")), object.clone()));
+        stage::name(self.scratch, named)?;
+        let all: Vec<usize> = (0..tips.len()).collect();
+        let are_all_good = self.fetch_some(&stage, &all)?.is_ok();
+        for (at, (tip, object)) in tips.into_iter().enumerate() {
+            // One that is bad must not keep the others out.
+            if !are_all_good && let Err(why) = self.fetch_some(&stage, &[at])? {
+                done.not_imported.push(NotImported { what: tip.what(), why });
+                continue;
+            }
+            if matches!(tip, Tip::Index) {
+                fetched.index = Some(format!("refs/podbay/{}/{at}", self.id));
+            }
+            fetched.objects.insert(object);
+        }
+        Ok(fetched)
+    }
+
+    fn fetch_some(&self, stage: &Path, numbers: &[usize]) -> Result<Result<(), String>, Fault> {
+        let id = self.id;
+        let wanted: String = numbers.iter().map(|at| format!("+refs/import/{at}:refs/podbay/{id}/{at}\n")).collect();
+        let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
+        let mut words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
+        words.extend([std::ffi::OsStr::new("--stdin"), stage.as_os_str()]);
+        let answer = self.git.run(&words, wanted.as_bytes())?;
+        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+    }
+
+    /// Makes a commit of what the session staged, in the staging repository: so it is checked like any other.
+    fn commit_index(&self, stage: &Path, index: &Index, left: &Left) -> Result<Result<String, String>, Fault> {
+        let mut index = index.clone();
+        // What it says of its trees may be a lie.
+        index.forget_trees();
+        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        folder.remove(b"session.index")?;
+        folder.write(b"session.index", &index.write())?;
+        let git = Git::new(stage, &self.scratch.join("empty"), self.end);
+        let tree = git.with_index(&self.scratch.join("session.index")).run(&["write-tree"], b"")?;
+        if !tree.is_good {
+            return Ok(Err(tree.problem()));
+        }
+        let tree = String::from_utf8_lossy(&tree.stdout).trim().to_owned();
+        let mut words = vec!["commit-tree", "-m", "index", &tree];
+        // With what it follows git knows what need not be brought over.
+        if let Some(commit) = left.head.as_ref().and_then(|head| head.commit(&left.bound)) {
+            words.extend(["-p", commit]);
+        }
+        let commit = git.timeless().run(&words, b"")?;
+        let object = refs::object(commit.stdout.trim_ascii());
+        Ok(object.ok_or_else(|| commit.problem()))
+    }
+
+    fn move_names(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+        let real = refs::read(&self.real)?;
+        let elsewhere = self.checked_out_elsewhere()?;
+        for (name, new) in &left.names {
+            let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
+            let (now, old) = (real.bound.get(name), self.started.refs.get(name));
+            if !fetched.objects.contains(new) {
+                // Why, was said where it was fetched.
+                continue;
+            }
+            if now != Some(new) {
+                if now != old {
+                    let now = now.map_or("deleted", |object| &object[..12]);
+                    refuse(format!("was moved here meanwhile (it is {now} now); the session's is {}", &new[..12]));
+                    continue;
+                }
+                if elsewhere.contains(name) {
+                    refuse("is checked out in another worktree".to_owned());
+                    continue;
+                }
+                if let Err(why) = self.update(name, new, old.map_or(NOTHING, String::as_str), "")? {
+                    refuse(why);
+                    continue;
+                }
+            }
+            done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
+        }
+        Ok(())
+    }
+
+    /// Moves one name, if it is where it is thought to be.
+    fn update(&self, name: &BytesPath, new: &str, old: &str, word: &str) -> Result<Result<(), String>, Fault> {
+        let message = if word.is_empty() { format!("podbay: {}", self.id) } else { word.to_owned() };
+        let order = [b"update ", name.as_bytes(), format!("\0{new}\0{old}\0").as_bytes()].concat();
+        let answer = self.git.run(&["update-ref", "--create-reflog", "-m", &message, "--stdin", "-z"], &order)?;
+        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+    }
+
+    /// Returns the branches that other worktrees work on: moving one would turn all of its commits into changes there.
+    fn checked_out_elsewhere(&self) -> Result<BTreeSet<BytesPath>, Fault> {
+        let mut paths = vec![b"HEAD".to_vec()];
+        for (name, _) in self.real.names(b"worktrees").map_err(|errno| failed("list", b"worktrees", &errno.into()))? {
+            paths.push(join(&join(b"worktrees", &name), b"HEAD"));
+        }
+        let own = if self.started.worktree.is_some() { join(&self.private, b"HEAD") } else { b"HEAD".to_vec() };
+        let heads = paths.iter().filter(|path| **path != own).filter_map(|path| Head::read(&self.real, path).ok().flatten());
+        Ok(heads.filter_map(|head| if let Head::Branch { name } = head { Some(name) } else { None }).collect())
+    }
+
+    /// Puts the session's stashes on top of those that are here, which all stay.
+    fn put_stashes(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+        let here = stash::read(&self.real)?;
+        let name = BytesPath::from_bytes(stash::NAME);
+        let mut top = refs::read(&self.real)?.bound.remove(&name);
+        for stash in left.stashes.iter().filter(|stash| fetched.objects.contains(&stash.object)) {
+            if !here.iter().any(|known| known.object == stash.object) && top.as_ref() != Some(&stash.object) {
+                let message = if stash.message.is_empty() { "WIP" } else { &stash.message };
+                if let Err(why) = self.update(&name, &stash.object, top.as_deref().unwrap_or(NOTHING), message)? {
+                    done.not_imported.push(NotImported { what: name.clone(), why });
+                    break;
+                }
+                top = Some(stash.object.clone());
+            }
+            done.stashes.push(stash.message.clone());
+        }
+        Ok(())
+    }
+
+    fn private_git(&self) -> Git {
+        match &self.started.worktree {
+            Some(_) => {
+                Git::new(&self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()), &self.scratch.join("empty"), self.end)
+            }
+            None => self.git.clone(),
+        }
+    }
+
+    /// Checks out what the session did, where nobody checked out something else here.
+    fn switch_head(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+        let Some(head) = left.head.as_ref().filter(|head| **head != self.started.head) else { return Ok(()) };
+        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "HEAD".into(), why });
+        let now = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
+        let real = refs::read(&self.real)?;
+        let message = format!("podbay: {}", self.id);
+        if now.as_ref() != Some(head) {
+            if now.as_ref() != Some(&self.started.head) {
+                refuse("what is checked out was changed here meanwhile".to_owned());
+                return Ok(());
+            }
+            let answer = match head {
+                Head::Branch { name } => {
+                    if !real.bound.contains_key(name) || real.bound.get(name) != left.bound.get(name) {
+                        refuse(format!("the session was on {name}, which is not here as it left it"));
+                        return Ok(());
+                    }
+                    if self.checked_out_elsewhere()?.contains(name) {
+                        refuse(format!("the session was on {name}, which is checked out in another worktree"));
+                        return Ok(());
+                    }
+                    let words = [b"symbolic-ref".as_slice(), b"-m", message.as_bytes(), b"HEAD", name.as_bytes()];
+                    self.private_git().run(&words.map(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes), b"")?
+                }
+                Head::Commit { object } => {
+                    if !fetched.objects.contains(object) {
+                        return Ok(());
+                    }
+                    let old = now.as_ref().and_then(|now| now.commit(&real.bound)).map_or(NOTHING, String::as_str);
+                    self.private_git().run(&["update-ref", "--no-deref", "--create-reflog", "-m", &message, "HEAD", object, old], b"")?
+                }
+            };
+            if !answer.is_good {
+                refuse(answer.problem());
+                return Ok(());
+            }
+        }
+        done.head = Some(match head {
+            Head::Branch { name } => name.to_text(),
+            Head::Commit { object } => object.clone(),
+        });
+        Ok(())
+    }
+
+    fn land_index(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+        let Some(session_index) = &left.index else {
+            if left.not_imported.iter().any(|one| one.what.as_bytes() == b"index") {
+                done.index = IndexImport::Kept;
+            }
+            return Ok(());
+        };
+        done.index = IndexImport::Kept;
+        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "index".into(), why });
+        let real = refs::read(&self.real)?;
+        let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
+        let commit_here = here.as_ref().and_then(|head| head.commit(&real.bound));
+        let commit_there = left.head.as_ref().and_then(|head| head.commit(&left.bound));
+        if commit_here != commit_there {
+            refuse("what is staged belongs to another commit than the one that is checked out here".to_owned());
+            return Ok(());
+        }
+        let Some(name) = &fetched.index else { return Ok(()) };
+        let place = self.scratch.join("landing.index");
+        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        folder.remove(b"landing.index")?;
+        let answer = self.git.with_index(&place).run(&["read-tree", name], b"")?;
+        if !answer.is_good {
+            refuse(answer.problem());
+            return Ok(());
+        }
+        let checked = folder.read(b"landing.index", MAX_INDEX)?.unwrap_or_default();
+        let landing = land::Landing {
+            real: &self.real,
+            path: join(&self.private, b"index"),
+            id: self.id,
+            start: self.start_index.as_deref(),
+            session: session_index,
+            checked: &checked,
+        };
+        match land::land(&landing)? {
+            Ok(notes) => {
+                done.index = IndexImport::Taken;
+                done.notes.extend(notes);
+            }
+            Err(why) => refuse(why),
+        }
+        Ok(())
+    }
+
+    /// Removes what objects were held by on their way.
+    fn remove_own_names(&self) -> Result<(), Fault> {
+        let own = format!("refs/podbay/{}", self.id).into_bytes();
+        let prefix = join(&own, b"");
+        let mut order = Vec::new();
+        for name in refs::read(&self.real)?.bound.keys().filter(|name| name.as_bytes().starts_with(&prefix)) {
+            order.extend_from_slice(&[b"delete ", name.as_bytes(), b"\0\0"].concat());
+        }
+        if !order.is_empty() {
+            let answer = self.git.run(&["update-ref", "--stdin", "-z"], &order)?;
+            if !answer.is_good {
+                return Err(Fault::Io { doing: "remove names of our own".into(), problem: answer.problem() });
+            }
+        }
+        self.real.remove(&own)?;
+        self.real.remove_if_empty(b"refs/podbay");
+        Ok(())
+    }
+}

@@ -1,0 +1,320 @@
+//! What comes back of a session, and what the person's git says of it then.
+
+use std::fs;
+
+use super::sample::InSession;
+use super::sample::Sample;
+use super::sample::fingerprint;
+use super::sample::run_git;
+use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::IndexImport;
+
+fn sample() -> Sample {
+    let sample = Sample::new();
+    sample.commit("a file", "1\n");
+    sample.commit("b", "1\n");
+    sample.git(&["branch", "feature/gr\u{fc}n"]);
+    sample
+}
+
+fn session() -> InSession {
+    InSession::of(sample())
+}
+
+fn moved(imported: &ImportedRepository) -> Vec<String> {
+    imported.moved.iter().map(|moved| moved.name.to_text()).collect()
+}
+
+fn not_imported(imported: &ImportedRepository) -> Vec<String> {
+    imported.not_imported.iter().map(|one| format!("{}: {}", one.what, one.why)).collect()
+}
+
+fn commit(session: &InSession, path: &str, text: &str) -> String {
+    session.sample.commit(path, text)
+}
+
+#[test]
+fn commits_branches_tags_and_what_is_staged_come_back() {
+    let session = session();
+    let main = commit(&session, "a file", "2\n");
+    session.git(&["checkout", "-q", "-b", "other"]);
+    let other = commit(&session, "deep/new", "1\n");
+    session.git(&["tag", "-a", "v1", "-m", "one"]);
+    session.sample.write("b", "staged\n");
+    session.git(&["add", "b"]);
+    session.sample.write("b", "not staged\n");
+    session.sample.write("untracked", "x");
+    let status = session.git(&["status", "--porcelain", "--branch"]);
+    let sample = session.end();
+    let config = fs::read(sample.path(".git/config")).expect("read");
+    let imported = sample.import_one();
+    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/other", "refs/tags/v1"]);
+    assert_eq!(imported.head.as_deref(), Some("refs/heads/other"));
+    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), status);
+    assert_eq!(sample.git(&["rev-parse", "main", "other"]), format!("{main}\n{other}\n"));
+    assert_eq!(sample.git(&["describe"]), "v1\n");
+    assert!(sample.git(&["reflog", "main"]).contains("podbay: session-1"));
+    assert_eq!(fs::read(sample.path(".git/config")).expect("read"), config);
+    // Nothing of it is borrowed any more.
+    fs::remove_dir_all(sample.beside("session")).expect("removed");
+    sample.git(&["gc", "-q", "--prune=now"]);
+    sample.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_session_that_did_nothing_leaves_everything_as_it_is() {
+    let session = session();
+    session.git(&["status"]);
+    let sample = session.end();
+    let before = fingerprint(&sample.path(".git"));
+    let imported = sample.import_one();
+    assert_eq!(imported, ImportedRepository { path: ".git".into(), ..ImportedRepository::default() });
+    assert_eq!(fingerprint(&sample.path(".git")), before);
+}
+
+#[test]
+fn what_the_person_staged_stays_staged() {
+    let sample = sample();
+    sample.write("b", "theirs\n");
+    sample.write("intended", "x");
+    sample.git(&["add", "b"]);
+    sample.git(&["add", "-N", "intended"]);
+    sample.git(&["update-index", "--assume-unchanged", "a file"]);
+    let session = InSession::of(sample);
+    session.sample.write("c", "1\n");
+    session.git(&["add", "c"]);
+    session.git(&["commit", "-q", "-m", "c", "--", "c"]);
+    let sample = session.end();
+    // Meanwhile, on the host.
+    sample.write("d", "1\n");
+    sample.git(&["add", "d"]);
+    let imported = sample.import_one();
+    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "M  b\nA  d\n A intended\n");
+    assert_eq!(sample.git(&["ls-files", "-v", "a file"]), "h a file\n");
+}
+
+#[test]
+fn both_staged_the_same_file_and_the_persons_stays() {
+    let session = session();
+    session.sample.write("b", "session\n");
+    session.git(&["add", "b"]);
+    commit(&session, "c", "1\n");
+    session.sample.write("b", "session again\n");
+    session.git(&["add", "b"]);
+    let sample = session.end();
+    sample.write("b", "person\n");
+    sample.git(&["add", "b"]);
+    let imported = sample.import_one();
+    assert_eq!(imported.index, IndexImport::Taken);
+    assert_eq!(imported.notes, ["b is staged as you have it, not as the session has"]);
+    assert_eq!(sample.git(&["show", ":b"]), "person\n");
+}
+
+#[test]
+fn nothing_that_the_session_says_of_files_hides_a_change() {
+    let session = session();
+    commit(&session, "c", "1\n");
+    session.sample.write("b", "changed\n");
+    session.sample.write("c", "changed\n");
+    session.git(&["update-index", "--assume-unchanged", "b"]);
+    session.git(&["update-index", "--skip-worktree", "c"]);
+    assert_eq!(session.git(&["status", "--porcelain"]), "", "it is hidden in the session");
+    let sample = session.end();
+    assert_eq!(sample.import_one().index, IndexImport::Taken);
+    assert_eq!(sample.git(&["status", "--porcelain"]), " M b\n M c\n");
+}
+
+#[test]
+fn stashes_come_on_top_and_none_is_lost() {
+    let sample = sample();
+    for text in ["first", "second"] {
+        sample.write("b", text);
+        sample.git(&["stash", "-q", "-m", text]);
+    }
+    let session = InSession::of(sample);
+    session.git(&["stash", "drop", "-q", "stash@{1}"]);
+    for text in ["third", "fourth"] {
+        session.sample.write("b", text);
+        session.git(&["stash", "-q", "-m", text]);
+    }
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!(imported.stashes, ["On main: third", "On main: fourth"]);
+    assert_eq!(imported.notes, ["1 stash(es) that the session took up or dropped are kept here"]);
+    let list = sample.git(&["stash", "list", "--format=%gs"]);
+    assert_eq!(list, "On main: fourth\nOn main: third\nOn main: second\nOn main: first\n");
+    sample.git(&["stash", "pop", "-q", "stash@{1}"]);
+    assert_eq!(fs::read_to_string(sample.path("b")).expect("read"), "third");
+}
+
+#[test]
+fn a_rebase_and_a_commit_without_a_branch_come_back() {
+    let sample = sample();
+    sample.git(&["checkout", "-q", "-b", "side", "HEAD~1"]);
+    sample.commit("side", "1");
+    let session = InSession::of(sample);
+    session.git(&["rebase", "-q", "main"]);
+    let side = session.git(&["rev-parse", "HEAD"]);
+    session.git(&["checkout", "-q", "--detach"]);
+    let detached = commit(&session, "detached", "1");
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.head), (vec!["refs/heads/side".to_owned()], Some(detached.clone())));
+    assert_eq!(sample.git(&["rev-parse", "side", "HEAD"]), format!("{side}{detached}\n"));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_first_commit_comes_back() {
+    let session = InSession::of(Sample::new());
+    commit(&session, "a", "1");
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/main".to_owned()], IndexImport::Taken));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_shallow_clone_stays_shallow() {
+    let origin = sample();
+    let sample = Sample::without_git();
+    sample.git(&["clone", "-q", "--depth=1", &format!("file://{}", origin.path("").display()), "."]);
+    let session = InSession::of(sample);
+    commit(&session, "c", "1");
+    session.git(&["gc", "-q"]);
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), not_imported(&imported)), (vec!["refs/heads/main".to_owned()], Vec::new()));
+    assert_eq!(sample.git(&["log", "--oneline"]).lines().count(), 2);
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn submodules_come_back_one_in_another() {
+    let session = InSession::of(Sample::with_submodules());
+    for folder in ["sub/deeper", "sub", ""] {
+        session.sample.write(&format!("{folder}/file"), "changed");
+        session.sample.git_in(folder, &["checkout", "-q", "-B", "main"]);
+        session.sample.git_in(folder, &["commit", "-q", "-a", "-m", "changed"]);
+    }
+    let sample = session.end();
+    let imported = sample.import().repositories;
+    assert_eq!(
+        imported.iter().map(|one| one.path.to_text()).collect::<Vec<_>>(),
+        [".git/modules/sub/modules/deeper", ".git/modules/sub", ".git"]
+    );
+    for one in &imported {
+        assert_eq!((moved(one), not_imported(one)), (vec!["refs/heads/main".to_owned()], Vec::new()), "{}", one.path);
+    }
+    sample.git(&["fsck"]);
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+    assert_eq!(sample.git(&["submodule", "status", "--recursive"]).lines().filter(|line| line.starts_with(' ')).count(), 2);
+}
+
+#[test]
+fn a_branch_that_moved_meanwhile_is_refused_and_the_others_come_back() {
+    let session = session();
+    commit(&session, "c", "1\n");
+    session.git(&["checkout", "-q", "-b", "other"]);
+    commit(&session, "d", "1\n");
+    session.git(&["branch", "-D", "-q", "feature/gr\u{fc}n"]);
+    let sample = session.end();
+    let own = sample.commit("own", "1\n");
+    let imported = sample.import_one();
+    assert_eq!(moved(&imported), ["refs/heads/other"]);
+    assert_eq!(sample.git(&["rev-parse", "main"]).trim(), own);
+    let told = not_imported(&imported);
+    assert!(told[0].contains("refs/heads/main: was moved here meanwhile"), "{told:?}");
+    assert_eq!(imported.head.as_deref(), Some("refs/heads/other"));
+    assert_eq!(imported.notes, ["refs/heads/feature/gr\u{fc}n was deleted in the session and is kept here"]);
+}
+
+#[test]
+fn the_index_stays_where_the_branch_that_is_checked_out_was_refused() {
+    let session = session();
+    commit(&session, "c", "1\n");
+    let sample = session.end();
+    sample.git(&["commit", "-q", "--allow-empty", "-m", "own"]);
+    let before = fs::read(sample.path(".git/index")).expect("read");
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Kept));
+    assert_eq!(not_imported(&imported).len(), 2);
+    assert_eq!(fs::read(sample.path(".git/index")).expect("read"), before);
+}
+
+#[test]
+fn what_is_checked_out_here_meanwhile_stays_checked_out() {
+    let session = session();
+    session.git(&["checkout", "-q", "-b", "other"]);
+    commit(&session, "c", "1\n");
+    let sample = session.end();
+    sample.git(&["checkout", "-q", "feature/gr\u{fc}n"]);
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.head.clone()), (vec!["refs/heads/other".to_owned()], None));
+    assert!(not_imported(&imported)[0].starts_with("HEAD: "), "{:?}", not_imported(&imported));
+    assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "feature/gr\u{fc}n\n");
+}
+
+#[test]
+fn a_branch_of_another_worktree_is_refused() {
+    let sample = sample();
+    let elsewhere = sample.beside("elsewhere").display().to_string();
+    sample.git(&["worktree", "add", "-q", &elsewhere, "feature/gr\u{fc}n"]);
+    let session = InSession::of(sample);
+    session.git(&["branch", "-f", "feature/gr\u{fc}n", "main~1"]);
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!(not_imported(&imported), ["refs/heads/feature/gr\u{fc}n: is checked out in another worktree"]);
+    assert_eq!(run_git(&sample.beside("elsewhere"), &["status", "--porcelain"]), (String::new(), true));
+}
+
+#[test]
+fn a_merge_with_conflicts_stays_in_the_session() {
+    let session = session();
+    session.git(&["checkout", "-q", "-b", "other", "HEAD~1"]);
+    commit(&session, "b", "other\n");
+    session.git(&["checkout", "-q", "main"]);
+    assert!(!run_git(&session.sample.path(""), &["merge", "-q", "other"]).1);
+    let sample = session.end();
+    let before = fs::read(sample.path(".git/index")).expect("read");
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/other".to_owned()], IndexImport::Kept));
+    let told = not_imported(&imported).join("\n");
+    assert!(told.contains("MERGE_HEAD: a merge was not finished") && told.contains("index: holds a merge with conflicts"), "{told}");
+    assert_eq!(fs::read(sample.path(".git/index")).expect("read"), before);
+}
+
+#[test]
+fn an_index_that_git_works_on_here_is_left_alone() {
+    let session = session();
+    commit(&session, "c", "1\n");
+    let sample = session.end();
+    sample.write(".git/index.lock", "");
+    let mut imported = sample.import().repositories.remove(0);
+    assert!(not_imported(&imported)[0].contains("index: yours is locked"), "{:?}", not_imported(&imported));
+    assert_eq!(moved(&imported), ["refs/heads/main"]);
+    fs::remove_file(sample.path(".git/index.lock")).expect("removed");
+    imported = sample.import_one();
+    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn importing_again_says_the_same_and_changes_nothing() {
+    let session = session();
+    commit(&session, "c", "1\n");
+    session.git(&["checkout", "-q", "-b", "other"]);
+    session.sample.write("b", "stashed");
+    session.git(&["stash", "-q"]);
+    session.sample.write("b", "staged");
+    session.git(&["add", "b"]);
+    let sample = session.end();
+    let first = sample.import_one();
+    let before = fingerprint(&sample.path(".git"));
+    assert_eq!(sample.import_one(), first);
+    let after = fingerprint(&sample.path(".git"));
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert_eq!(after, before);
+}

@@ -1,0 +1,129 @@
+//! An import that is killed, with all that it started, as the end of its box does.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Child;
+use std::process::Stdio;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use nix::sys::signal::kill;
+use nix::unistd::Pid;
+
+use super::sample::InSession;
+use super::sample::Sample;
+use super::sample::fingerprint;
+use super::sample::import_at;
+use crate::guest::family;
+use crate::wire::keep::ImportedGit;
+
+/// Says to this test that it is the one to be killed, and where.
+const PLACE: &str = "PODBAY_TEST_IMPORT";
+const NAME: &str = "guest::keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
+
+const ROUNDS: u32 = 16;
+
+#[test]
+fn an_import_that_was_killed_is_done_by_the_next() {
+    if let Some(place) = std::env::var_os(PLACE) {
+        import_at(Path::new(&place));
+        return;
+    }
+    let sample = left_by_a_session();
+    let begun = Instant::now();
+    assert!(!end_after(start(&sample), None));
+    let takes = begun.elapsed();
+    let mut n_killed = 0;
+    let mut whole = None;
+    for round in 0..ROUNDS {
+        let sample = left_by_a_session();
+        if end_after(start(&sample), Some(takes * round / ROUNDS)) {
+            n_killed += 1;
+        }
+        let imported = sample.import();
+        check(&sample, &imported);
+        assert_eq!(sample.import(), imported);
+        // What was made differs by times alone.
+        let names: Vec<String> = imported.repositories[0].moved.iter().map(|moved| moved.name.to_text()).collect();
+        assert_eq!(whole.get_or_insert_with(|| names.clone()), &names);
+    }
+    assert!(n_killed > ROUNDS / 4, "only {n_killed} were killed before they were done");
+}
+
+fn left_by_a_session() -> Sample {
+    let sample = Sample::new();
+    sample.commit("a", "1\n");
+    sample.write("b", "person");
+    sample.git(&["add", "b"]);
+    let session = InSession::of(sample);
+    session.sample.write("c", "1\n");
+    session.git(&["add", "c"]);
+    session.git(&["commit", "-q", "-m", "c", "--", "c"]);
+    session.git(&["branch", "deep/other"]);
+    session.git(&["tag", "v1"]);
+    session.git(&["checkout", "-q", "-b", "new"]);
+    session.sample.write("c", "stashed");
+    session.git(&["stash", "-q", "--", "c"]);
+    session.end()
+}
+
+#[track_caller]
+fn check(sample: &Sample, imported: &ImportedGit) {
+    assert!(imported.is_whole(), "{imported:?}");
+    sample.git(&["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## new\nA  b\n");
+    assert_eq!(sample.git(&["log", "--format=%s", "main"]), "c\na\n");
+    assert_eq!(sample.git(&["stash", "list"]).lines().count(), 1);
+    assert_eq!(sample.git(&["for-each-ref", "refs/podbay"]), "");
+    let left: Vec<_> = fingerprint(&sample.path(".git")).into_keys().filter(|path| path.to_string_lossy().ends_with(".lock")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    // The person goes on.
+    sample.git(&["commit", "-q", "-m", "b"]);
+    sample.git(&["reset", "-q", "--soft", "HEAD~1"]);
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test starts itself")]
+fn start(sample: &Sample) -> Child {
+    let program = std::env::current_exe().expect("this test");
+    std::process::Command::new(program)
+        .args(["--exact", NAME])
+        .env(PLACE, sample.beside(""))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started")
+}
+
+/// Kills a process and all that it started, some time after it began to import or never; returns whether it was not done yet.
+fn end_after(mut child: Child, delay: Option<Duration>) -> bool {
+    let pid = child.id() as i32;
+    // Until then nothing can be left behind.
+    while family::children(pid).is_empty() && child.try_wait().expect("asked").is_none() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    match delay {
+        Some(delay) => std::thread::sleep(delay),
+        None => drop(child.wait().expect("waited")),
+    }
+    // It starts no more from now on, and neither does what it started, once that is seen.
+    let _ = kill(Pid::from_raw(pid), Signal::SIGSTOP);
+    let started = family::below(vec![pid]);
+    for one in &started {
+        let _ = kill(Pid::from_raw(*one), Signal::SIGKILL);
+    }
+    let _ = child.kill();
+    let was_killed = child.wait().expect("waited").signal() == Some(Signal::SIGKILL as i32);
+    for one in started {
+        while std::fs::metadata(format!("/proc/{one}")).is_ok() && !is_dead(one) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    was_killed
+}
+
+/// Nobody may wait for it, so that it stays as a zombie.
+fn is_dead(pid: i32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    status.rsplit_once(')').is_none_or(|(_, rest)| rest.trim_start().starts_with('Z'))
+}

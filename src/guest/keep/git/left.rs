@@ -1,0 +1,133 @@
+//! What a session left in its folder, compared with the start. Nothing here changes anything.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use super::folder::Folder;
+use super::index::Index;
+use super::index::MAX_INDEX;
+use super::index::Unfit;
+use super::prepare::UNDER_WAY;
+use super::record::Started;
+use super::refs;
+use super::refs::Head;
+use super::stash;
+use super::stash::Stash;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::NotImported;
+
+/// How many names are told one by one.
+const MAX_TOLD: usize = 100;
+
+/// What is to come back.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Branches and new tags, and what they stand for now.
+    pub(crate) names: BTreeMap<BytesPath, String>,
+    /// All that the session's branches stand for, moved or not.
+    pub(crate) bound: BTreeMap<BytesPath, String>,
+    /// New ones, the oldest first.
+    pub(crate) stashes: Vec<Stash>,
+    pub(crate) head: Option<Head>,
+    /// The session's index, if it says something else than at the start.
+    pub(crate) index: Option<Index>,
+    pub(crate) not_imported: Vec<NotImported>,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Left {
+    /// Reads a session's folder; `private` is what its worktree has of its own there.
+    pub(crate) fn read(session: &Folder, private: &[u8], started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
+        let mut left = Self::default();
+        let found = refs::read(session)?;
+        for (name, why) in found.odd.into_iter().take(MAX_TOLD) {
+            left.refuse(&name, why);
+        }
+        left.compare_names(&found.bound, started);
+        left.bound = found.bound;
+        left.compare_stashes(session, started)?;
+        let head_path = join(private, b"HEAD");
+        match session.read(&head_path, 4096).ok().flatten().and_then(|text| Head::parse(&text)) {
+            Some(head) => left.head = Some(head),
+            None => left.refuse(&"HEAD".into(), "names neither a branch nor a commit".to_owned()),
+        }
+        let under_way = UNDER_WAY.iter().find(|(name, _)| session.kind(&join(private, name)).is_some());
+        if let Some((name, what)) = under_way {
+            left.refuse(&BytesPath::from_bytes(*name), format!("{what} was not finished in the session"));
+        }
+        left.read_index(session, &join(private, b"index"), start_index, under_way.is_some());
+        Ok(left)
+    }
+
+    pub(crate) fn refuse(&mut self, what: &BytesPath, why: String) {
+        self.not_imported.push(NotImported { what: what.clone(), why });
+    }
+
+    fn compare_names(&mut self, bound: &BTreeMap<BytesPath, String>, started: &Started) {
+        for (name, object) in bound {
+            let before = started.refs.get(name);
+            if before == Some(object) {
+                continue;
+            }
+            let bytes = name.as_bytes();
+            if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {
+                self.names.insert(name.clone(), object.clone());
+            } else if bytes.starts_with(b"refs/tags/") {
+                self.refuse(name, "is a tag that stood for something else before; delete the old one to take it over".to_owned());
+            } else if bytes.starts_with(b"refs/notes/") || bytes.starts_with(b"refs/replace/") {
+                self.refuse(name, "is neither a branch nor a tag, which alone are taken over".to_owned());
+            }
+        }
+        for name in started.refs.keys() {
+            let is_ours = name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/");
+            if is_ours && !bound.contains_key(name) && self.notes.len() < MAX_TOLD {
+                self.notes.push(format!("{name} was deleted in the session and is kept here"));
+            }
+        }
+    }
+
+    fn compare_stashes(&mut self, session: &Folder, started: &Started) -> Result<(), Fault> {
+        let mut stashes = stash::read(session)?;
+        match self.bound.get(&BytesPath::from_bytes(stash::NAME)) {
+            // What is not in its log is the last one.
+            Some(object) if stashes.last().map(|stash| &stash.object) != Some(object) => {
+                stashes.push(Stash { object: object.clone(), message: String::new() });
+            }
+            Some(_) => {}
+            None => stashes.clear(),
+        }
+        let before: BTreeSet<&String> = started.stashes.iter().map(|stash| &stash.object).collect();
+        let now: BTreeSet<&String> = stashes.iter().map(|stash| &stash.object).collect();
+        let taken_up = before.difference(&now).count();
+        if taken_up > 0 {
+            self.notes.push(format!("{taken_up} stash(es) that the session took up or dropped are kept here"));
+        }
+        let new: Vec<Stash> = stashes.iter().filter(|stash| !before.contains(&stash.object)).take(MAX_TOLD).cloned().collect();
+        self.stashes = new;
+        Ok(())
+    }
+
+    fn read_index(&mut self, session: &Folder, path: &[u8], start: Option<&[u8]>, is_under_way: bool) {
+        let mut refuse = |why: &str| self.not_imported.push(NotImported { what: "index".into(), why: why.to_owned() });
+        let index = match session.read(path, MAX_INDEX) {
+            Ok(Some(bytes)) => Index::parse(&bytes),
+            Ok(None) => return,
+            Err(fault) => return refuse(&fault.to_string()),
+        };
+        let index = match index {
+            Ok(index) if index.is_unmerged() => return refuse("holds a merge with conflicts, so what is staged here was left as it is"),
+            Ok(index) => index,
+            Err(Unfit::Split) => return refuse("is split in two"),
+            Err(Unfit::Sparse) => return refuse("is sparse"),
+            Err(Unfit::Broken(why)) => return refuse(why),
+        };
+        let before = start.map(Index::parse).and_then(Result::ok).unwrap_or_default();
+        let is_same = before.entries.len() == index.entries.len()
+            && before.entries.iter().zip(&index.entries).all(|(left, right)| left.name == right.name && left.is_same(right));
+        if !is_same && !is_under_way {
+            self.index = Some(index);
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Running git on the real repository: with settings of ours over its own, so that nothing is started, fetched or tidied up on the way.
+
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::io::Read;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Child;
+use std::process::Command;
+use std::process::Stdio;
+use std::sync::mpsc;
+use std::time::Duration;
+use std::time::Instant;
+
+use nix::sys::signal::Signal;
+use nix::sys::signal::killpg;
+use nix::unistd::Pid;
+
+use crate::wire::Fault;
+
+/// What git may say at most; more is cut.
+const MAX_SAID: u64 = 1 << 20;
+
+const SETTINGS: [&str; 38] = [
+    "safe.directory=*",
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.pager=cat",
+    "core.sshCommand=false",
+    "core.askPass=false",
+    "core.alternateRefsCommand=true",
+    "core.commitGraph=false",
+    "core.splitIndex=false",
+    "core.untrackedCache=false",
+    "index.sparse=false",
+    "index.skipHash=false",
+    "credential.helper=",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    "fetch.fsckObjects=true",
+    "fetch.prune=false",
+    "fetch.pruneTags=false",
+    "fetch.writeCommitGraph=false",
+    "fetch.recurseSubmodules=false",
+    "submodule.recurse=false",
+    "submodule.propagateBranches=false",
+    "protocol.allow=never",
+    "protocol.file.allow=always",
+    "log.showSignature=false",
+    "commit.gpgSign=false",
+    // Whoever lets these pass in what they fetch from others does not mean what a session made.
+    "fetch.fsck.hasDot=error",
+    "fetch.fsck.hasDotdot=error",
+    "fetch.fsck.hasDotgit=error",
+    "fetch.fsck.fullPathname=error",
+    "fetch.fsck.gitmodulesBlob=error",
+    "fetch.fsck.gitmodulesLarge=error",
+    "fetch.fsck.gitmodulesName=error",
+    "fetch.fsck.gitmodulesParse=error",
+    "fetch.fsck.gitmodulesPath=error",
+    "fetch.fsck.gitmodulesSymlink=error",
+    "fetch.fsck.gitmodulesUpdate=error",
+    "fetch.fsck.gitmodulesUrl=error",
+];
+
+const ENVIRONMENT: [(&str, &str); 19] = [
+    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+    ("HOME", "/nonexistent"),
+    ("LC_ALL", "C"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ALLOW_PROTOCOL", "file"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_ADVICE", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_AUTHOR_NAME", "Podbay"),
+    ("GIT_AUTHOR_EMAIL", "podbay@localhost"),
+    // Who moved a branch, in its log.
+    ("GIT_COMMITTER_NAME", "Podbay"),
+    ("GIT_COMMITTER_EMAIL", "podbay@localhost"),
+    ("GIT_MERGE_AUTOEDIT", "no"),
+];
+
+/// Git at one repository.
+#[derive(Clone, Debug)]
+pub(crate) struct Git {
+    folder: PathBuf,
+    /// An empty folder, so that none that the repository names is gone into.
+    work_tree: PathBuf,
+    index: Option<PathBuf>,
+    /// Whether what is made now is to be the same whenever it is made.
+    is_timeless: bool,
+    end: Instant,
+}
+
+/// What git answered.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    pub(crate) is_good: bool,
+    pub(crate) stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Answer {
+    /// Returns what went wrong, as git says it: its last lines, which name the cause.
+    pub(crate) fn problem(&self) -> String {
+        let text = String::from_utf8_lossy(&self.stderr);
+        let shown = |line: &str| {
+            line.chars().filter(|character| !character.is_control() && !crate::wire::is_hidden(*character)).take(300).collect()
+        };
+        let lines: Vec<String> = text.lines().filter(|line| !line.trim().is_empty()).map(shown).collect();
+        if lines.is_empty() { "git gave no reason".to_owned() } else { lines[lines.len().saturating_sub(3)..].join("; ") }
+    }
+}
+
+impl Git {
+    pub(crate) fn new(folder: &Path, work_tree: &Path, end: Instant) -> Self {
+        Self { folder: folder.to_owned(), work_tree: work_tree.to_owned(), index: None, is_timeless: false, end }
+    }
+
+    pub(crate) fn with_index(&self, index: &Path) -> Self {
+        Self { index: Some(index.to_owned()), ..self.clone() }
+    }
+
+    pub(crate) fn timeless(&self) -> Self {
+        Self { is_timeless: true, ..self.clone() }
+    }
+
+    /// Runs git to its end; that it says no is an answer.
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, words: &[S], stdin: &[u8]) -> Result<Answer, Fault> {
+        let failed = |problem: String| Fault::Io { doing: format!("run git {}", words[0].as_ref().to_string_lossy()), problem };
+        let mut child = self.command(words).spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Fault::NotStarted { problem: "this image has no git".to_owned() },
+            _ => failed(error.to_string()),
+        })?;
+        let (ended, told) = mpsc::channel();
+        let (stdout, stderr, input) = (child.stdout.take(), child.stderr.take(), child.stdin.take());
+        // Each has its own thread: git may say much before it has read all.
+        let given = stdin.to_vec();
+        std::thread::spawn(move || input.map(|mut input| input.write_all(&given)));
+        for (is_stdout, pipe) in
+            [(true, stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)), (false, stderr.map(|pipe| Box::new(pipe) as _))]
+        {
+            let ended = ended.clone();
+            std::thread::spawn(move || {
+                let mut said = Vec::new();
+                if let Some(mut pipe) = pipe {
+                    let _ = pipe.by_ref().take(MAX_SAID).read_to_end(&mut said);
+                    let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+                }
+                let _ = ended.send((is_stdout, said));
+            });
+        }
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        for _ in 0..2 {
+            let left = self.end.saturating_duration_since(Instant::now());
+            match told.recv_timeout(left) {
+                Ok((true, said)) => stdout = said,
+                Ok((false, said)) => stderr = said,
+                Err(_) => {
+                    end(&mut child);
+                    return Err(failed("it did not come to an end in time; nothing is lost, and it can be begun again".to_owned()));
+                }
+            }
+        }
+        let status = wait(&mut child, self.end).map_err(|error| failed(error.to_string()))?;
+        Ok(Answer { is_good: status, stdout, stderr })
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "no command of a model ever runs here, and no spawner with its filter is there to ask")]
+    fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        let mut git_dir = OsString::from("--git-dir=");
+        git_dir.push(&self.folder);
+        let mut command = Command::new("git");
+        command.env_clear().envs(ENVIRONMENT).env("GIT_WORK_TREE", &self.work_tree);
+        if let Some(index) = &self.index {
+            command.env("GIT_INDEX_FILE", index);
+        }
+        if self.is_timeless {
+            command.envs([("GIT_AUTHOR_DATE", "@0 +0000"), ("GIT_COMMITTER_DATE", "@0 +0000")]);
+        }
+        command.arg(git_dir).args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(words);
+        command.current_dir(&self.work_tree).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // What it starts ends with it.
+        command.process_group(0);
+        command
+    }
+}
+
+fn wait(child: &mut Child, until: Instant) -> std::io::Result<bool> {
+    loop {
+        match child.try_wait()? {
+            Some(status) => return Ok(status.success()),
+            None if Instant::now() > until => {
+                end(child);
+                return Ok(false);
+            }
+            // Its output has ended, so it is about to.
+            None => std::thread::sleep(Duration::from_micros(200)),
+        }
+    }
+}
+
+fn end(child: &mut Child) {
+    let _ = killpg(Pid::from_raw(child.id() as i32), Signal::SIGKILL);
+    let _ = child.wait();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_repository_names_is_started() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let hook = sample.path(".git/hooks/reference-transaction");
+        fs::write(&hook, format!("#!/bin/sh\ntouch {}\n", sample.beside("PWN").display())).expect("written");
+        fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+        let config = fs::read_to_string(sample.path(".git/config")).expect("read");
+        sample.git(&["config", "core.worktree", "/nonexistent/elsewhere"]);
+        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_secs(20));
+        let answer = git.run(&["update-ref", "refs/heads/new", "HEAD"], b"").expect("runs");
+        assert!(answer.is_good, "{}", answer.problem());
+        assert!(!sample.beside("PWN").exists());
+        sample.write(".git/config", &config);
+        sample.git(&["update-ref", "refs/heads/newer", "HEAD"]);
+        assert!(sample.beside("PWN").exists(), "without our settings the hook runs");
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended() {
+        let sample = Sample::new();
+        nix::unistd::mkfifo(&sample.path(".git/index"), nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
+        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_millis(300));
+        let fault = git.run(&["ls-files"], b"").expect_err("it waits for the pipe");
+        assert!(fault.to_string().contains("in time"), "{fault}");
+        let git = Git::new(&sample.path(".git"), &sample.path(""), Instant::now() + Duration::from_secs(20));
+        let answer = git.run(&["cat-file", "-e", "nothing"], b"").expect("runs");
+        assert!(!answer.is_good && answer.problem().contains("nothing"), "{}", answer.problem());
+    }
+}

@@ -1,0 +1,152 @@
+//! A repository of our own that borrows what a session made, so that git never runs where the session wrote its settings.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::path::PathBuf;
+
+use nix::unistd::symlinkat;
+
+use super::folder::Folder;
+use super::folder::Kind;
+use super::folder::failed;
+use super::refs::packed_text;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+
+const MAX_SHALLOW: u64 = 16 << 20;
+/// More files than this are packed by git, or made to be a burden.
+const MAX_FILES: usize = 2_000_000;
+
+/// What a session's folder and the real repository have in common: a name in each for what lies in them.
+pub(crate) struct Objects<'a> {
+    pub(crate) real: &'a Path,
+    pub(crate) session: &'a Path,
+    pub(crate) session_folder: &'a Folder,
+    pub(crate) real_folder: &'a Folder,
+}
+
+/// Makes the staging repository in a folder of ours.
+///
+/// Of the session's objects it has links to those files that look like what git writes, and nothing that says anything about them:
+/// no graphs of commits, no bitmaps, no places to borrow from. Where git reads them, it checks what they hold.
+pub(crate) fn make(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault> {
+    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+    scratch.remove(b"stage.git")?;
+    scratch.write(b"stage.git/HEAD", b"ref: refs/heads/none\n")?;
+    scratch.write(b"stage.git/config", b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+    scratch.make(b"stage.git/refs/heads")?;
+    scratch.make(b"stage.git/objects/pack")?;
+    let real = [objects.real.join("objects").as_os_str().as_bytes(), b"\n"].concat();
+    scratch.write(b"stage.git/objects/info/alternates", &real)?;
+    if let Some(shallow) = objects.real_folder.read(b"shallow", MAX_SHALLOW)? {
+        scratch.write(b"stage.git/shallow", &shallow)?;
+    }
+    let stage = scratch.descend(b"stage.git/objects").map_err(|errno| failed("open", b"stage.git", &errno.into()))?;
+    borrow(&stage, objects)?;
+    Ok(place.join("stage.git"))
+}
+
+/// Says what can be fetched from it.
+pub(crate) fn name(place: &Path, names: impl Iterator<Item = (BytesPath, String)>) -> Result<(), Fault> {
+    let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
+    scratch.replace(b"stage.git/packed-refs", &packed_text(&names.collect()))
+}
+
+/// Names whatever of a session's objects is a regular file with a name that git gives.
+fn borrow(stage: &Folder, objects: &Objects<'_>) -> Result<(), Fault> {
+    let session = objects.session_folder;
+    let list = |path: &[u8]| session.names(path).map_err(|errno| failed("list", path, &errno.into()));
+    let mut n_files = 0;
+    for (folder, kind) in list(b"objects")? {
+        let is_wanted: fn(&[u8]) -> bool = match folder.as_slice() {
+            b"pack" => is_pack,
+            [high, low] if is_hex(&[*high, *low]) => |name| name.len() == 38 && is_hex(name),
+            _ => continue,
+        };
+        if kind != Kind::Folder {
+            continue;
+        }
+        stage.make(&folder)?;
+        let here = stage.descend(&folder).map_err(|errno| failed("open", &folder, &errno.into()))?;
+        for (name, kind) in list(&join(b"objects", &folder))? {
+            if kind != Kind::File || !is_wanted(&name) {
+                continue;
+            }
+            n_files += 1;
+            if n_files > MAX_FILES {
+                return Err(Fault::TooLarge { path: "objects".into(), bytes: n_files as u64, limit: MAX_FILES as u64 });
+            }
+            let target = join(objects.session.as_os_str().as_bytes(), &join(b"objects", &join(&folder, &name)));
+            symlinkat(target.as_slice(), &here, name.as_slice()).map_err(|errno| failed("link", &name, &errno.into()))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_pack(name: &[u8]) -> bool {
+    let Some(rest) = name.strip_prefix(b"pack-") else { return false };
+    let stem = rest.strip_suffix(b".pack").or_else(|| rest.strip_suffix(b".idx"));
+    stem.is_some_and(|stem| stem.len() == 40 && is_hex(stem))
+}
+
+fn is_hex(text: &[u8]) -> bool {
+    text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::sample::Sample;
+    use super::*;
+
+    #[test]
+    fn only_files_that_git_would_write_are_borrowed() {
+        let sample = Sample::new();
+        let commit = sample.commit("a", "1");
+        let session = sample.path(".git");
+        fs::create_dir_all(session.join("objects/info")).expect("made");
+        for (path, text) in [
+            ("objects/info/alternates", "/etc\n"),
+            ("objects/info/commit-graph", "lies"),
+            ("objects/pack/multi-pack-index", "lies"),
+            ("objects/pack/pack-0000000000000000000000000000000000000000.bitmap", "lies"),
+            ("objects/pack/pack-0000000000000000000000000000000000000000.pack", "a pack"),
+            ("objects/pack/pack-evil.pack", "x"),
+        ] {
+            fs::write(session.join(path), text).expect("written");
+        }
+        fs::create_dir_all(session.join("objects/ff")).expect("made");
+        symlink("/etc/passwd", session.join(format!("objects/ff/{}", "0".repeat(38)))).expect("linked");
+        symlink("/etc", session.join("objects/fe")).expect("linked");
+        let pipe = session.join(format!("objects/ff/{}", "1".repeat(38)));
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
+        let empty = sample.beside("empty");
+        fs::create_dir_all(empty.join("objects")).expect("made");
+        let open = |path: &Path| Folder::open(path).expect("opens");
+        let objects = Objects { real: &empty, session: &session, session_folder: &open(&session), real_folder: &open(&empty) };
+        let scratch = sample.beside("scratch");
+        fs::create_dir(&scratch).expect("made");
+        let stage = make(&scratch, &objects).expect("made");
+        let stage_folder = open(&stage.join("objects"));
+        let names = |path: &str| -> Vec<String> {
+            stage_folder
+                .names(path.as_bytes())
+                .expect("listed")
+                .into_iter()
+                .map(|(name, _)| String::from_utf8(name).expect("text"))
+                .collect()
+        };
+        assert_eq!(names("info"), ["alternates"]);
+        assert_eq!(names("pack"), ["pack-0000000000000000000000000000000000000000.pack"]);
+        assert_eq!(names("ff"), Vec::<String>::new());
+        assert!(!names("").contains(&"fe".to_owned()));
+        assert_eq!(names(&commit[..2]), [&commit[2..]]);
+        assert_eq!(
+            fs::read_to_string(stage.join("objects/info/alternates")).expect("read"),
+            format!("{}\n", empty.join("objects").display())
+        );
+    }
+}
