@@ -40,6 +40,8 @@ pub enum GitKind {
     Bare,
     /// A submodule's repository inside of another one.
     Module,
+    /// One that an earlier session made, whose moving out of the project was cut off.
+    OnItsWay,
 }
 
 /// Who commits in a session.
@@ -162,4 +164,37 @@ pub enum IndexImport {
     Taken,
     /// It is as it was; [`ImportedRepository::not_imported`] says why.
     Kept,
+}
+
+/// Repositories that a session made, or put in the place of others, and that are out of the project now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AsideGit {
+    pub moved: Vec<Aside>,
+    /// Whether every folder was looked into, in time.
+    pub whole: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside {
+    /// Where it was, from the project's folder.
+    pub path: BytesPath,
+    pub kind: GitKind,
+    /// Its name in the folder of such.
+    pub kept: Option<BytesPath>,
+    /// Where it is in the project, under a name that git does not know, because there is more of it than is copied.
+    pub left: Option<BytesPath>,
+    /// Pipes, sockets, devices and what could not be read, which are not kept.
+    pub n_passed_over: u64,
+    /// Whether the `.git` file that it had taken the place of is there again.
+    pub is_restored: bool,
+    /// Why it may still be where it was.
+    pub problem: Option<String>,
+}
+
+impl Aside {
+    /// One that nothing was done with yet.
+    pub fn of(one: &FoundRepository) -> Self {
+        let (path, kind) = (one.path.clone(), one.kind.clone());
+        Self { path, kind, kept: None, left: None, n_passed_over: 0, is_restored: false, problem: None }
+    }
 }

@@ -25,6 +25,8 @@ pub use self::find::Find;
 pub use self::find::Found;
 pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
+pub use self::git::Aside;
+pub use self::git::AsideGit;
 pub use self::git::FoundGit;
 pub use self::git::FoundRepository;
 pub use self::git::GitKind;

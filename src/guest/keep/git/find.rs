@@ -14,6 +14,8 @@ use crate::wire::keep::GitKind;
 
 /// The longest `.git` file that says something.
 pub(crate) const MAX_POINTER: u64 = 8 * 1024;
+/// What begins the name of something that is being moved out of the project.
+pub(crate) const ON_ITS_WAY: &str = ".podbay-aside-";
 /// Longer paths cannot be used from the project's folder, by git neither.
 const MAX_PATH: usize = 4000;
 const MAX_FOUND: usize = 10_000;
@@ -51,6 +53,10 @@ pub fn find(project: &Folder, budget: Duration) -> FoundGit {
             }
         }
         for (name, kind) in names {
+            if name.starts_with(ON_ITS_WAY.as_bytes()) {
+                found.repositories.push(FoundRepository { path: BytesPath::from_bytes(join(&path, &name)), kind: GitKind::OnItsWay });
+                continue;
+            }
             if kind != Kind::Folder || name.eq_ignore_ascii_case(b".git") {
                 continue;
             }

@@ -3,20 +3,24 @@ use std::io;
 use std::io::Read;
 use std::io::Write;
 use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
+use nix::fcntl::AT_FDCWD;
 use nix::fcntl::AtFlags;
 use nix::fcntl::OFlag;
 use nix::fcntl::openat;
 use nix::fcntl::readlinkat;
 use nix::fcntl::renameat;
+use nix::sys::stat::FchmodatFlags;
 use nix::sys::stat::FileStat;
 use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
+use nix::sys::stat::fchmodat;
 use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
 use nix::sys::stat::mkdirat;
@@ -181,6 +185,38 @@ impl Folder {
         remove(folder.as_fd(), name, MAX_DEPTH).map_err(|errno| failed("remove", path, &errno.into()))
     }
 
+    /// Renames within a folder, also where it lets nobody change it.
+    pub(crate) fn rename_beside(&self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
+        self.within_unlocked(split(from).0, |_| self.rename(from, to))
+    }
+
+    /// Does something in a folder that its owner can do anything in meanwhile.
+    fn within_unlocked(&self, path: &[u8], what: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<(), Errno> {
+        let folder = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let mode = fstat(&folder)?.st_mode & 0o7777;
+        if mode & 0o700 == 0o700 {
+            return what(&folder);
+        }
+        set_mode(&folder, mode | 0o700)?;
+        let done = what(&folder);
+        set_mode(&folder, mode)?;
+        done
+    }
+
+    /// As [`Self::remove`], also where the folder around it lets nobody change it.
+    pub(crate) fn remove_from_locked(&self, path: &[u8]) -> Result<(), Fault> {
+        let (parent, name) = split(path);
+        let removed = self.within_unlocked(parent, |folder| remove(folder.as_fd(), name, MAX_DEPTH));
+        removed.map_err(|errno| failed("remove", path, &errno.into()))
+    }
+
+    /// Lets its owner look into a folder.
+    pub(crate) fn unlock(&self, path: &[u8]) -> Result<(), Errno> {
+        let (parent, name) = split(path);
+        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        unlock(folder.as_fd(), name)
+    }
+
     pub(crate) fn remove_if_empty(&self, path: &[u8]) {
         let (parent, name) = split(path);
         if let Ok(folder) = self.directory(parent) {
@@ -240,12 +276,27 @@ fn remove(folder: BorrowedFd<'_>, name: &[u8], depth: usize) -> Result<(), Errno
         Err(errno) => return Err(errno),
     }
     let depth = depth.checked_sub(1).ok_or(Errno::ENAMETOOLONG)?;
+    unlock(folder, name)?;
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let inner = openat(folder, name, flags, Mode::empty())?;
     for (entry, _) in entries(inner.try_clone().map_err(|_| Errno::EMFILE)?)? {
         remove(inner.as_fd(), &entry, depth)?;
     }
     unlinkat(folder, name, UnlinkatFlags::RemoveDir)
+}
+
+/// Lets its owner do anything in a folder.
+fn unlock(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let opened = openat(folder, name, flags, Mode::empty())?;
+    let mode = fstat(&opened)?.st_mode & 0o7777;
+    if mode & 0o700 == 0o700 { Ok(()) } else { set_mode(&opened, mode | 0o700) }
+}
+
+/// Sets the mode of what was opened by its name alone, which no other call does.
+fn set_mode(opened: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    let path = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    fchmodat(AT_FDCWD, path.as_str(), Mode::from_bits_truncate(mode), FchmodatFlags::FollowSymlink)
 }
 
 pub(crate) fn failed(doing: &str, path: &[u8], error: &io::Error) -> Fault {

@@ -1,10 +1,11 @@
 //! Git that cannot bite: a session has a git folder of its own, which borrows the objects of the real one and takes over none of its
 //! settings that run something; what it left there comes back as checked objects and as names that nobody else moved meanwhile.
 //!
-//! Start with [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git) and
-//! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder). What a session's start was like is kept
-//! where it cannot reach ([`Start`]).
+//! Start with [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
+//! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder), and [`aside`](aside()) (repositories that
+//! a session made or put in another's place). What a session's start was like is kept where it cannot reach ([`Start`]).
 
+mod aside;
 #[cfg(test)]
 mod attacked;
 mod checksum;
@@ -34,6 +35,7 @@ mod settings;
 mod stage;
 mod stash;
 
+pub use aside::aside;
 pub use find::find;
 pub use folder::Folder;
 pub use import::Import;
