@@ -129,6 +129,9 @@ impl Folder {
 
     /// Makes a folder and those above it, as far as they are missing.
     pub(crate) fn make(&self, path: &[u8]) -> Result<(), Fault> {
+        if self.directory(path).is_ok() {
+            return Ok(());
+        }
         let mut above: Vec<u8> = Vec::new();
         for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             let made = self.directory(&above).and_then(|folder| mkdirat(&folder, name, Mode::from_bits_truncate(0o755)));

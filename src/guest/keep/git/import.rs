@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::path::PathBuf;
@@ -86,6 +87,8 @@ struct One<'a> {
     end: Instant,
 }
 
+type Bound = BTreeMap<BytesPath, String>;
+
 /// What is in the real repository now.
 #[derive(Debug, Default)]
 struct Fetched {
@@ -160,10 +163,11 @@ impl<'a> One<'a> {
         let mut done = ImportedRepository { path: self.started.path.clone(), ..ImportedRepository::default() };
         under.begin(left.names.keys())?;
         let fetched = self.fetch(&left, &mut done)?;
-        self.move_names(&left, &fetched, &mut done)?;
-        self.put_stashes(&left, &fetched, &mut done)?;
-        self.switch_head(&left, &fetched, &mut done)?;
-        self.land_index(&left, &fetched, &mut done)?;
+        let mut real = refs::read(&self.real)?.bound;
+        self.move_names(&left, &fetched, &mut real, &mut done)?;
+        self.put_stashes(&left, &fetched, &mut real, &mut done)?;
+        self.switch_head(&left, &fetched, &real, &mut done)?;
+        self.land_index(&left, &fetched, &real, &mut done)?;
         self.remove_own_names()?;
         under.done()?;
         done.not_imported.extend(left.not_imported);
@@ -246,12 +250,11 @@ impl<'a> One<'a> {
         Ok(object.ok_or_else(|| commit.problem()))
     }
 
-    fn move_names(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let real = refs::read(&self.real)?;
+    fn move_names(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
         let elsewhere = self.checked_out_elsewhere()?;
         for (name, new) in &left.names {
             let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
-            let (now, old) = (real.bound.get(name), self.started.refs.get(name));
+            let (now, old) = (real.get(name), self.started.refs.get(name));
             if !fetched.objects.contains(new) {
                 // Why, was said where it was fetched.
                 continue;
@@ -271,6 +274,7 @@ impl<'a> One<'a> {
                     continue;
                 }
             }
+            real.insert(name.clone(), new.clone());
             done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
         }
         Ok(())
@@ -296,10 +300,10 @@ impl<'a> One<'a> {
     }
 
     /// Puts the session's stashes on top of those that are here, which all stay.
-    fn put_stashes(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+    fn put_stashes(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
         let here = stash::read(&self.real)?;
         let name = BytesPath::from_bytes(stash::NAME);
-        let mut top = refs::read(&self.real)?.bound.remove(&name);
+        let mut top = real.remove(&name);
         for stash in left.stashes.iter().filter(|stash| fetched.objects.contains(&stash.object)) {
             if !here.iter().any(|known| known.object == stash.object) && top.as_ref() != Some(&stash.object) {
                 let message = if stash.message.is_empty() { "WIP" } else { &stash.message };
@@ -324,11 +328,10 @@ impl<'a> One<'a> {
     }
 
     /// Checks out what the session did, where nobody checked out something else here.
-    fn switch_head(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+    fn switch_head(&self, left: &Left, fetched: &Fetched, real: &Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
         let Some(head) = left.head.as_ref().filter(|head| **head != self.started.head) else { return Ok(()) };
         let mut refuse = |why: String| done.not_imported.push(NotImported { what: "HEAD".into(), why });
         let now = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let real = refs::read(&self.real)?;
         let message = format!("podbay: {}", self.id);
         if now.as_ref() != Some(head) {
             if now.as_ref() != Some(&self.started.head) {
@@ -337,7 +340,7 @@ impl<'a> One<'a> {
             }
             let answer = match head {
                 Head::Branch { name } => {
-                    if !real.bound.contains_key(name) || real.bound.get(name) != left.bound.get(name) {
+                    if !real.contains_key(name) || real.get(name) != left.bound.get(name) {
                         refuse(format!("the session was on {name}, which is not here as it left it"));
                         return Ok(());
                     }
@@ -352,7 +355,7 @@ impl<'a> One<'a> {
                     if !fetched.objects.contains(object) {
                         return Ok(());
                     }
-                    let old = now.as_ref().and_then(|now| now.commit(&real.bound)).map_or(NOTHING, String::as_str);
+                    let old = now.as_ref().and_then(|now| now.commit(real)).map_or(NOTHING, String::as_str);
                     self.private_git().run(&["update-ref", "--no-deref", "--create-reflog", "-m", &message, "HEAD", object, old], b"")?
                 }
             };
@@ -368,7 +371,7 @@ impl<'a> One<'a> {
         Ok(())
     }
 
-    fn land_index(&self, left: &Left, fetched: &Fetched, done: &mut ImportedRepository) -> Result<(), Fault> {
+    fn land_index(&self, left: &Left, fetched: &Fetched, real: &Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
         let Some(session_index) = &left.index else {
             if left.not_imported.iter().any(|one| one.what.as_bytes() == b"index") {
                 done.index = IndexImport::Kept;
@@ -377,9 +380,8 @@ impl<'a> One<'a> {
         };
         done.index = IndexImport::Kept;
         let mut refuse = |why: String| done.not_imported.push(NotImported { what: "index".into(), why });
-        let real = refs::read(&self.real)?;
         let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let commit_here = here.as_ref().and_then(|head| head.commit(&real.bound));
+        let commit_here = here.as_ref().and_then(|head| head.commit(real));
         let commit_there = left.head.as_ref().and_then(|head| head.commit(&left.bound));
         if commit_here != commit_there {
             refuse("what is staged belongs to another commit than the one that is checked out here".to_owned());
@@ -416,9 +418,8 @@ impl<'a> One<'a> {
     /// Removes what objects were held by on their way.
     fn remove_own_names(&self) -> Result<(), Fault> {
         let own = format!("refs/podbay/{}", self.id).into_bytes();
-        let prefix = join(&own, b"");
         let mut order = Vec::new();
-        for name in refs::read(&self.real)?.bound.keys().filter(|name| name.as_bytes().starts_with(&prefix)) {
+        for name in refs::read_below(&self.real, &own)?.bound.keys() {
             order.extend_from_slice(&[b"delete ", name.as_bytes(), b"\0\0"].concat());
         }
         if !order.is_empty() {

@@ -3,8 +3,10 @@
 use std::fs;
 
 use super::sample::InSession;
+use super::sample::Linked;
 use super::sample::Sample;
 use super::sample::fingerprint;
+use super::sample::import_at;
 use super::sample::run_git;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
@@ -317,4 +319,29 @@ fn importing_again_says_the_same_and_changes_nothing() {
     let after = fingerprint(&sample.path(".git"));
     assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
     assert_eq!(after, before);
+}
+
+#[test]
+fn a_linked_worktree_gets_what_was_done_in_it() {
+    let linked = Linked::new();
+    let sample = &linked.sample;
+    let pointer = fs::read(sample.path(".git")).expect("read");
+    let prepared = linked.prepare(&sample.path(".git").display().to_string());
+    fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
+    let side = sample.commit("a", "1");
+    sample.git(&["checkout", "-q", "-b", "other"]);
+    sample.write("a", "2");
+    sample.git(&["add", "a"]);
+    let status = sample.git(&["status", "--porcelain", "--branch"]);
+    // The main worktree works on this one; git itself would not move it.
+    sample.git(&["update-ref", "refs/heads/main", "side"]);
+    fs::write(sample.path(".git"), pointer).expect("written");
+    let imported = import_at(&sample.beside(""), "main/.git").repositories.remove(0);
+    assert_eq!(moved(&imported), ["refs/heads/other", "refs/heads/side"]);
+    assert_eq!(not_imported(&imported), ["refs/heads/main: is checked out in another worktree"]);
+    assert_eq!((imported.head.as_deref(), imported.index), (Some("refs/heads/other"), IndexImport::Taken));
+    assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), status);
+    assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
+    assert_eq!(run_git(&linked.main, &["status", "--porcelain", "--branch"]), ("## main\n".to_owned(), true));
+    sample.git(&["fsck", "--strict"]);
 }

@@ -32,7 +32,7 @@ const MAX_SMALL: u64 = 16 << 20;
 /// How much of a log is taken over from its end, and how much of all.
 const MAX_LOG: usize = 256 * 1024;
 const MAX_LOGS: usize = 8 << 20;
-const MAX_LOG_FILES: usize = 5000;
+const MAX_LOG_FILES: usize = 200;
 const MAX_LOG_FILE: u64 = 256 << 20;
 /// How many files of attributes are looked through for LFS.
 const MAX_ATTRIBUTES: usize = 200;
@@ -341,7 +341,7 @@ impl All<'_> {
         let mut room = MAX_LOGS;
         for (at, path) in logs.iter().enumerate() {
             if at == 0 || logs[0] != logs[1] {
-                copy_logs(real, session, path, &mut room)?;
+                copy_logs(real, session, path, &head, &mut room)?;
             }
         }
         if let Some((worktree, _)) = &place.source.worktree {
@@ -409,27 +409,33 @@ fn where_files_are(place: &Place<'_>, said: Option<&[u8]>) -> Result<Vec<u8>, Gi
     }
 }
 
-/// Takes over the ends of logs: what was checked out lately, and the stashes.
-fn copy_logs(real: &Folder, session: &Folder, path: &[u8], room: &mut usize) -> Result<(), Fault> {
-    let mut paths = vec![path.to_vec()];
-    let mut n_files = 0;
+/// Takes over the ends of logs: what was checked out lately, the stashes, and of the branches all, or of very many the one that is checked out.
+fn copy_logs(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &mut usize) -> Result<(), Fault> {
+    let mut paths = vec![top.to_vec()];
+    let mut files = Vec::new();
     while let Some(path) = paths.pop() {
         for (name, kind) in real.names(&path).unwrap_or_default() {
             let path = join(&path, &name);
             match kind {
-                Kind::Folder if paths.len() < MAX_LOG_FILES => paths.push(path),
-                Kind::File if n_files < MAX_LOG_FILES => {
-                    n_files += 1;
-                    let is_stash = path.ends_with(stash::LOG);
-                    let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else { continue };
-                    let text = tail(&text, if is_stash { stash::MAX_LOG as usize } else { MAX_LOG });
-                    if text.len() <= *room || is_stash {
-                        *room = room.saturating_sub(text.len());
-                        session.write(&path, text)?;
-                    }
-                }
-                _ => {}
+                Kind::Folder => paths.push(path),
+                Kind::File => files.push(path),
+                Kind::Link | Kind::Special => {}
             }
+        }
+        if files.len() + paths.len() > MAX_LOG_FILES {
+            let branch = if let Head::Branch { name } = head { name.as_bytes() } else { b"HEAD" };
+            files = [b"HEAD", branch, stash::NAME].map(|name| join(top, name)).to_vec();
+            files.dedup();
+            break;
+        }
+    }
+    for path in files {
+        let is_stash = path.ends_with(stash::LOG);
+        let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else { continue };
+        let text = tail(&text, if is_stash { stash::MAX_LOG as usize } else { MAX_LOG });
+        if text.len() <= *room || is_stash {
+            *room = room.saturating_sub(text.len());
+            session.write(&path, text)?;
         }
     }
     Ok(())

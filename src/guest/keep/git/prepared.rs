@@ -3,16 +3,12 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use super::folder::Folder;
-use super::prepare::Source;
-use super::prepare::prepare;
-use super::sample::ID;
 use super::sample::InSession;
+use super::sample::Linked;
 use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::run_git;
 use crate::wire::BytesPath;
-use crate::wire::keep::FoundGit;
 use crate::wire::keep::GitRefusal;
 
 fn sample() -> Sample {
@@ -162,35 +158,11 @@ fn a_submodule_that_cannot_be_shown_does_not_stop_git_around_it() {
 
 #[test]
 fn a_linked_worktree_works() {
-    let sample = Sample::without_git();
-    let main = sample.beside("main");
-    fs::create_dir(&main).expect("made");
-    for words in [&["init", "-q", "-b", "main"][..], &["commit", "-q", "--allow-empty", "-m", "one"]] {
-        assert!(run_git(&main, words).1);
-    }
-    fs::remove_dir(sample.path("")).expect("removed");
-    let project = sample.path("").display().to_string();
-    assert!(run_git(&main, &["worktree", "add", "-q", project.trim_end_matches('/'), "-b", "side"]).1);
-    let before = fingerprint(&main);
-    for folder in ["session", "state"] {
-        fs::create_dir(sample.beside(folder)).expect("made");
-    }
-    let open = |path: &std::path::Path| Folder::open(path).expect("opens");
-    let (real, session, state, folder) =
-        (open(&main.join(".git")), open(&sample.beside("session")), open(&sample.beside("state")), open(&sample.path("")));
-    let prepared = |git_file: &str| {
-        let source = Source {
-            path: ".git".into(),
-            real: &real,
-            worktree: Some(("project".into(), git_file.into())),
-            session: &session,
-            real_in_box: BytesPath::from(main.join(".git").as_path()),
-            session_in_box: BytesPath::from(sample.beside("session").as_path()),
-        };
-        prepare(&folder, FoundGit::default(), &[source], &[], None, (&state, ID)).expect("prepared").repositories.remove(0)
-    };
-    assert_eq!(prepared("/some/other/.git").refused, Some(GitRefusal::NotOurs));
-    let prepared = prepared(&sample.path(".git").display().to_string());
+    let linked = Linked::new();
+    let before = fingerprint(&linked.main);
+    assert_eq!(linked.prepare("/some/other/.git").refused, Some(GitRefusal::NotOurs));
+    let sample = &linked.sample;
+    let prepared = linked.prepare(&sample.path(".git").display().to_string());
     assert_eq!(prepared.refused, None);
     fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
     assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## side\n");
@@ -198,7 +170,7 @@ fn a_linked_worktree_works() {
     sample.git(&["checkout", "-q", "-b", "other"]);
     sample.write("a", "2");
     sample.git(&["stash", "-q"]);
-    assert_eq!(fingerprint(&main), before);
+    assert_eq!(fingerprint(&linked.main), before);
 }
 
 #[track_caller]

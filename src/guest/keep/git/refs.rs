@@ -74,10 +74,17 @@ impl Head {
 
 /// Reads every name below `refs/` and in `packed-refs`.
 pub(crate) fn read(folder: &Folder) -> Result<Refs, Fault> {
+    read_below(folder, b"refs")
+}
+
+/// Reads the names below one part of `refs/`.
+pub(crate) fn read_below(folder: &Folder, top: &[u8]) -> Result<Refs, Fault> {
+    let is_below = |name: &[u8]| name.strip_prefix(top).is_some_and(|rest| rest.starts_with(b"/"));
     let mut refs = Refs::default();
     if let Some(text) = folder.read(b"packed-refs", MAX_PACKED)? {
         for line in text.split(|byte| *byte == b'\n') {
             match packed(line) {
+                Some((name, _)) if is_name(name) && !is_below(name) => {}
                 Some((name, object)) if is_name(name) => {
                     refs.bound.insert(BytesPath::from_bytes(name), object);
                 }
@@ -86,7 +93,7 @@ pub(crate) fn read(folder: &Folder) -> Result<Refs, Fault> {
             }
         }
     }
-    let mut folders = vec![(b"refs".to_vec(), 0)];
+    let mut folders = vec![(top.to_vec(), 0)];
     while let Some((path, depth)) = folders.pop() {
         let names = folder.names(&path).map_err(|errno| super::folder::failed("list", &path, &errno.into()))?;
         for (name, kind) in names {

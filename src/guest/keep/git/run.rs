@@ -23,7 +23,7 @@ use crate::wire::Fault;
 /// What git may say at most; more is cut.
 const MAX_SAID: u64 = 1 << 20;
 
-const SETTINGS: [&str; 38] = [
+const SETTINGS: [&str; 37] = [
     "safe.directory=*",
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -31,7 +31,6 @@ const SETTINGS: [&str; 38] = [
     "core.sshCommand=false",
     "core.askPass=false",
     "core.alternateRefsCommand=true",
-    "core.commitGraph=false",
     "core.splitIndex=false",
     "core.untrackedCache=false",
     "index.sparse=false",

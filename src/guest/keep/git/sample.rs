@@ -17,11 +17,13 @@ use super::import::import;
 use super::prepare::Source;
 use super::prepare::prepare;
 use crate::wire::BytesPath;
+use crate::wire::keep::FoundGit;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::PreparedGit;
+use crate::wire::keep::PreparedRepository;
 
 /// A project with a repository, in a folder of its own.
 pub(crate) struct Sample {
@@ -60,7 +62,7 @@ impl Sample {
 
     /// Takes over what a session left, whose folder lies beside the project.
     pub(crate) fn import(&self) -> ImportedGit {
-        import_at(self.place.path())
+        import_at(self.place.path(), "project/.git")
     }
 
     /// Takes over what a session left in the only repository.
@@ -169,7 +171,7 @@ pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
 }
 
 /// Takes over what a session left, in the folder that the project and all the rest lie in.
-pub(crate) fn import_at(place: &Path) -> ImportedGit {
+pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
     let scratch = place.join("scratch");
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir(&scratch).expect("made");
@@ -177,7 +179,7 @@ pub(crate) fn import_at(place: &Path) -> ImportedGit {
         id: ID,
         state: &Folder::open(&place.join("state")).expect("opens"),
         scratch: &scratch,
-        places: &[(place.join("project/.git"), place.join("session"))],
+        places: &[(place.join(real), place.join("session"))],
         budget: Duration::from_secs(60),
     })
     .expect("imported")
@@ -244,5 +246,49 @@ impl InSession {
         fs::rename(self.sample.path(".git"), self.sample.beside("session")).expect("moved");
         fs::rename(self.sample.beside("real"), self.sample.path(".git")).expect("moved");
         self.sample
+    }
+}
+
+/// A project that is a linked worktree on the branch `side` of a repository beside it.
+pub(crate) struct Linked {
+    pub(crate) sample: Sample,
+    pub(crate) main: PathBuf,
+}
+
+impl Linked {
+    pub(crate) fn new() -> Self {
+        let sample = Sample::without_git();
+        let main = sample.beside("main");
+        fs::remove_dir(sample.path("")).expect("removed");
+        for folder in ["main", "session", "state"] {
+            fs::create_dir(sample.beside(folder)).expect("made");
+        }
+        let project = sample.path("").display().to_string();
+        for words in [
+            &["init", "-q", "-b", "main"][..],
+            &["commit", "-q", "--allow-empty", "-m", "one"],
+            &["worktree", "add", "-q", project.trim_end_matches('/'), "-b", "side"],
+        ] {
+            let (text, is_good) = run_git(&main, words);
+            assert!(is_good, "{words:?}: {text}");
+        }
+        Self { sample, main }
+    }
+
+    /// Prepares a session; `git_file` is where the project's `.git` file is said to be.
+    pub(crate) fn prepare(&self, git_file: &str) -> PreparedRepository {
+        let open = |path: &Path| Folder::open(path).expect("opens");
+        let session = self.sample.beside("session");
+        let source = Source {
+            path: ".git".into(),
+            real: &open(&self.main.join(".git")),
+            worktree: Some(("project".into(), git_file.into())),
+            session: &open(&session),
+            real_in_box: BytesPath::from(self.main.join(".git").as_path()),
+            session_in_box: BytesPath::from(session.as_path()),
+        };
+        let state = open(&self.sample.beside("state"));
+        let project = open(&self.sample.path(""));
+        prepare(&project, FoundGit::default(), &[source], &[], None, (&state, ID)).expect("prepared").repositories.remove(0)
     }
 }
