@@ -65,7 +65,7 @@ pub struct Source<'a> {
 
 /// Makes a session's git folders, without running git.
 ///
-/// `hidden` are files and folders of the project that the box masks. Each repository that git cannot write to is named with why, and has no folder;
+/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are files and folders of the project that the box masks. Each repository that git cannot write to is named with why, and has no folder;
 /// the others do not wait for it.
 pub fn prepare(
     project: &Folder,
@@ -76,6 +76,11 @@ pub fn prepare(
     (state, id): (&Folder, &str),
 ) -> Result<PreparedGit, Fault> {
     check_id(id)?;
+    if Start::read(state, id)?.is_some_and(|start| !start.repositories.is_empty()) {
+        // What it left there is nowhere else.
+        let problem = "has a git folder already; import what is in it, or forget it, before another one is made".to_owned();
+        return Err(Fault::Invalid { field: format!("session {id}"), problem });
+    }
     Start::forget(state, id)?;
     let mut all = All { project, hidden, identity, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
     for (at, source) in sources.iter().enumerate() {

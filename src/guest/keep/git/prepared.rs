@@ -166,7 +166,10 @@ fn a_linked_worktree_works() {
     assert_eq!(prepared.refused, None);
     fs::write(sample.path(".git"), prepared.pointer.expect("a pointer").as_bytes()).expect("written");
     assert_eq!(sample.git(&["status", "--porcelain", "--branch"]), "## side\n");
-    sample.commit("a", "1");
+    let side = sample.commit("a", "1");
+    let fault = linked.try_prepare(&sample.path(".git").display().to_string()).expect_err("it would take the commit along");
+    assert!(fault.to_string().contains("has a git folder already"), "{fault}");
+    assert_eq!(sample.git(&["rev-parse", "side"]).trim(), side);
     sample.git(&["checkout", "-q", "-b", "other"]);
     sample.write("a", "2");
     sample.git(&["stash", "-q"]);

@@ -17,6 +17,7 @@ use super::import::import;
 use super::prepare::Source;
 use super::prepare::prepare;
 use crate::wire::BytesPath;
+use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
@@ -277,6 +278,10 @@ impl Linked {
 
     /// Prepares a session; `git_file` is where the project's `.git` file is said to be.
     pub(crate) fn prepare(&self, git_file: &str) -> PreparedRepository {
+        self.try_prepare(git_file).expect("prepared").repositories.remove(0)
+    }
+
+    pub(crate) fn try_prepare(&self, git_file: &str) -> Result<PreparedGit, Fault> {
         let open = |path: &Path| Folder::open(path).expect("opens");
         let session = self.sample.beside("session");
         let source = Source {
@@ -289,6 +294,6 @@ impl Linked {
         };
         let state = open(&self.sample.beside("state"));
         let project = open(&self.sample.path(""));
-        prepare(&project, FoundGit::default(), &[source], &[], None, (&state, ID)).expect("prepared").repositories.remove(0)
+        prepare(&project, FoundGit::default(), &[source], &[], None, (&state, ID))
     }
 }
