@@ -426,31 +426,31 @@ pub(super) const PAGES: &[Page] = &[
     Page {
         command: "undo list",
         text: "Lists the turns that changed something, the newest first, and whether they were taken back.",
-        examples: &[("See what can be taken back:", "podbay undo list")],
+        examples: &[("See what can be taken back:", "podbay undo list"), ("In another folder:", "podbay undo list -C ~/src/shop")],
         codes: Codes::Shared,
     },
     Page {
         command: "undo diff",
         text: "Shows what the last turns changed that were not taken back, each by itself, as a unified diff. Nothing is changed.",
-        examples: &[("See what the last two changed:", "podbay undo diff 2")],
+        examples: &[("See what the last turn changed:", "podbay undo diff"), ("What the last two changed:", "podbay undo diff 2")],
         codes: Codes::Shared,
     },
     Page {
         command: "undo redo",
         text: "Brings back what was taken back last. A new turn ends what can be brought back.",
-        examples: &[("Bring the last one back:", "podbay undo redo")],
+        examples: &[("Bring the last one back:", "podbay undo redo"), ("The last two:", "podbay undo redo 2")],
         codes: Codes::Shared,
     },
     Page {
         command: "undo resume",
         text: "Finishes an undo that was interrupted, by a crash or a full disk. Until then each file is as before or as after.",
-        examples: &[("Finish it:", "podbay undo resume")],
+        examples: &[("Finish it:", "podbay undo resume"), ("In another folder:", "podbay undo resume -C ~/src/shop")],
         codes: Codes::Shared,
     },
     Page {
         command: "undo abandon",
         text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are.",
-        examples: &[("Give it up:", "podbay undo abandon")],
+        examples: &[("Give it up:", "podbay undo abandon"), ("In another folder:", "podbay undo abandon -C ~/src/shop")],
         codes: Codes::Shared,
     },
     Page {
