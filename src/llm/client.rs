@@ -169,7 +169,7 @@ impl Client {
                 }
                 Err(Error::Cancelled) => return Ok(assembler.interrupted()),
                 Err(Error::Unreadable { message, raw }) => {
-                    if let Some(reply) = assembler.recover(&raw, |id| prompt.has_call(id), on) {
+                    if let Some(reply) = assembler.recover(raw.expose(), |id| prompt.has_call(id), on) {
                         return Ok(self.priced(reply));
                     }
                     let error = Error::Unreadable { message, raw };

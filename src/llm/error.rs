@@ -9,6 +9,7 @@ use super::refusal::KeyFrom;
 use super::refusal::Refusal;
 use super::sse::TooLarge;
 use super::stream::Reply;
+use crate::event::Secret;
 
 /// Why a model's answer could not be had.
 ///
@@ -79,8 +80,9 @@ pub enum Error {
     #[error("the model server could not read its model's answer: {message}")]
     Unreadable {
         message: String,
-        /// What the model wrote, from where the server stopped reading, as far as it says.
-        raw: String,
+        /// What the model wrote, from where the server stopped reading, as far as it says. A call is read from the very bytes, in which the key
+        /// may stand: so it is never shown.
+        raw: Secret,
     },
     #[error("the model server's answer cannot be understood: {problem}")]
     Protocol { problem: String },

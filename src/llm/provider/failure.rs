@@ -80,10 +80,10 @@ impl Failure<'_> {
         }
         // Groq's, which repeats all that its model wrote.
         if let Some(raw) = error.get("failed_generation").and_then(Value::as_str) {
-            return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
+            return Some(Error::Unreadable { message: self.clean(&message), raw: Secret::new(raw) });
         }
         if let Some(raw) = unreadable(&message) {
-            return Some(Error::Unreadable { message: self.clean(&message), raw: self.hide(raw) });
+            return Some(Error::Unreadable { message: self.clean(&message), raw: Secret::new(raw) });
         }
         let code = error.get("code").and_then(number).and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
         let code = if self.code >= 400 { Some(self.code) } else { code };
@@ -231,6 +231,21 @@ mod tests {
         check(502, "bad gateway\u{1b}[2J", "the model server answered with status 502: bad gateway [2J");
         check(500, "", "the model server answered with status 500: no explanation");
         check(401, r#"{"error":{"message":"Invalid key sesame"}}"#, "the model server refused the key (status 401): Invalid key ***");
+    }
+
+    /// A call in it would do something else than its model wrote, wherever that has the letters of the key.
+    #[test]
+    fn what_a_model_wrote_is_read_as_it_stands_and_shown_without_the_key() {
+        let wrote = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo sesame* > out.txt"}}</tool_call>"#;
+        for error in [
+            serde_json::json!({"code": 500, "message": format!("Failed to parse input at pos 0: {wrote}")}),
+            serde_json::json!({"message": "Failed to call a function for sesame.", "failed_generation": wrote}),
+        ] {
+            let error = read(500, &serde_json::json!({ "error": error }).to_string());
+            assert!(!error.to_string().contains("sesame") && !format!("{error:?}").contains("sesame"), "{error:?}");
+            let Error::Unreadable { raw, .. } = error else { panic!("{error:?}") };
+            assert_eq!(raw.expose(), wrote);
+        }
     }
 
     #[test]
