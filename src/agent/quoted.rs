@@ -78,11 +78,30 @@ fn find_longest(value: &Value, longest: &mut String) {
 fn lines_of_calls(source: &str, words: &str) -> Vec<String> {
     let words: HashSet<&str> = words.lines().map(str::trim).filter(|words| !words.is_empty()).collect();
     let source = shown::undressed(source);
-    let calls = source.lines().map(str::trim).filter(|line| !words.contains(line)).map(|line| {
-        let before = words.iter().filter(|words| line.starts_with(**words)).map(|words| words.len()).max().unwrap_or_default();
-        dense(&line[before..])
-    });
-    calls.filter(|line| !line.is_empty()).collect()
+    let lines: Vec<&str> = source.lines().map(str::trim).filter(|line| !words.contains(line)).collect();
+    let words = words_before(&lines, words);
+    lines.iter().zip(words).map(|(line, before)| dense(&line[before..])).filter(|line| !line.is_empty()).collect()
+}
+
+/// Returns how far the longest words go that each line begins with.
+///
+/// In their order all that begins with some words stands right behind them, so that each words are put down and taken up once: an answer may have
+/// many thousand lines of either kind.
+fn words_before(lines: &[&str], words: HashSet<&str>) -> Vec<usize> {
+    let words = words.into_iter().map(|words| (words, None));
+    let mut all: Vec<(&str, Option<usize>)> = words.chain(lines.iter().copied().zip((0..).map(Some))).collect();
+    all.sort_unstable();
+    let (mut before, mut begun) = (vec![0; lines.len()], Vec::new());
+    for (text, line) in all {
+        while begun.last().is_some_and(|words| !text.starts_with(words)) {
+            begun.pop();
+        }
+        match line {
+            None => begun.push(text),
+            Some(line) => before[line] = begun.last().map_or(0, |words| words.len()),
+        }
+    }
+    before
 }
 
 /// Returns a text without blanks and without the signs that escape something.
@@ -132,6 +151,22 @@ mod tests {
         assert!(!holds("") && !super::holds("", &[]));
         assert_eq!(lines_of_calls("I look.", "I look."), [""; 0]);
         assert_eq!(lines_of_calls("It says: <tool>x</tool>\n```\ny\n```", "It says:"), ["<tool>x</tool>", "y"]);
+    }
+
+    #[test]
+    fn the_longest_words_before_a_call_are_left_out() {
+        let source = "It\nIt says\nIt says: <a>\nItem <b>\nOther <c>";
+        assert_eq!(lines_of_calls(source, "It\nIt says\nIt says:\nIte\nIten"), ["<a>", "m<b>", "Other<c>"]);
+    }
+
+    /// Found in an attack: each line of the calls was held against each line of the words, which stalled the loop.
+    #[test]
+    fn an_answer_of_many_lines_is_read_once() {
+        let n = 200_000;
+        let words: Vec<String> = (0..n).map(|n| format!("words {n}")).collect();
+        let calls: Vec<String> = (0..n).map(|n| format!("call {n}")).collect();
+        let (words, calls) = (words.join("\n"), calls.join("\n"));
+        assert_eq!(lines_of_calls(&format!("{words}\n{calls}"), &words).len(), n);
     }
 
     #[test]
