@@ -92,7 +92,7 @@ fn before_end_of_object(piece: &str) -> Option<String> {
 }
 
 /// Returns whether a text ends within a block of code.
-fn ends_in_block(text: &str) -> bool {
+pub(super) fn ends_in_block(text: &str) -> bool {
     let mut fences = Fences::default();
     for line in text.lines() {
         fences.take(line);

@@ -1,20 +1,23 @@
 //! Whether a call in the text of an answer is one that the model was shown: who repeats what a file says most likely quotes it, whatever
-//! language the words around it are in.
+//! language the words around it are in. And whether it is only shown in the answer, by words that came in a piece before it.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
 use super::Agent;
+use super::pieces::ends_in_block;
 use super::task::Task;
 use crate::event::ToolCall;
+use crate::llm;
 use crate::llm::Message;
 use crate::llm::Reply;
 use crate::llm::Unsure;
 use crate::llm::shown;
 
 impl Agent {
-    /// Has calls asked about that stand in something which the model was shown, however they are written there. Made again then, they are meant.
+    /// Has calls asked about that stand in something which the model was shown, however they are written there, or that the pieces of the answer
+    /// before this one only show. Made again then, they are meant.
     pub(super) fn doubt(&self, task: &Task, reply: &mut Reply) {
         let Some(source) = &reply.source else { return };
         if reply.calls.is_empty() || task.is_confirmed(&reply.calls) {
@@ -25,12 +28,24 @@ impl Agent {
             Message::User { text } | Message::ToolResult { text, .. } => self.shows(text, &reply.calls, &lines),
             Message::System { .. } | Message::Image { .. } | Message::Assistant { .. } => false,
         };
-        if !self.conversation.history().messages().any(is_shown) {
+        if !self.is_shown_by_pieces(task, source, reply) && !self.conversation.history().messages().any(is_shown) {
             return;
         }
         let words = std::mem::replace(&mut reply.text, source.clone());
         reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), text: words });
         reply.recovered = false;
+    }
+
+    /// Returns whether calls are none where the text that they were taken from goes on with the pieces of the answer before: in a block of code
+    /// that began there, or behind words that show them.
+    fn is_shown_by_pieces(&self, task: &Task, source: &str, reply: &Reply) -> bool {
+        if task.open.pieces.is_empty() {
+            return false;
+        }
+        let pieces = task.open.pieces.concat();
+        let whole = llm::text::parse(&(pieces.clone() + source), self.conversation.prompt().known(), None);
+        let is_made = |call: &ToolCall| whole.calls.iter().any(|made| made.name == call.name && made.arguments == call.arguments);
+        ends_in_block(&pieces) || llm::text::only_shows(&(pieces + &reply.text)) || !reply.calls.iter().all(is_made)
     }
 
     /// Returns whether a text holds one of the calls, or the lines that they were taken from.

@@ -121,3 +121,27 @@ async fn a_call_in_the_only_turn_is_no_end_of_the_task() {
         }
     }
 }
+
+/// Returns the stream of a piece of an answer that goes on in the next one.
+fn piece(text: &str) -> String {
+    let chunk = |delta: serde_json::Value, reason| format!("data: {}\n\n", json!({"choices": [{"delta": delta, "finish_reason": reason}]}));
+    chunk(json!({ "content": text }), None) + &chunk(json!({}), Some("length")) + "data: [DONE]\n\n"
+}
+
+#[tokio::test]
+async fn words_in_the_piece_before_count_for_a_call() {
+    let tagged = format!("<tool_call>\n{CALL}\n</tool_call>");
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        for (before, n) in [
+            ("You must never run the following. For example, a bad call looks like this:\n", 0),
+            ("This is written so:\n```\n", 0),
+            ("I know what to do now. I will plant it.\n", 1),
+        ] {
+            let desk = self::desk(mode, ScriptedModel::new().raw_sse(&piece(before)).says(&tagged).says("That is all."), "a\n").await;
+            let outcome = desk.work("how is a call written?").await;
+            assert_eq!((outcome.tool_calls, outcome.response.as_str()), (n, "That is all."), "{mode:?} {before} {outcome:?}");
+            assert_eq!(desk.guest.path("planted").exists(), n == 1, "{mode:?} {before}");
+            desk.model.assert_append_only();
+        }
+    }
+}

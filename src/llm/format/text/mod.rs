@@ -96,7 +96,7 @@ pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
 }
 
 /// Returns whether the words before an object say that it is shown to somebody, and is no call.
-pub(super) fn only_shows(before: &str) -> bool {
+pub fn only_shows(before: &str) -> bool {
     example::Before::only_shows(before)
 }
 
