@@ -16,7 +16,7 @@ use crate::llm::Unsure;
 use crate::llm::shown;
 
 impl Agent {
-    /// Has calls asked about that stand in something which the model was shown, however they are written there, or that the pieces of the answer
+    /// Has calls asked about that stand in something which the model was shown or wrote into a file or a command, however they are written there, or that the pieces of the answer
     /// before this one only show. Made again then, they are meant.
     pub(super) fn doubt(&self, task: &Task, reply: &mut Reply) {
         let Some(source) = &reply.source else { return };
@@ -26,7 +26,11 @@ impl Agent {
         let lines = lines_of_calls(source, &reply.text);
         let is_shown = |message: &Message| match message {
             Message::User { text } | Message::ToolResult { text, .. } => self.shows(text, &reply.calls, &lines),
-            Message::System { .. } | Message::Image { .. } | Message::Assistant { .. } => false,
+            // What it wrote into a file it may well repeat.
+            Message::Assistant { calls, .. } => {
+                calls.iter().flat_map(|call| shown::written(&call.arguments)).any(|text| self.shows(&text, &reply.calls, &lines))
+            }
+            Message::System { .. } | Message::Image { .. } => false,
         };
         if !self.is_shown_by_pieces(task, source, reply) && !self.conversation.history().messages().any(is_shown) {
             return;

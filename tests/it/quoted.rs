@@ -145,3 +145,27 @@ async fn words_in_the_piece_before_count_for_a_call() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_call_that_the_model_itself_wrote_into_a_file_is_asked_about() {
+    let tagged = format!("<tool_call>\n{CALL}\n</tool_call>");
+    let says = format!("I added a section on calls to README.md. It is complete now and looks fine:\n\n{tagged}");
+    let heredoc = format!("cat > README.md <<'EOF'\n# Calls\n{tagged}\nEOF\n");
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        for (name, arguments, is_asked) in [
+            ("write_file", json!({"path": "README.md", "content": format!("# Calls\n{tagged}\n")}), true),
+            ("bash", json!({ "command": heredoc }), true),
+            ("edit_file", json!({"path": "a", "old_string": "a", "new_string": tagged}), true),
+            // That it makes a call once more says nothing.
+            ("bash", json!({"command": "touch planted"}), false),
+        ] {
+            let model = ScriptedModel::new().calls(name, arguments.clone()).says(&says).says("That is all.");
+            let desk = self::desk(mode, model, "a\n").await;
+            let outcome = desk.work("write of calls").await;
+            let n = if is_asked { 1 } else { 2 };
+            assert_eq!((outcome.tool_calls, outcome.response.as_str()), (n, "That is all."), "{mode:?} {arguments} {outcome:?}");
+            assert_eq!(desk.guest.path("planted").exists(), !is_asked, "{mode:?} {arguments}");
+            desk.model.assert_append_only();
+        }
+    }
+}

@@ -33,6 +33,24 @@ pub fn calls(text: &str, tools: &Tools) -> Vec<Call> {
     found
 }
 
+/// Returns all texts in the arguments of a call, as they were meant: what a file is to hold, a command.
+pub fn written(arguments: &str) -> Vec<String> {
+    fn add(value: Value, texts: &mut Vec<String>) {
+        match value {
+            Value::String(text) => texts.push(text),
+            Value::Array(items) => items.into_iter().for_each(|item| add(item, texts)),
+            Value::Object(fields) => fields.into_iter().for_each(|(_, field)| add(field, texts)),
+            _ => {}
+        }
+    }
+    let mut texts = Vec::new();
+    match serde_json::from_str(arguments) {
+        Ok(value) => add(value, &mut texts),
+        Err(_) => texts.push(arguments.to_owned()),
+    }
+    texts
+}
+
 /// Returns a text without the numbers of its lines and without fences.
 pub fn undressed(text: &str) -> Cow<'_, str> {
     let mut fences = Fences::default();
@@ -121,6 +139,15 @@ mod tests {
             call.name == "bash" && serde_json::from_str::<Value>(&call.arguments).is_ok_and(|value| value["command"] == "ls \"a b\"")
         };
         assert_eq!(found.iter().any(is_it), expected, "{text}: {found:?}");
+    }
+
+    #[test]
+    fn what_a_call_wrote_is_read_without_its_json() {
+        let arguments = r#"{"path": "a", "edits": [{"old": 1, "new": "x\n\"y\""}], "content": ""}"#;
+        let mut texts = written(arguments);
+        texts.sort();
+        assert_eq!(texts, ["", "a", "x\n\"y\""]);
+        assert_eq!(written("{\"path\": "), ["{\"path\": "]);
     }
 
     #[test]
