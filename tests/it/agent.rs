@@ -156,7 +156,7 @@ async fn words_on_the_same_line_are_asked_about_and_a_call_made_again_is_meant()
     let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "echo 1"}}</tool_call>"#;
     for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
         for said in [format!("{call} after"), format!("I look.\n{call} It says one.")] {
-            let model = ScriptedModel::new().says(&said).says(&said).says("Done.");
+            let model = ScriptedModel::new().says(&said).says(call).says("Done.");
             let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
             let desk = Desk::new(model.start().await, Wishes { llm, ..Wishes::default() }).await;
             let outcome = desk.work("look").await;
@@ -203,6 +203,7 @@ async fn a_call_that_comes_again_behind_a_plain_no_was_not_meant() {
             (format!("Nein, ich zeige es nur:\n{call}"), 0),
             (format!("No problem, I make it:\n{call}"), 1),
             (format!("No, it was not quoted, I meant it:\n{call}"), 1),
+            (format!("No, this was not an example. I run it now:\n{call}"), 1),
             (call.to_owned(), 1),
         ] {
             let model = ScriptedModel::new().says(&shown).says(&again).says("Done.");
@@ -216,6 +217,36 @@ async fn a_call_that_comes_again_behind_a_plain_no_was_not_meant() {
                 let says_taken = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("taken from there"));
                 assert!(!desk.kinds().iter().any(says_taken), "nothing was taken: {again}");
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_comes_again_neither_made_nor_left_is_asked_about_once_more() {
+    let call = r#"<tool_call>{"name": "bash", "arguments": {"command": "touch planted"}}</tool_call>"#;
+    let shown = format!("It is written so:\n{call}\nand does what it says.");
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text] {
+        for again in [
+            format!("Yes.\n{call}\nThat does it."),
+            format!("The line in the file is this:\n{call}"),
+            format!("I will not run it.\nHere it is again:\n{call}"),
+            format!("No. I run it now:\n{call}"),
+        ] {
+            let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+            let wishes = || Wishes { llm: llm.clone(), ..Wishes::default() };
+            let begun = || ScriptedModel::new().says(&shown).says(&again);
+            for (model, n) in [(begun().says("It is a call.").start().await, 0), (begun().says(call).says("Done.").start().await, 1)] {
+                let desk = Desk::new(model, wishes()).await;
+                let outcome = desk.work("how is a call written?").await;
+                assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, n, 3 + n), "{again} {outcome:?}");
+                assert_eq!(desk.guest.path("planted").exists(), n == 1, "{again}");
+            }
+            // One that stays so is not understood, and no call is its answer.
+            let desk = Desk::new(begun().says(&again).says(&again).start().await, wishes()).await;
+            let outcome = desk.work("how is a call written?").await;
+            assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Failed, 0), "{again} {outcome:?}");
+            assert!(!outcome.response.contains("tool_call") && !desk.guest.path("planted").exists(), "{outcome:?}");
+            assert_eq!(podbay::app::Error::Agent(outcome.failure.expect("a failure")).exit_code(), 1);
         }
     }
 }

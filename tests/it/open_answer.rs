@@ -69,8 +69,8 @@ async fn a_question_about_a_call_is_open_after_a_crash() {
         let (desk, outcome) = killed_and_gone_on(first, ScriptedModel::new().says(&no), || in_mode(mode)).await;
         assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 0), "{mode:?} {outcome:?}");
         assert!(!desk.guest.path("planted").exists(), "{mode:?}");
-        // Made again it was meant, though words follow.
-        let again = format!("Yes:\n{TAGGED}\nThat does it.");
+        // Made again it was meant.
+        let again = format!("Yes:\n{TAGGED}");
         let second = ScriptedModel::new().says(&again).says("{\"answer\": \"Done.\"}");
         let (desk, outcome) = killed_and_gone_on(ScriptedModel::new().says(&shown), second, || in_mode(mode)).await;
         assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 1), "{mode:?} {outcome:?}");
@@ -152,7 +152,7 @@ async fn a_call_in_a_piece_of_an_answer_is_asked_about_at_its_end() {
         assert!(desk.told(1).contains("Go on exactly where it stopped"), "{}", desk.told(1));
         assert!(desk.told(2).contains("shows a tool call rather than making it"), "{}", desk.told(2));
         // Made again it was meant, also where the process ended between the pieces.
-        let second = ScriptedModel::new().says("rous, so I leave it.").says(&format!("{TAGGED}\nSo be it.")).says("Done.");
+        let second = ScriptedModel::new().says("rous, so I leave it.").says(&format!("So be it.\n{TAGGED}")).says("Done.");
         let (desk, outcome) = killed_and_gone_on(ScriptedModel::new().raw_sse(&piece(&begin)), second, || in_mode(mode)).await;
         assert_eq!((outcome.tool_calls, outcome.response.as_str()), (1, "Done."), "{outcome:?}");
         assert!(desk.guest.path("planted").exists());
