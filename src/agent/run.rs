@@ -391,6 +391,17 @@ impl Agent {
         }
         if let Some(unsure) = &unsure
             && !task.is_talk
+            && unsure.calls.is_empty()
+            && task.open.n_asked > 0
+            && ends_as_call(&reply.text)
+        {
+            // What is said behind one may speak of it; but nothing is.
+            task.response.clear();
+            task.open.pieces.clear();
+            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked + 1, last: UNREAD.to_owned(), is_cut: false });
+        }
+        if let Some(unsure) = &unsure
+            && !task.is_talk
             && (task.open.answer.as_ref().is_none_or(String::is_empty) || !unsure.calls.is_empty())
         {
             task.open.n_asked += 1;
@@ -454,6 +465,11 @@ impl Agent {
 fn ends_with_call(text: &str, tools: &llm::text::Tools) -> bool {
     let parsed = llm::text::parse(text, tools, None);
     !parsed.calls.is_empty() && text.trim_start().starts_with(parsed.content.trim())
+}
+
+/// Returns whether an answer has an end like that of a call, with no words behind.
+fn ends_as_call(text: &str) -> bool {
+    llm::shown::undressed(text).trim_end().ends_with(['>', '}', ']'])
 }
 
 /// Returns what to tell a model that spoke last before its task was broken off.
