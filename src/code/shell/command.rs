@@ -86,7 +86,7 @@ pub struct Word {
     pub kind: WordKind,
     /// It is written as it is read: without quotes, escapes or anything else.
     pub plain: bool,
-    /// All of it stands in double quotes, so that it is one word, whatever its expansions become.
+    /// All that expands in it stands in double quotes, so that it is one word, whatever that becomes.
     pub quoted: bool,
 }
 

@@ -45,6 +45,8 @@ struct Reading<'a> {
     is_unknown: bool,
     is_plain: bool,
     is_quoted: bool,
+    /// An expansion stands outside of quotes.
+    splits: bool,
 }
 
 impl<'a> Reading<'a> {
@@ -64,6 +66,7 @@ impl<'a> Reading<'a> {
             is_unknown: false,
             is_plain: true,
             is_quoted: true,
+            splits: false,
         }
     }
 
@@ -81,6 +84,7 @@ impl<'a> Reading<'a> {
         while self.at < self.end {
             if self.expansion(false) {
                 self.is_quoted = false;
+                self.splits = true;
                 continue;
             }
             let first = self.at == self.start;
@@ -253,8 +257,9 @@ impl<'a> Reading<'a> {
         let plain = self.is_plain && kind == WordKind::Known;
         self.braces.clear();
         let text = std::mem::take(&mut self.text);
-        // `"$@"` is as many words as there are.
-        let quoted = self.is_quoted && !text.contains('@');
+        // What surrounds the quotes splits nothing. `"$@"` is as many words as there are.
+        let is_one = kind == WordKind::Unknown && !self.splits && !self.has_glob;
+        let quoted = (self.is_quoted || is_one) && !text.contains('@');
         Word { text, kind, plain, quoted }
     }
 

@@ -292,7 +292,7 @@ fn look(text: &str, kept: Kept, names: &mut BTreeSet<String>) {
 fn tried(word: &Word, names: &mut BTreeSet<String>) {
     for part in word.text.split('/') {
         let is_any = part.chars().all(|c| matches!(c, '*' | '?' | '[' | ']'));
-        if part.contains(['*', '?', '[']) && !is_any && !words::may_be_option(word) || part.starts_with(".?") || part.starts_with("?env") {
+        if part.contains(['*', '?', '[']) && !is_any && !words::may_begin_option(word) || part.starts_with(".?") || part.starts_with("?env") {
             names.extend(TRIED.iter().filter(|name| matches(part, name)).map(|name| (*name).to_owned()));
         }
     }

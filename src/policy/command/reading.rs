@@ -12,6 +12,7 @@ use super::sed;
 use super::variables::is_own;
 use super::words::before_dashes;
 use super::words::may_be_option;
+use super::words::may_begin_option;
 use super::words::may_have;
 use super::words::operands;
 use crate::code::shell::Assignment;
@@ -155,7 +156,7 @@ fn is_harmless(redirection: &Redirection, files: &BTreeSet<&str>) -> bool {
     // `<&NAME` and the like was looked at above; a name is never a device that talks, and what is not known may be one.
     let bare = target.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).or_else(|| target.text.strip_prefix('$'));
     let is_file = target.kind == WordKind::Unknown && bare.is_some_and(|name| files.contains(name));
-    !redirection.reads() || is_file || (!target.text.starts_with("/dev/") && !may_be_option(target))
+    !redirection.reads() || is_file || (!target.text.starts_with("/dev/") && !may_begin_option(target))
 }
 
 /// Returns the variables that hold names of files and nothing else: a loop goes through them, no name is a device that talks, and nothing else

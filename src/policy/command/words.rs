@@ -31,14 +31,25 @@ pub(super) fn is_option(text: &str, letters: &str, long: &[&str]) -> bool {
     text.strip_prefix('-').is_some_and(|rest| rest.contains(|c| letters.contains(c)))
 }
 
-/// A word that is not known may be an option, unless it begins like a name or a path.
+/// A word that is not known may be an option, or become several words with one among them, unless all of it is one that begins like a name or
+/// a path.
 pub(super) fn may_be_option(word: &Word) -> bool {
+    let splits = || word.kind == WordKind::Unknown && !word.quoted && word.text.contains(['$', '`']);
+    may_begin_option(word) || (splits() && !is_descriptor(word))
+}
+
+/// Returns whether a word that is not known may begin as an option does.
+pub(super) fn may_begin_option(word: &Word) -> bool {
     match word.kind {
         WordKind::Known => false,
-        // The name of a descriptor.
-        WordKind::Unknown if word.text.starts_with("<(") && word.text.ends_with(')') => false,
+        WordKind::Unknown if is_descriptor(word) => false,
         WordKind::Pattern | WordKind::Unknown => !word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c)),
     }
+}
+
+/// Returns whether a word is the name of a descriptor that the shell puts there.
+fn is_descriptor(word: &Word) -> bool {
+    word.text.starts_with("<(") && word.text.ends_with(')')
 }
 
 /// Returns the words that are no options; after `--` all of them.
