@@ -126,6 +126,8 @@ fn only_prints(program: &str) -> bool {
                 let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
                 Some((end, Before::Value))
             }
+            // In parentheses, as in `for (print > f;;)`, its `>` would be taken for one that compares.
+            'p' if n_parentheses > 0 && ["print", "printf"].contains(&word(rest)) => None,
             c if c.is_ascii_alphabetic() || c == '_' => name(rest),
             _ => None,
         };
@@ -174,9 +176,15 @@ fn pattern(text: &str) -> Option<usize> {
     None
 }
 
-fn name(text: &str) -> Option<(usize, Before)> {
+/// Returns the word that a text begins with.
+fn word(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
-    let name = &text[..end];
+    &text[..end]
+}
+
+fn name(text: &str) -> Option<(usize, Before)> {
+    let name = word(text);
+    let end = name.len();
     let is_called = text[end..].trim_start_matches([' ', '\t']).starts_with('(');
     let is_known = KNOWN.contains(&name);
     if !is_plain_name(name) || (is_called && !is_known) {
@@ -238,6 +246,8 @@ mod tests {
             "{ (print) > \"f\" }",
             "{ print } }",
             "{print $1 |& \"x\"}",
+            "BEGIN{for(print \"x\" > \"f\";0;);}",
+            "BEGIN{for(;0;printf \"x\" > \"f\");}",
         ] {
             assert!(!only_prints(program), "{program}");
         }
