@@ -11,6 +11,9 @@ use super::WordKind;
 /// Programs that take what they are given for names, or pass it on.
 const TAKING: [&str; 10] = ["xargs", "read", "mapfile", "readarray", "sort", "uniq", "head", "tail", "tee", "shuf"];
 
+/// All that git keeps: it lies in any folder, and hidden files are seldom among it.
+const TRACKED: &str = "**/*";
+
 /// Returns what a command's input holds: a text that it is given, what the one in front of it writes, or what those around it are given.
 pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<&str>) -> Option<String> {
     let takes_names = command.words.is_empty() || command.name().is_some_and(|name| TAKING.contains(&name));
@@ -42,6 +45,7 @@ pub(super) fn listed(word: &Word) -> Option<Vec<Word>> {
     let names = match command.name()? {
         "ls" if command.arguments().iter().all(is_any) => if shows_hidden(&command) { "./**" } else { "*" }.to_owned(),
         "find" => found(&command)?,
+        "git" if lists_tracked(&command) => TRACKED.to_owned(),
         _ => return None,
     };
     let pattern = |text: &str| Word { text: text.to_owned(), kind: WordKind::Pattern, plain: false, quoted: false };
@@ -99,9 +103,16 @@ fn said(command: &Command, takes_names: bool) -> Option<String> {
             let here = if as_they_are { ".".to_owned() } else { format!("./{all}") };
             Some(if listed.is_empty() { here } else { listed.join(" ") })
         }
+        "git" if takes_names && lists_tracked(command) => Some(TRACKED.to_owned()),
         "find" | "gfind" if takes_names && !arguments.iter().any(|word| word.text.starts_with("-exec")) => found(command),
         _ => None,
     }
+}
+
+/// Returns whether git lists every file that it keeps.
+fn lists_tracked(command: &Command) -> bool {
+    let chooses_nothing = |word: &Word| matches!(word.text.as_str(), "-z" | "-c" | "--cached" | "--full-name" | "." | "--" | "*" | ":/");
+    matches!(command.arguments(), [verb, rest @ ..] if verb.text == "ls-files" && rest.iter().all(chooses_nothing))
 }
 
 /// Returns what `printf` makes of its words, as far as it puts texts in.

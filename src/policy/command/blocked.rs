@@ -110,7 +110,7 @@ fn removal(arguments: &[Word], ground: &Ground) -> Option<String> {
         // The star of `rm *` may stand for an option, too, but that is not what it is for.
         let is_certain = recursive || place::precious_by_name(&word.text, ground).is_some();
         // What `find` finds is taken file by file.
-        let is_meant = (is_certain && may_be) || takes_all(word);
+        let is_meant = (is_certain && may_be) || takes_all(word) || goes_deep(word);
         place::precious(&word.text, ground).filter(|_| is_meant)
     })?;
     Some(format!("it removes {what}"))
@@ -119,6 +119,11 @@ fn removal(arguments: &[Word], ground: &Ground) -> Option<String> {
 /// Returns whether a word stands for all that lies in a place, and deeper.
 pub(super) fn takes_all(word: &Word) -> bool {
     word.text.ends_with("/**")
+}
+
+/// Returns whether a word names what lies in every folder: `**/*`.
+fn goes_deep(word: &Word) -> bool {
+    word.text.split('/').any(|part| part == "**")
 }
 
 /// A program whose name is not known, with what `rm` is given.
@@ -138,8 +143,11 @@ fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
 }
 
 /// Words of `find` that choose nothing among what it comes by, besides those of what it starts.
-const CHOOSE_NOTHING: [&str; 16] = [
+const CHOOSE_NOTHING: [&str; 19] = [
     "-delete",
+    "-newermt",
+    "-readable",
+    "-writable",
     "-depth",
     "-d",
     "-mindepth",
@@ -159,7 +167,14 @@ const CHOOSE_NOTHING: [&str; 16] = [
 
 /// `find` that removes, or starts `rm`, from a place that is precious.
 fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
-    let removes = arguments.iter().any(|word| matches!(word.text.as_str(), "-delete" | "rm" | "shred" | "/bin/rm" | "unlink" | "truncate"));
+    const REMOVE: [&str; 5] = ["rm", "shred", "/bin/rm", "unlink", "truncate"];
+    let is_shell = |word: &Word| matches!(word.text.rsplit('/').next(), Some("sh" | "bash" | "dash"));
+    let names_removal = |word: &Word| word.text.split([' ', ';', '\n', '\t', '&', '|']).any(|part| REMOVE.contains(&part));
+    let in_a_shell = || arguments.iter().any(is_shell) && arguments.iter().any(names_removal);
+    let with_nothing =
+        || ["cp", "install", "ln"].iter().any(|name| arguments.iter().any(|word| word.text == *name)) && arguments.iter().any(is_nothing);
+    let removes =
+        arguments.iter().any(|word| word.text == "-delete" || REMOVE.contains(&word.text.as_str())) || in_a_shell() || with_nothing();
     let is_option = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
     let places: Vec<&str> = arguments
         .iter()
@@ -178,6 +193,9 @@ fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
     let is_test = |(at, word): (usize, &Word)| match word.text.as_str() {
         "-H" | "-L" | "-P" | "-not" => false,
         _ if is_passed_by(at) => false,
+        // A size, or a time, that nearly every file is below, or younger than.
+        "-size" => !arguments.get(at + 1).is_some_and(|word| passes_most(&word.text)),
+        _ if at.checked_sub(1).is_some_and(|at| arguments[at].text == "-size") => false,
         "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-regex" | "-iregex" => !takes_all(at),
         text => !CHOOSE_NOTHING.contains(&text),
     };
@@ -188,6 +206,16 @@ fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
         (!chooses || (!path.starts_with("..") && found != place::PROJECT)).then_some(found)
     })?;
     removes.then(|| format!("it removes files all over {what}"))
+}
+
+/// Returns whether nearly every file has this size: `-100M`, `+0`.
+fn passes_most(size: &str) -> bool {
+    (size.starts_with('-') && size.ends_with(['M', 'G'])) || size.strip_prefix('+').is_some_and(|size| size.starts_with('0'))
+}
+
+/// Returns whether a word is a file that is always empty.
+pub(super) fn is_nothing(word: &Word) -> bool {
+    word.text == "/dev/null"
 }
 
 /// `-1` as a process, not as a signal.

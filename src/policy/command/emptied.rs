@@ -1,5 +1,6 @@
 //! Commands that take all of what is precious away without `rm`: they empty every file, or pack it and remove it.
 
+use super::blocked::is_nothing;
 use super::place;
 use super::place::Ground;
 use super::words;
@@ -18,7 +19,13 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
     }
     let arguments = command.arguments();
     let precious = || words::operands(arguments).find_map(|word| place::precious(&word.text, ground));
+    // One file that takes the place of each: what comes from nowhere leaves nothing of it.
+    let stars = || words::operands(arguments).any(|word| word.text.contains('*') && is_project(word));
     match command.name()? {
+        "cp" | "install" | "ln" if arguments.iter().any(is_nothing) && stars() => Some(format!("it empties {}", place::PROJECT)),
+        "dd" if arguments.iter().any(|word| word.text.contains('*') && is_output(word, ground)) => {
+            Some(format!("it writes over {}", place::PROJECT))
+        }
         "truncate" => precious().map(|what| format!("it empties {what}")),
         "tee" if !words::has(arguments, "a", &["--append"]) => {
             words::operands(arguments).any(is_project).then(|| format!("it writes over {}", place::PROJECT))
@@ -31,6 +38,11 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         "zip" if words::may_have(arguments, "m", &["--move"]) => precious().map(|what| format!("it removes {what}")),
         _ => None,
     }
+}
+
+/// Returns whether a word of `dd` makes it write over what lies in the project.
+fn is_output(word: &Word, ground: &Ground) -> bool {
+    word.text.strip_prefix("of=").is_some_and(|path| place::precious(path, ground).as_deref() == Some(place::PROJECT))
 }
 
 /// Returns whether an option is there, shortened to no less than this.

@@ -11,6 +11,7 @@ mod builtins;
 #[cfg(test)]
 mod corpus;
 mod emptied;
+mod fed;
 mod git;
 mod git_verbs;
 mod handed;
@@ -89,6 +90,9 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
     }
     for (at, name) in handed::names(script) {
         needs[at].insert(Capability::ProtectedName { name });
+    }
+    for (at, reason) in fed::blocked(script) {
+        needs[at].insert(Capability::BlockedCommand { reason });
     }
     // Each value that a loop or a list may put in a command counts.
     let putting =

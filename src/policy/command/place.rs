@@ -14,7 +14,10 @@ const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
 /// How the home folder is written.
 const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
 /// How the folder is written that a command runs in.
-const HERE: [&str; 6] = ["$PWD", "${PWD}", "${PWD%/}", "~+", "$(pwd)", "`pwd`"];
+const HERE: [&str; 10] =
+    ["$PWD", "${PWD}", "${PWD%/}", "~+", "$(pwd)", "`pwd`", "$(realpath .)", "$(readlink -f .)", "$(readlink -e .)", "$(pwd -P)"];
+/// How the project's own folder is asked for.
+const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
 
 /// What the project's own folder is called.
 pub(super) const PROJECT: &str = "the whole project";
@@ -62,9 +65,29 @@ impl Place {
         }
     }
 
+    /// Takes off what leads through a process's own root or folder: `/proc/self/cwd`.
+    fn through_process(&mut self, here: Option<&Place>) {
+        let [proc, process, link, rest @ ..] = self.parts.as_slice() else { return };
+        if self.is_home || proc != "proc" || !(process.contains("self") || process.starts_with('$')) {
+            return;
+        }
+        let rest = rest.to_vec();
+        match (link.as_str(), here) {
+            ("root", _) => self.parts = rest,
+            ("cwd", Some(here)) => {
+                *self = here.clone();
+                self.parts.extend(rest);
+            }
+            _ => {}
+        }
+    }
+
     /// Takes off what stands for everything in a folder; returns whether there was any.
     fn without_stars(&mut self) -> bool {
         let is_any = |part: &String| {
+            // `{a..z}*` is a list of letters, too.
+            let letters = part.starts_with('{') && part.contains("..");
+            let part = if letters { &part.replacen('{', "[", 1).replacen("..", "-", 1).replacen('}', "]", 1) } else { part };
             part.contains(['*', '?']) && (part.chars().all(|c| "*?.[]!^".contains(c)) || (part.contains('[') && takes_most(part)))
         };
         let n_parts = self.parts.len();
@@ -247,9 +270,13 @@ fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
     let (mut place, rest) = match behind_home(path) {
         Some(rest) => (Place { is_home: true, parts: Vec::new() }, rest),
         None if path.starts_with('/') => (Place { is_home: false, parts: Vec::new() }, path),
-        None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
+        None => match behind(path, &TOP) {
+            Some(rest) => (Place::project(), rest),
+            None => (here?.clone(), behind(path, &HERE).unwrap_or(path)),
+        },
     };
     place.follow(rest);
+    place.through_process(here);
     Some(place)
 }
 
