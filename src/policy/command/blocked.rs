@@ -232,9 +232,30 @@ fn kills_all(arguments: &[Word]) -> bool {
 fn owners(name: &str, arguments: &[Word], ground: &Ground) -> Option<String> {
     let mut operands = words::operands(arguments);
     // The first one says what is set.
-    operands.next();
+    let set = operands.next();
+    if name == "chmod"
+        && set.is_some_and(|word| takes_reading(&word.text))
+        && words::may_have(arguments, "R", &["--recursive"])
+        && words::operands(arguments).skip(1).any(|word| place::precious(&word.text, ground).as_deref() == Some(place::PROJECT))
+    {
+        return Some(format!("it lets nobody read {}", place::PROJECT));
+    }
     let outside = operands.find(|word| place::is_outside(&word.text, ground))?;
     Some(format!("{name} on {}, outside of the project", outside.text))
+}
+
+/// Returns whether a mode leaves a file's owner unable to read it: `000`, `a-rwx`, `u=`.
+fn takes_reading(mode: &str) -> bool {
+    if !mode.is_empty() && mode.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Leading zeros count for nothing; the owner's digit is the third from the end.
+        return mode.bytes().rev().nth(2).is_none_or(|digit| digit < b'4');
+    }
+    mode.split(',').any(|change| {
+        let Some(at) = change.find(['-', '=']) else { return false };
+        let (who, what) = (&change[..at], &change[at + 1..]);
+        let is_owner = who.is_empty() || who.contains(['u', 'a']);
+        is_owner && if change[at..].starts_with('-') { what.contains('r') } else { !what.contains(['r', 'u', 'g', 'o']) }
+    })
 }
 
 fn dd(arguments: &[Word]) -> Option<String> {
