@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::blocked::takes_all;
 use super::place::Ground;
 use super::place::precious;
+use super::sed_script;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Redirection;
@@ -93,6 +94,13 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
         // `xargs -a.env`.
         if text.starts_with('-') && !text.starts_with("--") {
             look(text.get(2..).unwrap_or_default(), kept, &mut names);
+        }
+        // A script of sed names files, too; what is none names nothing that is protected, or is looked at anyway.
+        if matches!(name, "sed" | "gsed") {
+            let script = if text.starts_with("--") { value } else { text.strip_prefix("-e").unwrap_or(text) };
+            for file in sed_script::files(script) {
+                look(file, kept, &mut names);
+            }
         }
         // `curl -d @.env`, `-F file=@.env`, `host:.env`.
         for part in value.split(['@', ':', '=']) {
@@ -292,7 +300,8 @@ fn look(text: &str, kept: Kept, names: &mut BTreeSet<String>) {
 fn tried(word: &Word, names: &mut BTreeSet<String>) {
     for part in word.text.split('/') {
         let is_any = part.chars().all(|c| matches!(c, '*' | '?' | '[' | ']'));
-        if part.contains(['*', '?', '[']) && !is_any && !words::may_begin_option(word) || part.starts_with(".?") || part.starts_with("?env") {
+        if part.contains(['*', '?', '[']) && !is_any && !words::may_begin_option(word) || part.starts_with(".?") || part.starts_with("?env")
+        {
             names.extend(TRIED.iter().filter(|name| matches(part, name)).map(|name| (*name).to_owned()));
         }
     }

@@ -75,11 +75,45 @@ pub(super) fn may_start(arguments: &[Word]) -> bool {
     !has_script && first.is_some_and(starts)
 }
 
+/// Returns the files that a script reads and writes by `r` and `w`, as far as it can be read.
+pub(super) fn files(script: &str) -> Vec<&str> {
+    let mut files = Vec::new();
+    let mut rest = script.trim_start_matches(BETWEEN);
+    while let Some(after) = step(rest) {
+        let command = &rest[..rest.len() - after.len()];
+        files.extend(file(command));
+        rest = after.trim_start_matches(BETWEEN);
+    }
+    files
+}
+
+/// Returns the file that a command names: all that stands to the end of its line behind `r` or `w`, or behind that flag of `s`.
+fn file(command: &str) -> Option<&str> {
+    let mut rest = address(command)?;
+    if let Some(second) = rest.trim_start().strip_prefix(',') {
+        rest = address(second.trim_start().trim_start_matches(['+', '~']))?;
+    }
+    let rest = rest.trim_start_matches([' ', '\t', '!']);
+    let named = match rest.chars().next()? {
+        'r' | 'R' | 'w' | 'W' => &rest[1..],
+        's' => {
+            let mark = rest[1..].chars().next()?;
+            let flags = delimited(delimited(rest[1..].strip_prefix(mark)?, mark, true)?, mark, false)?;
+            flags.split_once('w')?.1
+        }
+        _ => return None,
+    };
+    Some(named.trim())
+}
+
+/// What may stand between two commands.
+const BETWEEN: [char; 5] = [' ', '\t', '\n', ';', '}'];
+
 /// Returns whether a script may start something.
 fn starts(script: &str) -> bool {
     let mut rest = script;
     loop {
-        rest = rest.trim_start_matches([' ', '\t', '\n', ';', '}']);
+        rest = rest.trim_start_matches(BETWEEN);
         if rest.is_empty() {
             return false;
         }
