@@ -26,6 +26,7 @@ mod glob;
 mod grep;
 mod grep_collect;
 mod grep_sink;
+mod headings;
 pub(super) mod hook;
 pub(super) mod ignore_rules;
 mod list_directory;

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use super::Workspace;
 use super::edit_report::diff;
+use super::headings::Heading;
+use super::headings::outline;
 use super::save::Parents;
 use super::save::Place;
 use super::seen::Seen;
@@ -51,7 +53,16 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let content = content.trim().replace("\r\n", "\n").replace('\n', newline);
     let content = without_heading(&content, section);
-    let level = find(text, section).and_then(|found| heading(&text[found.heading])).map_or(2, |(level, _)| level);
+    if content.contains('\0') {
+        return Err(format!("would no longer be text: the new text of the section `{section}` has a zero byte in it; write it without"));
+    }
+    if outline(content).is_open {
+        return Err(format!(
+            "would become code from the section `{section}` on: its new text begins code that does not end; write the line that ends it, with as \
+             many marks as the one that begins it"
+        ));
+    }
+    let level = find(text, section).map_or(2, |found| found.level);
     if let Some(other) = ends_section(content, level) {
         let marks = "#".repeat(level + 1);
         return Err(format!(
@@ -59,7 +70,7 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
              headings in it with `{marks}` or more, or put what follows into a section of its own"
         ));
     }
-    let Some(Found { heading, body }) = find(text, section) else {
+    let Some(Found { heading, body, .. }) = find(text, section) else {
         if content.is_empty() {
             return Err(format!("has no section `{section}` that could be removed"));
         }
@@ -78,59 +89,31 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
 
 /// Takes a heading off that the new text of a section repeats.
 fn without_heading<'a>(content: &'a str, section: &str) -> &'a str {
-    let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
-    let repeats = heading(first).is_some_and(|(_, title)| title.to_lowercase() == section.to_lowercase());
+    let first = outline(content).headings.into_iter().next().filter(|first| first.range.start == 0);
+    let Some(first) = first.filter(|first| first.title.to_lowercase() == section.to_lowercase()) else { return content };
+    let rest = &content[first.range.end..];
     // Alone it would leave nothing, which removes a section.
-    if repeats && !rest.trim().is_empty() { rest.trim_start_matches(['\r', '\n']) } else { content }
+    if rest.trim().is_empty() { content } else { rest.trim_start_matches(['\r', '\n']) }
 }
 
 /// Returns a heading in a text that would end a section of this level.
 fn ends_section(content: &str, level: usize) -> Option<&str> {
-    headings(content).find(|(_, own, _)| *own <= level).map(|(range, ..)| content[range].trim())
+    outline(content).headings.iter().find(|heading| heading.level <= level).map(|heading| heading.title)
 }
 
 /// Where a section stands.
 struct Found {
     heading: Range<usize>,
+    level: usize,
     /// To the next heading of its level or above it.
     body: Range<usize>,
 }
 
 fn find(text: &str, section: &str) -> Option<Found> {
-    let mut headings = headings(text);
-    let (heading, own, _) = headings.find(|(_, _, title)| title.to_lowercase() == section.to_lowercase())?;
-    let end = headings.find(|(_, level, _)| *level <= own).map_or(text.len(), |(next, ..)| next.start);
-    Some(Found { body: heading.end..end, heading })
-}
-
-/// Returns the headings of a text that stand in no code, each with its place, its level and its words.
-fn headings(text: &str) -> impl Iterator<Item = (Range<usize>, usize, &str)> {
-    let mut fence: Option<&str> = None;
-    let mut at = 0;
-    text.split_inclusive('\n').filter_map(move |line| {
-        let range = at..at + line.len();
-        at = range.end;
-        let bare = line.trim();
-        if let Some(open) = fence {
-            // At least as long as what opened it, and nothing behind it.
-            fence = if bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty() { None } else { fence };
-            return None;
-        }
-        let mark = ["`", "~"].into_iter().find(|mark| bare.starts_with(&mark.repeat(3)));
-        fence = mark.map(|mark| &bare[..bare.len() - bare.trim_start_matches(mark).len()]);
-        let (level, title) = heading(line)?;
-        Some((range, level, title))
-    })
-}
-
-/// Returns level and words of a heading.
-fn heading(line: &str) -> Option<(usize, &str)> {
-    // Further in it is code.
-    let bare = line.trim_start_matches(' ');
-    let line = if line.len() - bare.len() <= 3 { bare } else { line };
-    let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let rest = &line[level..];
-    ((1..=6).contains(&level) && rest.starts_with([' ', '\t'])).then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
+    let mut headings = outline(text).headings.into_iter();
+    let Heading { range, level, .. } = headings.find(|heading| heading.title.to_lowercase() == section.to_lowercase())?;
+    let end = headings.find(|heading| heading.level <= level).map_or(text.len(), |next| next.range.start);
+    Some(Found { body: range.end..end, heading: range, level })
 }
 
 #[cfg(test)]
@@ -157,8 +140,19 @@ mod tests {
         check("  ## B\n\nold\n\n   # C\n", "B", "x", "  ## B\n\nx\n\n   # C\n");
         check("    ## B\n", "B", "x", "    ## B\n\n## B\n\nx\n");
         check("## B #\n\nx\n\n## C", "B", "y", "## B #\n\ny\n\n## C");
+        check("Tests\n-----\n\nold\n\nStyle\n-----\n\nplain\n", "tests", "new", "Tests\n-----\n\nnew\n\nStyle\n-----\n\nplain\n");
+        check("## A\n\nold\n\n    ```\n\n## B\n\nx\n", "A", "new", "## A\n\nnew\n\n## B\n\nx\n");
         assert!(replace("## A\n", "B", " \n").expect_err("is not there").contains("no section `B`"));
     }
+
+    #[test]
+    fn a_text_that_would_swallow_what_follows_it_is_refused() {
+        let said = |content| replace("## A\n\nold\n\n## B\n", "A", content).expect_err(content);
+        assert!(said("```sh\nmake").contains("does not end"));
+        assert!(said("~~~\nmake\n    ~~~").contains("does not end"));
+        assert!(said("a\0b").contains("zero byte"));
+    }
+
     #[test]
     fn a_heading_in_the_new_text_neither_doubles_nor_ends_the_section() {
         let text = "# A\n\n## Tests\n\nold\n\n## Style\n\nplain\n";
@@ -167,9 +161,14 @@ mod tests {
         check(text, "Tests", "new\n\n### Slow\n\nones", "# A\n\n## Tests\n\nnew\n\n### Slow\n\nones\n\n## Style\n\nplain\n");
         check(text, "Tests", "```sh\n# make\n```", "# A\n\n## Tests\n\n```sh\n# make\n```\n\n## Style\n\nplain\n");
         check("", "Names", "## Names\nshort", "## Names\n\nshort\n");
-        for (section, content) in
-            [("Tests", "## Tests\n"), ("Tests", "new\n\n## More\n\nx"), ("Tests", "# More"), ("New", "x\n\n## Tests\n\ny"), ("a", "x\n# B")]
-        {
+        for (section, content) in [
+            ("Tests", "## Tests\n"),
+            ("Tests", "new\n\n## More\n\nx"),
+            ("Tests", "# More"),
+            ("New", "x\n\n## Tests\n\ny"),
+            ("a", "x\n# B"),
+            ("Tests", "x\n\nMore\n----\n\ny"),
+        ] {
             let said = replace(text, section, content).expect_err(content);
             assert!(said.contains("would end the section") && said.contains("of its own"), "{said}");
         }

@@ -1,0 +1,128 @@
+//! The headings of a Markdown text, so that a section of it can be told from the next one.
+
+use std::ops::Range;
+
+/// What a text says of its parts.
+pub(super) struct Outline<'a> {
+    pub(super) headings: Vec<Heading<'a>>,
+    /// Code begins in it that does not end: whatever follows the text would be code, too.
+    pub(super) is_open: bool,
+}
+
+pub(super) struct Heading<'a> {
+    /// Its lines, with their ends.
+    pub(super) range: Range<usize>,
+    pub(super) level: usize,
+    pub(super) title: &'a str,
+}
+
+/// What the lines above belong to.
+#[derive(Clone, Copy)]
+enum Above {
+    Nothing,
+    /// Text that begins here, and that a line of `=` or `-` makes a heading.
+    Paragraph(usize),
+    /// A list or a quote, which goes on until an empty line.
+    Other,
+}
+
+/// Reads a text's headings that stand in no code: those with `#`, and those with a line of `=` or `-` below.
+pub(super) fn outline(text: &str) -> Outline<'_> {
+    let mut headings = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut above = Above::Nothing;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let range = at..at + line.len();
+        at = range.end;
+        let bare = line.trim();
+        // Further in it is code.
+        let is_code = indent(line) > 3;
+        if let Some(open) = fence {
+            // At least as long as what opened it, and nothing behind it.
+            let ends = !is_code && bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty();
+            fence = fence.filter(|_| !ends);
+            continue;
+        }
+        fence = opened(bare).filter(|_| !is_code);
+        above = match above {
+            _ if fence.is_some() || bare.is_empty() => Above::Nothing,
+            Above::Paragraph(start) if !is_code && underline(bare).is_some() => {
+                let level = underline(bare).expect("it was just looked at");
+                headings.push(Heading { range: start..range.end, level, title: text[start..range.start].trim() });
+                Above::Nothing
+            }
+            _ if !is_code && marked(bare).is_some() => {
+                let (level, title) = marked(bare).expect("it was just looked at");
+                headings.push(Heading { range, level, title });
+                Above::Nothing
+            }
+            Above::Paragraph(_) if is_code => above,
+            _ if !is_code && begins_other(bare) => Above::Other,
+            Above::Nothing if !is_code => Above::Paragraph(range.start),
+            above => above,
+        };
+    }
+    Outline { headings, is_open: fence.is_some() }
+}
+
+/// Returns how far in a line begins.
+fn indent(line: &str) -> usize {
+    line.chars().take_while(|c| matches!(c, ' ' | '\t')).map(|c| if c == '\t' { 4 } else { 1 }).sum()
+}
+
+/// Returns the marks by which a line begins code.
+fn opened(bare: &str) -> Option<&str> {
+    let mark = ['`', '~'].into_iter().find(|mark| bare.starts_with(&mark.to_string().repeat(3)))?;
+    let behind = bare.trim_start_matches(mark);
+    (mark == '~' || !behind.contains('`')).then(|| &bare[..bare.len() - behind.len()])
+}
+
+/// Returns the level of the heading that a line is drawn under.
+fn underline(bare: &str) -> Option<usize> {
+    [('=', 1), ('-', 2)].into_iter().find(|(mark, _)| bare.chars().all(|c| c == *mark)).map(|(_, level)| level)
+}
+
+/// Returns level and words of a heading with `#` in front.
+fn marked(bare: &str) -> Option<(usize, &str)> {
+    let level = bare.bytes().take_while(|byte| *byte == b'#').count();
+    let rest = &bare[level..];
+    let is_one = (1..=6).contains(&level) && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    is_one.then(|| (level, rest.trim().trim_end_matches('#').trim_end()))
+}
+
+/// Returns whether a line begins a list or a quote, or is drawn across: a line of `-` below makes no heading of it.
+fn begins_other(bare: &str) -> bool {
+    let behind_number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_numbered = behind_number.len() < bare.len() && [". ", ") "].iter().any(|end| behind_number.starts_with(end));
+    let is_drawn = bare.len() > 2 && ['-', '*', '_'].iter().any(|mark| bare.chars().all(|c| c == *mark || c == ' '));
+    is_numbered || is_drawn || bare.starts_with('>') || ["- ", "* ", "+ "].iter().any(|mark| bare.starts_with(mark))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(usize, &str)], is_open: bool) {
+        let outline = outline(text);
+        let found: Vec<_> = outline.headings.iter().map(|heading| (heading.level, heading.title)).collect();
+        assert_eq!((found.as_slice(), outline.is_open), (expected, is_open), "{text}");
+    }
+
+    #[test]
+    fn headings_are_told_from_what_looks_like_them() {
+        check("# A\n## B ##\n", &[(1, "A"), (2, "B")], false);
+        check("A\n===\n\nB\n-\n", &[(1, "A"), (2, "B")], false);
+        check("a\nb\n---\n", &[(2, "a\nb")], false);
+        check("- a\n---\n\n> a\n---\n\n1. a\n---\n", &[], false);
+        check("a\n\n---\n---\n", &[], false);
+        check("a\n    ---\n    # b\n", &[], false);
+        check("|a|b|\n|-|-|\n", &[], false);
+        check("```\na\n---\n    ```\n# b\n", &[], true);
+        check("```\na\n---\n  ```\n# b\n", &[(1, "b")], false);
+        check("    ```\n# b\n", &[(1, "b")], false);
+        check("```x``` y\n# b\n", &[(1, "b")], false);
+        check("#a\n", &[], false);
+    }
+}
