@@ -98,7 +98,8 @@ impl Engine {
         let request = self.docker.upload_to_container(&id.0, Some(options), bollard::body_full(archive));
         let within = self.timeout + Duration::from_secs(60);
         let outcome = bounded(|| format!("fill the volume `{volume}`"), cancel, within, request).await;
-        self.discard(&id).await;
+        // An engine that hangs now must not hold up who waits for the volume.
+        self.discard_soon(&id).await;
         outcome
     }
 }

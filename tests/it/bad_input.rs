@@ -480,7 +480,7 @@ fn words_of_features_to_come_are_known_and_refused_with_what_to_do() {
         let done = run(env.here(&["chat"]).args(words)).expect(2);
         assert!(done.stderr.contains(words[0].split('=').next().expect("a flag")), "{}", done.stderr);
     }
-    for words in ["undo 2", "review diff --json", "plan", "batch file", "acp", "exec -- make", "test", "memory"] {
+    for words in ["review diff --json", "plan", "batch file", "acp", "exec -- make", "test", "memory"] {
         let words: Vec<&str> = words.split(' ').collect();
         run(&mut env.podbay(&words)).expect(2).says(&["this build does not have `podbay ", "hint: "]);
     }

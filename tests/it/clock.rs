@@ -14,6 +14,13 @@ const READERS: &[(&str, usize, &str)] = &[
     ("guest/attack/resources.rs", 1, "a part of a file's name; a name that is there already is refused"),
     ("guest/disk.rs", 2, "files are dated by it; the session's start also ticks by the other clock, for a jump in between"),
     ("guest/facts.rs", 1, "the session's start, for a box in the place of this one"),
+    (
+        "guest/keep/git/leftover.rs",
+        1,
+        "the age of a lock that a killed import left; waited for is a bound, and the lock must still be the same file",
+    ),
+    ("guest/keep/snapshot.rs", 1, "files are dated by it; which changed too lately to be remembered as read, at worst one is read again"),
+    ("guest/keep/undo.rs", 1, "the date of a turn, to be read"),
     ("llm/exchange.rs", 1, "a server may name a date to come back at; the pause is bounded"),
     ("sandbox/lock.rs", 1, "the date in a lock file, to be read; the lock is the kernel's"),
 ];

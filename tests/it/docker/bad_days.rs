@@ -57,7 +57,7 @@ fn an_environment_without_a_model_does_not_stay() {
     let model = ScriptedModel::new().start_blocking();
     up(&model.endpoint()).expect(0);
     up("http://127.0.0.1:9/v1").expect(6);
-    assert_eq!(env.containers().len(), 1);
+    assert_eq!(env.boxes().len(), 1);
     run(&mut env.here(&["down"])).expect(0);
     env.assert_no_container();
 }

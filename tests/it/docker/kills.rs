@@ -44,10 +44,13 @@ fn kill_after(moment: Duration, command: &mut Command) -> Done {
     controller.wait()
 }
 
-/// Returns the names of all volumes or networks of the engine, but for what says itself whose it is: compose's, and the guests of builds.
+/// Returns the names of all volumes or networks of the engine, but for what says itself whose it is (compose's, and the guests of builds) and
+/// what is there to stay: the snapshots of projects.
 fn there(kind: &str) -> BTreeSet<String> {
     let listed = docker(&[kind, "ls", "--format", "{{.Name}} {{.Labels}}"]);
-    let others = listed.lines().filter(|line| !line.contains("com.docker.compose.project=") && !line.starts_with("podbay-guest-"));
+    let others = listed.lines().filter(|line| {
+        !line.contains("com.docker.compose.project=") && !["podbay-guest-", "podbay-keep-"].iter().any(|own| line.starts_with(own))
+    });
     others.filter_map(|line| line.split(' ').next().map(str::to_owned)).collect()
 }
 

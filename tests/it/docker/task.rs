@@ -52,7 +52,7 @@ fn a_task_changes_the_folder_reports_and_leaves_nothing_behind() {
     assert_eq!((&result["status"], &result["exit_code"]), (&json!("completed"), &json!(0)));
     assert_eq!((&result["response"], &result["model"]), (&json!("It is done."), &json!("scripted")));
     assert_eq!((&result["turns"], &result["tool_calls"]), (&json!(4), &json!(3)));
-    assert_eq!(result["changes"], json!({"created": ["made/by.txt"], "modified": [], "deleted": []}));
+    assert_eq!(result["changes"], json!({"created": ["deep/er/y", "made/by.txt"], "modified": [], "deleted": []}));
     for key in ["limit", "error", "review"] {
         assert!(result[key].is_null(), "{key}: {}", result[key]);
     }

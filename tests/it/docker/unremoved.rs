@@ -102,6 +102,8 @@ fn down_says_what_the_engine_does_not_remove_also_where_that_says_it_has() {
 #[test]
 fn sigterm_does_not_wait_long_for_an_engine_that_hangs_while_it_removes_and_what_is_left_is_said() {
     let Some(env) = TestBox::new() else { return };
+    // The first run of a project makes its volume for snapshots, and removes what it was filled through.
+    run(&mut env.task(&ScriptedModel::new().says("Done.").start_blocking(), &["begin"])).expect(0);
     let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun; sleep 60"})).start_blocking();
     let hangs = proxy(&env, "run", Vec::new(), Fate::Hang);
     let id = std::cell::RefCell::new(String::new());
