@@ -26,6 +26,8 @@ use crate::tools::Lack;
 
 /// Answers in a row whose calls lack something, until the model is told of tools otherwise.
 const MAX_LACKING: u32 = 2;
+/// Answers in a row that a schema should have made otherwise, until nothing is asked by one.
+const MAX_UNHELD: u32 = 2;
 /// How often one answer whose rest was lost is asked for again, unless the settings allow fewer retries.
 const MAX_LOST: u32 = 2;
 /// Said then.
@@ -41,16 +43,20 @@ pub(super) struct Learnt {
     /// A call that the server understood succeeded.
     pub(super) calls_work: bool,
     n_lacking: u32,
+    /// Answers in a row that no schema held.
+    n_unheld: u32,
 }
 
 impl Agent {
     /// Asks, and asks otherwise where the server objects to the way it was asked.
     pub(super) async fn ask_adapting(&mut self, task: &mut Task, interrupt: &Interrupt) -> Result<Reply, llm::Error> {
+        self.tell_by_text();
         let mut n_lost = 0;
         loop {
             let left = self.left(task, interrupt).await;
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
-            let request = Request { held: self.learnt.is_held, at_most, no_tools: task.is_talk, ..Request::default() };
+            let goes_on = !task.open.pieces.is_empty();
+            let request = Request { held: self.learnt.is_held, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
             let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
             task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };
@@ -180,6 +186,20 @@ impl Agent {
                 ToolMode::Constrained,
                 "the model answered without a word when it was told of tools by the server's own means",
             );
+        }
+    }
+
+    /// Looks whether answers come that a schema would not have let through.
+    pub(super) fn learn_from_form(&mut self, reply: &Reply) {
+        let is_asked = self.conversation.prompt().mode() == ToolMode::Constrained;
+        self.learnt.n_unheld = if is_asked && reply.is_unheld { self.learnt.n_unheld + 1 } else { 0 };
+    }
+
+    /// Tells of tools by text where a server takes a schema and holds its model to none. To be called where every call has its result.
+    fn tell_by_text(&mut self) {
+        if self.learnt.n_unheld >= MAX_UNHELD && self.conversation.prompt().mode() == ToolMode::Constrained && self.may_change() {
+            self.learnt.n_unheld = 0;
+            self.change_mode(ToolMode::Text, "answers came that are not held to the schema they were asked for by");
         }
     }
 

@@ -9,6 +9,24 @@ use crate::llm::Unsure;
 use crate::llm::shown;
 use crate::llm::text::only_shows;
 
+/// Words by which an answer that holds nothing else says that what was asked about was shown.
+const ONLY_SHOWN: [&str; 12] = [
+    "for you to read",
+    "only show",
+    "just show",
+    "not meant",
+    "n't meant",
+    "an example",
+    "examples",
+    "a quote",
+    "quoted",
+    "ein beispiel",
+    "nur gezeigt",
+    "nicht gemeint",
+];
+/// Longest answer of that kind, in bytes.
+const MAX_REMARK: usize = 200;
+
 /// "No" in the languages that models are asked in most, as an answer begins with it.
 const NO: [&str; 15] = ["no", "nope", "nein", "non", "não", "nao", "nee", "nej", "nei", "nie", "nem", "нет", "ні", "όχι", "không"];
 /// Words that take a "no" back: it denied that the call was only shown.
@@ -110,7 +128,12 @@ impl Task {
         let calls = std::mem::take(&mut reply.calls);
         reply.source = None;
         reply.recovered = false;
-        reply.unsure = (said == Said::Unclear).then_some(Unsure { calls, text: words });
+        reply.unsure = (said == Said::Unclear).then_some(Unsure { calls, text: words, is_shown: false });
+    }
+
+    /// Returns whether an answer neither shows nor refuses the calls that end it.
+    pub(super) fn means(source: &str, reply: &Reply) -> bool {
+        said(source, &reply.text) == Said::Meant
     }
 
     /// Returns whether the model makes the very calls again that it was asked about.
@@ -120,6 +143,15 @@ impl Task {
             && calls.len() == self.open.asked.len()
             && calls.iter().zip(&self.open.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
     }
+}
+
+/// Returns whether an answer only says that what the model was asked about was shown to the person: what they are to read stands in its answer
+/// before that, which it was to give again.
+pub(super) fn only_denies(answer: &str) -> bool {
+    let answer = answer.trim();
+    let is_remark = answer.len() <= MAX_REMARK && !answer.contains(['\n', '<', '{', '[', '`', ':']);
+    let lower = answer.to_lowercase().replace('\u{2019}', "'");
+    is_remark && (denies(answer) || ONLY_SHOWN.iter().any(|words| lower.contains(words)))
 }
 
 /// Returns what a whole answer says of its calls, beside which it has these words.
@@ -193,6 +225,27 @@ mod tests {
         for behind in ["That does it.", "\nI wait."] {
             assert_eq!(said(&format!("Yes.\n{call}\n{behind}"), &format!("Yes.\n\n{behind}")), Said::Unclear, "{behind}");
         }
+    }
+
+    #[test]
+    fn a_remark_on_a_call_is_no_answer_of_its_own() {
+        for answer in
+            ["No, that is for you to read.", "No.", "Nein, das war nur ein Beispiel.", "It was only an example.", "I quoted the file."]
+        {
+            assert!(only_denies(answer), "{answer}");
+        }
+        for answer in [
+            "",
+            "Done.",
+            "No problem, I did it.",
+            "It is written so:",
+            "No. The whole answer: it is short.",
+            "No, it is this:\n\n{\"name\": \"bash\"}",
+            "The tests were not run.",
+        ] {
+            assert!(!only_denies(answer), "{answer}");
+        }
+        assert!(!only_denies(&format!("No. {}", "The file says many things. ".repeat(9))), "it is long");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Start with [`Agent::run`].
 
 mod adapt;
+mod alike;
 mod ask;
 mod budget;
 mod by_hand;

@@ -10,6 +10,45 @@ const INTENDING: [&str; 8] = ["i will", "i'll", "i\u{2019}ll", "let me", "let's"
 /// Words by which it tells a person what they may do.
 const ADVISING: [&str; 8] = ["you can", "you could", "you may", "yourself", "for example", "on your", "your terminal", "your machine"];
 
+/// Words by which an answer says that something is under way.
+const WAITING: [&str; 12] = [
+    "i'll wait",
+    "i will wait",
+    "i wait",
+    "waiting for",
+    "wait for the",
+    "awaiting",
+    "let me know the result",
+    "once i have the",
+    "once it is done",
+    "after that i",
+    "then i will",
+    "then i'll",
+];
+/// Words of a sentence that tells what a command said, or what a file holds.
+const REPORTING: [&str; 14] = [
+    "output",
+    "result",
+    "print",
+    "show",
+    "contain",
+    "return",
+    "content",
+    "said",
+    "says",
+    "list of",
+    "version",
+    "look like",
+    "looks like",
+    "reads",
+];
+/// Programs that a line of a shell may begin with, where nothing says that it is one.
+const PROGRAMS: [&str; 44] = [
+    "awk", "bash", "cargo", "cat", "cd", "chmod", "cmake", "cp", "curl", "diff", "docker", "echo", "export", "find", "gcc", "git", "go",
+    "grep", "head", "ls", "make", "mkdir", "mv", "node", "npm", "npx", "pip", "pip3", "pnpm", "pwd", "pytest", "python", "python3", "rg",
+    "rm", "rustc", "sed", "sh", "sort", "tail", "touch", "tree", "wc", "yarn",
+];
+
 /// What to tell a model whose answer goes on behind a call in its text, or holds it where examples stand.
 pub(super) const UNSURE: &str = "Your answer shows a tool call rather than making it: with words behind it, in a list or an indented block, behind words that say \
                                  whose it is, or word for word as you were shown it. It was not carried out. \
@@ -40,18 +79,30 @@ pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
 /// Returns what to tell a model that is told of its tools by text and ends its answer with a command in a block of code, as if that ran it.
 /// `has_worked`: something was done already, so that it rather tells what the person may run, unless it announces what it does itself.
 pub(super) fn nudge_to_run(answer: &str, has_worked: bool) -> Option<&'static str> {
-    let (before, block) = last_block(answer)?;
+    let (before, block, is_named) = last_block(answer)?;
     let sentence = before.trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
-    let is_meant = has(&INTENDING) || !has_worked && !has(&ADVISING);
+    let is_command = is_named || is_shell(block) && !has(&REPORTING);
+    let is_meant = is_command && (has(&INTENDING) || !has_worked && !has(&ADVISING));
     (is_meant && !block.trim().is_empty()).then_some(
         "Your answer ends with a command in a code block, where it is not carried out. If you meant to run it, call the tool `bash` with it; \
          else give your whole answer again.",
     )
 }
 
-/// Returns the block of shell code that an answer ends with, and what stands before it.
-fn last_block(answer: &str) -> Option<(&str, &str)> {
+/// Returns whether each line of a block without a language begins as a command does.
+fn is_shell(block: &str) -> bool {
+    let is_command = |line: &str| {
+        let line = line.strip_prefix("$ ").unwrap_or(line);
+        let word = line.split(' ').next().unwrap_or_default();
+        PROGRAMS.contains(&word) || word.starts_with("./") && word.len() > 2
+    };
+    let mut lines = block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+    lines.peek().is_some() && lines.all(is_command)
+}
+
+/// Returns the block of shell code that an answer ends with, or that may be such code, what stands before it, and whether it is called so.
+fn last_block(answer: &str) -> Option<(&str, &str, bool)> {
     const SHELLS: [&str; 7] = ["bash", "sh", "shell", "zsh", "console", "shell-session", "terminal"];
     let (mut fences, mut found, mut at) = (Fences::default(), None, 0);
     for line in answer.split_inclusive('\n') {
@@ -62,12 +113,19 @@ fn last_block(answer: &str) -> Option<(&str, &str)> {
             found = found.filter(|_| fences.is_open() || line.trim().is_empty());
         } else if fences.is_open() {
             let language = line.trim().trim_start_matches(['`', '~']).trim().to_lowercase();
-            found = SHELLS.contains(&language.as_str()).then_some((begin, at, answer.len()));
-        } else if let Some((_, _, end)) = &mut found {
+            let is_named = SHELLS.contains(&language.as_str());
+            found = (is_named || language.is_empty()).then_some((begin, at, answer.len(), is_named));
+        } else if let Some((_, _, end, _)) = &mut found {
             *end = begin;
         }
     }
-    found.map(|(fence, begin, end)| (&answer[..fence], &answer[begin..end]))
+    found.map(|(fence, begin, end, is_named)| (&answer[..fence], &answer[begin..end], is_named))
+}
+
+/// Returns whether the last words of an answer speak of what is to come of something: it is not its end.
+pub(super) fn waits(answer: &str) -> bool {
+    let last = answer.trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase().replace('\u{2019}', "'");
+    WAITING.iter().any(|words| last.contains(words))
 }
 
 /// Returns whether a command looks as if it wrote something.
@@ -156,8 +214,28 @@ mod tests {
             ("```bash\n```", false, false),
             ("```bash\nls\n```\nprints\n```\na.txt\n```", false, false),
             ("Done.", false, false),
+            ("I run the tests:\n```\ncargo test\n```", true, false),
+            ("Let me look:\n```\n# the files\n$ ls -la\ncat a.txt\n```", true, true),
+            ("```\n./run.sh\n```", true, false),
+            ("The output:\n```\ngit version 2.47\n```", false, false),
+            ("Let me show what it prints:\n```\nls: no such file\n```", false, false),
+            ("You can run:\n```\nmake\n```", false, false),
+            ("It is:\n```\nls\nno command at all\n```", false, false),
+            ("```\n\n```", false, false),
         ] {
             assert_eq!((nudge_to_run(answer, false).is_some(), nudge_to_run(answer, true).is_some()), (before, after), "{answer}");
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_result_has_not_ended() {
+        for answer in
+            ["{{x}}\nI'll wait for the result.", "Then I\u{2019}ll go on. Waiting for the output.", "Once I have the output, I go on."]
+        {
+            assert!(waits(answer), "{answer}");
+        }
+        for answer in ["", "The call is written so.", "I will wait.\n\nIt is done.", "Servers let clients wait."] {
+            assert!(!waits(answer), "{answer}");
         }
     }
 

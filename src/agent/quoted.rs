@@ -6,8 +6,10 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::Agent;
+use super::alike::Sought;
 use super::pieces::ends_in_block;
 use super::task::Task;
+use crate::event::Kind;
 use crate::event::ToolCall;
 use crate::llm;
 use crate::llm::Message;
@@ -17,27 +19,57 @@ use crate::llm::shown;
 
 impl Agent {
     /// Has calls asked about that stand in something which the model was shown or wrote into a file or a command, however they are written there, or that the pieces of the answer
-    /// before this one only show. Made again then, they are meant.
-    pub(super) fn doubt(&self, task: &Task, reply: &mut Reply) {
-        let Some(source) = &reply.source else { return };
-        if reply.calls.is_empty() || task.is_confirmed(&reply.calls) {
+    /// before this one only show, or that the server tells of although they were made before. Made again then, they are meant, and so they are
+    /// wherever they come again later in the task.
+    pub(super) fn doubt(&self, task: &mut Task, reply: &mut Reply) {
+        let meaning = |call: &ToolCall| self.pipeline.catalogue.canonical(&call.name, &call.arguments);
+        if task.is_confirmed(&reply.calls) {
+            task.meant.extend(reply.calls.iter().map(meaning));
             return;
         }
+        let Some(source) = &reply.source else { return };
+        if reply.calls.is_empty() {
+            return;
+        }
+        let was_meant = reply.calls.iter().all(|call| task.meant.contains(&meaning(call))) && Task::means(source, reply);
         let lines = lines_of_calls(source, &reply.text);
+        let sought: Vec<Sought> = reply.calls.iter().filter_map(|call| Sought::of(&self.pipeline.catalogue, call)).collect();
+        let shows = |text: &str| self.shows(text, &reply.calls, &lines) || sought.iter().any(|call| call.is_in(text));
         let is_shown = |message: &Message| match message {
-            Message::User { text } | Message::ToolResult { text, .. } => self.shows(text, &reply.calls, &lines),
+            Message::User { text } | Message::ToolResult { text, .. } => shows(text),
             // What it wrote into a file it may well repeat.
-            Message::Assistant { calls, .. } => {
-                calls.iter().flat_map(|call| shown::written(&call.arguments)).any(|text| self.shows(&text, &reply.calls, &lines))
-            }
+            Message::Assistant { calls, .. } => calls.iter().flat_map(|call| shown::written(&call.arguments)).any(|text| shows(&text)),
             Message::System { .. } | Message::Image { .. } => false,
         };
-        if !self.is_shown_by_pieces(task, source, reply) && !self.conversation.history().messages().any(is_shown) {
+        let is_shown_before = || self.conversation.history().messages().any(is_shown);
+        let is_by_pieces = self.is_shown_by_pieces(task, source, reply);
+        if !is_by_pieces && !self.is_told_again(reply) && (was_meant || !is_shown_before()) {
             return;
         }
         let words = std::mem::replace(&mut reply.text, source.clone());
-        reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), text: words });
+        reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), text: words, is_shown: !is_by_pieces });
         reply.recovered = false;
+    }
+
+    /// Notes the question about the last answer where the process ended before that was written down: else its calls would be forgotten.
+    pub(super) fn recall_question(&mut self) {
+        let is_known = !self.open.asked.is_empty() || !self.open.pieces.is_empty() || self.open.half.is_some();
+        let last = self.conversation.history().messages().next_back();
+        let Some(Message::Assistant { text, calls, raw, .. }) = last.filter(|_| !is_known) else { return };
+        // An object of ours says itself what is the answer in it.
+        if !calls.is_empty() || raw.as_ref().is_some_and(|raw| raw.trim_start().starts_with('{')) {
+            return;
+        }
+        let parsed = llm::text::parse(text, self.conversation.prompt().known(), None);
+        let found = parsed.calls.into_iter().chain(parsed.mentions.into_iter().flat_map(|mention| mention.calls));
+        let asked = |(call, n): (llm::text::Call, u32)| ToolCall { id: format!("asked_{n}"), name: call.name, arguments: call.arguments };
+        let asked: Vec<ToolCall> = found.zip(1..).map(asked).collect();
+        if !asked.is_empty() {
+            self.open.answer = Some(text.clone());
+            self.open.n_asked += 1;
+            self.open.asked = asked;
+            self.emit(Kind::AnswerOpen(self.open.clone()));
+        }
     }
 
     /// Returns whether calls are none where the text that they were taken from goes on with the pieces of the answer before: in a block of code
@@ -50,6 +82,17 @@ impl Agent {
         let whole = llm::text::parse(&(pieces.clone() + source), self.conversation.prompt().known(), None);
         let is_made = |call: &ToolCall| whole.calls.iter().any(|made| made.name == call.name && made.arguments == call.arguments);
         ends_in_block(&pieces) || llm::text::only_shows(&(pieces + &reply.text)) || !reply.calls.iter().all(is_made)
+    }
+
+    /// Returns whether a call of what the server could not read was made before: it may speak of the conversation, and not of this answer.
+    fn is_told_again(&self, reply: &Reply) -> bool {
+        let meaning = |call: &ToolCall| self.pipeline.catalogue.canonical(&call.name, &call.arguments);
+        let told: HashSet<String> = reply.calls.iter().filter(|_| reply.is_of_failure).map(meaning).collect();
+        !told.is_empty()
+            && self.conversation.history().messages().any(|message| match message {
+                Message::Assistant { calls, .. } => calls.iter().any(|call| told.contains(&meaning(call))),
+                _ => false,
+            })
     }
 
     /// Returns whether a text holds one of the calls, or the lines that they were taken from.

@@ -16,11 +16,13 @@ use super::budget::wrap_up;
 use super::denials::Denials;
 use super::early::take_back;
 use super::gauge::Gauge;
+use super::meant::only_denies;
 use super::moments::Before;
 use super::nudge::UNREAD;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
 use super::nudge::nudge_to_run;
+use super::nudge::waits;
 use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
@@ -37,6 +39,7 @@ use crate::llm::Client;
 use crate::llm::Finish;
 use crate::llm::Message;
 use crate::llm::Reply;
+use crate::llm::Unsure;
 use crate::session::Past;
 use crate::tools::Pipeline;
 
@@ -45,6 +48,9 @@ const FILTERED: &str = "Your last answer was cut by the content filter of the se
                         answer again in other words, or go another way.";
 /// Said where the model had spoken last before its task was broken off.
 const GO_ON: &str = "Go on with the task where it was broken off.";
+
+/// How much oftener it is asked about calls that it was shown, where each is another one.
+const MAX_SHOWN: u32 = 3;
 
 /// One conversation with a model that has tools.
 pub struct Agent {
@@ -66,7 +72,7 @@ pub struct Agent {
     pub(super) learnt: Learnt,
     pub(super) denials: Denials,
     /// What the answer to an open task is read with, where an earlier run left it.
-    open: OpenAnswer,
+    pub(super) open: OpenAnswer,
     /// Commands that the person ran themselves.
     pub(super) n_by_hand: u32,
 }
@@ -172,6 +178,7 @@ impl Agent {
             self.show_images(images);
         } else if !self.conversation.history().is_open() {
             // Where the model is to speak next anyway the conversation stays as it was sent; else it must hear that it is its turn.
+            self.recall_question();
             self.note(words_of(&self.open));
         }
         for note in notes {
@@ -289,6 +296,7 @@ impl Agent {
         if reply.finish == Finish::ContentFilter {
             return self.filtered(task, reply.text);
         }
+        self.learn_from_form(&reply);
         if reply.finish == Finish::Length && task.cut.is_none() {
             self.emit(Kind::Warning { message: "the answer was cut: it reached the most tokens that one answer may have".to_owned() });
         }
@@ -383,7 +391,7 @@ impl Agent {
         if let Some(unsure) = &unsure
             && !task.is_talk
             && !unsure.calls.is_empty()
-            && task.open.n_asked >= self.options.misunderstandings
+            && task.open.n_asked >= self.most_questions(task, unsure)
         {
             // Another call each time is no answer to the question, and none of them is what the person is to read.
             task.response.clone_from(&unsure.text);
@@ -393,7 +401,7 @@ impl Agent {
             && !task.is_talk
             && unsure.calls.is_empty()
             && task.open.n_asked > 0
-            && ends_as_call(&reply.text)
+            && (ends_as_call(&reply.text) || waits(&reply.text))
         {
             // What is said behind one may speak of it; but nothing is.
             task.response.clear();
@@ -410,18 +418,24 @@ impl Agent {
             self.note_open(task, if unsure.calls.is_empty() { UNREAD } else { UNSURE });
             return Next::GoOn;
         }
-        if task.open.answer.is_none()
+        // Asked about one command, it may well show the next one once it has done something.
+        let is_first = task.open.answer.is_none();
+        if task.open.answer.as_ref().is_none_or(String::is_empty)
             && !task.is_talk
             && !self.conversation.prompt().tools().is_empty()
-            && let Some(words) = nudge(&reply.text, task.has_worked).or_else(|| self.nudge_to_run(task, &reply.text))
+            && let Some(words) = nudge(&reply.text, task.has_worked).filter(|_| is_first).or_else(|| self.nudge_to_run(task, &reply.text))
         {
             task.open.answer = Some(task.whole(&reply.text));
             self.note_open(task, words);
             return Next::GoOn;
         }
         let n_pieces = task.open.pieces.len() + 1;
-        // What was said last counts: after a nudge it may well be a correction.
-        task.response = task.whole(&reply.text);
+        // What was said last counts: after a nudge it may well be a correction, unless it only says that none is needed.
+        let is_remark = n_pieces == 1 && only_denies(&reply.text);
+        task.response = match task.open.answer.take().filter(|first| is_remark && !first.trim().is_empty()) {
+            Some(first) => first,
+            None => task.whole(&reply.text),
+        };
         if reply.finish == Finish::Length {
             // The next message may go on with it; whoever reads this one must know that it has no end.
             let message = format!(
@@ -433,6 +447,12 @@ impl Agent {
             return Next::Unended;
         }
         Next::Done(completed(&self.options, task))
+    }
+
+    /// Returns how often the model is asked about calls that it does not make plainly. A text may show several, and each is a question of its own.
+    fn most_questions(&self, task: &Task, unsure: &Unsure) -> u32 {
+        let is_other = unsure.is_shown && !task.is_confirmed(&unsure.calls);
+        self.options.misunderstandings.saturating_mul(if is_other { MAX_SHOWN } else { 1 })
     }
 
     fn nudge_to_run(&self, task: &Task, answer: &str) -> Option<&'static str> {

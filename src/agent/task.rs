@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::time::Instant;
 
 use super::Failure;
@@ -28,6 +29,8 @@ pub(super) struct Task {
     pub(super) n_silent: u32,
     /// What the next answer is read with.
     pub(super) open: OpenAnswer,
+    /// Calls that the model was asked about and meant, each in the form that is equal for what means the same.
+    pub(super) meant: HashSet<String>,
     pub(super) response: String,
     pub(super) changed: Vec<(BytesPath, Touched)>,
     /// A call that could change something did what was asked.
@@ -58,6 +61,7 @@ impl Task {
             n_misunderstood: 0,
             n_silent: 0,
             open: OpenAnswer::default(),
+            meant: HashSet::new(),
             response: String::new(),
             changed: Vec::new(),
             has_worked: false,
@@ -80,7 +84,7 @@ impl Task {
         let doubted = std::mem::take(&mut self.open.doubted);
         let Some(last) = &reply.unsure else {
             let words = || self.open.pieces.concat() + &reply.text;
-            return (!doubted.is_empty()).then(|| Unsure { text: words(), calls: doubted });
+            return (!doubted.is_empty()).then(|| Unsure { text: words(), calls: doubted, is_shown: false });
         };
         Some(Unsure { calls: [doubted, last.calls.clone()].concat(), ..last.clone() })
     }

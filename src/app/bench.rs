@@ -30,6 +30,7 @@ use crate::sandbox::Sandbox;
 use crate::sandbox::Socket;
 use crate::sandbox::Spec;
 use crate::session::State;
+use crate::wire::keep::Identity;
 
 /// What every use of a project stands on: what is worked on, the settings, the engine.
 pub(super) struct Bench {
@@ -147,7 +148,7 @@ impl Bench {
         };
         let spec =
             Spec::new(self.project()?, &image, facts, &self.config.sandbox, &sandbox::guest_volume_name()).map_err(Error::Sandbox)?;
-        let spec = spec.covering_as_before(&self.state.covers());
+        let spec = spec.covering_as_before(&self.state.covers(), &self.config.sandbox.auto_run);
         if self.config.sandbox.strict
             && let Some(problem) = holes::ways_out(facts)
         {
@@ -189,6 +190,54 @@ impl Bench {
         self.sandbox(&spec, session, sink, cancel).await
     }
 
+    /// Starts a box whose changes are held back under the session's name.
+    pub(super) async fn start_reviewed(
+        &self,
+        progress: &ProgressSink,
+        session: &SessionId,
+        words: &str,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Sandbox, sandbox::Started), Error> {
+        let (engine, spec) = (self.engine()?, self.spec(progress, cancel).await?);
+        let held = sandbox::reviews(engine, self.project()?, cancel).await.map_err(Error::Sandbox)?;
+        let started = Box::pin(self.hold_back(&spec, session, words, sink, cancel)).await;
+        let review = sandbox::HeldReview { session: session.clone() };
+        if started.is_err() && !held.contains(&review) {
+            // Nothing has run in it.
+            if let Err(error) = sandbox::remove_review(engine, &review, &CancellationToken::new()).await {
+                tracing::debug!(%error, "the volumes of a review that did not begin are left");
+            }
+        }
+        started
+    }
+
+    async fn hold_back(
+        &self,
+        spec: &Spec,
+        session: &SessionId,
+        words: &str,
+        sink: Sink,
+        cancel: &CancellationToken,
+    ) -> Result<(Sandbox, sandbox::Started), Error> {
+        let (engine, options) = (self.engine()?, &self.config.sandbox);
+        let held = sandbox::hold_back(engine, spec, options, session, cancel).await.map_err(Error::Sandbox)?;
+        let mut started = Box::pin(self.sandbox(&held, Some(session), Arc::clone(&sink), cancel)).await;
+        if matches!(&started, Err(Error::Sandbox(error)) if sandbox::cannot_lay_over(error)) {
+            let why = "no file system can be laid over it";
+            let held = sandbox::copy_whole(engine, spec, options, session, why, cancel).await.map_err(Error::Sandbox)?;
+            started = Box::pin(self.sandbox(&held, Some(session), sink, cancel)).await;
+        }
+        let (sandbox, started) = started?;
+        match sandbox.begin_review(words, cancel).await {
+            Ok(()) => Ok((sandbox, started)),
+            Err(error) => {
+                sandbox.give_up().await;
+                Err(Error::Sandbox(error))
+            }
+        }
+    }
+
     /// Starts the session's box, or joins that of `podbay up`.
     pub(super) async fn sandbox(
         &self,
@@ -203,6 +252,8 @@ impl Bench {
             session: session.cloned(),
             ..Labels::new(Role::Workspace)
         };
+        let git = sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()) };
+        let spec = if session.is_some() && !spec.is_held_back() { &spec.with_git(git) } else { spec };
         Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, &self.state.covers(), sink, cancel).await.map_err(Error::Sandbox)
     }
 
@@ -227,6 +278,14 @@ impl Bench {
             }
         });
     }
+}
+
+/// Returns who commits in a session where the repository does not say.
+fn own_identity() -> Identity {
+    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let home = var("HOME");
+    let config = var("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
+    sandbox::git::identity(home.as_deref(), config.as_deref())
 }
 
 /// Returns a progress sink that turns steps into events.

@@ -141,7 +141,7 @@ impl Chat {
 
     /// Shows or takes back what turns changed; the model is told of it with the next message.
     pub async fn undo(&mut self, order: UndoOrder, interrupt: &Interrupt) -> Result<UndoAnswer, Error> {
-        let answer = self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?;
+        let answer = undo::finished(self.seat.sandbox.undo(order, interrupt.run()).await.map_err(Error::Sandbox)?)?;
         if let UndoAnswer::Undone(undone) = &answer
             && let Some(words) = undo::for_model(undone)
         {
@@ -154,7 +154,7 @@ impl Chat {
     ///
     /// `cancel` ends the commands of the settings that are still at work.
     pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) {
-        self.seat.close(cancel).await;
+        let _ = self.seat.close(cancel).await;
         let status = match exit_code {
             exit_code::DONE => RunStatus::Completed,
             _ if error.is_some() => RunStatus::Failed,

@@ -40,6 +40,8 @@ pub struct Status {
     pub model_server: Option<Running>,
     /// The endpoint that is used instead of a model server of ours.
     pub endpoint: Option<String>,
+    /// Ids of what was changed and waits to be accepted.
+    pub reviews: Vec<String>,
     /// The socket of a sandbox that somebody else keeps; then no engine is contacted.
     pub socket: Option<String>,
 }
@@ -195,6 +197,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
     let environment = Environment::state(engine, project, cancel).await.map_err(Error::Sandbox)?;
     let server = inference::ModelServer::new(engine, &place.config.inference, &model::paths(bench));
     let server = server.state(cancel).await.map_err(Error::Inference)?;
+    let reviews = sandbox::reviews(engine, project, cancel).await.map_err(Error::Sandbox)?;
     Ok(Status {
         engine: format!("{} at {}", facts.version, facts.address),
         environment: environment.map(|state| Running {
@@ -214,6 +217,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
             },
         }),
         endpoint: endpoint(place),
+        reviews: reviews.into_iter().map(|review| review.session.to_string()).collect(),
         socket: None,
     })
 }
@@ -238,6 +242,7 @@ async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> 
         environment,
         model_server: None,
         endpoint: endpoint(place),
+        reviews: Vec::new(),
         socket: Some(socket.path().display().to_string()),
     })
 }

@@ -48,8 +48,17 @@ pub enum Error {
         #[source]
         source: std::io::Error,
     },
+    #[error("an undo, or an application of changes, was interrupted, and has to be ended before anything else is taken back")]
+    Unfinished,
     #[error("the task is done, but the session's log lacks its end: {problem}")]
     LogLost { problem: String },
+    #[error("what waits to be reviewed cannot be had so")]
+    Review {
+        #[source]
+        problem: Told,
+    },
+    #[error("not all that the task changed could be applied; what is left waits as review {id}")]
+    NotApplied { id: String },
     #[error("the time for the task, {seconds} s, was over before the model could begin")]
     Late { seconds: u64 },
     #[error("interrupted")]
@@ -64,6 +73,11 @@ pub enum Error {
     #[error("this is a bug in Podbay")]
     Bug,
 }
+
+/// Words of the keeper's that say what was wrong.
+#[derive(Clone, Debug, Error)]
+#[error("{0}")]
+pub struct Told(pub String);
 
 fn is_refused_key(failure: &agent::Failure) -> bool {
     matches!(failure, agent::Failure::Model(error) if error.is_refused_key())
@@ -151,9 +165,15 @@ impl Error {
             }
             Self::Late { .. } => exit_code::LIMIT,
             Self::Bug => exit_code::BUG,
-            Self::Bundle(_) | Self::Session(_) | Self::LogLost { .. } | Self::Agent(_) | Self::OwnServer(_) | Self::Io { .. } => {
-                exit_code::FAILED
-            }
+            Self::Bundle(_)
+            | Self::Session(_)
+            | Self::Unfinished
+            | Self::LogLost { .. }
+            | Self::Review { .. }
+            | Self::NotApplied { .. }
+            | Self::Agent(_)
+            | Self::OwnServer(_)
+            | Self::Io { .. } => exit_code::FAILED,
         }
     }
 
@@ -163,8 +183,9 @@ impl Error {
             Self::Config(_) | Self::Rule(_) => "config",
             Self::Session(_) | Self::LogLost { .. } => "session",
             Self::Engine(_) => "engine",
-            Self::Sandbox(_) | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
+            Self::Sandbox(_) | Self::Unfinished | Self::Agent(agent::Failure::Sandbox(_)) => "sandbox",
             Self::Bundle(_) => "bundle",
+            Self::Review { .. } | Self::NotApplied { .. } => "review",
             Self::Inference(_) => "inference",
             Self::Model(_) | Self::Agent(_) | Self::OwnServer(_) => "model",
             Self::Io { .. } => "io",
@@ -199,6 +220,9 @@ impl Error {
             Self::LogLost { .. } => Some(
                 "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
             ),
+            Self::NotApplied { id } => Some(format!("`podbay review diff {id}` shows it; `podbay review apply {id} --merge` puts lines together")),
+            Self::Review { .. } => Some("`podbay review list` shows what waits".to_owned()),
+            Self::Unfinished => Some("`podbay undo resume` finishes it, `podbay undo abandon` gives it up".to_owned()),
             Self::Late { .. } => {
                 Some("give it more with --timeout, or have everything ready first, which takes what time it needs: podbay up".to_owned())
             }

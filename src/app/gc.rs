@@ -7,12 +7,22 @@ use crate::engine::Engine;
 use crate::engine::Swept;
 use crate::event::SessionId;
 use crate::sandbox;
+use crate::sandbox::Abandoned;
 use crate::session;
 use crate::session::State;
 use tokio_util::sync::CancellationToken;
 
-/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds.
-pub async fn gc(config: &Config, cancel: &CancellationToken) -> Result<Swept, Error> {
+/// What was removed, and what waits for the person's word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Collected {
+    pub swept: Swept,
+    /// Snapshots that were left: their projects may be on a disk that is not there now.
+    pub abandoned: Vec<Abandoned>,
+}
+
+/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds, and with `snapshots` those of
+/// projects that are not there any more.
+pub async fn gc(config: &Config, snapshots: bool, cancel: &CancellationToken) -> Result<Collected, Error> {
     if let Ok(root) = State::find(|name| std::env::var_os(name)) {
         engine::keep_machine_id(&root);
     }
@@ -22,10 +32,20 @@ pub async fn gc(config: &Config, cancel: &CancellationToken) -> Result<Swept, Er
     if cancel.is_cancelled() {
         return Err(Error::GivenUp { removed: swept.removed, left: swept.failed });
     }
+    let mut abandoned = sandbox::abandoned(&engine, cancel).await.map_err(Error::Engine)?;
+    if snapshots {
+        for Abandoned { volume, .. } in std::mem::take(&mut abandoned) {
+            match engine.remove_volume(&volume, cancel).await {
+                Ok(true) => swept.removed.push(volume),
+                Ok(false) => {}
+                Err(error) => swept.failed.push((volume, error.with_causes())),
+            }
+        }
+    }
     for (name, problem) in &mut swept.failed {
         *problem = format!("{problem}; {}", engine::how_to_remove(name));
     }
-    Ok(swept)
+    Ok(Collected { swept, abandoned })
 }
 
 /// Removes sessions that the settings (`session.keep_days`, `session.keep_sessions`) do not keep.

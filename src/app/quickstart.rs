@@ -68,6 +68,8 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
     let folder = copy_example().map_err(|source| Error::Io { doing: "copy the example".to_owned(), source })?;
     place.project.clone_from(&folder);
     place.config.agent.max_turns = 5;
+    // It is a copy already.
+    place.config.sandbox.changes = crate::sandbox::Changes::Live;
     place.config.agent.show_files = false;
     place.config.agent.show_git = false;
     place.config.agent.read_instructions = false;
@@ -96,7 +98,7 @@ pub async fn quickstart(place: &Place, front: &Front) -> Result<Quickstart, Erro
         }
     };
     let outcome = seat.agent.run(TASK, &front.interrupt).await;
-    seat.close(front.interrupt.run()).await;
+    let _ = seat.close(front.interrupt.run()).await;
     let n_succeeded = outcome.n_succeeded;
     let mut report = seat.report(outcome, elapsed());
     let softly = report.status == RunStatus::Limit;

@@ -10,8 +10,14 @@ use crate::event::RunStatus;
 use crate::event::Secret;
 use crate::event::SessionId;
 use crate::event::Usage;
+use crate::sandbox::git;
 use crate::tools::Touched;
 use crate::wire::keep::EntryType;
+use crate::wire::keep::IndexImport;
+use crate::wire::keep::MayRun;
+use crate::wire::keep::Named;
+use crate::wire::keep::PathChange;
+use crate::wire::keep::Pending;
 use crate::wire::keep::TurnEnded;
 use crate::wire::keep::What;
 
@@ -29,15 +35,69 @@ pub struct Report {
     pub limit: Option<LimitKind>,
     pub usage: Usage,
     pub changes: Changes,
-    /// The review that waits for the person; reviews do not exist yet.
+    /// The review that waits for the person, where changes were held back and there are some.
     pub review: Option<String>,
+    /// Whether what was held back was brought in at once.
     pub applied: bool,
     /// New and changed files that may run on the person's machine later, each with the reason.
     pub may_run: Vec<String>,
+    /// What the session did with git and what became of it; `null` where nothing is known of it.
+    pub git: Option<GitReport>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
     pub error: Option<ErrorReport>,
     pub duration_ms: u64,
+    /// What waits, for people; scripts ask for the review.
+    #[serde(skip)]
+    pub pending: Option<Pending>,
+}
+
+/// What of a session's git is the person's now, in all repositories of the project together.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GitReport {
+    pub branches: Vec<GitBranch>,
+    /// What new stashes say of themselves.
+    pub stashes: Vec<String>,
+    /// What is checked out at the top now, where that is another branch.
+    pub head: Option<String>,
+    /// Whether what is staged is as the session left it.
+    pub staged: bool,
+    /// What stays in the session's own folder, each with the reason.
+    pub not_taken: Vec<String>,
+    /// Repositories that the session made, each with where it is now.
+    pub moved_aside: Vec<String>,
+}
+
+/// A branch or a tag that is as the session left it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct GitBranch {
+    /// The repository's place in the project.
+    pub repository: String,
+    pub name: String,
+    /// `null`: it is new.
+    pub old: Option<String>,
+    pub new: String,
+}
+
+impl GitReport {
+    fn of(ended: &git::Ended) -> Self {
+        let mut report = Self { not_taken: ended.not_taken(), moved_aside: ended.moved_aside(), ..Self::default() };
+        for taken in ended.taken() {
+            let repository = taken.path.to_string();
+            report.branches.extend(taken.moved.iter().map(|moved| GitBranch {
+                repository: repository.clone(),
+                name: moved.name.to_string(),
+                old: moved.old.clone(),
+                new: moved.new.clone(),
+            }));
+            report.stashes.extend(taken.stashes.iter().cloned());
+            report.staged |= taken.index == IndexImport::Taken;
+            if repository == ".git" {
+                report.head.clone_from(&taken.head);
+            }
+        }
+        report
+    }
 }
 
 /// Files that the run changed, by file tools and commands; where what it was like before could not be kept, by file tools alone.
@@ -65,17 +125,53 @@ impl Report {
             review: None,
             applied: false,
             may_run: Vec::new(),
+            git: None,
             denied: Vec::new(),
             warnings: Vec::new(),
             error: Some(error.report()),
             duration_ms,
+            pending: None,
         }
+    }
+
+    /// Takes what was held back.
+    pub(super) fn take_review(&mut self, pending: Pending) {
+        self.changes = Changes::default();
+        if pending.changes.is_empty() {
+            return;
+        }
+        self.review = self.session.as_ref().map(ToString::to_string);
+        let paths = pending.changes.first.iter().map(|path| &path.change);
+        self.take_paths(paths, pending.changes.n, "podbay review diff");
+        self.take_may_run(&pending.may_run);
+        self.pending = Some(pending);
+    }
+
+    /// Says that nobody knows yet what was held back.
+    pub(super) fn lose_review(&mut self, error: &Error) {
+        self.review = self.session.as_ref().map(ToString::to_string);
+        if let Some(id) = &self.review {
+            self.warnings.push(format!("what was changed is kept, and was not looked through: `podbay review diff {id}` does"));
+        }
+        self.fail(error);
+    }
+
+    /// Takes what became of the session's git.
+    pub(super) fn take_git(&mut self, ended: Option<&git::Ended>) {
+        self.git = ended.map(GitReport::of);
     }
 
     /// Takes what changed from one who has compared before and after.
     pub(super) fn take_changes(&mut self, ended: &TurnEnded) {
+        self.take_paths(ended.changes.first.iter(), ended.changes.n, "podbay undo diff");
+        self.take_may_run(&ended.may_run);
+    }
+
+    /// `shown`: what shows all of them.
+    fn take_paths<'a>(&mut self, paths: impl ExactSizeIterator<Item = &'a PathChange>, n: u64, shown: &str) {
+        let n_more = n.saturating_sub(paths.len() as u64);
         let mut changes = Changes::default();
-        for change in ended.changes.first.iter().filter(|change| change.entry != EntryType::Folder) {
+        for change in paths.filter(|change| change.entry != EntryType::Folder) {
             let path = change.path.to_string();
             match &change.what {
                 What::Created => changes.created.push(path),
@@ -91,12 +187,14 @@ impl Report {
             list.sort();
         }
         self.changes = changes;
-        let n_more = ended.changes.n.saturating_sub(ended.changes.first.len() as u64);
         if n_more > 0 {
-            self.warnings.push(format!("{n_more} more files changed than are listed; `podbay undo diff` shows them"));
+            self.warnings.push(format!("{n_more} more files changed than are listed; `{shown}` shows them"));
         }
-        self.may_run = ended.may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
-        let n_more = ended.may_run.n.saturating_sub(ended.may_run.first.len() as u64);
+    }
+
+    fn take_may_run(&mut self, may_run: &Named<MayRun>) {
+        self.may_run = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
+        let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
         if n_more > 0 {
             self.may_run.push(format!("and {n_more} more"));
         }
@@ -150,10 +248,12 @@ impl Report {
             review: None,
             applied: false,
             may_run: Vec::new(),
+            git: None,
             denied: outcome.denied,
             warnings,
             error: error.map(Error::report),
             duration_ms,
+            pending: None,
         }
     }
 
@@ -163,7 +263,11 @@ impl Report {
             let lists = error.causes.iter_mut().chain(&mut error.hints);
             std::iter::once(&mut error.message).chain(lists)
         });
-        let lists = self.denied.iter_mut().chain(&mut self.warnings);
+        let git = self.git.iter_mut().flat_map(|git| {
+            let names = git.branches.iter_mut().map(|branch| &mut branch.name);
+            names.chain(&mut git.stashes).chain(&mut git.head).chain(&mut git.not_taken).chain(&mut git.moved_aside)
+        });
+        let lists = self.denied.iter_mut().chain(&mut self.warnings).chain(git);
         for text in std::iter::once(&mut self.response).chain(&mut self.model).chain(lists).chain(error) {
             *text = key.hide_in(std::mem::take(text));
         }
@@ -202,6 +306,7 @@ mod tests {
         let mut report = Report::failed(&error, None, 0);
         report.response = "My key is sk-sesame.".to_owned();
         report.warnings.push("sk-sesame".to_owned());
+        report.git = Some(GitReport { stashes: vec!["sk-sesame".to_owned()], head: Some("sk-sesame".to_owned()), ..GitReport::default() });
         report.hide(&Secret::new("sk-sesame"));
         assert_eq!(report.response, "My key is ***.");
         assert!(!serde_json::to_string(&report).expect("JSON").contains("sesame"));

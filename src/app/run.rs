@@ -42,13 +42,17 @@ use crate::llm::TaskKind;
 use crate::llm::ToolModeChoice;
 use crate::llm::ToolSpec;
 use crate::policy::Mode;
+use crate::sandbox;
+use crate::sandbox::Changes;
 use crate::sandbox::Lock;
 use crate::sandbox::Sandbox;
+use crate::sandbox::git;
 use crate::session::Artifacts;
 use crate::session::Past;
 use crate::session::State;
 use crate::tools::Catalogue;
 use crate::tools::Pipeline;
+use crate::wire::keep::Pending;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
@@ -79,6 +83,14 @@ pub struct Front {
     pub sink: Sink,
     pub asker: Arc<dyn Asker>,
     pub interrupt: Interrupt,
+}
+
+/// What is left of a conversation when its box has ended.
+pub(super) struct Closed {
+    /// What waits to be accepted, where changes are held back.
+    pub(super) reviewed: Option<Result<Pending, sandbox::Error>>,
+    /// What became of the session's git.
+    pub(super) git: Option<git::Ended>,
 }
 
 /// Everything a conversation needs, alive.
@@ -124,10 +136,16 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
     let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
     let ended = seat.sandbox.end_turn().await;
-    seat.close(front.interrupt.run()).await;
+    let Closed { reviewed, git } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
+    report.take_git(git.as_ref());
     if let Some(ended) = &ended {
         report.take_changes(ended);
+    }
+    match reviewed {
+        Some(Ok(pending)) => report.take_review(pending),
+        Some(Err(error)) => report.lose_review(&Error::Sandbox(error)),
+        None => {}
     }
     report.exit_code = exit_code::after(&front.interrupt, report.exit_code);
     if let Some(key) = &place.api_key {
@@ -186,6 +204,7 @@ pub(super) async fn sit_down(
         Aim::Task(_) | Aim::Open => TaskKind::Edit,
     };
     let config = &Config { llm: place.config.llm.for_task(kind), ..place.config.clone() };
+    let is_reviewed = kind == TaskKind::Edit && config.sandbox.changes == Changes::Review && !super::is_attached(config);
     let warn = |message| (front.sink)(Kind::Warning { message }.into());
     let mut policy = rules::policy(place.mode, &config.policy, warn).map_err(|error| (error, None))?;
     model::check_endpoint(config, place.api_key.as_ref()).map_err(|error| (error, None))?;
@@ -193,7 +212,8 @@ pub(super) async fn sit_down(
     let ground = Ground::open(place).map_err(|error| (error, None))?;
     let answers = ground.answers(&place.state);
     rules::recall(&mut policy, answers.as_ref(), warn);
-    let lock = ground.lock(&place.state).map_err(|error| (error, None))?;
+    // What is held back is in nobody's way.
+    let mut lock = if is_reviewed { None } else { Some(ground.lock(&place.state).map_err(|error| (error, None))?) };
     // Looked for before this session's own log is there.
     let broken_off = if place.resume.is_none() { resume::broken_off(&place.state, &ground.text()) } else { None };
     let (recorder, mut past) = match &place.resume {
@@ -206,12 +226,23 @@ pub(super) async fn sit_down(
         recorder.warn(format!("the last session here, {broken_off}, was broken off; `--resume {broken_off}` goes on with it"));
     }
     let failed = |error| (error, Some(recorder.clone()));
+    if is_reviewed {
+        let name = recorder.session().as_str();
+        lock = Some(Lock::take_review(&place.state.locks(), name).map_err(|error| failed(Error::Sandbox(error)))?);
+    }
     let progress = progress_of(&recorder);
     let bench = Bench::open(config, &place.state, ground, cancel).await.map_err(failed)?;
     model::check(&bench).map_err(failed)?;
     bench.sweep_aside();
     // Neither needs the other, and each takes its time.
-    let make_box = bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel);
+    let make_box = async {
+        if is_reviewed {
+            let words = aim.task().unwrap_or("(goes on)");
+            Box::pin(bench.start_reviewed(&progress, recorder.session(), words, recorder.sink(), cancel)).await
+        } else {
+            Box::pin(bench.start(&progress, Some(recorder.session()), recorder.sink(), cancel)).await
+        }
+    };
     let mut catalogue = Catalogue::new(&config.tools);
     if let Some(only) = only {
         catalogue = catalogue.only(only);
@@ -244,7 +275,7 @@ pub(super) async fn sit_down(
     let (found, conversation, begins, n_images) = match found {
         Ok(found) => found,
         Err(error) => {
-            sandbox.close().await;
+            sandbox.give_up().await;
             return Err(failed(error));
         }
     };
@@ -309,7 +340,7 @@ pub(super) async fn sit_down(
             Ok(Some(context)) => agent.add_context(&context),
             Ok(None) => {}
             Err(error) => {
-                sandbox.close().await;
+                sandbox.give_up().await;
                 return Err(failed(Error::Sandbox(error)));
             }
         }
@@ -319,7 +350,7 @@ pub(super) async fn sit_down(
     let n_turns = past.history.said().len() as u64;
     let is_open = past.history.is_open() && !past.history.said().is_empty();
     let untold = past.task.filter(|_| matches!(aim, Aim::Open));
-    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, n_turns, lock: Some(lock) })
+    Ok(Seat { agent, recorder: recorder.clone(), model, untold, server, is_open, sandbox, n_turns, lock })
 }
 
 /// Begins a new session's log.
@@ -372,6 +403,9 @@ impl Seat {
     /// Begins what can be taken back later as a whole.
     pub(super) fn begin_turn(&mut self, words: &str) {
         self.n_turns += 1;
+        if self.sandbox.is_reviewed() {
+            return;
+        }
         self.sandbox.begin_turn(&self.recorder.session().to_string(), self.n_turns, words);
     }
 
@@ -389,11 +423,13 @@ impl Seat {
     /// Ends the box and gives the project back.
     ///
     /// `cancel` ends the commands of the settings that nobody has waited for.
-    pub(super) async fn close(&mut self, cancel: &CancellationToken) {
+    pub(super) async fn close(&mut self, cancel: &CancellationToken) -> Closed {
         self.agent.settle(cancel).await;
-        self.sandbox.close_session().await;
+        let reviewed = self.sandbox.end_review().await;
+        let git = self.sandbox.close_session().await;
         if let Some(lock) = self.lock.take() {
             lock.release();
         }
+        Closed { reviewed, git }
     }
 }

@@ -43,7 +43,15 @@ async fn ask(bench: &Bench, order: UndoOrder, front: &Front, cancel: &Cancellati
     let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
     let spec = bench.spec(&progress, cancel).await?;
     let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Keeper) };
-    sandbox::undo(bench.engine()?, &spec, &bench.config.sandbox, labels, order, cancel).await.map_err(Error::Sandbox)
+    let sink = &front.sink;
+    let say = |message: String| sink(Kind::Warning { message }.into());
+    let answer = sandbox::undo(bench.engine()?, &spec, &bench.config.sandbox, labels, order, &say, cancel).await;
+    finished(answer.map_err(Error::Sandbox)?)
+}
+
+/// Returns an answer, if it is not that nothing could be done.
+pub(super) fn finished(answer: UndoAnswer) -> Result<UndoAnswer, Error> {
+    if answer == UndoAnswer::Unfinished { Err(Error::Unfinished) } else { Ok(answer) }
 }
 
 /// Returns what the model should know of what the person took back or brought back; `None`: nothing was changed by it.

@@ -16,6 +16,7 @@ use super::later::WITHOUT_TASK;
 use super::models::ModelsCommand;
 use super::number::fraction;
 use super::number::whole;
+use super::review::ReviewCommand;
 use super::sessions::SessionsCommand;
 use super::undo::UndoArgs;
 
@@ -61,6 +62,9 @@ pub(super) enum Command {
     /// List, show, go on with, copy or remove sessions
     #[command(subcommand)]
     Sessions(SessionsCommand),
+    /// Look at changes that were held back, and bring them in or discard them
+    #[command(subcommand)]
+    Review(ReviewCommand),
     /// Take back what the agent's turns changed, or bring it back
     Undo(UndoArgs),
     /// Check everything that a run needs, each with its remedy
@@ -70,7 +74,7 @@ pub(super) enum Command {
     /// Show the settings that hold and where each comes from, or trust those of a project
     Config(ConfigArgs),
     /// Remove what killed runs left behind
-    Gc(ConfigFlags),
+    Gc(GcArgs),
     /// Look inside: what is understood of a model's text
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -145,7 +149,6 @@ pub(super) enum ChangesFlag {
     /// Written in place
     Live,
     /// Held back until they are accepted
-    #[value(hide = true)]
     Review,
 }
 
@@ -193,6 +196,15 @@ pub(super) struct ConfigFlags {
     /// Say more about what is going on
     #[arg(long, short)]
     pub(super) verbose: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GcArgs {
+    /// Also remove the snapshots (for `podbay undo`) of projects that are not there any more
+    #[arg(long)]
+    pub(super) snapshots: bool,
+    #[command(flatten)]
+    pub(super) config: ConfigFlags,
 }
 
 /// Which project, and what its sandbox is like.
@@ -271,9 +283,12 @@ pub(super) struct SessionFlags {
     /// How results are printed; `json` is not for a chat
     #[arg(long, value_enum, default_value_t)]
     pub(super) output: OutputFormat,
-    /// Where changes go
+    /// Where changes go; those of a chat are made in place
     #[arg(long, value_enum)]
     pub(super) changes: Option<ChangesFlag>,
+    /// Bring in what was held back once the task is done; for `run`
+    #[arg(long)]
+    pub(super) apply: bool,
     /// Requests to the model for one task; the last is without tools and says what was done
     #[arg(long, value_name = "N", help_heading = "Limits", allow_hyphen_values = true, value_parser = whole::<u32>)]
     pub(super) max_turns: Option<u32>,

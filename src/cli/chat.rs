@@ -3,6 +3,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::args::ChangesFlag;
 use super::args::ModeFlag;
 use super::args::OutputFormat;
 use super::args::SessionFlags;
@@ -28,7 +29,7 @@ use crate::ui::slash;
 use crate::ui::slash::Line;
 use crate::ui::text;
 
-const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
+const HELP: &str = "Type what is to be done; @shot.png shows the model that image. !CMD runs a command in the sandbox, and the agent reads what came of it. /answers lists what you have allowed for more than once, /answers forget N takes one back. /mode auto, ask or deny says what is allowed without asking. /undo N takes back what the last N turns changed, /redo N brings it back, /undo retry tries again what was left. /context says how full the model's window is; /compact WORDS has a summary replace older messages, one that keeps what is about those words. A message that begins with a slash has it doubled. /help shows this, /quit or an empty end of input leaves. Ctrl-C stops the \
      answer, twice leaves.\n";
 
 pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
@@ -38,6 +39,12 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     let mut setup = Setup::in_project(&flags.place.config, folder, overrides.clone())?;
     if flags.output == OutputFormat::Json {
         return Err(app::Error::usage("a chat has no single result that JSON could hold", "use --output jsonl, or podbay run"));
+    }
+    if flags.changes == Some(ChangesFlag::Review) || flags.apply {
+        return Err(app::Error::usage(
+            "the changes of a chat are made in place, turn by turn",
+            "/undo takes a turn back; `podbay run` holds its changes back until you accept them",
+        ));
     }
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
@@ -151,8 +158,9 @@ async fn obey(chat: &mut Chat, command: Line, interrupt: &Interrupt, wishes: &Wi
                 super::say("Nothing was replaced: a summary would be no shorter.\n");
             }
         }
-        Line::Undo(n) => undo(chat, Undo::Back { n, merge: false }, interrupt, paint).await,
-        Line::Redo(n) => undo(chat, Undo::Forward { n, merge: false }, interrupt, paint).await,
+        Line::Undo(n) => undo(chat, Undo::Back { n, merge: false, is_beside: true }, interrupt, paint).await,
+        Line::Retry => undo(chat, Undo::Retry { merge: false, is_beside: true }, interrupt, paint).await,
+        Line::Redo(n) => undo(chat, Undo::Forward { n, merge: false, is_beside: true }, interrupt, paint).await,
         Line::Wrong(why) => super::say(&format!("{}\n", text::line(&why))),
         // The loop has seen to these.
         Line::Nothing | Line::Quit | Line::Run(_) | Line::Say(_) => {}

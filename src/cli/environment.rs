@@ -108,5 +108,8 @@ fn print(status: &Status) -> Result<(), app::Error> {
         (None, None) if status.socket.is_some() => out.push_str("model:        none is named (--endpoint or llm.endpoint)\n"),
         (None, None) => out.push_str("model server: not up\n"),
     }
+    for id in &status.reviews {
+        out.push_str(&format!("waits:        review {id} (podbay review diff {id} shows it)\n", id = text::line(id)));
+    }
     deliver(&out)
 }

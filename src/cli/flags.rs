@@ -2,6 +2,7 @@ use toml::Value;
 
 use super::args::AutonomyFlag;
 use super::args::BackendFlag;
+use super::args::ChangesFlag;
 use super::args::ModeFlag;
 use super::args::ModelFlags;
 use super::args::NetworkFlag;
@@ -87,6 +88,9 @@ pub(super) fn place(flags: &PlaceFlags, overrides: &mut Overrides) -> Result<(),
 pub(super) fn check_attached(overrides: &Overrides) -> Result<(), app::Error> {
     const MAKING: [&str; 4] = ["sandbox.image", "sandbox.cpus", "sandbox.memory", "sandbox.pids"];
     match overrides.iter().find(|flag| MAKING.contains(&flag.key.as_str())) {
+        _ if overrides.iter().any(|flag| flag.key == "sandbox.changes" && flag.value.as_str() == Some("review")) => {
+            Err(app::Error::not_attached("a review of changes (--changes review)"))
+        }
         Some(flag) if flag.key == "sandbox.image" => Err(app::Error::not_attached("another image (--image, --runtime)")),
         Some(flag) => Err(app::Error::not_attached(&format!("a limit of one's own ({})", flag.name))),
         None => Ok(()),
@@ -97,6 +101,11 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     later::session(flags)?;
     place(&flags.place, overrides)?;
     autonomy(flags, overrides);
+    let changes = flags.changes.map(|changes| match changes {
+        ChangesFlag::Live => "live",
+        ChangesFlag::Review => "review",
+    });
+    set(overrides, "--changes", "sandbox.changes", changes);
     let tools = flags.tools.map(|tools| match tools {
         SetFlag::Small => "small",
         SetFlag::Standard => "standard",

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use clap::ValueHint;
 
 use super::args::ConfigFlags;
+use super::args::GcArgs;
 use super::args::OutputFormat;
 use super::bundle::BundleCommand;
 use super::delivery::Delivery;
@@ -93,8 +94,8 @@ pub(super) fn progress(terminal: &Terminal) -> ProgressSink {
     Arc::new(move |step| sink(Kind::Progress(step).into()))
 }
 
-pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {
-    let setup = Setup::new(&flags, Vec::new())?;
+pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
+    let setup = Setup::new(&arguments.config, Vec::new())?;
     let interrupt = Interrupt::new();
     let signals = listen(&interrupt)?;
     let mut out = Delivery::default();
@@ -103,14 +104,22 @@ pub(super) async fn gc(flags: ConfigFlags) -> Result<u8, app::Error> {
     for session in &pruned {
         let _ = writeln!(out, "removed session {session}");
     }
-    let swept = app::gc(&setup.config, interrupt.run()).await?;
+    let app::Collected { swept, abandoned } = app::gc(&setup.config, arguments.snapshots, interrupt.run()).await?;
     for name in &swept.removed {
         let _ = writeln!(out, "removed {}", text::line(name));
     }
     for (name, problem) in &swept.failed {
         super::say(&format!("could not remove {}: {}\n", text::line(name), text::line(problem)));
     }
-    if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() {
+    for kept in &abandoned {
+        let _ = writeln!(
+            out,
+            "kept {}: snapshots of {}, which is not there any more; `podbay gc --snapshots` removes them",
+            text::line(&kept.volume),
+            text::line(&kept.path)
+        );
+    }
+    if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() && abandoned.is_empty() {
         let _ = writeln!(out, "nothing to remove");
     }
     out.end()?;

@@ -8,7 +8,6 @@ use std::ffi::OsString;
 use clap::Args;
 
 use super::args::BackendFlag;
-use super::args::ChangesFlag;
 use super::args::NetworkFlag;
 use super::args::SessionFlags;
 use crate::app;
@@ -20,9 +19,6 @@ pub(super) struct LaterFlags {
     /// Not yet: work out a plan without changing anything
     #[arg(long, hide = true)]
     plan: bool,
-    /// Not yet: accept what a reviewed run changed
-    #[arg(long, hide = true)]
-    apply: bool,
     /// Not yet: let the sandbox reach a host
     #[arg(long, value_name = "HOST[:PORT]", hide = true)]
     allow_host: Vec<String>,
@@ -41,11 +37,10 @@ const NETWORK: &str =
 pub(super) const WITHOUT_TASK: [&str; 5] = ["prompt", "resume", "go_on", "replay", "demo"];
 
 /// Commands that are still to come: the word, what it will do, and what to do instead.
-const COMMANDS: [(&str, &str, &str); 7] = [
+const COMMANDS: [(&str, &str, &str); 6] = [
     ("plan", "make and follow stored plans", "give the steps one by one to `podbay run`"),
     ("exec", "run commands as jobs", "podbay sh -- CMD runs one command in the sandbox"),
     ("test", "run a project's tests", "podbay sh -- CMD runs the test command in the sandbox"),
-    ("review", "hold changes back for a review", "changes are made in place: start from a clean state of git and look at `git diff`"),
     ("batch", "work on many tasks", "call `podbay run` once for each of them"),
     ("acp", "serve editors", "podbay chat works in any terminal"),
     ("memory", "keep notes between sessions", "write them into AGENTS.md, which the model is shown"),
@@ -80,11 +75,8 @@ pub(super) fn network(flag: Option<NetworkFlag>) -> Result<(), app::Error> {
 /// Refuses the flags of a session whose features are still to come.
 pub(super) fn session(flags: &SessionFlags) -> Result<(), app::Error> {
     let later = &flags.later;
-    let review = flags.changes == Some(ChangesFlag::Review);
     let asked = [
         (later.plan, "--plan", "--mode deny lets the model read and nothing else"),
-        (review, "--changes review", "changes are made in place: start from a clean state of git and look at `git diff` afterwards"),
-        (later.apply, "--apply", "leave it out: changes are made in place, so nothing waits to be applied"),
         (!later.allow_host.is_empty(), "--allow-host", NETWORK),
         (flags.place.backend == Some(BackendFlag::Native), "--backend native", "use a Docker engine, here or by DOCKER_HOST"),
         (

@@ -413,9 +413,58 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "review",
+        text: "`podbay run` lets the agent work on a copy, and your project stays as it is. What it changed waits under the \
+               session's id until you bring it in or drop it.",
+        examples: &[
+            ("See what waits:", "podbay review list"),
+            ("Look at them:", "podbay review diff"),
+            ("Bring them in:", "podbay review apply"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "review list",
+        text: "Lists what runs changed that is not in the project yet, the newest first. It waits until it is brought in or \
+               discarded, however long that takes; `podbay gc` leaves it alone.",
+        examples: &[("See what waits:", "podbay review list"), ("In another folder:", "podbay review list -C ~/src/shop")],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "review diff",
+        text: "Shows what a review would bring into the project and what of it is not there yet, as a unified diff. Without an id there must be \
+               one review only. Nothing is changed.",
+        examples: &[
+            ("See all of it:", "podbay review diff"),
+            ("One folder of it:", "podbay review diff src"),
+            ("Of one of several:", "podbay review diff k3f9 \"*.rs\""),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "review apply",
+        text: "Brings changes into the project, file by file, each in one step. A file that was changed since is named and left as it is, and so is \
+               what would be dangerous: links out of the project, set-user-id bits, devices and whatever belongs to git; the code is 1 then. \
+               Files that programs on your machine may run by themselves are left out unless --auto-run is given. What was not brought in still \
+               waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it.",
+        examples: &[
+            ("Bring in all of it:", "podbay review apply"),
+            ("Only one folder:", "podbay review apply --only src"),
+            ("Keep your own lines where they do not meet:", "podbay review apply --merge"),
+            ("Build scripts and CI files, too:", "podbay review apply --auto-run"),
+        ],
+        codes: Codes::Shared,
+    },
+    Page {
+        command: "review discard",
+        text: "Drops what waits for good. What was brought in already stays.",
+        examples: &[("Drop it:", "podbay review discard"), ("One of several:", "podbay review discard k3f9")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "undo",
         text: "Takes back what the last turn of a run or chat changed in the project, or the last N: files, modes, links and folders, whether a \
-               tool or a command changed them. A file that was changed since is named and left as it is; the code is 1 then.",
+               tool or a command changed them. A file that was changed since is named and left as it is; the code is 1 then, and `podbay undo retry` tries it again.",
         examples: &[
             ("Take back the last turn:", "podbay undo"),
             ("The last three:", "podbay undo 3"),
@@ -442,6 +491,13 @@ pub(super) const PAGES: &[Page] = &[
         codes: Codes::Shared,
     },
     Page {
+        command: "undo retry",
+        text: "Tries again what was left as it was when turns were taken back, or brought back: once what was in the way is gone, or with --merge. \
+               Nothing else of those turns is touched. It works as long as the turns are kept, also when others came since.",
+        examples: &[("Try it again:", "podbay undo retry"), ("Keep your own lines where they do not meet:", "podbay undo retry --merge")],
+        codes: Codes::Shared,
+    },
+    Page {
         command: "undo resume",
         text: "Finishes an undo that was interrupted, by a crash or a full disk. Until then each file is as before or as after.",
         examples: &[("Finish it:", "podbay undo resume"), ("In another folder:", "podbay undo resume -C ~/src/shop")],
@@ -449,7 +505,8 @@ pub(super) const PAGES: &[Page] = &[
     },
     Page {
         command: "undo abandon",
-        text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are.",
+        text: "Gives up an undo that was interrupted: files that were set back stay so, the others stay as they are. The turn counts \
+               as not taken back, so `podbay undo` takes back the rest of it; of a redo, `podbay undo retry` does the rest.",
         examples: &[("Give it up:", "podbay undo abandon"), ("In another folder:", "podbay undo abandon -C ~/src/shop")],
         codes: Codes::Shared,
     },
@@ -457,8 +514,13 @@ pub(super) const PAGES: &[Page] = &[
         command: "gc",
         text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, volumes of other versions, and sessions \
                that `session.keep_days` or `session.keep_sessions` no longer keep (they keep all where nothing is set). \
-               Nothing that a running Podbay uses is touched, and nothing that Podbay did not make.",
-        examples: &[("Remove leftovers:", "podbay gc"), ("Say what is looked at:", "podbay gc --verbose")],
+               Nothing that a running Podbay uses is touched, and nothing that Podbay did not make. Snapshots of a project whose folder is not there \
+               any more are named, and removed with `--snapshots` alone: it may lie on a disk that is not there today.",
+        examples: &[
+            ("Remove leftovers:", "podbay gc"),
+            ("Also what `podbay undo` kept of projects that are gone:", "podbay gc --snapshots"),
+            ("Say what is looked at:", "podbay gc --verbose"),
+        ],
         codes: Codes::Shared,
     },
     Page {

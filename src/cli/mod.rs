@@ -28,6 +28,7 @@ mod manual;
 mod models;
 mod number;
 mod raw;
+mod review;
 mod run;
 mod serve_model;
 mod sessions;
@@ -99,13 +100,14 @@ async fn dispatch(arguments: Arguments) -> Result<u8, app::Error> {
         Some(Command::Doctor(args)) => Box::pin(doctor::doctor(args)).await,
         Some(Command::Init(args)) => init::init(&args),
         Some(Command::Config(args)) => config::config(args).await,
-        Some(Command::Gc(flags)) => images::gc(flags).await,
+        Some(Command::Gc(arguments)) => images::gc(arguments).await,
+        Some(Command::Review(command)) => review::review(command).await,
         Some(Command::Undo(args)) => undo::undo(args).await,
         Some(Command::Debug(command)) => debug::debug(command),
         Some(Command::Completions(args)) => completions::completions(&args),
         Some(Command::Man(args)) => completions::man(&args),
         Some(Command::ServeModel(args)) => serve_model::serve_model(args).await,
-        Some(Command::Other(words)) => other(words, &std::env::args_os().collect::<Vec<_>>()).await,
+        Some(Command::Other(words)) => Box::pin(other(words, &std::env::args_os().collect::<Vec<_>>())).await,
     }
 }
 

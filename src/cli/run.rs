@@ -14,17 +14,17 @@ use super::flags;
 use super::front::Nobody;
 use super::front::Terminal;
 use super::front::err_paint;
+use super::review::paths;
+use super::review::summary;
 use super::setup::Setup;
 use super::signals::Signals;
 use crate::app;
+use crate::app::Changes;
 use crate::app::Interrupt;
 use crate::app::Report;
 use crate::app::exit_code;
 use crate::ui;
 use crate::ui::text;
-
-/// Said before every run that can change something.
-const IN_PLACE: &str = "changes are made in place: there is no review yet";
 
 /// Most bytes of a task that is read from the standard input.
 const MOST_TASK: u64 = 1 << 20;
@@ -48,19 +48,25 @@ pub(super) async fn run(args: RunArgs) -> Result<u8, app::Error> {
         let task = task(&args, &setup, &interrupt).await?;
         let terminal = setup.terminal(format);
         warnings = setup.show_warnings(&terminal);
-        if !args.demo {
-            terminal.sink()(app::warning(IN_PLACE));
-            warnings.push(IN_PLACE.to_owned());
+        let is_reviewed = setup.config.sandbox.changes == Changes::Review && !app::is_attached(&setup.config);
+        if args.session.apply && !is_reviewed {
+            return Err(app::Error::usage(
+                "--apply brings in what was held back, and here changes are made in place",
+                "leave it out, or say --changes review",
+            ));
         }
         let mut place = setup
             .place(args.session.place.path.as_deref(), flags::mode(args.session.mode, setup.config.policy.autonomy, ModeFlag::Auto))?;
         place.resume = flags::resume(&args.session);
         let front = terminal.front(&interrupt, Arc::new(Nobody));
-        let report = if args.demo {
+        let mut report = if args.demo {
             app::demo(&place, task.as_deref(), &front, begun).await
         } else {
             app::run(&place, task.as_deref(), &front, begun).await
         };
+        if args.session.apply && report.exit_code == exit_code::DONE {
+            Box::pin(app::accept(&place, &mut report, &front)).await;
+        }
         terminal.finish();
         Ok((terminal, report))
     };
@@ -160,6 +166,11 @@ async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Op
 /// Prints the result in the form that was asked for; an error is for people too, whatever a script reads.
 fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(), app::Error> {
     let printed = print_json(report, format);
+    match (&report.review, &report.pending) {
+        (Some(id), Some(pending)) if !report.applied => super::say(&summary(id, pending)),
+        (None, Some(pending)) => super::say(&format!("{} changed, and brought into your project\n", paths(pending.changes.n))),
+        _ => {}
+    }
     show_may_run(&report.may_run);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);

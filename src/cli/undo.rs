@@ -34,6 +34,8 @@ enum UndoCommand {
     Diff(Count),
     /// Bring back what was taken back last
     Redo(Steps),
+    /// Try again what was left as it was, by all turns that were taken back or brought back
+    Retry(Again),
     /// Finish what was interrupted
     Resume(PlaceFlags),
     /// Give up what was interrupted: what is done stays done
@@ -53,6 +55,15 @@ struct Steps {
 }
 
 #[derive(Debug, Args)]
+struct Again {
+    /// Put lines of both sides together where a file was changed since, rather than leave it
+    #[arg(long)]
+    merge: bool,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
 struct Count {
     /// How many turns
     #[arg(value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -64,10 +75,11 @@ struct Count {
 /// Takes back what turns changed, or shows it.
 pub(super) async fn undo(args: UndoArgs) -> Result<u8, app::Error> {
     let (order, flags) = match args.command {
-        None => (Undo::Back { n: args.back.n, merge: args.back.merge }, args.back.place),
+        None => (Undo::Back { n: args.back.n, merge: args.back.merge, is_beside: false }, args.back.place),
         Some(UndoCommand::List(place)) => (Undo::List, place),
         Some(UndoCommand::Diff(count)) => (Undo::Diff { n: count.n }, count.place),
-        Some(UndoCommand::Redo(steps)) => (Undo::Forward { n: steps.n, merge: steps.merge }, steps.place),
+        Some(UndoCommand::Redo(steps)) => (Undo::Forward { n: steps.n, merge: steps.merge, is_beside: false }, steps.place),
+        Some(UndoCommand::Retry(again)) => (Undo::Retry { merge: again.merge, is_beside: false }, again.place),
         Some(UndoCommand::Resume(place)) => (Undo::Resume, place),
         Some(UndoCommand::Abandon(place)) => (Undo::Abandon, place),
     };
@@ -102,6 +114,9 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
             if undone.turns.is_empty() {
                 words.push_str("there is nothing to take back or to bring back\n");
             }
+            if undone.turns.iter().any(|turn| turn.turn.n_left > 0) {
+                words.push_str("what was left stays within reach: `podbay undo retry` tries it again, with --merge lines of both sides are put together\n");
+            }
             let _ = writeln!(words, "{} can be taken back now, {} brought back", turns(undone.n_back), turns(undone.n_forward));
             (words, is_whole)
         }
@@ -112,6 +127,7 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
         }
         app::UndoAnswer::Abandoned => ("given up: what is done stays done, the rest is not\n".to_owned(), true),
         app::UndoAnswer::Nothing => ("nothing was interrupted\n".to_owned(), true),
+        app::UndoAnswer::Unfinished => ("nothing was done: an undo was interrupted\n".to_owned(), false),
     }
 }
 
@@ -131,7 +147,9 @@ fn list(all: &app::Turns) -> String {
             app::TurnState::Done => files(turn.n_changed),
             app::TurnState::TakenBack => format!("taken back, {}", files(turn.n_changed)),
         };
-        let _ = writeln!(words, "{}; {state}", heading(turn));
+        let cut_off = if turn.is_interrupted { " (cut off: what you changed after it may be among them)" } else { "" };
+        let left = if turn.n_left > 0 { format!("; {} left as it was: `podbay undo retry`", paths(turn.n_left)) } else { String::new() };
+        let _ = writeln!(words, "{}; {state}{cut_off}{left}", heading(turn));
     }
     if all.turns.is_empty() {
         words.push_str("no turn has changed anything yet\n");
@@ -145,10 +163,13 @@ fn list(all: &app::Turns) -> String {
     words
 }
 
+fn paths(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "path" } else { "paths" })
+}
+
 fn files(n: Option<u64>) -> String {
     match n {
-        Some(1) => "1 path changed".to_owned(),
-        Some(n) => format!("{n} paths changed"),
+        Some(n) => format!("{} changed", paths(n)),
         None => "changes not known".to_owned(),
     }
 }
@@ -157,7 +178,7 @@ fn differences(turns: &[app::TurnDifference]) -> String {
     let mut words = String::new();
     for turn in turns {
         let _ = writeln!(words, "{}; {}", heading(&turn.turn), files(Some(turn.changes.n)));
-        words.push_str(&text::clean(&turn.text));
+        words.push_str(&text::escape(&turn.text));
         if turn.n_left_out > 0 {
             let _ = writeln!(words, "({} more files are not shown)", turn.n_left_out);
         }
@@ -169,7 +190,7 @@ fn differences(turns: &[app::TurnDifference]) -> String {
 }
 
 /// Adds what became of each path; returns whether nothing was left as it is.
-fn applied(words: &mut String, applied: &app::Applied) -> bool {
+pub(super) fn applied(words: &mut String, applied: &app::Applied) -> bool {
     for path in &applied.changed.first {
         let merged = if applied.merged.first.contains(path) { " (lines of both sides put together)" } else { "" };
         let _ = writeln!(words, "  {path}{merged}");
@@ -188,5 +209,31 @@ fn applied(words: &mut String, applied: &app::Applied) -> bool {
     if let Some(why) = &applied.stopped {
         let _ = writeln!(words, "  stopped before its end: {}; `podbay undo resume` finishes it", text::line(why));
     }
-    n_left == 0 && applied.stopped.is_none()
+    for path in &applied.without_set_id.first {
+        let _ = writeln!(words, "  without its set-user-id and set-group-id bits: {path}; set them by hand if they are wanted");
+    }
+    n_left == 0 && applied.without_set_id.is_empty() && applied.stopped.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_shows_what_a_terminal_would_obey() {
+        let turn = app::TurnTaken {
+            turn: 1,
+            session: "s".to_owned(),
+            n_turn: 1,
+            words: "do it".to_owned(),
+            at: 0,
+            state: app::TurnState::Done,
+            n_changed: Some(1),
+            is_interrupted: false,
+            n_left: 0,
+        };
+        let text = "+\x1b[8mhidden\x1b[0m\n+over\rwritten\n".to_owned();
+        let shown = differences(&[app::TurnDifference { turn, changes: std::iter::empty().collect(), text, n_left_out: 0 }]);
+        assert!(shown.ends_with("+\\x1b[8mhidden\\x1b[0m\n+over\\x0dwritten\n"), "{shown}");
+    }
 }

@@ -129,6 +129,7 @@ const TABLE: &[(&str, Latitude)] = &[
     ("sandbox.disk_floor", Raise(Size)),
     ("sandbox.reveal", Never),
     ("sandbox.auto_run", Add),
+    ("sandbox.changes", Toward(&["review", "live"])),
     ("sandbox.network", Toward(&["none"])),
     ("sandbox.lease", Lower(Time)),
     ("sandbox.start_timeout", Never),

@@ -149,7 +149,7 @@ impl Engine {
     }
 
     /// Ends when there is no more time to clean up. What comes later shares the time of what came first, but for a moment of its own.
-    pub(super) async fn late(&self) {
+    pub async fn late(&self) {
         self.ending.told.cancelled().await;
         let since = self.ending.since.get_or_init(Instant::now);
         tokio::time::sleep(AT_THE_END.saturating_sub(since.elapsed()).max(MOMENT)).await;

@@ -71,6 +71,8 @@ pub struct ContainerSpec {
     pub oom_score_adj: i32,
     /// The seccomp profile's JSON; `None` leaves the engine's own.
     pub seccomp: Option<String>,
+    /// Whether the root is writable: of one that is never started, so that a folder in it can be given an owner.
+    pub writable_root: bool,
     /// Full lists: setting one replaces the engine's.
     pub masked_paths: Vec<String>,
     pub readonly_paths: Vec<String>,
@@ -318,7 +320,7 @@ fn body(spec: &ContainerSpec) -> ContainerCreateBody {
         cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
         ipc_mode: Some("private".to_owned()),
         privileged: Some(false),
-        readonly_rootfs: Some(true),
+        readonly_rootfs: Some(!spec.writable_root),
         security_opt: Some(security),
         init: Some(false),
         devices: Some(Vec::new()),

@@ -22,6 +22,10 @@ pub enum Role {
     ModelServer,
     /// The volume that a project's keepers keep snapshots in.
     Keep,
+    /// A volume of what a session changed that waits to be accepted.
+    Review,
+    /// The volume that a session's git folder is in.
+    Git,
     /// Never started: only there to fill a volume.
     Filler,
     /// The volume that holds the guest.
@@ -36,6 +40,8 @@ impl Role {
             Self::Workspace => "workspace",
             Self::Keeper => "keeper",
             Self::Keep => "keep",
+            Self::Review => "review",
+            Self::Git => "git",
             Self::Environment => "environment",
             Self::ModelServer => "model-server",
             Self::Filler => "filler",
@@ -45,9 +51,19 @@ impl Role {
     }
 
     pub(super) fn parse(text: &str) -> Option<Self> {
-        [Self::Workspace, Self::Keeper, Self::Keep, Self::Environment, Self::ModelServer, Self::Filler, Self::Guest, Self::Image]
-            .into_iter()
-            .find(|role| role.as_str() == text)
+        let all = [
+            Self::Workspace,
+            Self::Keeper,
+            Self::Keep,
+            Self::Review,
+            Self::Git,
+            Self::Environment,
+            Self::ModelServer,
+            Self::Filler,
+            Self::Guest,
+            Self::Image,
+        ];
+        all.into_iter().find(|role| role.as_str() == text)
     }
 }
 
@@ -101,6 +117,12 @@ impl Owner {
             return place.machine.is_some() && place.machine == here.machine;
         }
         place.namespace == here.namespace && started(self.pid) != Some(self.started)
+    }
+
+    /// Returns whether it ran on this machine, now or before that was booted anew.
+    pub fn is_of_this_machine(&self) -> bool {
+        let here = Place::here();
+        (!here.boot.is_empty() && self.place.boot == here.boot) || (here.machine.is_some() && self.place.machine == here.machine)
     }
 
     pub fn pid(&self) -> u32 {
@@ -164,6 +186,8 @@ pub struct Labels {
     pub owner: Option<Owner>,
     /// Device and inode of the project's folder.
     pub project: Option<String>,
+    /// The folder's path, for what outlives whoever made it.
+    pub path: Option<String>,
     pub session: Option<SessionId>,
     /// Hash of what the object was made from, for those that are used again when it is the same.
     pub spec: Option<String>,
@@ -171,7 +195,7 @@ pub struct Labels {
 
 impl Labels {
     pub fn new(role: Role) -> Self {
-        Self { role, instance: None, owner: None, project: None, session: None, spec: None }
+        Self { role, instance: None, owner: None, project: None, path: None, session: None, spec: None }
     }
 
     pub(super) fn to_map(&self) -> HashMap<String, String> {
@@ -180,6 +204,7 @@ impl Labels {
             ("instance", self.instance.as_ref().map(ToString::to_string)),
             ("owner", self.owner.as_ref().map(ToString::to_string)),
             ("project", self.project.clone()),
+            ("path", self.path.clone()),
             ("session", self.session.as_ref().map(ToString::to_string)),
             ("spec", self.spec.clone()),
         ];
@@ -194,6 +219,7 @@ impl Labels {
             instance: get("instance").and_then(|text| serde_json::from_value(text.clone().into()).ok()),
             owner: get("owner").and_then(|text| Owner::parse(text)),
             project: get("project").cloned(),
+            path: get("path").cloned(),
             session: get("session").and_then(|text| text.parse().ok()),
             spec: get("spec").cloned(),
         })
@@ -211,6 +237,7 @@ mod tests {
             instance: Some(InstanceId::random()),
             owner: Some(Owner::current()),
             project: Some("8:1:42".to_owned()),
+            path: Some("/home/me/a project".to_owned()),
             session: Some(SessionId::random()),
             spec: None,
         };
@@ -220,10 +247,11 @@ mod tests {
 
     #[test]
     fn this_process_is_there_and_an_ended_one_is_gone() {
-        assert!(!Owner::current().is_gone());
+        assert!(!Owner::current().is_gone() && Owner::current().is_of_this_machine());
         let mut past = Owner::ended();
         assert!(past.is_gone(), "same pid, another start");
         past.place = Place { boot: "another-boot".to_owned(), namespace: "1".to_owned(), machine: None };
+        assert!(!past.is_of_this_machine());
         assert!(!past.is_gone(), "what cannot be seen is not judged");
     }
 

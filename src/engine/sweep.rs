@@ -179,6 +179,14 @@ mod tests {
     }
 
     #[test]
+    fn of_volumes_only_those_of_other_guests_are_swept() {
+        for (role, is_orphan) in [(Role::Guest, true), (Role::Keep, false), (Role::Review, false)] {
+            let found = Leftover::Volume { name: "v".to_owned(), labels: Labels::new(role), created: None };
+            assert_eq!(found.is_orphan("podbay-guest-own", Duration::ZERO), is_orphan, "{found:?}");
+        }
+    }
+
+    #[test]
     fn only_what_is_old_enough_is_swept() {
         let hour = Duration::from_secs(3600);
         let now: Timestamp = "2026-11-22T12:00:00Z".parse().expect("a time");

@@ -18,7 +18,7 @@ const TARGET: &str = "/fill";
 /// One entry to put into a volume.
 #[derive(Clone, Debug)]
 pub struct VolumeFile {
-    /// Relative to the volume; empty stands for the volume's own folder.
+    /// Relative to the volume.
     pub path: String,
     pub mode: u32,
     pub uid: u64,
@@ -66,6 +66,25 @@ impl Engine {
         bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
     }
 
+    /// Makes a volume that the engine mounts in this way when a container uses it: a file system, what is mounted, and options as for `mount -o`.
+    pub async fn create_mounted_volume(
+        &self,
+        name: &str,
+        labels: &Labels,
+        (kind, device, options): (&str, &str, &str),
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let driver_opts = [("type", kind), ("device", device), ("o", options)].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let request = VolumeCreateRequest {
+            name: Some(name.to_owned()),
+            driver: Some("local".to_owned()),
+            driver_opts: Some(driver_opts.into()),
+            labels: Some(labels.to_map()),
+            ..VolumeCreateRequest::default()
+        };
+        bounded(|| format!("create the volume `{name}`"), cancel, self.timeout, self.docker.create_volume(request)).await.map(|_| ())
+    }
+
     /// Removes the volume; one that is gone or in use is left.
     pub async fn remove_volume(&self, name: &str, cancel: &CancellationToken) -> Result<bool, Error> {
         let request = self.docker.remove_volume(name, None::<RemoveVolumeOptions>);
@@ -74,6 +93,21 @@ impl Engine {
             Err(error) if error.is_not_found() || error.is_conflict() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Gives the folder that a volume is to a user, and to nobody else, through a container that is created and never started.
+    pub async fn own_volume(
+        &self,
+        volume: &str,
+        filler: &ContainerSpec,
+        (uid, gid): (u32, u32),
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        // The engine leaves alone the folder that it unpacks in, so that this must be the one above.
+        let path = format!("{}/", TARGET.trim_start_matches('/'));
+        let folder = VolumeFile { path, mode: 0o700, uid: uid.into(), gid: gid.into(), content: Content::Folder };
+        let filler = ContainerSpec { writable_root: true, ..filler.clone() };
+        self.unpack(volume, &filler, "/", &[folder], cancel).await
     }
 
     /// Puts files into a volume through a container that is created from `filler` and never started.
@@ -87,6 +121,17 @@ impl Engine {
         files: &[VolumeFile],
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        self.unpack(volume, filler, TARGET, files, cancel).await
+    }
+
+    async fn unpack(
+        &self,
+        volume: &str,
+        filler: &ContainerSpec,
+        path: &str,
+        files: &[VolumeFile],
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
         let archive = archive(files)
             .map_err(|source| Error::Lost { doing: format!("pack the files of the volume `{volume}`"), source: source.into() })?;
         let mut spec = filler.clone();
@@ -94,7 +139,7 @@ impl Engine {
         spec.entrypoint = vec!["/never-started".to_owned()];
         spec.mounts = vec![Mount::Volume { name: volume.to_owned(), target: TARGET.to_owned(), read_only: false }];
         let id = self.create(&spec, cancel).await?;
-        let options = UploadToContainerOptionsBuilder::default().path(TARGET).build();
+        let options = UploadToContainerOptionsBuilder::default().path(path).build();
         let request = self.docker.upload_to_container(&id.0, Some(options), bollard::body_full(archive));
         let within = self.timeout + Duration::from_secs(60);
         let outcome = bounded(|| format!("fill the volume `{volume}`"), cancel, within, request).await;
@@ -111,7 +156,7 @@ fn archive(files: &[VolumeFile]) -> std::io::Result<bytes::Bytes> {
         header.set_mode(file.mode);
         header.set_uid(file.uid);
         header.set_gid(file.gid);
-        let path = if file.path.is_empty() { "./" } else { &file.path };
+        let path = &file.path;
         match &file.content {
             Content::Bytes(content) => {
                 header.set_entry_type(tar::EntryType::Regular);

@@ -299,6 +299,22 @@ pub enum Kind {
         at_end: bool,
     },
     Interrupted,
+    /// What a session did with git is in the person's repository now.
+    GitTaken {
+        /// Where it is below the project, if it is not the one at its top.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<String>,
+        /// Branches and tags, each with what it was and is.
+        branches: Vec<String>,
+        /// What new stashes say of themselves.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        stashes: Vec<String>,
+        /// What is checked out now, where that is another branch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
+        /// Whether what is staged is as the session left it.
+        staged: bool,
+    },
     Warning {
         message: String,
     },

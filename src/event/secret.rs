@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::encoded;
 use super::json_line;
 
 /// A key or a password. It has no `Display` and no serde, and its `Debug` is `***`.
@@ -15,6 +16,12 @@ impl Secret {
     /// text and hides nothing worth it.
     pub fn hide_in(&self, text: String) -> String {
         self.hide_forms(text, 0)
+    }
+
+    /// Returns a text with the value blotted out also where it is encoded, as whoever repeats a request may do: in an address, a page, in base 64.
+    pub fn hide_encoded_in(&self, text: String) -> String {
+        let text = self.hide_in(text);
+        if self.hides() { encoded::hide(&self.0, text) } else { text }
     }
 
     /// Returns a line of JSON with the value blotted out in its strings.

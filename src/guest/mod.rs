@@ -36,6 +36,7 @@ mod pool;
 mod prepare;
 mod process;
 mod pty;
+mod queue;
 mod rescue;
 mod ring;
 mod role;

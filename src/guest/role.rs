@@ -194,7 +194,17 @@ fn run(role: Role) -> io::Result<()> {
             spawner::detach_stdio()?;
             spawner::run(socket)
         }
-        Role::Keep { workspace, state } => keep::run(&keep::Places { workspace, state }, io::stdin(), io::stdout().lock(), || exit_now(0)),
+        Role::Keep { workspace, state } => {
+            let places = keep::Places {
+                workspace,
+                state,
+                copy: PathBuf::from("/review/copy"),
+                upper: PathBuf::from("/review/upper/up"),
+                aside: PathBuf::from("/aside"),
+                scratch: PathBuf::from("/tmp"),
+            };
+            keep::run(&places, io::stdin(), io::stdout().lock(), || exit_now(0))
+        }
         Role::Serve { workspace } => {
             let (input, output) = (io::stdin().as_fd().try_clone_to_owned()?, io::stdout().as_fd().try_clone_to_owned()?);
             run_serve(workspace, environment, input, output)

@@ -1,5 +1,6 @@
 //! The guest's end of the wall: one stream, many calls.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -24,17 +25,20 @@ use super::command::SPAWNER_KILLED;
 use super::facts;
 use super::host::Line;
 use super::host::Word;
+use super::keep::find;
 use super::memory;
 use super::mounts;
 use super::session::Session;
 use super::session::Setup;
 use super::shell::Shell;
+use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::CallId;
 use crate::wire::Fault;
 use crate::wire::Output;
 use crate::wire::PROTOCOL;
 use crate::wire::frame;
+use crate::wire::keep::Find;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::GuestHello;
 use crate::wire::message::HostHello;
@@ -58,6 +62,8 @@ pub enum Error {
     Read(#[source] io::Error),
     #[error("understand the host")]
     Frame(#[from] frame::Error),
+    #[error("look through the project")]
+    Look(#[source] io::Error),
     #[error("the host speaks protocol {protocol} of build {build}; this guest is {PROTOCOL} of {own_build}")]
     Mismatch { protocol: u32, build: String, own_build: String },
     #[error("the first frame of the host is not its hello")]
@@ -91,7 +97,7 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     let build = setup.build.clone();
     let shell = Shell::find();
     let facts = facts::find(&setup.workspace, &cgroup, shell.as_ref());
-    let covered = facts.mounts.iter().cloned().collect();
+    let covered: BTreeSet<BytesPath> = facts.mounts.iter().cloned().collect();
     let _ = outgoing.send(ToHost::Hello(GuestHello { protocol: PROTOCOL, build: build.clone(), facts }));
     let path = setup.workspace.display().to_string();
     let workspace = setup.workspace.clone();
@@ -100,7 +106,15 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     let mut frames = FramedRead::new(input, frame::codec());
     match frames.next().await {
         None => return Ok(()),
-        Some(frame) => session.disk.limit(greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?),
+        Some(frame) => {
+            let (disk, look) = greet(frame::decode(&frame.map_err(Error::Read)?)?, build)?;
+            session.disk.limit(disk);
+            if let Some(look) = look {
+                // Nothing else is to be done meanwhile.
+                let found = find::find(&workspace, &look, &covered).map_err(Error::Look)?;
+                let _ = outgoing.send(ToHost::Found(found));
+            }
+        }
     }
     let mut serving = Serving {
         session: Arc::new(session),
@@ -128,9 +142,9 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
     }
 }
 
-fn greet(first: ToGuest, own_build: String) -> Result<DiskLimits, Error> {
+fn greet(first: ToGuest, own_build: String) -> Result<(DiskLimits, Option<Find>), Error> {
     match first {
-        ToGuest::Hello(HostHello { protocol, build, disk }) if protocol == PROTOCOL && build == own_build => Ok(disk),
+        ToGuest::Hello(HostHello { protocol, build, disk, find }) if protocol == PROTOCOL && build == own_build => Ok((disk, find)),
         ToGuest::Hello(HostHello { protocol, build, .. }) => Err(Error::Mismatch { protocol, build, own_build }),
         _ => Err(Error::NoHello),
     }

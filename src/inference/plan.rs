@@ -148,6 +148,7 @@ impl Plan {
             shm: 1 << 20,
             oom_score_adj: 200,
             seccomp: Some(SECCOMP.to_owned()),
+            writable_root: false,
             masked_paths: MASKED_PATHS.map(str::to_owned).to_vec(),
             readonly_paths: READONLY_PATHS.map(str::to_owned).to_vec(),
             attached: false,

@@ -152,6 +152,9 @@ impl Client {
         loop {
             let understood = self.learnt(|learnt| learnt.understood_call);
             let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known()).after_native_calls(understood);
+            if request.goes_on {
+                assembler.keep_first_blanks();
+            }
             let outcome = match self.attempt(body.clone(), &mut assembler, on, &limits).await {
                 Ok(()) if Self::is_suspicious(&assembler, &manner) => {
                     self.ask_again(prompt, request, &manner, &mut assembler, on, &limits).await

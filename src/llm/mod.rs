@@ -34,6 +34,7 @@ mod waiting;
 pub use client::Client;
 pub use error::Error;
 pub use format::fences::Fences;
+pub use format::normal;
 pub use format::shown;
 pub use format::tail;
 pub use format::text;

@@ -84,6 +84,8 @@ pub struct Request {
     /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the server's own means: the conversation
     /// keeps its bytes, and the server need not read what the model writes.
     pub held: bool,
+    /// The answer goes on with one that was cut: blanks at its beginning part the two.
+    pub goes_on: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.
     pub schema: Option<Value>,
 }
@@ -104,6 +106,8 @@ pub struct Reply {
     pub unsure: Option<Unsure>,
     /// The whole text, where calls were taken from it.
     pub source: Option<String>,
+    /// That text is what the server said of something that it could not read, which may be older than this answer.
+    pub is_of_failure: bool,
     /// The answer as the model wrote it, where tools are told by text or schema: to be repeated to the server, not to be shown.
     pub raw: Option<String>,
     /// What was wrong with the answer, in words for the model: it should be told and asked again.
@@ -112,16 +116,20 @@ pub struct Reply {
     pub half: Option<HalfCall>,
     /// The text with all that was left out of it as noise, where tools are told by text and it holds no call.
     pub written: Option<String>,
+    /// It was to be an object of ours, by a schema, and is none: the server does not hold its model to that.
+    pub is_unheld: bool,
     /// The text is the beginning of an answer that stands in an object: what goes on with it may end with the end of that.
     pub is_in_object: bool,
 }
 
-/// Calls that words follow.
+/// Calls of which nobody knows whether they were meant.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Unsure {
     pub calls: Vec<ToolCall>,
     /// The words around them.
     pub text: String,
+    /// They stand in something that the model was shown, which is all that speaks against them.
+    pub is_shown: bool,
 }
 
 impl Reply {

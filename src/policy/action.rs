@@ -6,6 +6,7 @@ use crate::wire::Archive;
 use crate::wire::ArchiveAction;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::GitQuery;
 use crate::wire::PatchAction;
 use crate::wire::Processes;
 use crate::wire::Shell;
@@ -37,12 +38,12 @@ impl Action {
                 | Call::Glob(_)
                 | Call::Grep(_)
                 | Call::Env(_)
-                | Call::Git(_)
                 // Where commands run is the session's own.
                 | Call::Cd(_)
                 | Call::Processes(Processes::List | Processes::Output { .. })
                 | Call::Archive(Archive { action: ArchiveAction::List, .. }),
             ) => true,
+            Self::Box(Call::Git(git)) => git.query.is_read_only(),
             Self::Box(
                 Call::WriteFile(_)
                 | Call::EditFile(_)
@@ -91,7 +92,17 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
             | Call::Cd(_)
             | Call::Env(_)
             | Call::Processes(Processes::List | Processes::Output { .. }) => vec![Capability::ReadFiles],
-            Call::Git(git) => reading(git.query.file().or(Some(&git.path))),
+            Call::Git(git) if git.query.is_read_only() => reading(git.query.file().or(Some(&git.path))),
+            Call::Git(git) => {
+                let mut needed = vec![Capability::ChangeSessionGit];
+                if git.query.writes_files() {
+                    needed.push(Capability::WriteFiles);
+                }
+                if let GitQuery::Commit { files, .. } = &git.query {
+                    needed = files.iter().fold(needed, |needed, file| both(needed, reading(Some(file))));
+                }
+                needed
+            }
             Call::Archive(archive) => archiving(archive),
             Call::UpdateConfig(_) => vec![Capability::UpdateInstructions],
             Call::WriteFile(write) => writing([&write.path]),

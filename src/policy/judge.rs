@@ -26,6 +26,9 @@ use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Shell;
 
+/// The longest command that a person is asked about, as it is written in a call: the question shows all of it.
+const ASKED_MAX: usize = 64 << 10;
+
 /// How much is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -180,6 +183,9 @@ impl Policy {
             let mode = self.mode.as_str();
             let reason = format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), doubt(reading));
             return if self.mode == Mode::Ask {
+                if let Some(reason) = reading.and_then(too_long) {
+                    return Verdict::Deny { reason, capabilities };
+                }
                 let only_once = Some(format!("the rule `{}` wants a word each time", rule.text()));
                 Verdict::Ask(Question { action, capabilities, exact, only_once, remedy: remedy_of_shell })
             } else {
@@ -209,6 +215,9 @@ impl Policy {
             return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
         }
         if asks || decision == Decision::Ask {
+            if let Some(reason) = reading.and_then(too_long) {
+                return Verdict::Deny { reason, capabilities };
+            }
             let only_once = if asks_each_time {
                 Some("with the autonomy `architect` each change and each command is asked about".to_owned())
             } else {
@@ -318,6 +327,17 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
 fn doubt(reading: Option<&Reading>) -> String {
     let doubt = reading.and_then(|reading| reading.script.doubts.first());
     doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
+}
+
+/// Says why nobody is asked about a command: what a question would have to leave out, a person would allow unseen.
+fn too_long(reading: &Reading) -> Option<String> {
+    let n_bytes = serde_json::Value::from(reading.text.as_str()).to_string().len();
+    (n_bytes > ASKED_MAX).then(|| {
+        format!(
+            "a person would have to be asked, and a command of {n_bytes} bytes is more than a question shows (64 KiB); write what is long into a file \
+             with write_file, and run a short command"
+        )
+    })
 }
 
 /// Says why a shell other than bash may make something else of a command.

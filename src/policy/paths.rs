@@ -76,7 +76,10 @@ pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
         Call::Glob(glob) => vec![&glob.path],
         Call::Grep(grep) => vec![&grep.path],
         Call::Cd(cd) => vec![&cd.path],
-        Call::Git(git) => vec![git.query.file().unwrap_or(&git.path)],
+        Call::Git(git) => match &git.query {
+            GitQuery::Commit { files, .. } if !files.is_empty() => files.iter().collect(),
+            query => vec![query.file().unwrap_or(&git.path)],
+        },
         Call::Archive(archive) => [&archive.archive].into_iter().chain(archive.action.path()).collect(),
         Call::Env(_) | Call::Processes(_) | Call::UpdateConfig(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
     }

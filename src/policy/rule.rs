@@ -170,7 +170,7 @@ impl Rule {
             return false;
         }
         let texts = [written(command, false), written(command, true)];
-        if texts.iter().any(|text| self.fits(text)) {
+        if texts.iter().any(|text| self.fits(text)) || self.is_version(command) {
             return true;
         }
         // A word that is not known may be what the pattern goes on with.
@@ -180,6 +180,23 @@ impl Rule {
         let mut known = command.clone();
         known.words.truncate(unknown);
         [written(&known, false), written(&known, true)].iter().any(|text| literal.starts_with(&format!("{text} ")))
+    }
+
+    /// Returns whether it speaks of a program by the name that it has without its version: `python3.13` is also `python3`.
+    fn is_version(&self, command: &Command) -> bool {
+        let Some(name) = command.name().filter(|name| name.ends_with(|c: char| c.is_ascii_digit()) && name.contains(['.', '-'])) else {
+            return false;
+        };
+        let mut plain = command.clone();
+        let mut short = name;
+        while let Some(cut) = without_number(short) {
+            short = cut;
+            short.clone_into(&mut plain.words[0].text);
+            if self.fits(&written(&plain, false)) {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns whether a command's words are what the pattern says; `git log *` is also `git log`.
@@ -289,6 +306,14 @@ fn written(command: &Command, without_folders: bool) -> String {
         }
     }
     text
+}
+
+/// Takes the last number off a program's name, with what stands in front of it.
+fn without_number(name: &str) -> Option<&str> {
+    let cut = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let is_shorter = cut.len() < name.len();
+    let cut = cut.strip_suffix(['.', '-']).unwrap_or(cut);
+    (is_shorter && !cut.is_empty()).then_some(cut)
 }
 
 /// Returns whether a tool's rules speak of commands, not of paths.

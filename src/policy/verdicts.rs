@@ -88,6 +88,21 @@ fn the_table_is_the_one_that_scripts_depend_on() {
 }
 
 #[test]
+fn a_new_file_that_a_program_runs_by_itself_is_written_like_any_other_and_one_of_git_or_with_secrets_is_not() {
+    for path in [".envrc", ".vscode/tasks.json", ".husky/pre-commit", ".github/workflows/ci.yml", "Makefile", "package.json"] {
+        for (mode, expected) in [(Mode::Auto, Decision::Allow), (Mode::Ask, Decision::Ask), (Mode::Deny, Decision::Deny)] {
+            check(mode, &Options::default(), write(path), expected);
+        }
+        let deny = Options { deny: vec![format!("write_file({path})")], ..Options::default() };
+        check(Mode::Auto, &deny, write(path), Decision::Deny);
+    }
+    for path in [".git/hooks/pre-commit", "sub/.git/config", ".podbay/config.toml", ".env", ".env.local", "id_rsa"] {
+        check(Mode::Auto, &Options::default(), write(path), Decision::Deny);
+        check(Mode::Ask, &Options::default(), write(path), Decision::Ask);
+    }
+}
+
+#[test]
 fn a_denial_wins_and_a_rule_opens_what_the_mode_would_ask() {
     let rules = Options { allow: vec!["write_file".into()], deny: vec!["write_file(secret/**)".into()], ..Options::default() };
     check(Mode::Ask, &rules, write("a.rs"), Decision::Allow);
@@ -181,6 +196,24 @@ fn a_blocked_command_is_asked_about_each_time() {
         reason,
         "mode auto does not allow to run a blocked command (it removes the root folder); do it another way, within the project"
     );
+}
+
+#[test]
+fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_asked() {
+    let long = |letter: &str, n: usize| format!("make {}", letter.repeat(n));
+    let policy = Policy::new(Mode::Ask, &Options::default()).expect("no rules");
+    assert!(matches!(policy.judge(shell(&long("a", 60_000))), Verdict::Ask(_)));
+    // As they are written in a call, controls are longer.
+    for command in [long("a", 70_000), long("\u{1}", 12_000), format!("{}touch x", long(" ", 70_000))] {
+        let Verdict::Deny { reason, .. } = policy.judge(shell(&command)) else { panic!("{} bytes", command.len()) };
+        assert!(reason.contains("more than a question shows") && reason.contains("write_file"), "{reason}");
+    }
+    let gate = Options { gate: vec!["bash(make *)".into()], ..Options::default() };
+    assert!(matches!(Policy::new(Mode::Ask, &gate).expect("a rule").judge(shell(&long("a", 70_000))), Verdict::Deny { .. }));
+    // Nobody is asked about what is allowed anyway.
+    let allow = Options { allow: vec!["bash(make *)".into()], ..Options::default() };
+    assert!(matches!(Policy::new(Mode::Ask, &allow).expect("a rule").judge(shell(&long("a", 70_000))), Verdict::Allow { .. }));
+    check(Mode::Auto, &Options::default(), shell(&long("a", 70_000)), Decision::Allow);
 }
 
 #[test]

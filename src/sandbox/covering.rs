@@ -1,9 +1,10 @@
 //! How a box comes to cover what the project has to be covered, without waiting for a look at the project where nothing has changed.
 //!
-//! The keeper starts and looks while the box starts, which covers what the last one did. Where it finds something else, the box is made anew
-//! before anything has run in it.
+//! A box starts with what the last one covered, and its guest looks through the project before anything can run there. Where it finds something
+//! else, the box is made anew. Only in one that was there before, that of `podbay up`, a guest's word would not do; there the keeper looks.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio::sync::Mutex;
@@ -15,21 +16,30 @@ use super::Options;
 use super::Project;
 use super::Spec;
 use super::covers::Record;
+use super::docker;
 use super::docker::Running;
+use super::docker::discard;
+use super::docker::is_covered;
+use super::environment;
+use super::git::SessionGit;
 use super::guest_volume;
 use super::keeper::Keeper;
 use super::keeper::LineError;
 use super::keeper::Purpose;
+use super::kept::Made;
+use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::wire::keep::Find;
+use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnOrder;
 
 /// How often a box is made for one start; somebody changes the project under our hands when these do not do.
 const MOST_TRIES: u32 = 4;
 
-/// The keeper of a session, and what it found.
+/// What a session's boxes have to cover, and the keeper, once there is one.
 pub(super) struct Covering {
     find: Find,
     record: Record,
@@ -40,8 +50,38 @@ pub(super) struct Covering {
 #[derive(Default)]
 struct State {
     keeper: Option<Keeper>,
+    /// What the last box covers.
+    covers: Option<Covers>,
+    warnings: Vec<String>,
+    /// What the last look from outside of the box would hide.
+    seen: Option<Covers>,
+    /// What a person should know of that.
+    news: Vec<String>,
+}
+
+/// What a box is made with.
+#[derive(Clone, Copy)]
+struct Asked<'a> {
+    engine: &'a Engine,
+    spec: &'a Spec,
+    labels: &'a Labels,
+    git: Option<&'a SessionGit>,
+    within: Duration,
+    find: &'a Find,
+    cancel: &'a CancellationToken,
+}
+
+/// A box, and what it should have covered.
+struct Attempt {
+    running: Running,
     covers: Covers,
     warnings: Vec<String>,
+}
+
+impl State {
+    fn keeper_copy(&self) -> Option<(u64, u64)> {
+        self.keeper.as_ref()?.copy
+    }
 }
 
 impl Covering {
@@ -59,12 +99,42 @@ impl Covering {
         order: TurnOrder,
         cancel: &CancellationToken,
     ) -> Result<TurnAnswer, Error> {
+        let is_end = matches!(order, TurnOrder::End);
+        let answer = self.ask(engine, spec, labels, within, async |keeper| keeper.turn(order, cancel).await, cancel).await;
+        if is_end {
+            self.see(&mut *self.state.lock().await, cancel).await;
+        }
+        answer
+    }
+
+    /// Tells the keeper where a session begins or ends whose changes are held back.
+    pub(super) async fn review(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        within: Duration,
+        order: ReviewOrder,
+        cancel: &CancellationToken,
+    ) -> Result<ReviewAnswer, Error> {
+        self.ask(engine, spec, labels, within, async |keeper| keeper.review(order, cancel).await, cancel).await
+    }
+
+    async fn ask<T>(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        within: Duration,
+        ask: impl AsyncFnOnce(&mut Keeper) -> Result<T, Error>,
+        cancel: &CancellationToken,
+    ) -> Result<T, Error> {
         let mut state = self.state.lock().await;
         let mut keeper = match state.keeper.take() {
             Some(keeper) => keeper,
             None => Keeper::start(engine, spec, labels, self.purpose, within, cancel).await?,
         };
-        let answer = keeper.turn(order, cancel).await;
+        let answer = ask(&mut keeper).await;
         match &answer {
             Ok(_) | Err(Error::Keeper { source: LineError::Failed { .. } }) => state.keeper = Some(keeper),
             // Its answer may still come.
@@ -73,66 +143,170 @@ impl Covering {
         answer
     }
 
-    /// Makes a box by `make` that covers what is to be covered now.
-    pub(super) async fn make<F>(
-        &self,
-        engine: &Engine,
-        spec: &Spec,
-        labels: &Labels,
-        within: Duration,
-        make: impl Fn(Covers) -> F,
-        cancel: &CancellationToken,
-    ) -> Result<Running, Error>
-    where
-        F: Future<Output = Result<Running, Error>>,
-    {
-        let mut state = self.state.lock().await;
-        let mut covers = if state.keeper.is_some() {
-            // It has the answer before a box could be made for the wrong one.
-            Box::pin(self.look(&mut state, engine, spec, labels, within, cancel)).await?
-        } else {
-            // Both would fill it.
-            guest_volume::ready(engine, spec, cancel).await?;
-            self.record.read()
-        };
-        let mut n_tries = 1;
-        loop {
-            let making = Box::pin(make(covers.clone()));
-            let looking = Box::pin(self.look(&mut state, engine, spec, labels, within, cancel));
-            let (made, found) = tokio::join!(making, looking);
-            let made = match (made, found) {
-                (Ok(running), Ok(found)) if found == covers => {
-                    self.record.write(&covers);
-                    state.covers = covers;
-                    return Ok(running);
-                }
-                (Ok(running), found) => {
-                    discard(engine, &running).await;
-                    found
-                }
-                (Err(Error::Uncovered { .. }), Ok(found)) if n_tries < MOST_TRIES => Ok(found),
-                // What it was to cover was a guess, which may be what was wrong with it.
-                (Err(_), Ok(found)) if found != covers && n_tries < MOST_TRIES => Ok(found),
-                (Err(error), _) => Err(error),
-            };
-            if n_tries == MOST_TRIES {
-                let path = "what is to be hidden or read-only".to_owned();
-                return Err(made.err().unwrap_or(Error::Uncovered { path }));
+    /// Looks from outside of the box, for the next one: a guest cannot tell whether what it does not see is still worth hiding, and what
+    /// came since is not hidden from it.
+    async fn see(&self, state: &mut State, cancel: &CancellationToken) {
+        let (Some(mut keeper), Some(covers)) = (state.keeper.take(), &state.covers) else { return };
+        let Ok(found) = keeper.find(self.knowing(covers), cancel).await else { return keeper.close() };
+        state.keeper = Some(keeper);
+        let (seen, _) = Covers::of(&found);
+        let before = state.seen.as_ref().unwrap_or(covers);
+        if seen != *before {
+            self.remember(&seen);
+            let new = seen.newly_hidden(before);
+            if !new.is_empty() {
+                state.news.push(format!(
+                    "commands of this session can read {}, which came after the sandbox was made; from the next one it is hidden",
+                    new.join(", ")
+                ));
             }
-            covers = made?;
-            n_tries += 1;
+            state.seen = Some(seen);
         }
     }
 
-    async fn look(
+    /// Returns what a person should know that came out since it was last asked.
+    pub(super) async fn news(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().await.news)
+    }
+
+    fn knowing(&self, covers: &Covers) -> Find {
+        Find { known: covers.known(), ..self.find.clone() }
+    }
+
+    fn remembered(&self) -> Covers {
+        self.record.read(&self.find.auto_run)
+    }
+
+    fn remember(&self, covers: &Covers) {
+        self.record.write(covers, &self.find.auto_run);
+    }
+
+    /// Makes a box, or joins that of `podbay up`, that covers what is to be covered now. What is to be said of one that was not joined goes
+    /// into `beside`.
+    pub(super) async fn make(
         &self,
-        state: &mut State,
-        engine: &Engine,
+        made: &Made,
         spec: &Spec,
-        labels: &Labels,
         within: Duration,
+        beside: &OnceLock<String>,
         cancel: &CancellationToken,
-    ) -> Result<Covers, Error> {
+    ) -> Result<Running, Error> {
+        let Made { engine, labels, git, .. } = made;
+        let git = git.as_ref();
+        let mut state = self.state.lock().await;
+        let known = state.covers.clone().unwrap_or_else(|| self.remembered());
+        let mut covers = known.clone();
+        let mut n_tries = 1;
+        loop {
+            let covering = spec.covering(&covers);
+            // What this box covers cannot be judged from in there either.
+            let find = &self.knowing(&known.and(&covers));
+            let asked = Asked { engine, spec: &covering, labels, git, within, find, cancel };
+            let present =
+                if spec.review.is_some() { environment::Present::None } else { environment::present(engine, &covering, cancel).await? };
+            let made = match present {
+                environment::Present::None if spec.review.is_some() => Box::pin(self.start_copy(&mut state, asked)).await,
+                environment::Present::Same(id) => match Box::pin(self.join(&mut state, &id, asked)).await {
+                    Ok(Some(attempt)) => Ok(attempt),
+                    Ok(None) => Box::pin(self.start(asked)).await,
+                    Err(error) => Err(error),
+                },
+                // Told with the first box; one that takes its place is beside the same environment.
+                environment::Present::Other(words) => {
+                    let _ = beside.set(words);
+                    Box::pin(self.start(asked)).await
+                }
+                environment::Present::None => Box::pin(self.start(asked)).await,
+            };
+            let is_last = n_tries == MOST_TRIES;
+            n_tries += 1;
+            covers = match made {
+                Ok(attempt) => {
+                    let uncovered = is_covered(&covering, &attempt.running.facts);
+                    if attempt.covers == covers && uncovered.is_ok() {
+                        // What lies in a copy tells nothing of the project.
+                        if spec.review.is_none() {
+                            self.remember(&covers);
+                        }
+                        state.warnings = attempt.warnings;
+                        state.covers = Some(covers);
+                        return Ok(attempt.running);
+                    }
+                    discard(engine, &attempt.running).await;
+                    if is_last {
+                        return Err(unsettled(uncovered.err()));
+                    }
+                    attempt.covers
+                }
+                Err(error) if is_last || cancel.is_cancelled() => return Err(error),
+                Err(Error::Uncovered { .. }) => Covers::default(),
+                // What it was to cover was a guess, which may be what was wrong with it.
+                Err(Error::Engine { .. } | Error::OtherFiles { .. }) if covers != Covers::default() => Covers::default(),
+                Err(error) => return Err(error),
+            };
+        }
+    }
+
+    /// Starts a box. Its own guest looks before anything runs there, so that nobody waits for another container.
+    async fn start(&self, asked: Asked<'_>) -> Result<Attempt, Error> {
+        let Asked { engine, spec, labels, git, within, find, cancel } = asked;
+        let mut running = match git {
+            Some(git) => git.start_box(engine, spec, labels, find, within, cancel).await?,
+            None => docker::start(engine, spec, labels, find, within, cancel).await?,
+        };
+        let mut found = running.found.take().unwrap_or_default();
+        // The settings that name it are hidden from the guest there.
+        if let Some(git) = git
+            && let Some(hooks) = git.hooks().await
+            && !found.auto_run.contains(&hooks)
+        {
+            found.auto_run.push(hooks);
+            found.auto_run.sort();
+        }
+        let (covers, warnings) = Covers::of(&found);
+        Ok(Attempt { running, covers, warnings })
+    }
+
+    /// Starts a box that works on a copy of the project. That it is one of this project a keeper says, which has both before it.
+    async fn start_copy(&self, state: &mut State, asked: Asked<'_>) -> Result<Attempt, Error> {
+        // Both would fill it.
+        guest_volume::ready(asked.engine, asked.spec, asked.cancel).await?;
+        let starting = Box::pin(self.start(asked));
+        let looking = Box::pin(self.look(state, asked));
+        let (started, found) = tokio::join!(starting, looking);
+        let Attempt { running, .. } = started?;
+        match found {
+            Ok((covers, warnings)) if state.keeper_copy() == Some(running.facts.workspace) => Ok(Attempt { running, covers, warnings }),
+            found => {
+                discard(asked.engine, &running).await;
+                found.and_then(|_| Err(Error::OtherFiles { path: asked.spec.project.path().to_owned() }))
+            }
+        }
+    }
+
+    /// Joins a box in which commands have run: what must be covered there is for a keeper to say, which looks meanwhile.
+    async fn join(&self, state: &mut State, id: &ContainerId, asked: Asked<'_>) -> Result<Option<Attempt>, Error> {
+        let Asked { engine, spec, within, cancel, .. } = asked;
+        let joining = Box::pin(environment::join(engine, spec, id, within, cancel));
+        let looking = Box::pin(self.look(state, asked));
+        let (joined, found) = tokio::join!(joining, looking);
+        match (joined?, found) {
+            (Some(running), Ok((covers, warnings))) => {
+                if let Some(git) = asked.git {
+                    Box::pin(git.look_on(engine, spec, asked.labels, within, cancel)).await?;
+                }
+                Ok(Some(Attempt { running, covers, warnings }))
+            }
+            (Some(running), Err(error)) => {
+                discard(engine, &running).await;
+                Err(error)
+            }
+            (None, found) => found.map(|_| None),
+        }
+    }
+
+    async fn look(&self, state: &mut State, asked: Asked<'_>) -> Result<(Covers, Vec<String>), Error> {
+        let Asked { engine, spec, labels, within, find, cancel, .. } = asked;
         let mut is_new = false;
         let found = loop {
             let mut keeper = if let Some(keeper) = state.keeper.take() {
@@ -141,7 +315,7 @@ impl Covering {
                 is_new = true;
                 Keeper::start(engine, spec, labels, self.purpose, within, cancel).await?
             };
-            match keeper.find(self.find.clone(), cancel).await {
+            match keeper.find(find.clone(), cancel).await {
                 Ok(found) => {
                     state.keeper = Some(keeper);
                     break found;
@@ -155,15 +329,20 @@ impl Covering {
                 }
             }
         };
-        let (covers, warnings) = Covers::of(&found);
-        state.warnings = warnings;
-        Ok(covers)
+        Ok(Covers::of(&found))
     }
 
     /// Returns what the box hides, and what a person should know of what it cannot cover.
     pub(super) async fn told(&self) -> (Vec<String>, Vec<String>) {
         let state = self.state.lock().await;
-        (state.covers.hidden().to_vec(), state.warnings.clone())
+        (state.covers.as_ref().map_or_else(Vec::new, |covers| covers.hidden().to_vec()), state.warnings.clone())
+    }
+
+    /// Ends the keeper and waits until it is gone.
+    pub(super) async fn discard(&self, engine: &Engine) {
+        if let Some(keeper) = self.state.lock().await.keeper.take() {
+            keeper.discard(engine).await;
+        }
     }
 
     pub(super) async fn close(&self) {
@@ -183,22 +362,20 @@ pub async fn look_through(
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
     let covering = Covering::new(options, records, &spec.project, Purpose::Look);
+    let find = &covering.knowing(&covering.remembered());
     let mut state = covering.state.lock().await;
-    let found = covering.look(&mut state, engine, spec, &labels, options.start_timeout.duration(), cancel).await;
-    let warnings = std::mem::take(&mut state.warnings);
+    let found = covering
+        .look(&mut state, Asked { engine, spec, labels: &labels, git: None, within: options.start_timeout.duration(), find, cancel })
+        .await;
     drop(state);
     covering.close().await;
-    let covers = found?;
-    covering.record.write(&covers);
+    let (covers, warnings) = found?;
+    covering.remember(&covers);
     let mut spec = spec.covering(&covers);
     spec.warnings.extend(warnings);
     Ok(spec)
 }
 
-/// Ends a box that covers the wrong things. Nothing has run in it.
-async fn discard(engine: &Engine, running: &Running) {
-    running.link.close();
-    if let Some(id) = running.id.as_ref().filter(|_| running.owned) {
-        engine.discard(id).await;
-    }
+fn unsettled(uncovered: Option<Error>) -> Error {
+    uncovered.unwrap_or_else(|| Error::Uncovered { path: "what is to be hidden or read-only".to_owned() })
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 use super::Project;
 use crate::wire::BytesPath;
 use crate::wire::keep::Found;
+use crate::wire::keep::Known;
 
 /// Longest record that is read.
 const LONGEST: u64 = 4 << 20;
@@ -48,8 +49,12 @@ impl Covers {
             }
             texts
         };
-        let hidden = texts(found.secrets.iter().map(|secret| &secret.path).collect());
-        let read_only = texts(found.auto_run.iter().chain(&found.repositories).collect());
+        let mut hidden = texts(found.secrets.iter().map(|secret| &secret.path).collect());
+        let mut read_only = texts(found.auto_run.iter().chain(&found.repositories).collect());
+        // What lies in a hidden folder is not there for anybody, nor could anything be mounted on it.
+        let is_within = |path: &String| found.secrets.iter().any(|secret| secret.is_folder && is_below(path, &secret.path));
+        hidden.retain(|path| !is_within(path));
+        read_only.retain(|path| !is_within(path));
         let covers = Self { hidden, read_only };
         let mut warnings = Vec::new();
         if !unnamed.is_empty() {
@@ -71,11 +76,28 @@ impl Covers {
         let movable = covers.movable();
         if !movable.is_empty() {
             warnings.push(format!(
-                "commands can move away what is read-only in {}: there are more such folders than can be held in place",
+                "commands can move away what is hidden or read-only in {}: there are more such folders than can be held in place",
                 movable.join(", ")
             ));
         }
         (covers, warnings)
+    }
+
+    /// Returns what either of the two covers.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        let join = |one: &[String], other: &[String]| one.iter().chain(other).cloned().collect::<BTreeSet<_>>().into_iter().collect();
+        Self { hidden: join(&self.hidden, &other.hidden), read_only: join(&self.read_only, &other.read_only) }
+    }
+
+    /// Returns it as what is known from before.
+    pub(super) fn known(&self) -> Known {
+        let paths = |texts: &[String]| texts.iter().map(|text| BytesPath::from_bytes(text.as_bytes())).collect();
+        Known { hidden: paths(&self.hidden), read_only: paths(&self.read_only) }
+    }
+
+    /// Returns what is hidden here and was not there, but for the settings of repositories: of one that was made meanwhile more is told.
+    pub(super) fn newly_hidden(&self, before: &Self) -> Vec<String> {
+        self.hidden.iter().filter(|path| !before.hidden.contains(path) && !path.ends_with("/.git/config")).cloned().collect()
     }
 
     /// Returns what commands cannot read, for a person to see.
@@ -91,8 +113,9 @@ impl Covers {
         self.read_only.iter().map(|path| format!("{WORKSPACE}/{path}"))
     }
 
-    /// Returns the folders between the project's own and what is read-only. Mounted onto themselves they cannot be renamed: otherwise a
-    /// command would move the folder away, with the mount in it, and make another one in its place.
+    /// Returns the folders between the project's own and what is covered. Mounted onto themselves they cannot be renamed: otherwise a command
+    /// would move the folder away, with the mount in it: what is read-only would have another one in its place, and a secret would be found by
+    /// nobody where it lies then.
     pub(super) fn held_folders(&self) -> Vec<String> {
         let mut folders = self.folders();
         folders.truncate(MOST_FOLDERS);
@@ -107,15 +130,28 @@ impl Covers {
         let above = |path: &String| -> Vec<String> {
             Path::new(path).ancestors().skip(1).filter_map(Path::to_str).filter(|path| !path.is_empty()).map(ToOwned::to_owned).collect()
         };
-        let folders: BTreeSet<String> = self.read_only.iter().flat_map(above).collect();
-        folders.into_iter().collect()
+        let first: BTreeSet<String> = self.read_only.iter().flat_map(above).collect();
+        let others: BTreeSet<String> = self.hidden.iter().flat_map(above).filter(|folder| !first.contains(folder)).collect();
+        // In what is read-only nothing can be moved.
+        let is_fixed =
+            |folder: &String| self.read_only.iter().any(|path| path == folder || is_below(folder, &BytesPath::from_bytes(path.as_bytes())));
+        first.into_iter().chain(others).filter(|folder| !is_fixed(folder)).collect()
     }
 
     /// Returns where the box must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
         let held = self.held_folders();
-        self.hidden.iter().chain(&self.read_only).chain(&held).map(|path| BytesPath::from_bytes(path.as_bytes())).collect()
+        self.covered().into_iter().chain(held.iter().map(|path| BytesPath::from_bytes(path.as_bytes()))).collect()
     }
+
+    /// Returns those of them that are hidden or read-only.
+    pub(super) fn covered(&self) -> BTreeSet<BytesPath> {
+        self.hidden.iter().chain(&self.read_only).map(|path| BytesPath::from_bytes(path.as_bytes())).collect()
+    }
+}
+
+fn is_below(path: &str, folder: &BytesPath) -> bool {
+    path.as_bytes().strip_prefix(folder.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"))
 }
 
 /// Where it is remembered what the last box of a project covered, so that the next one need not wait for a look.
@@ -129,6 +165,9 @@ pub(super) struct Record {
 struct Written {
     project: String,
     covers: Covers,
+    /// The patterns by which files were found to be read-only.
+    #[serde(default)]
+    auto_run: Vec<String>,
 }
 
 impl Record {
@@ -136,17 +175,22 @@ impl Record {
         Self { file: folder.join(format!("{}.json", project.key())), project: project.text().to_owned() }
     }
 
-    /// Returns what is remembered. It is a guess, so that one that cannot be read is none.
-    pub(super) fn read(&self) -> Covers {
+    /// Returns what is remembered. It is a guess, so that one that cannot be read is none. What was read-only by a pattern that the settings have no
+    /// longer is left out with all others, to be found again.
+    pub(super) fn read(&self, auto_run: &[String]) -> Covers {
         let is_short = fs::metadata(&self.file).is_ok_and(|facts| facts.is_file() && facts.len() <= LONGEST);
         let written: Option<Written> =
             is_short.then(|| fs::read(&self.file).ok()).flatten().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        written.filter(|written| written.project == self.project).map(|written| written.covers).unwrap_or_default()
+        let Some(mut written) = written.filter(|written| written.project == self.project) else { return Covers::default() };
+        if !written.auto_run.iter().all(|pattern| auto_run.contains(pattern)) {
+            written.covers.read_only.retain(|path| path.ends_with("/.git"));
+        }
+        written.covers
     }
 
     /// Remembers what a box covers; where that fails the next one starts a little later.
-    pub(super) fn write(&self, covers: &Covers) {
-        let written = Written { project: self.project.clone(), covers: covers.clone() };
+    pub(super) fn write(&self, covers: &Covers, auto_run: &[String]) {
+        let written = Written { project: self.project.clone(), covers: covers.clone(), auto_run: auto_run.to_vec() };
         let place = || {
             let folder = self.file.parent()?;
             let mut file = tempfile::NamedTempFile::new_in(folder).ok()?;
@@ -174,13 +218,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_only_is_held_in_place_by_the_folders_above_it() {
-        let (covers, warnings) = Covers::of(&found(&["a/.env"], &["a/b/.vscode", ".github", "a/c/.envrc"]));
+    fn what_is_covered_is_held_in_place_by_the_folders_above_it() {
+        let (covers, warnings) = Covers::of(&found(&["d/.env", ".github/deep/.env"], &["a/b/.vscode", ".github", "a/c/.envrc"]));
         assert_eq!(warnings, Vec::<String>::new());
-        assert_eq!(covers.held_folders(), ["a", "a/b", "a/c"], "a secret takes its mount along when its folder is moved");
-        assert_eq!(covers.masked_paths().collect::<Vec<_>>(), ["/workspace/a/.env"]);
+        assert_eq!(covers.held_folders(), ["a", "a/b", "a/c", "d"]);
+        assert_eq!(covers.masked_paths().collect::<Vec<_>>(), ["/workspace/d/.env", "/workspace/.github/deep/.env"]);
         let places: Vec<String> = covers.places().iter().map(BytesPath::to_text).collect();
-        assert_eq!(places, [".github", "a", "a/.env", "a/b", "a/b/.vscode", "a/c", "a/c/.envrc"]);
+        assert_eq!(places, [".github", ".github/deep/.env", "a", "a/b", "a/b/.vscode", "a/c", "a/c/.envrc", "d", "d/.env"]);
+    }
+
+    #[test]
+    fn in_what_is_hidden_as_a_whole_nothing_is_covered() {
+        let mut found = found(&["shared/.env", "shared.env"], &["shared/.vscode", ".github"]);
+        found.secrets.push(Secret { path: BytesPath::from_bytes("shared"), is_folder: true });
+        let (covers, _) = Covers::of(&found);
+        let places: Vec<String> = covers.places().iter().map(BytesPath::to_text).collect();
+        assert_eq!(places, [".github", "shared", "shared.env"]);
+    }
+
+    #[test]
+    fn what_came_meanwhile_is_told_but_for_settings_of_repositories() {
+        let (before, _) = Covers::of(&found(&[".env"], &[]));
+        let (now, _) = Covers::of(&found(&[".env", "a/.env", "sub/.git/config"], &[]));
+        assert_eq!(now.newly_hidden(&before), ["a/.env"]);
+        assert_eq!(before.newly_hidden(&now), Vec::<String>::new());
     }
 
     #[test]
@@ -201,13 +262,24 @@ mod tests {
     fn what_is_remembered_is_that_of_the_very_project() {
         let folder = tempfile::tempdir().expect("a folder");
         let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
-        assert_eq!(record.read(), Covers::default());
+        assert_eq!(record.read(&[]), Covers::default());
         let (covers, _) = Covers::of(&found(&[".env"], &[]));
-        record.write(&covers);
-        assert_eq!(record.read(), covers);
+        record.write(&covers, &[]);
+        assert_eq!(record.read(&[]), covers);
         // The folder is gone, and another one got its inode.
-        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(), Covers::default());
+        assert_eq!(Record { project: "/b".to_owned(), ..record.clone() }.read(&[]), Covers::default());
         fs::write(&record.file, "{").expect("written");
-        assert_eq!(record.read(), Covers::default());
+        assert_eq!(record.read(&[]), Covers::default());
+    }
+    #[test]
+    fn what_a_pattern_made_read_only_that_is_gone_from_the_settings_is_forgotten() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = Record { file: folder.path().join("1-2.json"), project: "/a".to_owned() };
+        let (covers, _) = Covers::of(&found(&[".env"], &[".envrc", "sub/.git"]));
+        let patterns = |list: &[&str]| list.iter().map(|&pattern| pattern.to_owned()).collect::<Vec<_>>();
+        record.write(&covers, &patterns(&[".envrc", ".vscode"]));
+        assert_eq!(record.read(&patterns(&[".vscode", ".envrc", "more"])), covers);
+        let (fewer, _) = Covers::of(&found(&[".env"], &["sub/.git"]));
+        assert_eq!(record.read(&patterns(&[".vscode"])), fewer);
     }
 }

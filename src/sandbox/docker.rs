@@ -14,9 +14,12 @@ use crate::engine::ContainerId;
 use crate::engine::ContainerSpec;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::Mount;
 use crate::event::InstanceId;
 use crate::guest;
 use crate::wire::BytesPath;
+use crate::wire::keep::Find;
+use crate::wire::keep::Found;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 
@@ -37,13 +40,16 @@ pub(super) struct Running {
     pub(super) facts: Facts,
     /// Whether removing the container is ours to do.
     pub(super) owned: bool,
+    /// What its guest found in the project before anything could run there, if it was to look.
+    pub(super) found: Option<Found>,
 }
 
-/// Makes a container whose PID 1 is the guest, and waits for its first word.
+/// Makes a container whose PID 1 is the guest, and waits for its first word and for what it finds.
 pub(super) async fn start(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,
+    find: &Find,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
@@ -56,7 +62,7 @@ pub(super) async fn start(
                 spec.container(format!("podbay-workspace-{instance}"), Labels { instance: Some(instance), ..labels.clone() }, hosts)
             })
             .await?;
-        match run(engine, spec, &id, within, cancel).await {
+        match run(engine, spec, &id, find, within, cancel).await {
             Ok(running) => return Ok(running),
             Err(error) => {
                 // It may have ended and be gone already; what is left of it must not stay in any case.
@@ -94,9 +100,10 @@ impl<'a> Filling<'a> {
         loop {
             let made = container(self.hosts.as_deref());
             way::check(&self.spec.project)?;
-            for folder in self.spec.covers.held_folders() {
-                way::check_below(&self.spec.project, &folder)?;
+            for folder in held_folders(&made) {
+                way::check_below(&self.spec.project, folder)?;
             }
+            self.spec.check_lent()?;
             match self.engine.create(&made, cancel).await {
                 Ok(id) => return Ok(id),
                 // A volume that was not filled to its end has no list; an engine that does not mount it from there does it the slow way.
@@ -131,13 +138,36 @@ impl<'a> Filling<'a> {
     }
 }
 
-async fn run(engine: &Engine, spec: &Spec, id: &ContainerId, within: Duration, cancel: &CancellationToken) -> Result<Running, Error> {
+/// Returns the folders of the project that a container holds in place.
+fn held_folders(container: &ContainerSpec) -> impl Iterator<Item = &str> {
+    container.mounts.iter().filter_map(|mount| match mount {
+        Mount::Bind { target, .. } => target.strip_prefix("/workspace/"),
+        _ => None,
+    })
+}
+
+async fn run(
+    engine: &Engine,
+    spec: &Spec,
+    id: &ContainerId,
+    find: &Find,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<Running, Error> {
     // Attached first: the guest's first word must not be missed.
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the sandbox"))?;
     engine.start(id, cancel).await.map_err(|error| not_started("start the sandbox", error))?;
-    let running = greet(id.clone(), stream, true, spec.disk, within, cancel).await?;
+    let running = greet(id.clone(), stream, true, spec.disk, Some(find.clone()), within, cancel).await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
     Ok(running)
+}
+
+/// Ends a box in which nothing has run.
+pub(super) async fn discard(engine: &Engine, running: &Running) {
+    running.link.close();
+    if let Some(id) = running.id.as_ref().filter(|_| running.owned) {
+        engine.discard(id).await;
+    }
 }
 
 /// Checks what nobody but the guest can see: whether the box is on the project and has no network.
@@ -147,9 +177,13 @@ pub(super) fn is_as_asked_for(spec: &Spec, engine: &engine::Facts, facts: &Facts
         let problem = "the engine gave it a network, though it was to have none".to_owned();
         return Err(Error::NotStarted { problem });
     }
-    // What was not there when the engine looked is not covered; the guest watches those that are.
+    Ok(())
+}
+
+/// Checks that everything is covered that is to be: what was not there when the engine looked is not. The guest watches those that are.
+pub(super) fn is_covered(spec: &Spec, facts: &Facts) -> Result<(), Error> {
     let mounted: BTreeSet<&BytesPath> = facts.mounts.iter().collect();
-    match spec.covers.places().into_iter().find(|place| !mounted.contains(place)) {
+    match spec.places().into_iter().find(|place| !mounted.contains(place)) {
         Some(place) => Err(Error::Uncovered { path: place.to_string() }),
         None => Ok(()),
     }
@@ -161,12 +195,13 @@ pub(super) async fn greet(
     stream: Attached,
     owned: bool,
     disk: DiskLimits,
+    find: Option<Find>,
     within: Duration,
     cancel: &CancellationToken,
 ) -> Result<Running, Error> {
     let diagnostics = stream.diagnostics();
-    match Link::connect(stream, &guest::build_id(), disk, within, cancel).await {
-        Ok((link, facts)) => Ok(Running { id: Some(id), link, facts, owned }),
+    match Link::connect_looking(stream, &guest::build_id(), disk, find, within, cancel).await {
+        Ok((link, facts, found)) => Ok(Running { id: Some(id), link, facts, owned, found }),
         Err(error) => {
             let said = diagnostics();
             let said = said.trim();
@@ -187,7 +222,8 @@ fn why_not(said: &str) -> String {
 fn same_files(spec: &Spec, engine: &engine::Facts, facts: &Facts) -> Result<(), Error> {
     let project = &spec.project;
     let is_elsewhere = !engine.local || engine.desktop;
-    if project.identity() == facts.workspace || (is_elsewhere && project.names(NAMES) == facts.workspace_names) {
+    // A copy of it has a folder of its own, which the keeper knows.
+    if spec.review.is_some() || project.identity() == facts.workspace || (is_elsewhere && project.names(NAMES) == facts.workspace_names) {
         return Ok(());
     }
     Err(Error::OtherFiles { path: project.path().to_owned() })

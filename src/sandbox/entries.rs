@@ -43,6 +43,12 @@ impl Entries {
         self.git.is_some()
     }
 
+    /// Returns whether the `.git` is the person's: it is the one that a box was made with, and at no time in the session there was none.
+    pub(super) fn is_git_theirs(self, was_away: bool, project: &Project) -> bool {
+        let now = Self::of(project);
+        now.git.is_none() || (self.git == now.git && !was_away)
+    }
+
     /// Moves a `.git` aside that was made since, whatever it is, and returns its new name. `was_away`: at some
     /// time in the session there was none, so that one with the same inode was made as well.
     ///

@@ -13,6 +13,7 @@ use super::docker::Running;
 use super::docker::facts_of;
 use super::docker::greet;
 use super::docker::is_as_asked_for;
+use super::docker::is_covered;
 use super::docker::not_started;
 use super::spec::GUEST_FOLDER;
 use crate::engine::ContainerId;
@@ -218,32 +219,40 @@ async fn find(engine: &Engine, project: &Project, cancel: &CancellationToken) ->
 }
 
 /// What came of looking for an environment.
-pub(super) enum Joined {
+pub(super) enum Present {
     /// It runs, and was made from the same settings.
-    Yes(Running),
+    Same(ContainerId),
     /// One runs that was made from others, or was paused; these words are for the person.
     Other(String),
     None,
 }
 
-/// Joins the environment where one runs that was made from the same settings.
-pub(super) async fn join(engine: &Engine, spec: &Spec, within: Duration, cancel: &CancellationToken) -> Result<Joined, Error> {
-    let Some(state) = find(engine, &spec.project, cancel).await? else { return Ok(Joined::None) };
-    if !state.running {
-        return Ok(Joined::None);
-    }
-    if state.paused {
-        return Ok(Joined::Other(PAUSED_BESIDE.to_owned()));
-    }
-    if !is_same(&state, spec) {
-        return Ok(Joined::Other(other_words(&state.image, spec.image())));
-    }
-    match joined(engine, spec, state.id.clone(), within, cancel).await {
-        Ok(running) => Ok(Joined::Yes(running)),
+/// Looks for the environment of a project.
+pub(super) async fn present(engine: &Engine, spec: &Spec, cancel: &CancellationToken) -> Result<Present, Error> {
+    let Some(state) = find(engine, &spec.project, cancel).await?.filter(|state| state.running) else { return Ok(Present::None) };
+    Ok(if state.paused {
+        Present::Other(PAUSED_BESIDE.to_owned())
+    } else if is_same(&state, spec) {
+        Present::Same(state.id)
+    } else {
+        Present::Other(other_words(&state.image, spec.image()))
+    })
+}
+
+/// Joins an environment; `None`: it was at its end.
+pub(super) async fn join(
+    engine: &Engine,
+    spec: &Spec,
+    id: &ContainerId,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Result<Option<Running>, Error> {
+    match joined(engine, spec, id.clone(), within, cancel).await {
+        Ok(running) => Ok(Some(running)),
         Err(error) if cancel.is_cancelled() => Err(error),
         Err(error) => {
-            if ends(engine, spec, &state.id, cancel).await {
-                Ok(Joined::None)
+            if ends(engine, spec, id, cancel).await {
+                Ok(None)
             } else {
                 Err(error)
             }
@@ -283,7 +292,8 @@ async fn joined(engine: &Engine, spec: &Spec, id: ContainerId, within: Duration,
     let program = format!("{GUEST_FOLDER}/podbay");
     let stream =
         engine.exec(&id, spec.user(), &[&program, "guest", "serve"], cancel).await.map_err(Error::engine("join the environment"))?;
-    let running = greet(id, stream, false, spec.disk, within, cancel).await?;
+    let running = greet(id, stream, false, spec.disk, None, within, cancel).await?;
     is_as_asked_for(spec, facts_of(engine, cancel).await?, &running.facts)?;
+    is_covered(spec, &running.facts)?;
     Ok(running)
 }

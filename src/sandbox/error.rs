@@ -14,6 +14,8 @@ pub enum Error {
     Project { path: PathBuf, problem: String, hint: Option<String> },
     #[error("another Podbay is at work in `{}`: process {pid}, since {since}", path.display())]
     Busy { path: PathBuf, pid: u32, since: String },
+    #[error("process {pid} is at work on the review `{name}`, since {since}")]
+    BusyReview { name: String, pid: u32, since: String },
     #[error("another Podbay is at work in the sandbox at `{}`, since {since}", socket.display())]
     BusySocket { socket: PathBuf, since: String },
     #[error("nobody answers at the sandbox's socket `{}`: {problem}", socket.display())]
@@ -48,6 +50,8 @@ pub enum Error {
         #[source]
         source: engine::Error,
     },
+    #[error("the volume `{name}` of a review is still in use")]
+    VolumeInUse { name: String },
     #[error("cannot {doing}")]
     Engine {
         doing: String,
@@ -95,6 +99,7 @@ impl Error {
             Self::BusySocket { .. } => {
                 Some("wait for it or end it (`docker ps` shows it); `podbay sh` and `podbay call` work beside it".to_owned())
             }
+            Self::BusyReview { pid, .. } => Some(format!("wait for it or end it (`kill {pid}`)")),
             Self::NotAttached { .. } => {
                 Some("start it: `docker compose up -d`; `docker compose ps` shows whether the workspace is up".to_owned())
             }
@@ -115,6 +120,7 @@ impl Error {
             Self::Moved { .. } => Some("find out who moved or replaced that folder; then name the project by the path that it has now: -C DIR".to_owned()),
             Self::KeepsEnding { .. } => Some("a command may be ending it; more memory (`--memory`) or processes (`--pids`) may help".to_owned()),
             Self::Left { name, .. } => Some(engine::how_to_remove(name)),
+            Self::VolumeInUse { name } => Some(format!("`docker ps --all --filter volume={name}` shows who uses it; try again then")),
             Self::Engine { source, .. } => source.hint(),
             Self::Setting { key: "sandbox.socket", .. } => {
                 Some("name the workspace's socket: docs/guides/compose.md says which; `podbay config` says where the value comes from".to_owned())

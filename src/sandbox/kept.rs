@@ -8,18 +8,17 @@ use std::time::Instant;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::Covers;
 use super::Error;
 use super::Options;
 use super::Socket;
 use super::Spec;
 use super::attach;
 use super::covering::Covering;
-use super::docker;
 use super::docker::Running;
 use super::enforced;
 use super::entries::Entries;
-use super::environment;
+use super::git;
+use super::git::SessionGit;
 use super::keeper::Purpose;
 use super::link;
 use super::link::Link;
@@ -51,7 +50,7 @@ pub(super) struct Inner {
     pub(super) options: Options,
     pub(super) sink: Sink,
     pub(super) turn: Turn,
-    haste: OnceLock<CancellationToken>,
+    pub(super) haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
     /// What is to be said of an environment that was not joined.
@@ -83,6 +82,8 @@ pub(super) struct Made {
     pub(super) spec: Spec,
     pub(super) labels: Labels,
     pub(super) covering: Covering,
+    /// For a session alone.
+    pub(super) git: Option<SessionGit>,
 }
 
 #[derive(Default)]
@@ -99,6 +100,13 @@ pub(super) struct State {
     ends: VecDeque<Instant>,
     pub(super) last_reason: String,
     closed: bool,
+}
+
+impl State {
+    /// No other box is made from now on.
+    pub(super) fn end(&mut self) {
+        self.closed = true;
+    }
 }
 
 /// What a person should be told when the first box has started.
@@ -136,7 +144,18 @@ impl Sandbox {
         // Who takes no turns has nothing that could be taken back.
         let purpose = if labels.session.is_some() { Purpose::Keep } else { Purpose::Look };
         let covering = Covering::new(options, records, &spec.project, purpose);
-        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering }));
+        let mut git = None;
+        if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
+            let within = options.start_timeout.duration();
+            for ended in git::settle_left(engine, spec, &labels, git_options, within, cancel).await {
+                let told = ended.map_or_else(|(name, error)| vec![git::Ended::failed(&name, &error)], |ended| ended.told());
+                for kind in told {
+                    sink(kind.into());
+                }
+            }
+            git = Some(SessionGit::new(session, git_options.clone()));
+        }
+        let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering, git }));
         Self::begin(way, options, sink, cancel).await
     }
 
@@ -164,6 +183,7 @@ impl Sandbox {
             Ok(running) => running,
             Err(error) => {
                 inner.close_keeper().await;
+                inner.forget_git().await;
                 return Err(error);
             }
         };
@@ -172,7 +192,8 @@ impl Sandbox {
             Way::Engine(made) => {
                 let (covered, uncovered) = made.covering.told().await;
                 hidden = covered;
-                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered].concat()
+                let git = if let Some(git) = &made.git { git.seal().await } else { Vec::new() };
+                [made.spec.warnings.clone(), enforced::missing(&made.spec, &running.facts), uncovered, git].concat()
             }
             Way::Attached(_) => {
                 let floor = enforced::floor(options.disk_limits(), &running.facts);
@@ -307,16 +328,24 @@ impl Sandbox {
         state.running.as_ref().filter(is_known).map_or(Shell::Plain, |running| running.link.shell())
     }
 
-    /// Ends the box for good after a session in which a model gave the orders, and moves aside what that may have left for git to obey.
-    pub async fn close_session(&self) {
+    /// Ends the box for good after a session in which a model gave the orders, takes over what it did with git, and moves aside what that may
+    /// have left for git to obey. Returns what came of that.
+    pub async fn close_session(&self) -> Option<git::Ended> {
         self.close().await;
-        let Way::Engine(made) = &self.inner.way else { return };
+        let Way::Engine(made) = &self.inner.way else { return None };
+        if made.spec.review.is_some() {
+            // It could make none there.
+            return None;
+        }
+        if let Some(ended) = self.settle_git(made).await {
+            return Some(ended);
+        }
         let (entries, was_away) = {
             let state = self.inner.state.lock().await;
             (state.entries, state.git_was_away)
         };
         let message = match entries.set_git_aside(was_away, &made.spec.project) {
-            Ok(None) => return,
+            Ok(None) => return None,
             Ok(Some(name)) => format!(
                 "a `.git` was made in this session and is now `{name}`: git on your machine would run what its hooks and settings say; look at \
                  them, then `mv {name} .git`"
@@ -327,6 +356,29 @@ impl Sandbox {
             ),
         };
         (self.inner.sink)(Kind::Warning { message }.into());
+        None
+    }
+
+    /// `None`: nobody knows how the repositories were, or it could not be done.
+    async fn settle_git(&self, made: &Made) -> Option<git::Ended> {
+        let git = made.git.as_ref()?;
+        let is_top_theirs = {
+            let state = self.inner.state.lock().await;
+            state.entries.is_git_theirs(state.git_was_away, &made.spec.project)
+        };
+        let within = self.inner.options.start_timeout.duration();
+        match git.settle(&made.engine, &made.spec, &made.labels, within, is_top_theirs).await? {
+            Ok(ended) => {
+                for kind in ended.told() {
+                    (self.inner.sink)(kind.into());
+                }
+                Some(ended)
+            }
+            Err(error) => {
+                (self.inner.sink)(git::Ended::failed(&git.volume(), &error).into());
+                None
+            }
+        }
     }
 
     /// Ends the box and waits until it is removed.
@@ -351,6 +403,14 @@ impl Inner {
         }
     }
 
+    async fn forget_git(&self) {
+        if let Way::Engine(made) = &self.way
+            && let Some(git) = &made.git
+        {
+            git.forget(&made.engine).await;
+        }
+    }
+
     async fn make(&self, cancel: &CancellationToken) -> Result<Running, Error> {
         let running = self.make_one(cancel).await?;
         if let Some(began) = running.facts.disk {
@@ -365,34 +425,19 @@ impl Inner {
         let within = self.options.start_timeout.duration();
         match &self.way {
             Way::Engine(made) => {
-                let Made { engine, spec, labels, covering } = made.as_ref();
+                let Made { engine, spec, .. } = made.as_ref();
                 let spec = &spec.counting_from(began);
-                let make = |covers: Covers| async move { self.make_covering(&spec.covering(&covers), made, cancel).await };
-                Box::pin(covering.make(engine, spec, labels, within, make, cancel)).await
+                let running = Box::pin(made.covering.make(made, spec, within, &self.beside, cancel)).await;
+                for left in engine.take_left() {
+                    (self.sink)(Kind::Warning { message: left.to_string() }.into());
+                }
+                running
             }
             Way::Attached(socket) => {
                 let (link, facts) = socket.connect(began, within, cancel).await?;
-                Ok(Running { id: None, link, facts, owned: false })
+                Ok(Running { id: None, link, facts, owned: false, found: None })
             }
         }
-    }
-
-    async fn make_covering(&self, spec: &Spec, made: &Made, cancel: &CancellationToken) -> Result<Running, Error> {
-        let Made { engine, labels, .. } = made;
-        let within = self.options.start_timeout.duration();
-        match environment::join(engine, spec, within, cancel).await? {
-            environment::Joined::Yes(running) => return Ok(running),
-            // Told with the first box; one that takes its place is beside the same environment.
-            environment::Joined::Other(words) => {
-                let _ = self.beside.set(words);
-            }
-            environment::Joined::None => {}
-        }
-        let made = docker::start(engine, spec, labels, within, cancel).await;
-        for left in engine.take_left() {
-            (self.sink)(Kind::Warning { message: left.to_string() }.into());
-        }
-        made
     }
 }
 

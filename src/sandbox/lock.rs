@@ -32,6 +32,11 @@ impl Lock {
         Self::take_named(folder, &socket.key(), |_, since| Error::BusySocket { socket: socket.path().to_owned(), since })
     }
 
+    /// Takes the lock of what one session changes that waits to be accepted.
+    pub fn take_review(folder: &Path, name: &str) -> Result<Self, Error> {
+        Self::take_named(folder, &format!("review-{name}"), |pid, since| Error::BusyReview { name: name.to_owned(), pid, since })
+    }
+
     fn take_named(folder: &Path, key: &str, busy: impl FnOnce(u32, String) -> Error) -> Result<Self, Error> {
         let path = folder.join(format!("{key}.lock"));
         let failed = |source| Error::Lock { path: path.clone(), source };

@@ -41,6 +41,8 @@ pub struct Options {
     pub reveal: Vec<String>,
     /// Files and folders that programs on your machine run by themselves, as such patterns: commands cannot change those that are there.
     pub auto_run: Vec<String>,
+    /// Where the changes of `podbay run` go: `live`, into the project as they are made, or `review`, held back until they are accepted.
+    pub changes: Changes,
     /// Network of the box; only `none` exists so far.
     pub network: Network,
     /// How long the box of `podbay up` stays without anybody using it.
@@ -90,13 +92,24 @@ const AUTO_RUN: [&str; 14] = [
 impl Options {
     /// Returns what the keeper is to look for.
     pub(super) fn find(&self) -> Find {
-        Find { reveal: self.reveal.clone(), auto_run: self.auto_run.clone(), budget_ms: FIND_BUDGET.as_millis() as u64 }
+        Find { reveal: self.reveal.clone(), auto_run: self.auto_run.clone(), budget_ms: FIND_BUDGET.as_millis() as u64, ..Find::default() }
     }
 
     /// Returns what the guest is to watch.
     pub(super) fn disk_limits(&self) -> DiskLimits {
         DiskLimits { bytes: self.disk.bytes(), files: self.disk_files, floor: self.disk_floor.bytes(), began: None }
     }
+}
+
+/// Where changes go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Changes {
+    /// Into the project as they are made.
+    Live,
+    /// Held back until a person accepts them.
+    #[default]
+    Review,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -122,6 +135,7 @@ impl Default for Options {
             disk_floor: ByteSize::gib(1),
             reveal: Vec::new(),
             auto_run: AUTO_RUN.map(ToOwned::to_owned).to_vec(),
+            changes: Changes::Review,
             network: Network::None,
             lease: Seconds::minutes(30),
             start_timeout: Seconds::new(30),

@@ -163,7 +163,12 @@ impl Project {
 
     /// Returns the identity as labels and lock files have it.
     pub fn key(&self) -> String {
-        format!("{}-{}", self.device, self.inode)
+        key(self.identity())
+    }
+
+    /// Returns whether a folder that was known by this path and key is still there.
+    pub(super) fn is_there(path: &str, known: &str) -> bool {
+        fs::metadata(path).is_ok_and(|facts| facts.is_dir() && key((facts.dev(), facts.ino())) == known)
     }
 
     /// Returns whether its owner may write in it, which is what commands in the box run as.
@@ -195,7 +200,7 @@ impl Project {
 }
 
 /// Returns the folder that a file `.git` names, as git reads it; `None` where there is no such file, or one that git refuses.
-fn git_folder(project: &Path) -> io::Result<Option<PathBuf>> {
+pub(super) fn git_folder(project: &Path) -> io::Result<Option<PathBuf>> {
     let path = project.join(".git");
     if !fs::symlink_metadata(&path).is_ok_and(|facts| facts.is_file()) {
         return Ok(None);
@@ -254,6 +259,10 @@ fn leads_inside(path: &Path, project: &Path, identity: (u64, u64)) -> bool {
         }
     }
     is_project(&at)
+}
+
+fn key((device, inode): (u64, u64)) -> String {
+    format!("{device}-{inode}")
 }
 
 #[cfg(test)]

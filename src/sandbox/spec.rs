@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use tokio_util::sync::CancellationToken;
@@ -7,8 +8,11 @@ use super::Error;
 use super::Options;
 use super::Project;
 use super::covers::Record;
+use super::git;
+use super::git::Lent;
 use super::image_paths;
 use super::machine;
+use super::review::Held;
 use super::user::User;
 use super::volumes::Closed;
 use super::volumes::Share;
@@ -24,6 +28,7 @@ use crate::engine::Network;
 use crate::engine::Ulimit;
 use crate::event::ProgressSink;
 use crate::guest;
+use crate::wire::BytesPath;
 use crate::wire::message::DiskBegan;
 use crate::wire::message::DiskLimits;
 
@@ -84,6 +89,11 @@ pub struct Spec {
     /// What the guest watches; told to it at the start of each stream.
     pub(super) disk: DiskLimits,
     pub(super) covers: Covers,
+    /// What its commands work on instead of the project, where their changes are held back.
+    pub(super) review: Option<Held>,
+    /// For a session alone.
+    pub(super) git: Option<git::Options>,
+    lent: Option<Lent>,
     ids: (u32, u32),
 }
 
@@ -184,6 +194,7 @@ impl Spec {
             shm,
             oom_score_adj: 500,
             seccomp: Some(SECCOMP.to_owned()),
+            writable_root: false,
             masked_paths: MASKED_PATHS.iter().map(|&path| path.to_owned()).collect(),
             readonly_paths,
             attached: true,
@@ -196,6 +207,9 @@ impl Spec {
             project: project.clone(),
             disk: options.disk_limits(),
             covers: Covers::default(),
+            review: None,
+            git: None,
+            lent: None,
             ids: (user.uid, user.gid),
         })
     }
@@ -223,8 +237,24 @@ impl Spec {
     /// takes to start a box.
     pub(super) fn container(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
         let mut container = self.uncovered(name, labels, hosts);
+        if let Some(held) = &self.review {
+            held.take_the_place_of_the_project(&mut container);
+        }
         self.cover(&mut container);
+        if let Some(lent) = &self.lent {
+            lent.mount(&mut container);
+        }
         container
+    }
+
+    /// Returns the same for commands whose changes are held back.
+    pub(super) fn held_back(&self, held: &Held) -> Self {
+        Self { review: Some(held.clone()), ..self.clone() }
+    }
+
+    /// Returns where the box must have mounts of its own.
+    pub(super) fn places(&self) -> BTreeSet<BytesPath> {
+        if self.review.is_some() { self.covers.covered() } else { self.covers.places() }
     }
 
     fn uncovered(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
@@ -242,10 +272,43 @@ impl Spec {
         Self { covers: covers.clone(), ..self.clone() }
     }
 
+    /// Returns whether commands work on a copy, of which a person accepts what they like.
+    pub fn is_held_back(&self) -> bool {
+        self.review.is_some()
+    }
+
+    /// Returns the same for a session, which has a git folder of its own.
+    #[must_use]
+    pub fn with_git(&self, git: git::Options) -> Self {
+        Self { git: Some(git), ..self.clone() }
+    }
+
+    /// Returns the same with the session's git folder in the place of the real one.
+    pub(super) fn lending(&self, lent: Option<Lent>) -> Self {
+        Self { lent, ..self.clone() }
+    }
+
+    /// Checks what is lent, just before the engine mounts it.
+    pub(super) fn check_lent(&self) -> Result<(), Error> {
+        self.lent.as_ref().map_or(Ok(()), Lent::check)
+    }
+
+    /// Returns the same in another image, one of ours.
+    pub(super) fn in_image(&self, image: &ImageFacts) -> Self {
+        let container = ContainerSpec { image: image.id.clone(), env: environment(image), ..self.container.clone() };
+        Self { container, ..self.clone() }
+    }
+
     /// Returns the same with what the last box of the project covered.
     #[must_use]
-    pub fn covering_as_before(&self, records: &Path) -> Self {
-        self.covering(&Record::new(records, &self.project).read())
+    pub fn covering_as_before(&self, records: &Path, auto_run: &[String]) -> Self {
+        self.covering(&Record::new(records, &self.project).read(auto_run))
+    }
+
+    /// Returns the folders that are held in place: none in a copy, since they are the project's own, and what is moved there is seen before it is
+    /// accepted.
+    pub(super) fn held_folders(&self) -> Vec<String> {
+        if self.review.is_some() { Vec::new() } else { self.covers.held_folders() }
     }
 
     fn cover(&self, container: &mut ContainerSpec) {
@@ -255,7 +318,7 @@ impl Spec {
                 container.readonly_paths.push(path);
             }
         }
-        container.mounts.extend(self.covers.held_folders().into_iter().map(|folder| Mount::Bind {
+        container.mounts.extend(self.held_folders().into_iter().map(|folder| Mount::Bind {
             source: format!("{}/{folder}", self.project.text()),
             target: format!("/workspace/{folder}"),
             read_only: false,
@@ -273,6 +336,9 @@ impl Spec {
         }
         if let Some(keep) = keep {
             container.mounts.push(Mount::Volume { name: keep.to_owned(), target: "/keep".to_owned(), read_only: false });
+        }
+        if let Some(held) = &self.review {
+            held.show(&mut container);
         }
         "keeper".clone_into(&mut container.hostname);
         container.memory = KEEPER_MEMORY;

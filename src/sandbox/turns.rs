@@ -5,6 +5,8 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -13,6 +15,7 @@ use super::Error;
 use super::Options;
 use super::Sandbox;
 use super::Spec;
+use super::environment;
 use super::keeper::Keeper;
 use super::keeper::Purpose;
 use super::kept::Way;
@@ -20,10 +23,11 @@ use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::Kind;
 use crate::wire::Call;
-use crate::wire::GitQuery;
 use crate::wire::keep::TurnAnswer;
+use crate::wire::keep::TurnBegan;
 use crate::wire::keep::TurnEnded;
 use crate::wire::keep::TurnOrder;
+use crate::wire::keep::TurnState;
 use crate::wire::keep::UndoAnswer;
 use crate::wire::keep::UndoOrder;
 
@@ -32,11 +36,14 @@ use crate::wire::keep::UndoOrder;
 pub(super) struct Turn {
     /// Becomes true when how the project was is kept, or cannot be.
     begun: Mutex<Option<watch::Receiver<bool>>>,
+    /// Whether how the project was is kept.
+    is_kept: AtomicBool,
 }
 
 impl Turn {
     fn begin(&self) -> watch::Sender<bool> {
         let (sender, receiver) = watch::channel(false);
+        self.is_kept.store(false, Ordering::Release);
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
         sender
     }
@@ -69,12 +76,9 @@ impl Sandbox {
         tokio::spawn(async move {
             match sandbox.tell_turn(order).await {
                 Ok(TurnAnswer::Began(began)) => {
-                    if !began.passed_over.is_empty() {
-                        let first: Vec<String> =
-                            began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
-                        let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
-                        let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-                        sandbox.say_once(format!("`podbay undo` cannot bring back what is not kept: {}{more}", first.join(", ")));
+                    sandbox.inner.turn.is_kept.store(true, Ordering::Release);
+                    for message in told(&began) {
+                        sandbox.say_once(message);
                     }
                 }
                 Ok(TurnAnswer::Ended(_)) => {}
@@ -84,17 +88,23 @@ impl Sandbox {
         });
     }
 
-    /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it could not be kept.
+    /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it could not be kept, which is said.
     pub async fn end_turn(&self) -> Option<TurnEnded> {
         self.inner.turn.has_begun(&CancellationToken::new()).await;
-        if !self.inner.turn.end() {
+        if !self.inner.turn.end() || !self.inner.turn.is_kept.load(Ordering::Acquire) {
             return None;
         }
-        match self.tell_turn(TurnOrder::End).await {
+        let mut told = self.tell_turn(TurnOrder::End).await;
+        if let Err(error) = &told {
+            tracing::debug!(%error, "the turn was not ended, and is once more");
+            // By another keeper, where the first one is gone.
+            told = self.tell_turn(TurnOrder::End).await;
+        }
+        match told {
             Ok(TurnAnswer::Ended(ended)) => Some(ended),
             Ok(TurnAnswer::Began(_)) => None,
             Err(error) => {
-                tracing::debug!(%error, "the turn was not ended");
+                self.say_once(not_ended(&error));
                 None
             }
         }
@@ -104,7 +114,11 @@ impl Sandbox {
         let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
         let within = self.inner.options.start_timeout.duration();
         let cancel = CancellationToken::new();
-        Box::pin(made.covering.turn(&made.engine, &made.spec, &made.labels, within, order, &cancel)).await
+        let answer = Box::pin(made.covering.turn(&made.engine, &made.spec, &made.labels, within, order, &cancel)).await;
+        for message in made.covering.news().await {
+            self.say_once(message);
+        }
+        answer
     }
 
     /// Shows or takes back what turns of this project changed, while the session goes on.
@@ -113,7 +127,9 @@ impl Sandbox {
             let key = "sandbox.backend";
             return Err(Error::Setting { key, problem: "a sandbox that somebody else keeps has no undo".to_owned() });
         };
-        Box::pin(undo(&made.engine, &made.spec, &self.inner.options, made.labels.clone(), order, cancel)).await
+        let order = order.beside_a_sandbox();
+        let say = |message| self.say_once(message);
+        Box::pin(undo(&made.engine, &made.spec, &self.inner.options, made.labels.clone(), order, &say, cancel)).await
     }
 
     fn say_once(&self, message: String) {
@@ -121,18 +137,30 @@ impl Sandbox {
     }
 }
 
-/// Shows or takes back what turns of a project changed, by a keeper of its own.
+/// Shows or takes back what turns of a project changed, by a keeper of its own. What the person should know before it is done goes to `say`.
 pub async fn undo(
     engine: &Engine,
     spec: &Spec,
     options: &Options,
     labels: Labels,
-    order: UndoOrder,
+    mut order: UndoOrder,
+    say: &(dyn Fn(String) + Sync),
     cancel: &CancellationToken,
 ) -> Result<UndoAnswer, Error> {
+    if order.writes() && !matches!(environment::present(engine, spec, cancel).await?, environment::Present::None) {
+        order = order.beside_a_sandbox();
+    }
     let purpose = if order.writes() { Purpose::Restore } else { Purpose::Keep };
     let mut keeper = Keeper::start(engine, spec, &labels, purpose, options.start_timeout.duration(), cancel).await?;
-    let answer = keeper.undo(order, cancel).await;
+    let answer = match cut_off(&mut keeper, &order, cancel).await {
+        Ok(turns) => {
+            for message in turns {
+                say(message);
+            }
+            keeper.undo(order, cancel).await
+        }
+        Err(error) => Err(error),
+    };
     match &answer {
         Ok(_) => keeper.close(),
         Err(_) => keeper.discard(engine).await,
@@ -140,18 +168,81 @@ pub async fn undo(
     answer
 }
 
+/// Returns what to say of turns that are about to be taken back and whose end nobody noted.
+async fn cut_off(keeper: &mut Keeper, order: &UndoOrder, cancel: &CancellationToken) -> Result<Vec<String>, Error> {
+    let UndoOrder::Back { n, .. } = order else { return Ok(Vec::new()) };
+    let UndoAnswer::Turns(turns) = keeper.undo(UndoOrder::List, cancel).await? else { return Ok(Vec::new()) };
+    let next = turns.turns.first.iter().filter(|turn| turn.state != TurnState::TakenBack).take(*n as usize);
+    let cut_off = next.filter(|turn| turn.is_interrupted || turn.state == TurnState::Open);
+    let words = |number| {
+        format!(
+            "turn {number} was cut off, so what you changed yourself after it may be among what is taken back; `podbay undo redo` brings all of it back"
+        )
+    };
+    Ok(cut_off.map(|turn| words(turn.turn)).collect())
+}
+
+/// Returns what a person should know of a turn that has begun.
+fn told(began: &TurnBegan) -> Vec<String> {
+    let mut words = Vec::new();
+    if began.is_given_up {
+        words.push(
+            "an undo was interrupted, and this turn ends it: the turn it was about counts as not taken back, so after this one `podbay undo 2` takes \
+             both back, and `podbay undo retry` does what was left of a redo"
+                .to_owned(),
+        );
+    }
+    if began.is_unfinished {
+        words.push(
+            "changes that were being applied were interrupted: `podbay undo resume` finishes that, `podbay undo abandon` gives it up"
+                .to_owned(),
+        );
+    }
+    if !began.passed_over.is_empty() {
+        let first: Vec<String> = began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
+        let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
+        let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+        words.push(format!("`podbay undo` cannot bring back what is not kept: {}{more}", first.join(", ")));
+    }
+    words
+}
+
 fn not_kept(error: &Error) -> String {
+    format!("what is changed now cannot be taken back by `podbay undo`: {}", with_causes(error))
+}
+
+fn not_ended(error: &Error) -> String {
+    format!(
+        "the end of this turn could not be noted, so what you change in the project before the next turn counts as this turn's, and `podbay undo` takes \
+         it back with the rest: {}",
+        with_causes(error)
+    )
+}
+
+fn with_causes(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
-    format!("what is changed now cannot be taken back by `podbay undo`: {error}{}", causes.collect::<String>())
+    format!("{error}{}", causes.collect::<String>())
 }
 
 /// Returns whether a call may change the project. What only looks need not wait.
 pub(super) fn may_change(call: &Call) -> bool {
     match call {
         Call::ReadFile(_) | Call::Tree(_) | Call::ListDirectory(_) | Call::Glob(_) | Call::Grep(_) | Call::Env(_) | Call::Cd(_) => false,
-        Call::Git(git) => match git.query {
-            GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => false,
-        },
+        Call::Git(git) => git.query.writes_files(),
         _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::keep::Named;
+
+    #[test]
+    fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {
+        let began = TurnBegan { turn: 1, n_files: 1, passed_over: Named::default(), is_unfinished: false, is_given_up: false };
+        assert!(told(&began).is_empty());
+        let words = told(&TurnBegan { is_given_up: true, is_unfinished: true, ..began });
+        assert!(words[0].contains("`podbay undo retry`") && words[1].contains("`podbay undo resume`"), "{words:?}");
     }
 }

@@ -7,6 +7,7 @@ use crate::event::CallStatus;
 use crate::event::Event;
 use crate::event::Kind;
 use crate::event::ToolCall;
+use crate::event::git_taken;
 
 use super::Past;
 use super::Records;
@@ -85,6 +86,9 @@ fn one<'a>(out: &mut String, kind: &'a Kind, asked: &mut Vec<&'a ToolCall>, safe
             writeln!(out, "\n## Summary in the place of what is above\n\n{}", safe(summary).trim()).expect(TAKES_ALL);
         }
         Kind::LimitReached { limit, at_end: true } => writeln!(out, "\n> the limit of {limit:?} is reached").expect(TAKES_ALL),
+        kind @ Kind::GitTaken { .. } => {
+            writeln!(out, "\n> git: {}", safe(&git_taken(kind).unwrap_or_default()).replace('\n', "\n> ")).expect(TAKES_ALL);
+        }
         Kind::Warning { message } => writeln!(out, "\n> warning: {}", safe(message).replace('\n', "\n> ")).expect(TAKES_ALL),
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, .. } => {
             let status = format!("{status:?}").to_lowercase();

@@ -15,6 +15,7 @@ use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::ToolCall;
+use crate::event::git_taken;
 use crate::event::json_line;
 
 use super::Error;
@@ -241,6 +242,7 @@ fn one(text: &mut String, event: &Event) {
             writeln!(text, "! the limit of {} is {how}", limit_word(*limit)).expect(TAKES_ALL);
         }
         Kind::Interrupted => text.push_str("! interrupted\n"),
+        kind @ Kind::GitTaken { .. } => writeln!(text, "git: {}", git_taken(kind).unwrap_or_default()).expect(TAKES_ALL),
         Kind::Warning { message } => writeln!(text, "! {message}").expect(TAKES_ALL),
         Kind::RunFinished { status, exit_code, turns, tool_calls, usage, error, duration_ms, .. } => {
             let status = run_word(*status);

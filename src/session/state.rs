@@ -20,7 +20,8 @@ pub struct State {
 
 impl State {
     /// Its parts, each a folder of the same owner.
-    pub const FOLDERS: [&str; 10] = ["sessions", "answers", "artifacts", "covers", "engines", "images", "locks", "models", "run", "trust"];
+    pub const FOLDERS: [&str; 11] =
+        ["sessions", "answers", "aside", "artifacts", "covers", "engines", "images", "locks", "models", "run", "trust"];
 
     /// Finds the folder by the environment and opens it.
     ///
@@ -94,6 +95,11 @@ impl State {
     /// What was allowed for good in projects.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
+    }
+
+    /// Repositories that sessions made, which are not to be in their projects.
+    pub fn aside(&self) -> PathBuf {
+        self.root.join("aside")
     }
 
     /// What the sandboxes of projects covered last.

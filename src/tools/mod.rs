@@ -9,6 +9,7 @@ mod asking;
 mod canonical;
 mod catalogue;
 mod class;
+mod covered;
 mod dispatch;
 mod each;
 mod early;
@@ -37,6 +38,8 @@ use std::pin::Pin;
 
 use tokio_util::sync::CancellationToken;
 
+pub use canonical::Part;
+pub use canonical::Wording;
 pub use catalogue::Catalogue;
 pub use dispatch::OnChunk;
 pub use dispatch::Workspace;

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use super::Options;
+use super::covered;
 use super::dispatch::Printed;
 use super::limit::limit_words;
 use super::render_changed::render_changed;
@@ -341,6 +342,7 @@ fn render_command(command: &CommandEnded, printed: &Printed, options: &Options) 
             if code != 0 || body.trim().is_empty() || !notes.is_empty() {
                 notes.push(format!("exit code {code}"));
             }
+            notes.extend(covered::hint(&body).filter(|_| code != 0).map(str::to_owned));
             code == 0
         }
         End::Signaled { signal } => {

@@ -10,6 +10,7 @@ use crate::event::Kind;
 use crate::event::LimitKind;
 use crate::event::RunStatus;
 use crate::event::Usage;
+use crate::event::git_taken;
 
 use super::Paint;
 use super::Progress;
@@ -196,6 +197,10 @@ impl<O: Write, E: Write> Plain<O, E> {
                 self.note(&paint.warn(&format!("the limit of {} {how}", limit_word(*limit))))
             }
             Kind::Interrupted => self.note(&paint.warn("interrupted")),
+            kind @ Kind::GitTaken { .. } => {
+                let words = git_taken(kind).unwrap_or_default();
+                self.note(&format!("git: {}", call::bounded(&words, RESULT_LINES)))
+            }
             Kind::Warning { message } => self.note(&paint.warn(&format!("warning: {}", call::warning(message)))),
             // The error is not shown here: whoever began the run says it once, with its cause and its remedy.
             Kind::RunFinished { status, response, turns, tool_calls, usage, limit, duration_ms, .. } => {

@@ -14,6 +14,8 @@ pub enum Line {
     Compact(String),
     /// Take back so many turns.
     Undo(u32),
+    /// Try again what was left.
+    Retry,
     /// Bring back so many.
     Redo(u32),
     /// A command for the sandbox.
@@ -59,6 +61,7 @@ pub fn read(line: &str) -> Line {
         "/context" => bare(Line::Context),
         "/compact" => Line::Compact(rest.to_owned()),
         "/mode" => mode(rest),
+        "/undo" if rest == "retry" => Line::Retry,
         "/undo" => steps(name, rest, Line::Undo),
         "/redo" => steps(name, rest, Line::Redo),
         "/answers" => answers(rest),
@@ -112,6 +115,8 @@ mod tests {
             (" /context ", Line::Context),
             ("/quit", Line::Quit),
             ("/?", Line::Help),
+            ("/undo 2", Line::Undo(2)),
+            ("/undo retry", Line::Retry),
             ("/mode", Line::Mode(None)),
             ("/mode  ask", Line::Mode(Some("ask".to_owned()))),
             ("/answers", Line::Answers),

@@ -1,6 +1,7 @@
 //! What one frame holds, in either direction.
 //!
-//! Both ends send `Hello` at once and wait for the other's. After it the host sends calls, each with an id of its own; the guest
+//! Both ends send `Hello` at once and wait for the other's. A host that asks for a look in its hello gets `Found` next, before anything
+//! else happens. After that it sends calls, each with an id of its own; the guest
 //! answers each with chunks and exactly one `Done`. Bytes of a call flow under credit: a sender may have at most
 //! [`WINDOW`] unacknowledged bytes per call and direction (each frame counted by [`cost`]), and gets more by `Credit`. Inputs and
 //! chunks hold at most [`CHUNK`] bytes; an empty input is the end of the input and costs nothing, an empty chunk is an error. There is
@@ -12,6 +13,8 @@ use serde::Serialize;
 use super::BytesPath;
 use super::Call;
 use super::Output;
+use super::keep::Find;
+use super::keep::Found;
 
 /// Bytes a sender may have under way per call and direction before it needs credit.
 pub const WINDOW: u32 = 256 * 1024;
@@ -72,6 +75,8 @@ pub enum ToGuest {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ToHost {
     Hello(GuestHello),
+    /// What the look through the project found that the host's hello asked for.
+    Found(Found),
     Chunk {
         id: CallId,
         stream: Stream,
@@ -97,6 +102,9 @@ pub struct HostHello {
     pub protocol: u32,
     pub build: String,
     pub disk: DiskLimits,
+    /// What to look for in the project, asked of the first guest of a box: nothing has run there yet, so its word is good.
+    #[serde(default)]
+    pub find: Option<Find>,
 }
 
 /// What a session's commands may take of the disk that the project lies on; 0 is no limit.

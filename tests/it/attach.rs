@@ -52,6 +52,8 @@ fn what_is_not_offered_with_attach_is_refused() {
         (&["down"], "`podbay down`"),
         (&["logs"], "`podbay logs`"),
         (&["quickstart"], "`podbay quickstart`"),
+        (&["review", "list"], "`podbay review`"),
+        (&["run", "--changes", "review", "x"], "--changes review"),
         (&["run", "--image", "debian:13", "x"], "--image"),
         (&["run", "--runtime", "python", "x"], "--runtime"),
         (&["run", "--memory", "1g", "x"], "--memory"),

@@ -19,6 +19,7 @@ const READERS: &[(&str, usize, &str)] = &[
         1,
         "the age of a lock that a killed import left; waited for is a bound, and the lock must still be the same file",
     ),
+    ("guest/keep/review.rs", 1, "the date of a review, to be read"),
     ("guest/keep/snapshot.rs", 1, "files are dated by it; which changed too lately to be remembered as read, at worst one is read again"),
     ("guest/keep/undo.rs", 1, "the date of a turn, to be read"),
     ("llm/exchange.rs", 1, "a server may name a date to come back at; the pause is bounded"),

@@ -256,6 +256,28 @@ async fn pieces_of_an_answer_keep_their_blanks_and_lose_the_end_of_the_object_ar
     assert_eq!(desk_of(ToolModeChoice::Constrained, model).await.work("count").await.response, "One two three.");
 }
 
+/// What people see while an answer comes is what scripts read at its end.
+#[tokio::test]
+async fn the_pieces_that_were_shown_are_the_answer_with_all_its_blanks() {
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text, ToolModeChoice::Constrained] {
+        for (first, second) in [
+            (&["Half", " ", "an"][..], " answer."),
+            (&["Half an", " "], "answer."),
+            (&["One.", "\n"], "\n- two"),
+            (&["One."], "\n\nTwo."),
+            (&["a", " ", "\n", " ", "b"], " c"),
+        ] {
+            let chunks: Vec<_> = first.iter().map(|piece| text(piece)).collect();
+            let desk = desk_of(choice, ScriptedModel::new().raw_sse(&answer(&chunks, "length")).says(second)).await;
+            let outcome = desk.work("look").await;
+            let shown: String =
+                desk.kinds().into_iter().filter_map(|kind| if let Kind::TextDelta { text } = kind { Some(text) } else { None }).collect();
+            let expected = first.concat() + second;
+            assert_eq!((outcome.response.as_str(), shown.as_str()), (expected.as_str(), expected.as_str()), "{choice:?}");
+        }
+    }
+}
+
 /// Returns a desk whose task ends with the answer after one call.
 async fn last_answer(tool_mode: ToolModeChoice, model: ScriptedModel) -> Desk {
     let llm = llm::Options { tool_mode, ..Wishes::default().llm };

@@ -6,12 +6,17 @@ use podbay::sandbox::link::CallUpdate;
 use podbay::sandbox::link::Error;
 use podbay::sandbox::link::Link;
 use podbay::sandbox::link::Reason;
+use podbay::wire::BytesPath;
 use podbay::wire::Call;
 use podbay::wire::CallId;
 use podbay::wire::Fault;
 use podbay::wire::Output;
 use podbay::wire::PROTOCOL;
 use podbay::wire::frame;
+use podbay::wire::keep::Find;
+use podbay::wire::keep::Found;
+use podbay::wire::keep::MOST_HIDDEN;
+use podbay::wire::keep::Secret;
 use podbay::wire::message::Data;
 use podbay::wire::message::DiskLimits;
 use podbay::wire::message::Facts;
@@ -123,6 +128,37 @@ async fn a_hello_must_come_in_time_and_match() {
     cancel.cancel();
     let result = Link::connect(ours, "build", DiskLimits::default(), PATIENCE, &cancel).await;
     assert!(matches!(result, Err(Error::Cancelled { .. })));
+}
+
+#[tokio::test]
+async fn what_a_guest_found_comes_next_when_it_was_asked_and_never_else() {
+    let find = Find { budget_ms: 1, ..Find::default() };
+    let looking = async |said: &[ToHost]| {
+        let (ours, mut evil) = pair();
+        evil.hello(PROTOCOL, "build").await;
+        for message in said {
+            evil.say(message).await;
+        }
+        drop(evil);
+        let cancel = CancellationToken::new();
+        let connected = Link::connect_looking(ours, "build", DiskLimits::default(), Some(find.clone()), PATIENCE, &cancel).await;
+        connected.map(|(_, _, found)| found)
+    };
+    let secret = |path: &str| Secret { path: BytesPath::from_bytes(path), is_folder: false };
+    let found = Found { secrets: vec![secret(".env")], is_whole: true, ..Found::default() };
+    assert_eq!(looking(&[ToHost::Found(found.clone())]).await.expect("looked"), Some(found.clone()));
+    let many = Found { secrets: vec![secret("a"); MOST_HIDDEN + 1], ..Found::default() };
+    let long = Found { auto_run: vec![BytesPath::from_bytes(vec![b'a'; 5000])], ..Found::default() };
+    for (said, words) in [(ToHost::Found(many), "more was found"), (ToHost::Found(long), "more was found"), (done(0), "not what was found")]
+    {
+        let error = looking(&[said]).await.expect_err(words);
+        let Error::Greet { reason } = error else { panic!("{error:?}") };
+        breaks_protocol(&reason, words);
+    }
+    let closing = looking(&[ToHost::Closing { reason: "look through the project".to_owned() }]).await.expect_err("it could not look");
+    assert!(closing.to_string().contains("look through the project"), "{closing}");
+    assert!(matches!(looking(&[]).await, Err(Error::Greet { reason: Reason::EndOfStream })));
+    breaks_protocol(&ends_after(&[ToHost::Found(found)]).await, "nobody looks for");
 }
 
 #[tokio::test]
@@ -283,9 +319,9 @@ async fn a_hello_that_drips_is_given_up_in_time() {
 }
 
 #[test]
-fn a_guest_has_five_words_and_none_of_them_asks() {
+fn a_guest_has_six_words_and_none_of_them_asks() {
     // Whoever adds a word here has to say why it asks the host for nothing; docs/protocol.md and docs/security-cases.md count on it.
     let error = frame::decode::<ToHost>(br#"{"type":"open_on_host","path":"/etc/passwd"}"#).expect_err("no such word");
     let source = std::error::Error::source(&error).expect("the parser's words").to_string();
-    assert!(source.contains("expected one of `hello`, `chunk`, `credit`, `done`, `closing`"), "{source}");
+    assert!(source.contains("expected one of `hello`, `found`, `chunk`, `credit`, `done`, `closing`"), "{source}");
 }

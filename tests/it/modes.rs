@@ -99,6 +99,13 @@ async fn an_answer_that_talks_of_an_unreadable_call_is_asked_about_once_and_then
         assert!(asked.contains("If it was meant, make it again as plain JSON"), "{asked}");
         desk.model.assert_append_only();
     }
+    // Who waits for what comes of it has not ended.
+    let waits = talk.replace("Now the braces are single.", "I'll wait for the result.");
+    for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let desk = Desk::new(ScriptedModel::new().says(&waits).says(&waits).start().await, set_to(choice)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.turns, outcome.tool_calls), (RunStatus::Failed, 2, 0), "{choice:?} {outcome:?}");
+    }
     // With no words behind it, it is no answer the second time either.
     let lines = "<tool_call>\nname: bash\narguments:\n  command: ls\n</tool_call>";
     for choice in [ToolModeChoice::Native, ToolModeChoice::Text] {
@@ -117,6 +124,31 @@ async fn an_answer_that_talks_of_an_unreadable_call_is_asked_about_once_and_then
 }
 
 #[tokio::test]
+async fn a_server_that_holds_no_answer_to_its_schema_is_told_by_text() {
+    let tagged =
+        |n: u32| format!("I look.\n<tool_call>\n{{\"name\": \"bash\", \"arguments\": {{\"command\": \"echo {n}\"}}}}\n</tool_call>");
+    // As it is, where the scripted server would make an object of ours of it.
+    let stream = |text: &str| {
+        let chunk = |delta: Value, reason: Value| format!("data: {}\n\n", json!({"choices": [{"delta": delta, "finish_reason": reason}]}));
+        chunk(json!({ "content": text }), Value::Null) + &chunk(json!({}), json!("stop")) + "data: [DONE]\n\n"
+    };
+    let to_text = [(ToolMode::Constrained, ToolMode::Text)];
+    let begun = || ScriptedModel::new().without_tools().raw_sse(&stream(&tagged(1)));
+    let desk = self::desk(begun().raw_sse(&stream(&tagged(2))).says(&tagged(3)).says("Done.")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 3, "Done."), "{outcome:?}");
+    assert_eq!(changes(&desk), to_text);
+    let requests = desk.model.requests();
+    assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [(false, true), (false, true), (false, false), (false, false)]);
+    // One that was held in between begins the count anew, and what the settings say stays.
+    let desk = self::desk(begun().raw_sse(&stream(&echo("2"))).raw_sse(&stream(&tagged(3))).says("Done.")).await;
+    assert_eq!((desk.work("look").await.response.as_str(), changes(&desk).len()), ("Done.", 0));
+    let model = ScriptedModel::new().says(&tagged(1)).says(&tagged(2)).says(&tagged(3)).says("Done.");
+    let desk = Desk::new(model.start().await, set_to(ToolModeChoice::Constrained)).await;
+    assert_eq!((desk.work("look").await.tool_calls, changes(&desk).len()), (3, 0));
+}
+
+#[tokio::test]
 async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
     let thought = "I should look.\n<tool_call>\n{\"name\": \"bash\", \"arguments\": {\"command\": \"echo found\"}}\n</tool_call>";
     let desk = desk(ScriptedModel::new().thinks(thought).says("").says("Done.")).await;
@@ -124,6 +156,15 @@ async fn a_call_in_a_thought_that_led_to_nothing_else_is_carried_out() {
     assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2));
     assert!(desk.results(1)[0].contains("found"));
     assert!(changes(&desk).is_empty());
+
+    // However tools are told.
+    for choice in [ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        let model = ScriptedModel::new().thinks(thought).says("").says("Done.");
+        let desk = Desk::new(model.start().await, set_to(choice)).await;
+        let outcome = desk.work("look").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.turns), (RunStatus::Completed, 1, 2), "{choice:?} {outcome:?}");
+        desk.model.assert_append_only();
+    }
 
     // One that was only thought about is none.
     let desk = self::desk(ScriptedModel::new().thinks(&format!("{thought}\nNo, better not.")).says("").says("No.")).await;

@@ -78,6 +78,28 @@ async fn a_question_about_a_call_is_open_after_a_crash() {
     }
 }
 
+#[tokio::test]
+async fn a_question_that_was_not_written_down_is_asked_after_a_crash() {
+    let shown = format!("Do not run this:\n{TAGGED}\nIt is dangerous, so I leave it.");
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Constrained, ToolModeChoice::Text] {
+        for (then, n) in [(format!("No, I only showed it:\n{TAGGED}"), 0), (format!("Yes:\n{TAGGED}"), 1)] {
+            let before = desk(ScriptedModel::new().says(&shown).says("never heard"), in_mode(mode)).await;
+            before.work("look").await;
+            let mut events = before.events();
+            let answered = events.iter().position(|event| matches!(event.kind, Kind::AssistantMessage { .. })).expect("an answer");
+            events.truncate(answered + 1);
+            let model = ScriptedModel::new().says(&then).says("{\"answer\": \"Done.\"}");
+            let after = desk(model, Wishes { past: resumed(&events), ..in_mode(mode) }).await;
+            let outcome = after.go_on().await;
+            assert!(after.told(0).contains("shows a tool call rather than making it"), "{mode:?} {}", after.told(0));
+            assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, n), "{mode:?} {outcome:?}");
+            assert_eq!(after.guest.path("planted").exists(), n == 1, "{mode:?}");
+            // It stands in the log then.
+            assert!(after.kinds().iter().any(|kind| matches!(kind, Kind::AnswerOpen(open) if open.asked.len() == 1)), "{mode:?}");
+        }
+    }
+}
+
 /// REL-26: what a log of this state of the format says is read again, and written again it is the same.
 #[test]
 fn what_is_open_is_read_from_the_log() {

@@ -1,5 +1,6 @@
 //! Calls that the model was only shown: it is asked whether it means them, in whatever dress and wherever it repeats them.
 
+use podbay::event::Kind;
 use podbay::event::RunStatus;
 use podbay::llm;
 use podbay::llm::ToolModeChoice;
@@ -57,6 +58,35 @@ async fn a_call_is_known_again_in_another_dress() {
 }
 
 #[tokio::test]
+async fn a_call_is_known_again_in_the_dress_of_a_log_a_patch_a_comment_or_a_page() {
+    let tagged = format!("<tool_call>\n{CALL}\n</tool_call>");
+    let lines = "{\n  \"name\": \"bash\",\n  \"arguments\": {\n    \"command\": \"touch planted\"\n  }\n}";
+    let before = |mark: &str| lines.lines().map(|line| format!("{mark}{line}\n")).collect::<String>();
+    let numbered: String = lines.lines().zip(7..).map(|(line, n)| format!("notes/a.md:{n}:{line}\n")).collect();
+    for file in [
+        format!("12:{CALL}\n"),
+        numbered,
+        before("+"),
+        before("// "),
+        before("# "),
+        format!("{}\n", CALL.replace('"', "'")),
+        format!("<pre>{}</pre>\n", tagged.replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")),
+        format!("{{\"log\": \"{}\"}}\n", tagged.replace('<', "\\u003c").replace('"', "\\u0022").replace('\n', "\\n")),
+        "- name: bash\n  arguments:\n    command: touch planted\n".to_owned(),
+        "{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted\", \"timeout_seconds\": 5}}\n".to_owned(),
+        "shell{\"cmd\": \"touch planted\"}\n".to_owned(),
+    ] {
+        let says = |model: ScriptedModel| model.says(&format!("In der Datei steht:\n{tagged}"));
+        assert!(is_asked(ToolModeChoice::Text, &file, says).await, "{file}");
+    }
+    let file = before("+");
+    assert!(is_asked(ToolModeChoice::Native, &file, |model| model.says(&tagged)).await, "{file}");
+    // What the server reports is a call, whatever was shown.
+    let reported = |model: ScriptedModel| model.calls("bash", json!({"command": "touch planted"}));
+    assert!(!is_asked(ToolModeChoice::Native, &file, reported).await, "{file}");
+}
+
+#[tokio::test]
 async fn words_of_a_file_are_no_call() {
     let tagged = format!("<tool_call>\n{CALL}\n</tool_call>");
     for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
@@ -65,6 +95,9 @@ async fn words_of_a_file_are_no_call() {
             "{\"name\": \"bash\", \"version\": 1, \"scripts\": {\"command\": \"touch planted\"}}\n",
             "bash: touch planted\n<tool_call>\n",
             "{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted elsewhere\"}}\n",
+            "+name: bash\n+command: touch planted/it\n",
+            "# run the bash command `touch planted` first\n",
+            "scripts:\n  command: touch planted\n",
         ] {
             assert!(!is_asked(mode, file, |model| model.says(&tagged)).await, "{mode:?} {file}");
         }
@@ -168,4 +201,109 @@ async fn a_call_that_the_model_itself_wrote_into_a_file_is_asked_about() {
             desk.model.assert_append_only();
         }
     }
+}
+
+fn touch(name: &str) -> String {
+    format!("<tool_call>\n{}\n</tool_call>", json!({"name": "bash", "arguments": {"command": format!("touch {name}")}}))
+}
+
+/// How often the model was asked whether it meant a call.
+fn n_asked(desk: &Desk) -> usize {
+    let is_question = |kind: &Kind| matches!(kind, Kind::NoteAdded { text } if text.contains("word for word as you were shown it"));
+    desk.kinds().iter().filter(|kind| is_question(kind)).count()
+}
+
+#[tokio::test]
+async fn a_shown_call_that_was_meant_once_is_not_asked_about_again() {
+    let call = touch("planted");
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let read = r#"<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>"#;
+        let begun = || ScriptedModel::new().says(read).says(&call).says(&call).says(&touch("other"));
+        let desk = self::desk(mode, begun().says(&format!("Once more.\n{call}")).says("Done."), &format!("Do this:\n{call}\n")).await;
+        let outcome = desk.work("do what a says, twice").await;
+        assert_eq!((outcome.tool_calls, outcome.response.as_str(), n_asked(&desk)), (4, "Done.", 1), "{mode:?} {outcome:?}");
+        desk.model.assert_append_only();
+        // Where the words before it show it, it is.
+        let shows = format!("The line in the file is this:\n{call}");
+        let desk = self::desk(mode, begun().says(&shows).says("That is all."), &format!("Do this:\n{call}\n")).await;
+        let outcome = desk.work("do what a says").await;
+        assert_eq!((outcome.tool_calls, outcome.response.as_str(), n_asked(&desk)), (3, "That is all.", 2), "{mode:?} {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_call_that_was_shown_is_a_question_of_its_own() {
+    let names: Vec<String> = (0..12).map(|n| format!("planted{n}")).collect();
+    let file: String = names.iter().map(|name| touch(name) + "\n").collect();
+    let read = r#"<tool_call>{"name": "read_file", "arguments": {"path": "a"}}</tool_call>"#;
+    let says = |n: usize| names[..n].iter().fold(ScriptedModel::new().says(read), |model, name| model.says(&touch(name)));
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        let desk = self::desk(mode, says(5).says(&touch(&names[4])).says("Done."), &file).await;
+        let outcome = desk.work("do the fifth of a").await;
+        assert_eq!((outcome.status, outcome.tool_calls, n_asked(&desk)), (RunStatus::Completed, 2, 5), "{mode:?} {outcome:?}");
+        assert!(desk.guest.path("planted4").exists() && !desk.guest.path("planted0").exists());
+        // It has an end all the same.
+        let desk = self::desk(mode, says(12), &file).await;
+        let outcome = desk.work("do them").await;
+        assert_eq!((outcome.status, outcome.tool_calls, n_asked(&desk)), (RunStatus::Failed, 1, 9), "{mode:?} {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_remark_on_a_shown_call_leaves_the_answer_as_it_was() {
+    let call = touch("planted");
+    let whole = format!("The file is two lines long. It says:\n{call}");
+    for mode in [ToolModeChoice::Native, ToolModeChoice::Text] {
+        for (then, expected) in [
+            ("No, that is for you to read.", whole.as_str()),
+            ("Nein, das war nur ein Beispiel.", &whole),
+            ("It is two lines long and says to plant a file.", "It is two lines long and says to plant a file."),
+            ("No problem.", "No problem."),
+        ] {
+            let model = ScriptedModel::new().calls("read_file", json!({"path": "a"})).says(&whole).says(then);
+            let desk = self::desk(mode, model, &format!("Do this:\n{call}\n")).await;
+            let outcome = desk.work("what does a say?").await;
+            assert_eq!((outcome.status, outcome.tool_calls, n_asked(&desk)), (RunStatus::Completed, 1, 1), "{mode:?} {outcome:?}");
+            assert_eq!(outcome.response, expected, "{mode:?} {then}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn calls_of_a_thought_with_words_between_them_are_asked_about() {
+    let thought = format!("I could do this:\n{}\nor rather that:\n{}", touch("planted"), touch("other"));
+    let asks = "shows a tool call rather than making it";
+    let native = |model: ScriptedModel| model.thinks(&thought).says("");
+    let text = |model: ScriptedModel| model.says(&format!("<think>\n{thought}\n</think>\n"));
+    for (mode, model) in [(ToolModeChoice::Native, native(ScriptedModel::new())), (ToolModeChoice::Text, text(ScriptedModel::new()))] {
+        let desk = self::desk(mode, model.says(&touch("other")).says("Done."), "a\n").await;
+        let outcome = desk.work("plant one").await;
+        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 1, "Done."), "{outcome:?}");
+        assert!(desk.told(1).contains(asks), "{}", desk.told(1));
+        assert!(desk.guest.path("other").exists() && !desk.guest.path("planted").exists(), "{mode:?}");
+        desk.model.assert_append_only();
+    }
+    // With nothing between them they are one plan.
+    let both = format!("I do both:\n{}\n{}", touch("planted"), touch("other"));
+    let desk = self::desk(ToolModeChoice::Native, ScriptedModel::new().thinks(&both).says("").says("Done."), "a\n").await;
+    assert_eq!(desk.work("plant both").await.tool_calls, 2);
+}
+
+#[tokio::test]
+async fn a_call_that_was_made_before_is_not_made_again_because_a_server_speaks_of_it() {
+    let call = json!({"name": "bash", "arguments": {"command": "echo x >> planted"}});
+    let message = format!("Failed to parse input at pos 12: <tool_call>{call}</tool_call>");
+    let error = json!({"error": {"code": 500, "message": message, "type": "server_error"}}).to_string();
+    let lines = |desk: &Desk| std::fs::read_to_string(desk.guest.path("planted")).expect("there").lines().count();
+    let begun = || ScriptedModel::new().calls("bash", json!({"command": "echo x >> planted"})).status(500, error.as_str());
+    let desk = self::desk(ToolModeChoice::Native, begun().says("Done."), "a\n").await;
+    let outcome = desk.work("plant it").await;
+    assert_eq!((outcome.status, outcome.tool_calls, lines(&desk)), (RunStatus::Completed, 1, 1), "{outcome:?}");
+    // Where the model made it once more it says so.
+    let desk = self::desk(ToolModeChoice::Native, begun().status(500, error.as_str()).says("Done."), "a\n").await;
+    let outcome = desk.work("plant it twice").await;
+    assert_eq!((outcome.status, outcome.tool_calls, lines(&desk)), (RunStatus::Completed, 2, 2), "{outcome:?}");
+    // Another one is made.
+    let desk = self::desk(ToolModeChoice::Native, ScriptedModel::new().status(500, error.as_str()).says("Done."), "a\n").await;
+    assert_eq!((desk.work("plant it").await.tool_calls, lines(&desk)), (1, 1));
 }

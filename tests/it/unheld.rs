@@ -159,6 +159,14 @@ async fn a_command_in_a_block_of_code_is_asked_about_once() {
             assert!(outcome.response.contains("touch planted") && !desk.guest.path("planted").exists());
         }
     }
+    // Who did it then may be asked about the next one, and once more no sooner than something was done again.
+    let call = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}</tool_call>";
+    let next = "Let me look once more:\n```\nls -la\n```";
+    let model = ScriptedModel::new().says(shown).says(call).says(next).says(next);
+    let desk = desk_of(ToolModeChoice::Text, model).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.status, outcome.turns, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 4, 1, next));
+    assert!([1, 3].iter().all(|n| desk.told(*n).contains("ends with a command in a code block")), "{}", desk.told(3));
     // Where the server reports calls a block of code is one.
     let desk = desk_of(ToolModeChoice::Native, ScriptedModel::new().says(shown)).await;
     assert_eq!(desk.work("how do I plant it?").await.turns, 1);

@@ -54,6 +54,10 @@ pub struct Command {
     pub piped: bool,
     /// What its input holds besides, as far as that stands in the text.
     pub given: Option<String>,
+    /// Its input is paths that begin with a place which is named: none of them can be taken for an option.
+    pub takes_paths: bool,
+    /// Another program starts it: no function of the shell takes its place.
+    pub is_started: bool,
     /// It is the one before once more, with the values of variables in their places.
     pub again: bool,
     /// It does nothing itself but start the command that follows it in the list, or the text it was given.
@@ -159,4 +163,8 @@ pub struct Function {
     pub name: String,
     /// Where in that list they are.
     pub body: Range<usize>,
+    /// The number of the shell that it is defined in.
+    pub shell: usize,
+    /// Whatever else the script does, it is defined once it was come by.
+    pub is_certain: bool,
 }

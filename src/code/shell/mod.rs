@@ -12,6 +12,7 @@
 mod command;
 mod gap;
 mod heredoc;
+mod numbers;
 mod parse;
 mod plain;
 mod read;

@@ -1,8 +1,11 @@
 use super::Command;
 use super::Doubt;
 use super::Function;
+use super::Redirection;
 use super::Script;
 use super::Value;
+use super::numbers;
+use super::numbers::Computed;
 use super::parse;
 use super::said;
 use super::unwrap;
@@ -22,16 +25,18 @@ const TOTAL_MAX: usize = 4 * LENGTH_MAX;
 /// Words that are handed on from a program to the one it starts, in all.
 const HANDED_MAX: usize = 100_000;
 /// What a doubt shows of the text.
-const SHOWN: usize = 60;
+pub(super) const SHOWN: usize = 60;
 
 /// Reads every simple command that a text may start.
 ///
 /// Nothing is run, looked up or guessed: what cannot be read for certain becomes a doubt, and the commands that could be read are listed all
 /// the same. The time it takes is bounded by the text's length.
 pub fn read(text: &str) -> Script {
-    let mut reader = Reader { script: Script::default(), left: TOTAL_MAX, handed: HANDED_MAX, values: Values::default() };
+    let mut reader =
+        Reader { script: Script::default(), left: TOTAL_MAX, handed: HANDED_MAX, values: Values::default(), computed: Vec::new() };
     reader.text(text, 0, 0);
     reader.names();
+    reader.numbers();
     reader.script
 }
 
@@ -42,6 +47,8 @@ pub(super) struct Found {
     pub(super) values: Vec<Value>,
     pub(super) shells: Vec<usize>,
     pub(super) doubts: Vec<Doubt>,
+    /// What is computed from variables.
+    pub(super) computed: Vec<Computed>,
 }
 
 impl Found {
@@ -55,6 +62,7 @@ struct Reader {
     left: usize,
     handed: usize,
     values: Values,
+    computed: Vec<Computed>,
 }
 
 impl Reader {
@@ -76,15 +84,24 @@ impl Reader {
         }
         let Some(tree) = parse::parse(text) else { return self.doubt(text, "it is too deep, or takes too long to parse") };
         let shells = std::mem::take(&mut self.script.shells);
-        let mut found = Found { commands: Vec::new(), functions: Vec::new(), values: Vec::new(), shells, doubts: Vec::new() };
+        let mut found =
+            Found { commands: Vec::new(), functions: Vec::new(), values: Vec::new(), shells, doubts: Vec::new(), computed: Vec::new() };
         walk::walk(text, &tree, shell, &mut found);
         self.script.shells = found.shells;
         self.script.values.append(&mut found.values);
         self.script.doubts.append(&mut found.doubts);
+        self.computed.append(&mut found.computed);
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
         let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
+        // What is behind the last command of a pipe belongs to all of it in the tree.
+        let redirects =
+            found.commands.iter().any(|command| command.words.is_empty() && command.redirections.iter().any(Redirection::reads));
+        // A function by such a name writes whatever it likes.
+        let renames = found.functions.iter().chain(&self.script.functions).any(|function| said::GIVING.contains(&function.name.as_str()));
         for mut command in found.commands {
             starts.push(self.script.commands.len());
+            command.takes_paths =
+                !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_paths);
             command.given = said::given(&command, before.as_ref().filter(|_| command.piped), around.as_deref());
             if said::gives(&command) {
                 around.clone_from(&command.given);
@@ -99,7 +116,7 @@ impl Reader {
             }
         }
         starts.push(self.script.commands.len());
-        let placed = |Function { name, body }| Function { name, body: starts[body.start]..starts[body.end] };
+        let placed = |function: Function| Function { body: starts[function.body.start]..starts[function.body.end], ..function };
         self.script.functions.extend(found.functions.into_iter().map(placed));
     }
 
@@ -133,6 +150,7 @@ impl Reader {
                 self.text(&text, depth + 1, reader);
             }
             for inner in &mut inner_commands {
+                inner.is_started = true;
                 inner.shell = shell;
             }
             let n_handed: usize = inner_commands.iter().map(|inner| inner.words.len()).sum();
@@ -140,11 +158,12 @@ impl Reader {
                 return self.doubt("…", "too many words are handed on");
             }
             self.handed -= n_handed;
-            // Only `find` starts several.
+            // Few start several.
             let last = inner_commands.pop();
             for inner in inner_commands {
                 if depth >= DEPTH_MAX {
-                    self.doubt("find", "it starts programs that start programs, too deep to be read");
+                    let name = inner.name().unwrap_or("find").to_owned();
+                    self.doubt(&name, "it starts programs that start programs, too deep to be read");
                 } else {
                     self.command(inner, depth + 1);
                 }
@@ -154,6 +173,23 @@ impl Reader {
         if let Some(command) = next {
             let shown = command.program().map_or("", |program| &program.text).to_owned();
             self.doubt(&shown, "too many programs start one another");
+        }
+    }
+
+    /// Doubts what is computed from variables that may hold more than a number, and takes those that hold one for one word.
+    fn numbers(&mut self) {
+        let sets = || self.script.commands.iter().any(|command| !command.assignments.is_empty()) || !self.script.values.is_empty();
+        if self.computed.is_empty() && !sets() {
+            return;
+        }
+        let numbers = numbers::of(&self.script);
+        for Computed { what, variables } in std::mem::take(&mut self.computed) {
+            if variables.iter().any(|variable| !numbers.is_one(variable)) {
+                self.doubt(&what, numbers::COMPUTES);
+            }
+        }
+        for word in self.script.commands.iter_mut().flat_map(|command| &mut command.words) {
+            word.quoted |= numbers.is_word(word);
         }
     }
 

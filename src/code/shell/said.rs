@@ -36,6 +36,43 @@ pub(super) fn gives(command: &Command) -> bool {
     command.words.is_empty() && command.given.is_some()
 }
 
+/// Programs that give paths, or pass them on.
+pub(super) const GIVING: [&str; 7] = ["find", "gfind", "sort", "uniq", "head", "tail", "shuf"];
+
+/// Returns whether a command reads what is piped into it, and nothing else in its place.
+pub(super) fn takes_what_is_piped(command: &Command) -> bool {
+    command.piped && !command.redirections.iter().any(|redirection| redirection.operator.starts_with('<'))
+}
+
+/// Returns whether a command writes paths that begin with a place which is named, and nothing else.
+pub(super) fn gives_paths(command: &Command) -> bool {
+    let arguments = command.arguments();
+    match command.name() {
+        Some("find" | "gfind") => {
+            let prints = |word: &Word| {
+                let text = word.text.as_str();
+                let is_action =
+                    ["-exec", "-ok", "-printf", "-fprint", "-ls", "-fls", "-files0"].iter().any(|action| text.starts_with(action));
+                !is_action
+            };
+            begins_with_a_name(arguments) && arguments.iter().all(prints)
+        }
+        Some("sort" | "uniq" | "head" | "tail" | "shuf") => {
+            let is_plain = |text: &str| text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "zurfVn0123456789".contains(c)));
+            command.takes_paths && arguments.iter().all(|word| word.known().is_some_and(is_plain))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether whatever `find` finds begins as a path does: each place that it is given is known, and none begins with a dash.
+pub(super) fn begins_with_a_name(arguments: &[Word]) -> bool {
+    let places = arguments.iter().skip_while(|word| matches!(word.text.as_str(), "-H" | "-L" | "-P"));
+    let mut places = places.take_while(|word| !word.text.starts_with(['-', '(', '!']));
+    places.all(|word| word.kind != WordKind::Unknown && word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_".contains(c)))
+        && !arguments.iter().any(|word| word.kind == WordKind::Unknown || word.text.starts_with("-files0"))
+}
+
 /// Returns the patterns that a word stands for in which `ls` lists all of a folder, or `find` finds all in its places.
 pub(super) fn listed(word: &Word) -> Option<Vec<Word>> {
     let text = substituted(&word.text).filter(|_| word.kind == WordKind::Unknown)?;

@@ -89,9 +89,9 @@ fn programs_behind_programs_are_found() {
         &[
             r#""find" "." "-exec" "a" "{}" ";" "-exec" "b" "c" "{}" "+""#,
             r#""a" "./**""#,
-            r#""a" ?"{}""#,
+            r#""a" ?"./{}""#,
             r#""b" "c" "./**""#,
-            r#""b" "c" ?"{}""#,
+            r#""b" "c" ?"./{}""#,
         ],
     );
     check("xargs -n 1 rm -f", &[r#""xargs" "-n" "1" "rm" "-f""#, r#""rm" "-f" ?"…""#]);
@@ -111,7 +111,13 @@ fn what_is_not_certain_is_said() {
     check_doubted("source x", "not known");
     check_doubted("echo x | sh", "text for a shell");
     check_doubted("alias ls='rm x'", "alias");
-    check_doubted("echo $((x))", "arithmetic");
+    for setting in ["x=$1", "x='a[$(b)]'", "read x", "export x=$(a)", "x=$y; y=a", "declare -n y=x"] {
+        check_doubted(&format!("{setting}; echo $((x + 1))"), "arithmetic");
+        check_doubted(&format!("{setting}; for ((x; x < 3; x++)); do a; done"), "arithmetic");
+    }
+    for certain in ["echo $((x))", "x=1; ((x++))", "for x in 1 2; do echo $((x * 2)); done", "x=1; y=$x; [[ $y -lt 2 ]]"] {
+        assert!(read(certain).is_known(), "{certain}");
+    }
     check_doubted("cat <<A\n$(b\nA\nc", "");
     check_doubted(&"a ".repeat(LENGTH_MAX), "too long");
 }

@@ -28,8 +28,12 @@ use super::look::Look;
 use super::look::Name;
 use super::node::Node;
 use super::node::are_alike;
+use super::plan::Outcome;
 use super::plan::Request;
-use super::plan::plan;
+use super::plan::open;
+use super::plan::plan_of;
+use super::plan::token;
+use super::plan::wanted;
 use super::project::Project;
 use super::read::Found;
 use super::swap::Content;
@@ -51,14 +55,53 @@ pub fn apply(
     state: &Folder,
     store: &mut Store,
     request: &Request,
-    done: impl FnOnce(&Applied) -> Result<(), Error>,
+    done: impl FnOnce(&Outcome) -> Result<(), Error>,
+) -> Result<Applied, Error> {
+    let wanted = wanted(store, request)?;
+    apply_wanted(project, state, store, request, wanted, Outcome::default(), done)
+}
+
+/// The same for some of the changes between the two states; `found` says what became of the others.
+pub(super) fn apply_wanted(
+    project: &Project,
+    state: &Folder,
+    store: &mut Store,
+    request: &Request,
+    wanted: Vec<Change>,
+    found: Outcome,
+    done: impl FnOnce(&Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     if Journal::is_there(state)? {
         return Err(Error::Unfinished);
     }
-    let journal = plan(project, store, request)?;
-    journal.save(state)?;
+    let mut look = Journal::look(token(request), request.purpose.clone());
+    let opened = open(project, &wanted, |opened| {
+        look.opened.clone_from(opened);
+        look.save(state)
+    });
+    let planned = opened.and_then(|opened| plan_of(project, store, request, wanted, found, opened));
+    let saved = planned.and_then(|journal| journal.save(state).map(|()| journal));
+    let journal = match saved {
+        Ok(journal) => journal,
+        Err(error) => {
+            close_again(project, state, &look)?;
+            return Err(error);
+        }
+    };
     finish(project, state, store, &journal, false, done)
+}
+
+/// Forgets an application that has only opened folders, and gives them their modes back.
+fn close_again(project: &Project, state: &Folder, look: &Journal) -> Result<(), Error> {
+    Run::new(project, None, look).close_folders(false);
+    Journal::clear(state)
+}
+
+/// Gives up what was interrupted before anything was done for it, and returns what it was for: it can begin anew.
+pub(super) fn not_begun(project: &Project, state: &Folder) -> Result<Option<Purpose>, Error> {
+    let Some(journal) = Journal::load(state)?.filter(|journal| journal.is_look) else { return Ok(None) };
+    close_again(project, state, &journal)?;
+    Ok(Some(journal.purpose))
 }
 
 /// Finishes what was interrupted, if anything was.
@@ -66,10 +109,11 @@ pub fn resume(
     project: &Project,
     state: &Folder,
     store: &Store,
-    done: impl FnOnce(&Purpose, &Applied) -> Result<(), Error>,
+    done: impl FnOnce(&Purpose, &Outcome) -> Result<(), Error>,
 ) -> Result<Option<(Purpose, Applied)>, Error> {
+    not_begun(project, state)?;
     let Some(journal) = Journal::load(state)? else { return Ok(None) };
-    let applied = finish(project, state, store, &journal, true, |applied| done(&journal.purpose, applied))?;
+    let applied = finish(project, state, store, &journal, true, |outcome| done(&journal.purpose, outcome))?;
     Ok(Some((journal.purpose, applied)))
 }
 
@@ -78,23 +122,37 @@ pub fn is_unfinished(state: &Folder) -> Result<bool, Error> {
     Journal::is_there(state)
 }
 
-/// Gives up what was interrupted: what is done stays done. What lies beside its place is settled, and folders get their modes back.
-pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
+/// Gives up what was interrupted: what is done stays done. What lies beside its place is settled, and folders get their modes back. `told` is
+/// called with what it was for and the paths that are not known to be done, before that is forgotten.
+pub fn abandon(project: &Project, state: &Folder, told: impl FnOnce(&Purpose, Vec<BytesPath>) -> Result<(), Error>) -> Result<bool, Error> {
     let _lock = state.lock()?;
+    clear_up(project, state)?;
     let journal = match Journal::load(state) {
         // Nobody can tell what it was to be.
         Err(Error::Unreadable { .. }) => None,
         other => other?,
     };
     if let Some(journal) = &journal {
-        let mut run = Run::new(project, None, journal);
-        run.open_folders();
-        run.settle();
-        run.close_folders(false);
+        Run::new(project, None, journal).clear_up();
+        if !journal.is_look {
+            told(&journal.purpose, journal.open_paths())?;
+        }
     }
     let is_there = Journal::is_there(state)?;
     Journal::clear(state)?;
     Ok(is_there)
+}
+
+/// Clears up what an application left in the project over which a turn began.
+pub(super) fn clear_up(project: &Project, state: &Folder) -> Result<(), Error> {
+    match Journal::load_aside(state) {
+        Ok(None) => return Ok(()),
+        Ok(Some(journal)) => Run::new(project, None, &journal).clear_up(),
+        // Nobody can tell what it left.
+        Err(Error::Unreadable { .. }) => {}
+        Err(error) => return Err(error),
+    }
+    Journal::clear_aside(state)
 }
 
 fn finish(
@@ -103,7 +161,7 @@ fn finish(
     store: &Store,
     journal: &Journal,
     is_resumed: bool,
-    done: impl FnOnce(&Applied) -> Result<(), Error>,
+    done: impl FnOnce(&Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     let mut run = Run::new(project, Some(store), journal);
     run.open_folders();
@@ -112,11 +170,11 @@ fn finish(
     }
     let all = run.all();
     run.close_folders(all.is_ok());
-    let mut applied = run.applied;
+    let mut outcome = run.outcome;
     match all {
         Err(Stop::Full(errno)) => {
-            applied.stopped = Some(errno.desc().to_owned());
-            return Ok(applied);
+            outcome.applied.stopped = Some(errno.desc().to_owned());
+            return Ok(outcome.applied);
         }
         Err(Stop::Failed(error)) => return Err(error),
         Ok(()) => {}
@@ -126,9 +184,9 @@ fn finish(
     {
         let _ = nix::unistd::syncfs(folder);
     }
-    done(&applied)?;
+    done(&outcome)?;
     Journal::clear(state)?;
-    Ok(applied)
+    Ok(outcome.applied)
 }
 
 /// Why nothing more can be done for any path.
@@ -142,14 +200,15 @@ struct Run<'a> {
     /// Where contents come from; nobody who gives up needs one.
     store: Option<&'a Store>,
     journal: &'a Journal,
-    applied: Applied,
+    outcome: Outcome,
     /// Changes that were left, by their numbers.
     left: HashSet<usize>,
 }
 
 impl<'a> Run<'a> {
     fn new(project: &'a Project, store: Option<&'a Store>, journal: &'a Journal) -> Self {
-        Self { project, store, journal, applied: journal.found.clone(), left: HashSet::new() }
+        let outcome = Outcome { applied: journal.found.clone(), left: journal.left.clone() };
+        Self { project, store, journal, outcome, left: HashSet::new() }
     }
 
     fn all(&mut self) -> Result<(), Stop> {
@@ -186,7 +245,7 @@ impl<'a> Run<'a> {
             }
         }
         let done = (0..last).filter(|number| !self.left.contains(number));
-        self.applied.changed = done.map(|number| self.journal.changes[number].path.clone()).collect();
+        self.outcome.applied.changed = done.map(|number| self.journal.changes[number].path.clone()).collect();
         Ok(())
     }
 
@@ -292,6 +351,13 @@ impl<'a> Run<'a> {
         Ok(chmod(folder, split(change.path.as_bytes()).1, mode | set_id)?)
     }
 
+    /// Clears up what lies beside its place, and closes what was opened for it.
+    fn clear_up(&mut self) {
+        self.open_folders();
+        self.settle();
+        self.close_folders(false);
+    }
+
     fn open_folders(&mut self) {
         for (path, mode) in &self.journal.opened {
             // What cannot be opened is told where something is to be changed in it.
@@ -350,11 +416,7 @@ impl<'a> Run<'a> {
 
     fn leave(&mut self, number: usize, reason: LeftReason) {
         self.left.insert(number);
-        let left = Left { path: self.journal.changes[number].path.clone(), reason };
-        match left.reason {
-            LeftReason::ChangedSince | LeftReason::NotEmpty | LeftReason::NoFolder => self.applied.conflicts.add(left),
-            _ => self.applied.refused.add(left),
-        }
+        self.outcome.leave(Left { path: self.journal.changes[number].path.clone(), reason });
     }
 }
 

@@ -54,6 +54,25 @@ pub fn compare(store: &Store, before: &ObjectId, after: &ObjectId) -> Result<Vec
     Ok(changes.into_values().collect())
 }
 
+/// Adds what the second state holds in folders that could not be read in the first: what stands there is unknown, and not gone.
+pub(super) fn look_behind(store: &Store, changes: &mut Vec<Change>) -> Result<(), Error> {
+    let hidden = changes.iter().filter(|change| hides_a_folder(change.before.as_ref()));
+    let mut folders: Vec<(BytesPath, Option<Node>, ObjectId)> =
+        hidden.filter_map(|change| Some((change.path.clone(), change.before.clone(), tree_of(change.after.as_ref())?))).collect();
+    if folders.is_empty() {
+        return Ok(());
+    }
+    while let Some((path, before, tree)) = folders.pop() {
+        for (name, node) in Tree::read(store, &tree)?.0 {
+            let path = BytesPath::from_bytes(join(path.as_bytes(), &name));
+            folders.extend(tree_of(Some(&node)).map(|tree| (path.clone(), before.clone(), tree)));
+            changes.push(Change { path, before: before.clone(), after: Some(node) });
+        }
+    }
+    changes.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(())
+}
+
 /// Returns the changes as they are told, files of one content that vanished and appeared put together as renamed ones.
 pub fn told(changes: &[Change]) -> Vec<PathChange> {
     let mut gone: HashMap<ObjectId, VecDeque<usize>> = HashMap::new();

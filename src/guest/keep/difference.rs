@@ -80,7 +80,10 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     }
     if let Some(why) = told.unkept {
         _ = writeln!(text, "Not shown: {why}");
-        return Ok(text);
+        // The other side is, where it is one that can be read.
+        if !matches!((before, after), (Some(Node::File { .. }), Some(_)) | (Some(_), Some(Node::File { .. }))) {
+            return Ok(text);
+        }
     }
     let [old, new] = [content(store, before)?, content(store, after)?];
     if old == new {

@@ -35,6 +35,12 @@ pub enum Error {
     Full { most_bytes: u64 },
     #[error("no turn was begun")]
     NoTurn,
+    #[error("there is no review `{name}` of this project; `podbay review list` shows those that wait")]
+    NoReview { name: String },
+    #[error("the session of the review `{name}` was cut off, and what it worked on is gone; `podbay review discard {name}` ends it")]
+    NoCopy { name: String },
+    #[error("nothing can be chosen by `{pattern}`: {problem}")]
+    Pattern { pattern: BytesPath, problem: String },
 }
 
 fn remedy(errno: Errno) -> &'static str {

@@ -8,7 +8,7 @@ use crate::wire::keep::LeftReason;
 use crate::wire::keep::Unkept;
 
 /// Mode bits that let a program act for its owner.
-const SET_ID: u32 = 0o6000;
+pub(super) const SET_ID: u32 = 0o6000;
 
 /// Where a state that is brought about comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -25,12 +25,15 @@ pub(super) fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     if is_gits(change.path.as_bytes(), origin) {
         return Some(LeftReason::Git);
     }
-    for node in [&change.before, &change.after].into_iter().flatten() {
-        match node {
-            Node::Unkept { why: Unkept::GitFolder, .. } => return Some(LeftReason::Git),
-            Node::Unkept { why, .. } => return Some(LeftReason::Unkept { why: *why }),
-            _ => {}
-        }
+    let why = |node: &Option<Node>| match node {
+        Some(Node::Unkept { why, .. }) => Some(*why),
+        _ => None,
+    };
+    match (why(&change.before), why(&change.after)) {
+        (Some(Unkept::GitFolder), _) | (_, Some(Unkept::GitFolder)) => return Some(LeftReason::Git),
+        (Some(why), None) if origin == Origin::Before => return Some(LeftReason::NotKept { why }),
+        (_, Some(why)) | (Some(why), None) => return Some(LeftReason::Unkept { why }),
+        (None, None) => {}
     }
     match &change.after {
         Some(Node::File { mode, .. }) if mode & SET_ID != 0 => Some(LeftReason::SetId),

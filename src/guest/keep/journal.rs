@@ -12,6 +12,9 @@ use crate::wire::keep::Applied;
 
 const NAME: &str = "journal.json";
 
+/// One that a turn began over: nothing of it is done any more, and what it left in the project is cleared up when somebody may write there.
+const ASIDE: &str = "journal-aside.json";
+
 /// What an application is for: whoever finishes it must know.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
@@ -39,13 +42,53 @@ pub(super) struct Journal {
     pub(super) opened: BTreeMap<BytesPath, u32>,
     /// What was found out before, such as conflicts.
     pub(super) found: Applied,
+    /// The paths that were left by then and may be tried again.
+    #[serde(default)]
+    pub(super) left: Vec<BytesPath>,
+    /// Nothing was done yet but to open folders, to see what is in them.
+    #[serde(default)]
+    pub(super) is_look: bool,
 }
 
 impl Journal {
+    /// One that only opens folders so far.
+    pub(super) fn look(token: String, purpose: Purpose) -> Self {
+        let (changes, ambiguous, opened) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
+        Self { token, purpose, changes, ambiguous, opened, found: Applied::default(), left: Vec::new(), is_look: true }
+    }
+
     pub(super) fn load(state: &Folder) -> Result<Option<Self>, Error> {
-        let Some(bytes) = state.read(NAME)? else { return Ok(None) };
-        let broken = |error: serde_json::Error| Error::Unreadable { name: NAME.to_owned(), problem: error.to_string() };
+        Self::read(state, NAME)
+    }
+
+    /// Returns the one that was put aside, if one was.
+    pub(super) fn load_aside(state: &Folder) -> Result<Option<Self>, Error> {
+        Self::read(state, ASIDE)
+    }
+
+    fn read(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
+        let Some(bytes) = state.read(name)? else { return Ok(None) };
+        let broken = |error: serde_json::Error| Error::Unreadable { name: name.to_owned(), problem: error.to_string() };
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
+    }
+
+    /// Returns all that is not known to be done: each path that was to be changed, or was left.
+    pub(super) fn open_paths(&self) -> Vec<BytesPath> {
+        let mut paths: Vec<BytesPath> = self.changes.iter().map(|change| &change.path).chain(&self.left).cloned().collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+
+    /// Puts it where nobody finishes it any more.
+    pub(super) fn put_aside(&self, state: &Folder) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(self).expect("a journal is plain data");
+        state.replace(ASIDE, &bytes)?;
+        Self::clear(state)
+    }
+
+    pub(super) fn clear_aside(state: &Folder) -> Result<(), Error> {
+        state.remove(ASIDE)
     }
 
     pub(super) fn save(&self, state: &Folder) -> Result<(), Error> {

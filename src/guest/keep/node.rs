@@ -10,7 +10,7 @@ use crate::wire::keep::EntryType;
 use crate::wire::keep::Unkept;
 
 /// The mode bits of a folder that count: whose group new files get is the matter of whoever set the folder up.
-const FOLDER_MODE: u32 = 0o1777;
+pub(super) const FOLDER_MODE: u32 = 0o1777;
 
 /// What stands at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

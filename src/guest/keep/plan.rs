@@ -3,28 +3,37 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::os::fd::OwnedFd;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
+use nix::sys::stat::FchmodatFlags;
+use nix::sys::stat::Mode;
+use nix::sys::stat::fchmodat;
 
 use super::Error;
 use super::Store;
 use super::compare::Change;
 use super::compare::compare;
+use super::compare::look_behind;
 use super::deflate::Deflate;
 use super::forbidden;
 use super::forbidden::Origin;
+use super::forbidden::SET_ID;
 use super::journal::Journal;
 use super::journal::Purpose;
 use super::look::Look;
 use super::look::Name;
 use super::merge::merge;
+use super::node::FOLDER_MODE;
 use super::node::Node;
 use super::node::are_alike;
 use super::object::ObjectId;
 use super::project::Project;
 use super::read::Found;
 use super::store::Put;
+use super::swap::is_leftover;
+use super::tree::Tree;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -52,57 +61,126 @@ const WRITABLE: u32 = 0o300;
 /// Bits of a folder's mode without which what is in it cannot be read.
 const READABLE: u32 = 0o500;
 
-/// Finds out what is to be done, and does nothing yet; what was put together from two sides is in the store.
-pub(super) fn plan(project: &Project, store: &mut Store, request: &Request) -> Result<Journal, Error> {
+/// Bit of a folder's mode without which nobody comes to what is in it.
+const PASSABLE: u32 = 0o100;
+
+/// Bits that an opened folder has.
+const OPEN: u32 = 0o700;
+
+/// What was left undone: for whoever is told, and for whoever tries again.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    pub applied: Applied,
+    /// The paths that may be tried again, all of them.
+    pub left: Vec<BytesPath>,
+}
+
+impl Outcome {
+    pub(super) fn leave(&mut self, left: Left) {
+        if left.reason.may_pass() {
+            self.left.push(left.path.clone());
+        }
+        match left.reason {
+            LeftReason::ChangedSince | LeftReason::NotEmpty | LeftReason::NoFolder | LeftReason::NotKept { .. } => {
+                self.applied.conflicts.add(left);
+            }
+            _ => self.applied.refused.add(left),
+        }
+    }
+}
+
+/// Returns all that is to be changed for a request, as far as the two states tell.
+pub(super) fn wanted(store: &Store, request: &Request) -> Result<Vec<Change>, Error> {
     let mut wanted = compare(store, &request.from, &request.to)?;
+    look_behind(store, &mut wanted)?;
     select(&mut wanted, &request.only);
+    Ok(wanted)
+}
+
+/// Finds out what is to be done of what is wanted, and does nothing yet; what was put together from two sides is in the store. `opened` are
+/// folders that were opened for it, with the modes they had before.
+pub(super) fn plan_of(
+    project: &Project,
+    store: &mut Store,
+    request: &Request,
+    wanted: Vec<Change>,
+    mut found: Outcome,
+    mut opened: BTreeMap<BytesPath, u32>,
+) -> Result<Journal, Error> {
     let ambiguous = ambiguous(&wanted);
-    let mut found = Applied::default();
+    if request.origin == Origin::Before {
+        for left in unknown_names(project, store, &wanted)? {
+            found.leave(left);
+        }
+    }
     let mut merges = Merges { store, made: Vec::new() };
     let mut changes = Vec::new();
     for change in wanted {
+        // It was cleared up since, and belongs to nobody.
+        if change.after.is_some() && is_leftover(split(change.path.as_bytes()).1) {
+            continue;
+        }
         let path = change.path.clone();
         let kind = if ambiguous.contains(&change.path) { Name::Ambiguous } else { Name::Plain };
         let leave = |reason| Left { path: path.clone(), reason };
         let look = match Look::at(project, path.as_bytes(), kind) {
             Ok(look) => look,
             Err(errno) => {
-                found.refused.add(leave(LeftReason::Failed { problem: errno.desc().to_owned() }));
+                found.leave(leave(LeftReason::Failed { problem: errno.desc().to_owned() }));
                 continue;
             }
         };
-        let here = look.found.node();
-        let change = known(change, here.as_ref());
-        let are_folders = [&here, &change.after].into_iter().all(|node| node.as_ref().is_some_and(Node::is_folder));
+        let here = closed(look.found.node(), opened.get(&change.path));
+        let change = without_set_id(known(change, here.as_ref(), request.origin), here.as_ref(), request.origin, &mut found.applied);
+        let are_folders = are_folders(here.as_ref(), change.after.as_ref());
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
-        let is_done = are_alike(here.as_ref(), change.after.as_ref()) || are_folders && !was_folder;
         let is_folder_still = was_folder && !are_folders && here.as_ref().is_some_and(Node::is_folder);
         let reason = forbidden::reason(&change, request.origin);
-        if is_done {
-            found.n_already += 1;
+        if is_done(&change, here.as_ref()) {
+            found.applied.n_already += 1;
         } else if let Some(reason) = reason {
-            found.refused.add(leave(reason));
+            found.leave(leave(reason));
         } else if are_alike(here.as_ref(), change.before.as_ref()) || is_folder_still {
             changes.push(change);
         } else if request.merge
             && let Some(merged) = merges.merge(&change, &look.found)?
         {
-            found.merged.add(change.path.clone());
+            found.applied.merged.add(change.path.clone());
             changes.push(Change { path: change.path, before: here, after: Some(merged) });
         } else {
-            found.conflicts.add(leave(LeftReason::ChangedSince));
+            found.leave(leave(LeftReason::ChangedSince));
         }
     }
     merges.finish()?;
     leave_full_folders(project, &mut changes, &mut found);
-    let opened = to_open(project, &changes);
-    let token = format!("{:016x}", RandomState::new().hash_one(request.to));
-    Ok(Journal { token, purpose: request.purpose.clone(), changes, ambiguous, opened, found })
+    opened.extend(to_open(project, &changes));
+    let Outcome { applied: found, left } = found;
+    let purpose = request.purpose.clone();
+    Ok(Journal { token: token(request), purpose, changes, ambiguous, opened, found, left, is_look: false })
 }
 
-/// A folder that nobody could read is known by its mode all the same, which alone is brought back then.
-fn known(change: Change, here: Option<&Node>) -> Change {
+/// Whether what stands there is as wanted. A folder that was to be made counts as such with any mode.
+pub(super) fn is_done(change: &Change, here: Option<&Node>) -> bool {
+    let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
+    are_alike(here, change.after.as_ref()) || are_folders(here, change.after.as_ref()) && !was_folder
+}
+
+fn are_folders(one: Option<&Node>, other: Option<&Node>) -> bool {
+    [one, other].into_iter().all(|node| node.is_some_and(Node::is_folder))
+}
+
+/// Returns what tells the files of one application from those of another.
+pub(super) fn token(request: &Request) -> String {
+    format!("{:016x}", RandomState::new().hash_one(request.to))
+}
+
+/// What was there at the end and is not kept is known where nothing stands there now: nothing is overwritten then. A folder that nobody could
+/// read is known by its mode.
+fn known(change: Change, here: Option<&Node>, origin: Origin) -> Change {
     match (&change.before, here, &change.after) {
+        // Another file system may only be away for a while.
+        (Some(Node::Unkept { why: Unkept::GitFolder | Unkept::OtherFileSystem, .. }), _, _) => change,
+        (Some(Node::Unkept { .. }), None, _) if origin == Origin::Before => Change { before: None, ..change },
         (Some(Node::Unkept { why: Unkept::Unreadable, .. }), Some(here @ Node::Folder { mode, .. }), Some(Node::Folder { .. }))
             if mode & READABLE != READABLE =>
         {
@@ -112,8 +190,64 @@ fn known(change: Change, here: Option<&Node>) -> Change {
     }
 }
 
+/// What was in this very project comes back without the bits that let it act for its owner, and may have come so before.
+fn without_set_id(mut change: Change, here: Option<&Node>, origin: Origin, applied: &mut Applied) -> Change {
+    let strip = |node: &Node| match node {
+        Node::File { mode, n_bytes, object } => Node::File { mode: mode & !SET_ID, n_bytes: *n_bytes, object: *object },
+        other => other.clone(),
+    };
+    let is_set = |node: &Option<Node>| matches!(node, Some(Node::File { mode, .. }) if mode & SET_ID != 0);
+    if origin == Origin::Elsewhere || are_alike(here, change.after.as_ref()) {
+        return change;
+    }
+    if is_set(&change.before) && are_alike(here, change.before.as_ref().map(strip).as_ref()) {
+        change.before = here.cloned();
+    }
+    if is_set(&change.after) {
+        change.after = change.after.as_ref().map(strip);
+        if are_alike(here, change.before.as_ref()) {
+            applied.without_set_id.add(change.path.clone());
+        }
+    }
+    change
+}
+
+/// A folder that was opened to be looked into counts as it was.
+fn closed(here: Option<Node>, was: Option<&u32>) -> Option<Node> {
+    match (here, was) {
+        (Some(Node::Folder { mode, tree }), Some(was)) if mode == (was | OPEN) & FOLDER_MODE => {
+            Some(Node::Folder { mode: was & FOLDER_MODE, tree })
+        }
+        (here, _) => here,
+    }
+}
+
+/// Returns what stands in folders that could not be read, and not in the state that is to come: somebody made it, and nobody knows when.
+fn unknown_names(project: &Project, store: &Store, wanted: &[Change]) -> Result<Vec<Left>, Error> {
+    let mut unknown = Vec::new();
+    for change in wanted {
+        let (Some(Node::Unkept { why: why @ Unkept::Unreadable, .. }), Some(Node::Folder { tree, .. })) = (&change.before, &change.after)
+        else {
+            continue;
+        };
+        let names = project.list(change.path.as_bytes()).and_then(names).unwrap_or_default();
+        let tree = Tree::read(store, tree)?;
+        for name in names.iter().filter(|name| !tree.0.iter().any(|(known, _)| known == *name)) {
+            let path = BytesPath::from_bytes(join(change.path.as_bytes(), name));
+            unknown.push(Left { path, reason: LeftReason::NotKept { why: *why } });
+        }
+    }
+    Ok(unknown)
+}
+
+fn names(folder: OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+    let mut folder = Dir::from_fd(folder)?;
+    let names = folder.iter().map(|entry| entry.map(|entry| entry.file_name().to_bytes().to_vec()));
+    names.filter(|name| !matches!(name.as_deref(), Ok(b"." | b".."))).collect()
+}
+
 /// Leaves the selected paths, what is in them, and the folders that must be made for them.
-fn select(changes: &mut Vec<Change>, only: &[BytesPath]) {
+pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) {
     if only.is_empty() {
         return;
     }
@@ -150,7 +284,7 @@ fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
 }
 
 /// A folder that is to become a file, and holds what is not ours to remove, is left with all that is in it.
-fn leave_full_folders(project: &Project, changes: &mut Vec<Change>, found: &mut Applied) {
+fn leave_full_folders(project: &Project, changes: &mut Vec<Change>, found: &mut Outcome) {
     let gone: BTreeSet<&[u8]> = changes.iter().filter(|change| change.after.is_none()).map(|change| change.path.as_bytes()).collect();
     let turned = |change: &&Change| {
         change.before.as_ref().is_some_and(Node::is_folder) && change.after.as_ref().is_some_and(|node| !node.is_folder())
@@ -168,24 +302,59 @@ fn leave_full_folders(project: &Project, changes: &mut Vec<Change>, found: &mut 
     let is_left =
         |path: &[u8]| full.iter().any(|full| path.strip_prefix(full.as_slice()).is_some_and(|rest| rest.is_empty() || rest[0] == b'/'));
     for change in changes.extract_if(.., |change| is_left(change.path.as_bytes())) {
-        found.conflicts.add(Left { path: change.path, reason: LeftReason::NotEmpty });
+        found.leave(Left { path: change.path, reason: LeftReason::NotEmpty });
     }
 }
 
 /// Whether everything in a folder is among what is to be removed.
 fn holds_only(project: &Project, path: &[u8], gone: &BTreeSet<&[u8]>) -> bool {
-    let names = || -> Result<Vec<Vec<u8>>, Errno> {
-        let mut folder = Dir::from_fd(project.list(path)?)?;
-        let names = folder.iter().map(|entry| entry.map(|entry| entry.file_name().to_bytes().to_vec()));
-        names.filter(|name| !matches!(name.as_deref(), Ok(b"." | b".."))).collect()
-    };
     // What is in those of them that are folders is to be removed as well, or the same question is asked of it when it is not.
-    names().is_ok_and(|names| {
+    project.list(path).and_then(names).is_ok_and(|names| {
         names.iter().all(|name| {
             let path = join(path, name);
             gone.contains(path.as_slice()) && (project.list(&path).is_err() || holds_only(project, &path, gone))
         })
     })
+}
+
+/// Opens the folders in which something is to be looked at or changed and nothing can be, the outermost first, and returns the modes they had.
+/// What is about to be opened is noted first: somebody who is killed then leaves it open.
+pub(super) fn open(
+    project: &Project,
+    wanted: &[Change],
+    mut note: impl FnMut(&BTreeMap<BytesPath, u32>) -> Result<(), Error>,
+) -> Result<BTreeMap<BytesPath, u32>, Error> {
+    let mut needed: BTreeMap<&[u8], u32> = BTreeMap::new();
+    for change in wanted {
+        let path = change.path.as_bytes();
+        if matches!(change.before, Some(Node::Unkept { why: Unkept::Unreadable, .. })) {
+            *needed.entry(path).or_default() |= OPEN;
+        }
+        let mut folder = split(path).0;
+        let mut bits = WRITABLE;
+        while !folder.is_empty() {
+            let known = needed.entry(folder).or_default();
+            if *known & bits == bits {
+                break;
+            }
+            *known |= bits;
+            folder = split(folder).0;
+            bits = PASSABLE;
+        }
+    }
+    let mut opened = BTreeMap::new();
+    for (folder, bits) in needed {
+        if let Ok(Look { folder: Some(parent), found: Found::Folder { stat } }) = Look::at(project, folder, Name::Plain)
+            && stat.st_mode & bits != bits
+        {
+            opened.insert(BytesPath::from_bytes(folder), stat.st_mode & 0o7777);
+            note(&opened)?;
+            // What cannot be opened is told where something is to be changed in it.
+            let mode = Mode::from_bits_truncate(stat.st_mode & 0o7777 | OPEN);
+            let _ = fchmodat(&parent, split(folder).1, mode, FchmodatFlags::NoFollowSymlink);
+        }
+    }
+    Ok(opened)
 }
 
 /// Returns the folders in which something is to be changed and nothing can be, with the modes they are to have in the end.

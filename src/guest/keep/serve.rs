@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::io::Read;
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread;
@@ -13,6 +15,8 @@ use super::Error;
 use super::Folder;
 use super::Project;
 use super::find;
+use super::git;
+use super::review;
 use super::undo;
 use crate::guest::build::build_id;
 use crate::wire::PROTOCOL;
@@ -22,6 +26,8 @@ use crate::wire::keep::FromKeeper;
 use crate::wire::keep::KeeperHello;
 use crate::wire::keep::Kept;
 use crate::wire::keep::Order;
+use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::ToKeeper;
 
 /// Orders that wait while one is carried out; the host gives one at a time.
@@ -34,6 +40,13 @@ pub(in crate::guest) struct Places {
     pub(in crate::guest) workspace: PathBuf,
     /// Where something is kept, `/keep/state` in a box; a keeper that only looks does not even have the folder above.
     pub(in crate::guest) state: PathBuf,
+    /// What a review's session works on, and what of it is that session's own; neither is there where nothing is reviewed.
+    pub(in crate::guest) copy: PathBuf,
+    pub(in crate::guest) upper: PathBuf,
+    /// Where repositories go that a session made, `/aside` in a box; it is there only for those keepers that move some.
+    pub(in crate::guest) aside: PathBuf,
+    /// For what is needed meanwhile.
+    pub(in crate::guest) scratch: PathBuf,
 }
 
 impl Places {
@@ -47,6 +60,26 @@ impl Places {
         let project = Project::open(&self.workspace).map_err(|error| format!("the project cannot be opened: {error}"))?;
         Ok((project, Folder::open(&self.state).map_err(|error| with_cause(&error))?))
     }
+
+    /// Returns what commands see: of a review that is the copy, in which a session has moved things.
+    fn seen(&self) -> &Path {
+        if self.copy.is_dir() { &self.copy } else { &self.workspace }
+    }
+
+    fn review(&self, order: &ReviewOrder) -> Result<ReviewAnswer, String> {
+        if *order == ReviewOrder::Copy {
+            let open = |path: &Path| Project::open(path).map_err(|error| format!("{} cannot be opened: {error}", path.display()));
+            let copied = review::duplicate(&open(&self.workspace)?, &open(&self.upper)?);
+            return copied.map(ReviewAnswer::Copied).map_err(|error| with_cause(&error));
+        }
+        let (project, state) = self.open()?;
+        let copy = match Project::open(&self.copy) {
+            Ok(copy) => Some(copy),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(format!("what the session worked on cannot be opened: {error}")),
+        };
+        review::order(&project, copy.as_ref(), &state, order).map_err(|error| with_cause(&error))
+    }
 }
 
 /// Carries out orders, one after the other, until the input ends; then `at_end` is called at once, on another thread.
@@ -57,7 +90,13 @@ pub(in crate::guest) fn run(
     at_end: impl FnOnce() + Send + 'static,
 ) -> io::Result<()> {
     let workspace = fs::metadata(&places.workspace)?;
-    let hello = KeeperHello { protocol: PROTOCOL, build: build_id(), workspace: (workspace.dev(), workspace.ino()), keeps: places.keeps() };
+    let hello = KeeperHello {
+        protocol: PROTOCOL,
+        build: build_id(),
+        workspace: (workspace.dev(), workspace.ino()),
+        keeps: places.keeps(),
+        copy: review::seen(&places.workspace, &places.copy, &places.upper),
+    };
     send(&mut output, &FromKeeper::Hello(hello))?;
     let orders = read_aside(input, at_end)?;
     match orders.recv() {
@@ -78,9 +117,10 @@ pub(in crate::guest) fn run(
 
 fn carry_out(places: &Places, order: &Order) -> Kept {
     let (doing, done) = match order {
-        Order::Find(order) => {
-            ("look through the project", find::find(&places.workspace, order).map(Kept::Found).map_err(|error| error.to_string()))
-        }
+        Order::Find(order) => (
+            "look through the project",
+            find::find(places.seen(), order, &BTreeSet::new()).map(Kept::Found).map_err(|error| error.to_string()),
+        ),
         Order::Turn { order } => ("keep how the project's files are", {
             let turn = |(project, state): (Project, Folder)| undo::turn(&project, &state, order).map_err(|error| with_cause(&error));
             places.open().and_then(turn).map(|answer| Kept::Turn { answer: Box::new(answer) })
@@ -88,6 +128,14 @@ fn carry_out(places: &Places, order: &Order) -> Kept {
         Order::Undo { order } => ("look at what was kept, or bring it back", {
             let undo = |(project, state): (Project, Folder)| undo::order(&project, &state, order).map_err(|error| with_cause(&error));
             places.open().and_then(undo).map(|answer| Kept::Undo { answer: Box::new(answer) })
+        }),
+        Order::Review { order } => {
+            ("look after what is to be reviewed", places.review(order).map(|answer| Kept::Review { answer: Box::new(answer) }))
+        }
+        Order::Git { order } => ("look after the project's repositories", {
+            let folders = git::Folders { project: &places.workspace, state: &places.state, aside: &places.aside, scratch: &places.scratch };
+            let done = git::carry_out(&folders, order).map_err(|fault| fault.to_string());
+            done.map(|answer| Kept::Git { answer: Box::new(answer) })
         }),
     };
     done.unwrap_or_else(|problem| Kept::Failed { doing: doing.to_owned(), problem })
@@ -176,7 +224,15 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join(".env"), "A=1").expect("written");
         let mut output = Vec::new();
-        let places = Places { workspace: folder.path().to_owned(), state: folder.path().join("no/state") };
+        let at = |name: &str| folder.path().join(name);
+        let places = Places {
+            workspace: at(""),
+            state: at("no/state"),
+            copy: at("no"),
+            upper: at("no"),
+            aside: at("no/aside"),
+            scratch: at("no/scratch"),
+        };
         run(&places, Cursor::new(input), &mut output, || {}).expect("served");
         let mut rest = output.as_slice();
         let mut answers = Vec::new();
@@ -193,7 +249,7 @@ mod tests {
     }
 
     fn order(id: u32) -> ToKeeper {
-        ToKeeper::Order { id, order: Order::Find(Find { reveal: Vec::new(), auto_run: Vec::new(), budget_ms: 10_000 }) }
+        ToKeeper::Order { id, order: Order::Find(Find { budget_ms: 10_000, ..Find::default() }) }
     }
 
     #[test]

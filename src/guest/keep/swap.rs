@@ -53,6 +53,16 @@ pub(super) struct Spot<'a> {
     old: String,
 }
 
+/// Whether a name is one that an application which was killed may have left beside its place.
+pub(super) fn is_leftover(name: &[u8]) -> bool {
+    let Some((stem, end)) = name.strip_prefix(b".podbay-").and_then(|rest| rest.split_last_chunk()) else { return false };
+    let is_end = [b".new", b".old"].contains(&end) || end == b"part";
+    let mut parts = stem.split(|byte| *byte == b'-');
+    let is_token = parts.next().is_some_and(|token| token.len() == 16 && token.iter().all(u8::is_ascii_hexdigit));
+    let number = parts.next().map(|number| number.strip_suffix(b".").unwrap_or(number));
+    is_end && is_token && parts.next().is_none() && number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+}
+
 /// What comes to stand at a name.
 pub(super) enum Content {
     File { content: Vec<u8>, mode: u32, is_flushed: bool },

@@ -8,6 +8,12 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::path::PathBuf;
+use std::thread;
+
+use nix::unistd::Gid;
+use nix::unistd::Uid;
+use nix::unistd::setfsgid;
+use nix::unistd::setfsuid;
 
 use super::Folder;
 use super::ObjectId;
@@ -142,6 +148,20 @@ impl Scene {
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
+}
+
+/// Does something as a person whom the modes of files keep out, which root is not.
+pub(super) fn as_a_person<T: Send>(act: impl FnOnce() -> T + Send) -> T {
+    let act = || {
+        // Of this thread alone, and of those that it begins.
+        if Uid::effective().is_root() {
+            setfsgid(Gid::from_raw(1000));
+            setfsuid(Uid::from_raw(1000));
+        }
+        act()
+    };
+    let done = thread::scope(|scope| scope.spawn(act).join());
+    done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The paths that were left, with the reasons.

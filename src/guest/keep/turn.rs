@@ -6,6 +6,8 @@ use serde::Serialize;
 use super::Error;
 use super::Folder;
 use super::ObjectId;
+use super::Purpose;
+use crate::wire::BytesPath;
 use crate::wire::keep::TurnState;
 use crate::wire::keep::TurnTaken;
 
@@ -17,10 +19,33 @@ const MOST_WORDS: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Record {
-    Begin { turn: u64, session: String, n_turn: u64, words: String, at: u64, before: ObjectId },
-    End { turn: u64, after: ObjectId, n_changed: u64, is_interrupted: bool },
-    Back { turn: u64 },
-    Forward { turn: u64 },
+    Begin {
+        turn: u64,
+        session: String,
+        n_turn: u64,
+        words: String,
+        at: u64,
+        before: ObjectId,
+    },
+    End {
+        turn: u64,
+        after: ObjectId,
+        n_changed: u64,
+        is_interrupted: bool,
+    },
+    Back {
+        turn: u64,
+        /// What was left as it was, and may be tried again.
+        #[serde(default)]
+        left: Vec<BytesPath>,
+        #[serde(default)]
+        is_final: bool,
+    },
+    Forward {
+        turn: u64,
+        #[serde(default)]
+        left: Vec<BytesPath>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +58,10 @@ pub(super) struct Turn {
     pub(super) before: ObjectId,
     pub(super) end: Option<Ended>,
     pub(super) is_back: bool,
+    /// What was left as it was when it was taken back, or brought back, last.
+    pub(super) left: Vec<BytesPath>,
+    /// It was taken back, and another turn came since.
+    is_final: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +91,20 @@ impl Turn {
             },
             n_changed: self.end.map(|end| end.n_changed),
             is_interrupted: self.end.is_some_and(|end| end.is_interrupted),
+            n_left: self.left.len() as u64,
         }
     }
 
     fn records(&self) -> Vec<Record> {
-        let Self { turn, session, n_turn, words, at, before, .. } = self.clone();
+        let Self { turn, session, n_turn, words, at, before, left, is_final, .. } = self.clone();
         let mut records = vec![Record::Begin { turn, session, n_turn, words, at, before }];
         if let Some(Ended { after, n_changed, is_interrupted }) = self.end {
             records.push(Record::End { turn, after, n_changed, is_interrupted });
         }
         if self.is_back {
-            records.push(Record::Back { turn });
+            records.push(Record::Back { turn, left, is_final });
+        } else if !left.is_empty() {
+            records.push(Record::Forward { turn, left });
         }
         records
     }
@@ -125,6 +157,34 @@ impl<'a> TurnLog<'a> {
         if self.turns.len() == n_before { Ok(()) } else { self.rewrite() }
     }
 
+    /// Ends what was interrupted: the turn that it was about counts as not taken back, so that all that is kept of it can be had.
+    pub(super) fn give_up(&mut self, purpose: &Purpose, left: Vec<BytesPath>) -> Result<(), Error> {
+        match *purpose {
+            Purpose::Forward { turn, .. } => self.add(Record::Forward { turn, left }),
+            // What was left of a turn before is tried again with all else.
+            Purpose::Back { turn, .. } if self.find(turn).is_some_and(|turn| turn.is_back) => {
+                let mut all = self.find(turn).map(|turn| turn.left.clone()).unwrap_or_default();
+                all.extend(left);
+                all.sort_unstable();
+                all.dedup();
+                self.add(Record::Back { turn, left: all, is_final: false })
+            }
+            Purpose::Back { .. } | Purpose::Review { .. } => Ok(()),
+        }
+    }
+
+    /// Forgets the turns that were taken back whole, and lets none of them be brought back: another one came since.
+    pub(super) fn end_forward(&mut self) -> Result<(), Error> {
+        if !self.turns.iter().any(|turn| turn.is_back && !turn.is_final) {
+            return Ok(());
+        }
+        self.turns.retain(|turn| !turn.is_back || !turn.left.is_empty());
+        for turn in self.turns.iter_mut().filter(|turn| turn.is_back) {
+            turn.is_final = true;
+        }
+        self.rewrite()
+    }
+
     pub(super) fn find(&self, number: u64) -> Option<&Turn> {
         self.turns.iter().find(|turn| turn.turn == number)
     }
@@ -141,24 +201,37 @@ impl<'a> TurnLog<'a> {
 
     /// The turns that can be brought back, the oldest first.
     pub(super) fn forward(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().filter(|turn| turn.has_changed() && turn.is_back)
+        self.turns.iter().filter(|turn| turn.has_changed() && turn.is_back && !turn.is_final)
+    }
+
+    /// The turns of which something was left, in the order in which that is tried again, and whether they were taken back.
+    pub(super) fn left(&self) -> impl Iterator<Item = &Turn> {
+        let back = self.turns.iter().rev().filter(|turn| turn.is_back);
+        back.chain(self.turns.iter().filter(|turn| !turn.is_back)).filter(|turn| !turn.left.is_empty())
     }
 
     fn take_in(&mut self, record: Record) {
         let find = |turns: &[Turn], number: u64| turns.iter().position(|turn| turn.turn == number);
         match record {
             Record::Begin { turn, session, n_turn, words, at, before } => {
-                self.turns.push(Turn { turn, session, n_turn, words, at, before, end: None, is_back: false });
+                let (left, is_final) = (Vec::new(), false);
+                self.turns.push(Turn { turn, session, n_turn, words, at, before, end: None, is_back: false, left, is_final });
             }
             Record::End { turn, after, n_changed, is_interrupted } => {
                 if let Some(at) = find(&self.turns, turn) {
                     self.turns[at].end = Some(Ended { after, n_changed, is_interrupted });
                 }
             }
-            Record::Back { turn } | Record::Forward { turn } => {
-                let is_back = matches!(record, Record::Back { .. });
+            Record::Back { turn, left, is_final } => {
                 if let Some(at) = find(&self.turns, turn) {
-                    self.turns[at].is_back = is_back;
+                    let turn = &mut self.turns[at];
+                    turn.is_final |= is_final;
+                    (turn.is_back, turn.left) = (true, left);
+                }
+            }
+            Record::Forward { turn, left } => {
+                if let Some(at) = find(&self.turns, turn) {
+                    (self.turns[at].is_back, self.turns[at].left) = (false, left);
                 }
             }
         }
@@ -200,8 +273,8 @@ mod tests {
         let state = scene.state();
         let mut log = TurnLog::load(&state).expect("loads");
         assert_eq!(log.next_turn(), 1);
-        for record in [begin(1), end(1), begin(2), end(2), Record::Back { turn: 2 }, Record::Forward { turn: 2 }, Record::Back { turn: 2 }]
-        {
+        let back = || Record::Back { turn: 2, left: vec!["a".into()], is_final: false };
+        for record in [begin(1), end(1), begin(2), end(2), back(), Record::Forward { turn: 2, left: Vec::new() }, back()] {
             log.add(record).expect("added");
         }
         let turns = log.turns.clone();
@@ -217,6 +290,27 @@ mod tests {
         // A line that lost its end alone never happened, either.
         state.replace(NAME, &whole[..whole.len() - 1]).expect("torn");
         assert!(!TurnLog::load(&state).expect("loads").turns[1].is_back);
+        // As it was written before anything was told of what was left.
+        state.replace(NAME, &[&whole, &b"{\"type\":\"back\",\"turn\":1}\n"[..]].concat()).expect("added");
+        let log = TurnLog::load(&state).expect("loads");
+        assert_eq!((log.back().count(), log.forward().count(), log.left().count()), (0, 2, 1));
+    }
+
+    #[test]
+    fn a_turn_of_which_something_was_left_is_kept_when_another_one_comes() {
+        let scene = Scene::new();
+        let state = scene.state();
+        let mut log = TurnLog::load(&state).expect("loads");
+        for turn in 1..=2 {
+            log.add(begin(turn)).expect("added");
+            log.add(end(turn)).expect("added");
+        }
+        log.add(Record::Back { turn: 2, left: Vec::new(), is_final: false }).expect("added");
+        log.add(Record::Back { turn: 1, left: vec!["a".into()], is_final: false }).expect("added");
+        log.end_forward().expect("ended");
+        for log in [log, TurnLog::load(&state).expect("loads")] {
+            assert_eq!((log.turns.len(), log.back().count(), log.forward().count(), log.left().count()), (1, 0, 0, 1));
+        }
     }
 
     #[test]

@@ -17,20 +17,30 @@ use super::Project;
 use super::Snapshot;
 use super::Store;
 use super::apply;
+use super::compare::Change;
 use super::compare::compare;
 use super::compare::told;
 use super::difference::unified;
 use super::forbidden::Origin;
+use super::journal::Journal;
 use super::journal::Purpose;
+use super::look::Look;
+use super::look::Name;
 use super::pin;
+use super::plan::Outcome;
 use super::plan::Request;
+use super::plan::wanted;
+use super::read::Found;
 use super::snapshot;
 use super::turn::Record;
 use super::turn::Turn;
 use super::turn::TurnLog;
 use super::turn::shortened;
+use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
 use crate::wire::keep::EntryType;
+use crate::wire::keep::Left;
+use crate::wire::keep::LeftReason;
 use crate::wire::keep::MayRun;
 use crate::wire::keep::PathChange;
 use crate::wire::keep::TurnAnswer;
@@ -45,12 +55,13 @@ use crate::wire::keep::Undone;
 use crate::wire::keep::UndoneTurn;
 use crate::wire::keep::What;
 use crate::wire::may_run as may_run_by;
+use crate::wire::secret_name;
 
 /// Turns that are kept at least; a quarter more, and the oldest are forgotten.
 pub const MOST_TURNS: usize = 100;
 
 /// What the files of the project looked like when they were last read.
-const CACHE: &str = "cache";
+pub(super) const CACHE: &str = "cache";
 
 /// What was finished that had been interrupted.
 #[derive(Debug)]
@@ -109,13 +120,23 @@ pub fn difference(state: &Folder, n: u32) -> Result<Vec<TurnDifference>, Error> 
 }
 
 /// Takes back the last `n` turns that changed something.
-pub fn back(project: &Project, state: &Folder, n: u32, merge: bool) -> Result<Undone, Error> {
-    Work::open(project, state)?.go(Way::Back, n, merge)
+pub fn back(project: &Project, state: &Folder, n: u32, how: How) -> Result<Undone, Error> {
+    Work::open(project, state)?.go(Way::Back, n, how)
 }
 
 /// Brings back the `n` turns that were taken back last.
-pub fn forward(project: &Project, state: &Folder, n: u32, merge: bool) -> Result<Undone, Error> {
-    Work::open(project, state)?.go(Way::Forward, n, merge)
+pub fn forward(project: &Project, state: &Folder, n: u32, how: How) -> Result<Undone, Error> {
+    Work::open(project, state)?.go(Way::Forward, n, how)
+}
+
+/// Tries again what was left, of all turns of which something was.
+pub fn retry(project: &Project, state: &Folder, how: How) -> Result<Undone, Error> {
+    Work::open(project, state)?.retry(how)
+}
+
+/// Gives up what was interrupted, if anything was.
+pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
+    apply::abandon(project, state, |purpose, paths| TurnLog::load(state)?.give_up(purpose, paths))
 }
 
 /// Does what the session says of its turns.
@@ -128,24 +149,45 @@ pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<Turn
 
 /// Does what a person asks for. For an order that [writes](UndoOrder::writes) the project's folder must be one that can be written to.
 pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<UndoAnswer, Error> {
+    let undone = |undone: Result<Undone, Error>| match undone {
+        Err(Error::Unfinished) => Ok(UndoAnswer::Unfinished),
+        undone => undone.map(UndoAnswer::Undone),
+    };
     Ok(match order {
         UndoOrder::List => UndoAnswer::Turns(list(state)?),
         UndoOrder::Diff { n } => UndoAnswer::Differences { turns: difference(state, *n)? },
-        UndoOrder::Back { n, merge } => UndoAnswer::Undone(back(project, state, *n, *merge)?),
-        UndoOrder::Forward { n, merge } => UndoAnswer::Undone(forward(project, state, *n, *merge)?),
+        UndoOrder::Back { n, merge, is_beside } => undone(back(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
+        UndoOrder::Forward { n, merge, is_beside } => undone(forward(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
+        UndoOrder::Retry { merge, is_beside } => undone(retry(project, state, How { merge: *merge, is_beside: *is_beside }))?,
         UndoOrder::Resume => match resume(project, state)? {
             Resumed::Nothing => UndoAnswer::Nothing,
             Resumed::Turns(undone) => UndoAnswer::Undone(undone),
             Resumed::Review { name, applied } => UndoAnswer::Applied { name, applied },
         },
-        UndoOrder::Abandon if apply::abandon(project, state)? => UndoAnswer::Abandoned,
+        UndoOrder::Abandon if abandon(project, state)? => UndoAnswer::Abandoned,
         UndoOrder::Abandon => UndoAnswer::Nothing,
     })
+}
+
+/// Keeps how the project is now, for somebody who holds the store from then on. Where there is no room for it old turns are forgotten.
+pub(super) fn keep_now(project: &Project, state: &Folder) -> Result<(Store, Snapshot), Error> {
+    let mut work = Work::open(project, state)?;
+    let snapshot = work.look()?;
+    Ok((work.store, snapshot))
 }
 
 /// Finishes what was interrupted, whatever it was, with the turns that were to follow.
 pub fn resume(project: &Project, state: &Folder) -> Result<Resumed, Error> {
     Work::open(project, state)?.resume()
+}
+
+/// What is done where a path is not plainly to be brought back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct How {
+    /// Lines of both sides are put together.
+    pub merge: bool,
+    /// A sandbox of the project runs: what is hidden from it must not pass through the project's folders under another name.
+    pub is_beside: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,10 +204,10 @@ impl Way {
         }
     }
 
-    fn record(self, turn: u64) -> Record {
+    fn record(self, turn: u64, left: Vec<BytesPath>) -> Record {
         match self {
-            Self::Back => Record::Back { turn },
-            Self::Forward => Record::Forward { turn },
+            Self::Back => Record::Back { turn, left, is_final: false },
+            Self::Forward => Record::Forward { turn, left },
         }
     }
 }
@@ -189,6 +231,7 @@ impl<'a> Work<'a> {
     }
 
     fn begin(&mut self, session: &str, n_turn: u64, words: &str) -> Result<TurnBegan, Error> {
+        let is_given_up = self.begin_over()?;
         let snapshot = self.look()?;
         if self.log.open().is_some() {
             self.close(&snapshot, true)?;
@@ -201,27 +244,66 @@ impl<'a> Work<'a> {
         let before = snapshot.id;
         self.log.add(Record::Begin { turn, session: session.to_owned(), n_turn, words: shortened(words), at, before })?;
         let is_unfinished = apply::is_unfinished(self.state)?;
-        Ok(TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished })
+        Ok(TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished, is_given_up })
     }
 
-    fn go(&mut self, way: Way, n: u32, merge: bool) -> Result<Undone, Error> {
+    /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten. The project may be one that nobody can write to
+    /// now, so what lies in it is cleared up by whoever takes something back next.
+    fn begin_over(&mut self) -> Result<bool, Error> {
+        let journal = match Journal::load(self.state) {
+            // Whoever gives it up is told so.
+            Err(Error::Unreadable { .. }) => None,
+            other => other?,
+        };
+        let Some(journal) = journal.filter(|journal| !matches!(journal.purpose, Purpose::Review { .. })) else { return Ok(false) };
+        if !journal.is_look {
+            self.log.give_up(&journal.purpose, journal.open_paths())?;
+        }
+        journal.put_aside(self.state)?;
+        Ok(true)
+    }
+
+    fn go(&mut self, way: Way, n: u32, how: How) -> Result<Undone, Error> {
+        self.make_ready()?;
+        let mut turns = Vec::new();
+        self.step_by_step(way, n, how, &mut turns)?;
+        Ok(self.undone(turns))
+    }
+
+    fn retry(&mut self, how: How) -> Result<Undone, Error> {
+        self.make_ready()?;
+        let left: Vec<(u64, Vec<BytesPath>)> = self.log.left().map(|turn| (turn.turn, turn.left.clone())).collect();
+        let mut turns = Vec::new();
+        for (number, paths) in left {
+            let way = if self.log.find(number).is_some_and(|turn| turn.is_back) { Way::Back } else { Way::Forward };
+            if !self.step(way, number, 0, how, Some(&paths), &mut turns)? {
+                break;
+            }
+        }
+        Ok(self.undone(turns))
+    }
+
+    fn make_ready(&mut self) -> Result<(), Error> {
         if apply::is_unfinished(self.state)? {
             return Err(Error::Unfinished);
         }
+        // First, since what lies in the project until then is no change of it.
         if self.log.open().is_some() {
             let snapshot = self.look()?;
             self.close(&snapshot, true)?;
         }
-        let mut turns = Vec::new();
-        self.step_by_step(way, n, merge, &mut turns)?;
-        Ok(self.undone(turns))
+        apply::clear_up(self.project, self.state)
     }
 
     fn resume(&mut self) -> Result<Resumed, Error> {
+        apply::clear_up(self.project, self.state)?;
+        if let Some(purpose) = apply::not_begun(self.project, self.state)? {
+            return self.begin_anew(&purpose);
+        }
         let log = &mut self.log;
-        let resumed = apply::resume(self.project, self.state, &self.store, |purpose, _| match purpose {
-            Purpose::Back { turn, .. } => log.add(Record::Back { turn: *turn }),
-            Purpose::Forward { turn, .. } => log.add(Record::Forward { turn: *turn }),
+        let resumed = apply::resume(self.project, self.state, &self.store, |purpose, outcome| match purpose {
+            Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
+            Purpose::Forward { turn, .. } => log.add(Way::Forward.record(*turn, outcome.left.clone())),
             Purpose::Review { .. } => Ok(()),
         })?;
         let Some((purpose, applied)) = resumed else { return Ok(Resumed::Nothing) };
@@ -233,33 +315,80 @@ impl<'a> Work<'a> {
         let is_stopped = applied.stopped.is_some();
         let mut turns: Vec<UndoneTurn> = self.log.find(turn).map(|turn| UndoneTurn { turn: turn.told(), applied }).into_iter().collect();
         if !is_stopped {
-            self.step_by_step(way, then, merge, &mut turns)?;
+            self.step_by_step(way, then, How { merge, is_beside: false }, &mut turns)?;
         }
         Ok(Resumed::Turns(self.undone(turns)))
     }
 
-    fn step_by_step(&mut self, way: Way, n: u32, merge: bool, turns: &mut Vec<UndoneTurn>) -> Result<(), Error> {
+    /// Begins what was interrupted before anything was done for it.
+    fn begin_anew(&mut self, purpose: &Purpose) -> Result<Resumed, Error> {
+        let (way, turn, then, merge) = match *purpose {
+            Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
+            Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
+            Purpose::Review { .. } => return Ok(Resumed::Nothing),
+        };
+        // One that is that far already was about what had been left of it, which is tried again when that is asked for.
+        if self.log.find(turn).is_none_or(|turn| turn.is_back == (way == Way::Back)) {
+            return Ok(Resumed::Nothing);
+        }
+        let mut turns = Vec::new();
+        self.step_by_step(way, then.saturating_add(1), How { merge, is_beside: false }, &mut turns)?;
+        Ok(Resumed::Turns(self.undone(turns)))
+    }
+
+    fn step_by_step(&mut self, way: Way, n: u32, how: How, turns: &mut Vec<UndoneTurn>) -> Result<(), Error> {
         for then in (0..n).rev() {
             let next = match way {
                 Way::Back => self.log.back().next(),
                 Way::Forward => self.log.forward().next(),
             };
-            let Some((number, before, after)) = next.and_then(|turn| Some((turn.turn, turn.before, turn.end?.after))) else { break };
-            let (from, to) = match way {
-                Way::Back => (after, before),
-                Way::Forward => (before, after),
-            };
-            let purpose = way.purpose(number, then, merge);
-            let request = Request { from, to, only: Vec::new(), merge, origin: Origin::Before, purpose };
-            let log = &mut self.log;
-            let applied = apply::apply(self.project, self.state, &mut self.store, &request, |_| log.add(way.record(number)))?;
-            let is_stopped = applied.stopped.is_some();
-            turns.extend(self.log.find(number).map(|turn| UndoneTurn { turn: turn.told(), applied }));
-            if is_stopped {
+            let Some(number) = next.map(|turn| turn.turn) else { break };
+            if !self.step(way, number, then, how, None, turns)? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Takes one turn back, or brings it back; returns whether it came to its end.
+    fn step(
+        &mut self,
+        way: Way,
+        number: u64,
+        then: u32,
+        how: How,
+        only: Option<&[BytesPath]>,
+        turns: &mut Vec<UndoneTurn>,
+    ) -> Result<bool, Error> {
+        let turn = self.log.find(number).and_then(|turn| Some((turn.before, turn.end?.after)));
+        let Some((before, after)) = turn else { return Ok(true) };
+        let (from, to) = match way {
+            Way::Back => (after, before),
+            Way::Forward => (before, after),
+        };
+        let purpose = way.purpose(number, then, how.merge);
+        let request = Request { from, to, only: Vec::new(), merge: how.merge, origin: Origin::Before, purpose };
+        let mut wanted = wanted(&self.store, &request)?;
+        if let Some(only) = only {
+            let only: BTreeSet<&BytesPath> = only.iter().collect();
+            wanted.retain(|change| only.contains(&change.path));
+            // What the person moved away, and asks for again, is in nobody's way.
+            for change in &mut wanted {
+                if let Ok(Look { found: Found::Nothing, .. }) = Look::at(self.project, change.path.as_bytes(), Name::Ambiguous) {
+                    change.before = None;
+                }
+            }
+        }
+        let mut found = Outcome::default();
+        if how.is_beside {
+            leave_secrets(&mut wanted, &mut found);
+        }
+        let log = &mut self.log;
+        let done = |outcome: &Outcome| log.add(way.record(number, outcome.left.clone()));
+        let applied = apply::apply_wanted(self.project, self.state, &mut self.store, &request, wanted, found, done)?;
+        let is_stopped = applied.stopped.is_some();
+        turns.extend(self.log.find(number).map(|turn| UndoneTurn { turn: turn.told(), applied }));
+        Ok(!is_stopped)
     }
 
     fn undone(&self, turns: Vec<UndoneTurn>) -> Undone {
@@ -281,7 +410,7 @@ impl<'a> Work<'a> {
         if before == snapshot.id {
             self.log.retain(|each| each.turn != turn)?;
         } else {
-            self.log.retain(|each| !each.is_back)?;
+            self.log.end_forward()?;
         }
         Ok(changes)
     }
@@ -315,233 +444,17 @@ impl<'a> Work<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-    use crate::guest::keep::testing::Scene;
-    use crate::guest::keep::testing::left;
-    use crate::wire::keep::TurnState;
-
-    fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
-        begin(&scene.project(), &scene.state(), "session", n_turn, &format!("turn {n_turn}")).expect("begun");
-        act();
-        end(&scene.project(), &scene.state()).expect("ended")
-    }
-
-    fn undo(scene: &Scene, n: u32) -> Undone {
-        back(&scene.project(), &scene.state(), n, false).expect("taken back")
-    }
-
-    fn redo(scene: &Scene, n: u32) -> Undone {
-        forward(&scene.project(), &scene.state(), n, false).expect("brought back")
-    }
-
-    fn numbers(undone: &Undone) -> (Vec<u64>, u64, u64) {
-        (undone.turns.iter().map(|turn| turn.turn.n_turn).collect(), undone.n_back, undone.n_forward)
-    }
-
-    fn listed(scene: &Scene) -> Vec<(u64, TurnState)> {
-        list(&scene.state()).expect("listed").turns.first.iter().map(|turn| (turn.n_turn, turn.state)).collect()
-    }
-
-    #[test]
-    fn turns_are_taken_back_and_brought_back_whole() {
-        let scene = Scene::new();
-        scene.write("kept", "0");
-        let mut states = vec![scene.all()];
-        for n in 1..=3 {
-            take_turn(&scene, n, || {
-                scene.write("file", n.to_string());
-                scene.write(format!("new{n}/file"), "x");
-                scene.mode("kept", 0o600 + n as u32);
-            });
-            states.push(scene.all());
-        }
-        take_turn(&scene, 4, || {});
-        assert_eq!(listed(&scene), [(3, TurnState::Done), (2, TurnState::Done), (1, TurnState::Done)]);
-        assert_eq!(numbers(&undo(&scene, 2)), (vec![3, 2], 1, 2));
-        assert_eq!(scene.all(), states[1]);
-        assert_eq!(listed(&scene), [(3, TurnState::TakenBack), (2, TurnState::TakenBack), (1, TurnState::Done)]);
-        assert_eq!(numbers(&redo(&scene, 1)), (vec![2], 2, 1));
-        assert_eq!(scene.all(), states[2]);
-        assert_eq!(numbers(&redo(&scene, 5)), (vec![3], 3, 0));
-        assert_eq!(scene.all(), states[3]);
-        assert_eq!(numbers(&undo(&scene, 9)), (vec![3, 2, 1], 0, 3));
-        assert_eq!(scene.all(), states[0]);
-        assert_eq!(numbers(&undo(&scene, 1)), (vec![], 0, 3));
-        // A turn that changes nothing leaves what can be brought back, another one does not.
-        take_turn(&scene, 5, || {});
-        assert_eq!(numbers(&redo(&scene, 1)), (vec![1], 1, 2));
-        take_turn(&scene, 6, || scene.write("other", "x"));
-        assert_eq!(numbers(&redo(&scene, 1)), (vec![], 2, 0));
-        assert_eq!(listed(&scene), [(6, TurnState::Done), (1, TurnState::Done)]);
-    }
-
-    #[test]
-    fn what_the_person_changed_between_and_after_turns_stays() {
-        let scene = Scene::new();
-        scene.write("between", "1");
-        scene.write("after", "1");
-        take_turn(&scene, 1, || {
-            scene.write("between", "2");
-            scene.write("new", "2");
-        });
-        scene.write("between", "the person's");
-        take_turn(&scene, 2, || {
-            scene.write("after", "2");
-            scene.write("newer", "2");
-        });
-        scene.write("after", "the person's");
-        let undone = undo(&scene, 2);
-        let conflicts: Vec<_> = undone.turns.iter().flat_map(|turn| left(&turn.applied.conflicts)).collect();
-        assert_eq!(conflicts, ["after was changed by somebody else since", "between was changed by somebody else since"]);
-        let there: Vec<_> = scene.all().into_iter().map(|(path, told)| format!("{} {told}", path.display())).collect();
-        assert_eq!(there, ["after file 644 \"the person's\"", "between file 644 \"the person's\""]);
-    }
-
-    #[test]
-    fn a_turn_that_was_never_ended_ends_with_what_is_there() {
-        let scene = Scene::new();
-        let begin = |n| begin(&scene.project(), &scene.state(), "session", n, "words").expect("begun");
-        begin(1);
-        scene.write("a", "1");
-        assert_eq!(listed(&scene), [(1, TurnState::Open)]);
-        begin(2);
-        scene.write("b", "1");
-        assert_eq!(listed(&scene), [(2, TurnState::Open), (1, TurnState::Done)]);
-        let undone = undo(&scene, 2);
-        assert_eq!(numbers(&undone), (vec![2, 1], 0, 2));
-        assert!(undone.turns.iter().all(|turn| turn.turn.is_interrupted && turn.turn.n_changed == Some(1)));
-        assert!(scene.all().is_empty());
-        assert!(matches!(end(&scene.project(), &scene.state()), Err(Error::NoTurn)));
-    }
-
-    #[test]
-    fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
-        let scene = Scene::new();
-        for n in 1..=3 {
-            take_turn(&scene, n, || scene.write("file", n.to_string()));
-        }
-        // As it is when somebody is killed while the first of two is taken back.
-        let log = scene.state();
-        let last = TurnLog::load(&log).expect("loads").turns[2].clone();
-        let from = last.end.expect("ended").after;
-        let request = Request { purpose: Purpose::Back { turn: last.turn, then: 1, merge: false }, ..Scene::request(from, last.before) };
-        let told = apply::apply(&scene.project(), &log, &mut scene.store(), &request, |_| Err(Error::Busy));
-        assert!(told.is_err());
-        assert!(matches!(back(&scene.project(), &log, 1, false), Err(Error::Unfinished)));
-        assert!(begin(&scene.project(), &log, "session", 4, "").expect("begun").is_unfinished);
-        assert!(list(&log).expect("listed").is_unfinished);
-        let Resumed::Turns(undone) = resume(&scene.project(), &log).expect("resumed") else { panic!("nothing was") };
-        assert_eq!(numbers(&undone).0, [3, 2]);
-        assert_eq!(fs::read(scene.path("file")).expect("there"), b"1");
-        assert!(matches!(resume(&scene.project(), &log), Ok(Resumed::Nothing)));
-    }
-
-    #[test]
-    fn differences_of_turns_are_shown_each_by_itself() {
-        let scene = Scene::new();
-        take_turn(&scene, 1, || scene.write("file", "1\n"));
-        scene.write("file", "the person's\n");
-        let ended = take_turn(&scene, 2, || scene.write("file", "2\n"));
-        assert_eq!(ended.changes.first.len(), 1);
-        let shown = difference(&scene.state(), 5).expect("shown");
-        let lines: Vec<Vec<&str>> = shown.iter().map(|turn| turn.text.lines().skip(4).collect()).collect();
-        assert_eq!(lines, [vec!["-the person's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]);
-    }
-
-    #[test]
-    fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
-        let scene = Scene::new();
-        scene.write("file", "pinned");
-        let pinned = scene.take().id;
-        pin::pin(&scene.state(), &scene.store(), "review", [pinned]).expect("pinned");
-        let (project, state) = (scene.project(), scene.state());
-        for n in 0..10 {
-            let mut work = Work { most_turns: 4, ..Work::open(&project, &state).expect("opens") };
-            work.begin("session", n, "").expect("begun");
-            drop(work);
-            scene.write("file", n.to_string());
-        }
-        end(&project, &state).expect("ended");
-        let turns = list(&state).expect("listed").turns;
-        assert_eq!((turns.n, turns.first[0].n_turn), (6, 9));
-        let now = scene.take().id;
-        assert_eq!(compare(&scene.store(), &pinned, &now).expect("both are there").len(), 1);
-        assert_eq!(undo(&scene, 200).turns.len(), 6);
-        assert_eq!(fs::read(scene.path("file")).expect("there"), b"3");
-        let mut work = Work::open(&project, &state).expect("opens");
-        pin::unpin(&state, &work.store, "review").expect("let go");
-        pin::unpin(&state, &work.store, "review").expect("not there");
-        let now = work.look().expect("taken");
-        work.forget(1, &now).expect("forgotten");
-        assert!(matches!(compare(&work.store, &pinned, &now.id), Err(Error::Broken { .. })));
-    }
-
-    #[test]
-    fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
-        let scene = Scene::new();
-        let noise = |seed: u64| {
-            (seed * 10_000..).flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(100_000).collect::<Vec<u8>>()
-        };
-        let (project, state) = (scene.project(), scene.state());
-        for n in 0..6 {
-            let store = Store::bounded(&state, 400_000).expect("opens");
-            let mut work = Work::with(&project, &state, store).expect("opens");
-            let begun = work.begin("session", n, "").expect("begun");
-            assert_eq!(begun.passed_over.n, 0, "turn {n}");
-            scene.write("file", noise(n));
-        }
-        assert!(listed(&scene).len() < 6);
-        scene.write("large", [noise(10), noise(11), noise(12), noise(13), noise(14)].concat());
-        let store = Store::bounded(&state, 400_000).expect("opens");
-        let begun = Work::with(&project, &state, store).expect("opens").begin("session", 7, "").expect("begun");
-        assert_eq!(begun.passed_over.first[0].path, "large".into());
-    }
-
-    #[test]
-    fn orders_from_afar_come_to_the_same() {
-        let scene = Scene::new();
-        let (project, state) = (scene.project(), scene.state());
-        let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
-        assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
-        scene.write("file", "1\n");
-        assert!(matches!(turn(&project, &state, &TurnOrder::End), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1));
-        let ask = |undo: UndoOrder| {
-            let text = serde_json::to_string(&undo).expect("plain data");
-            assert_eq!(serde_json::from_str::<UndoOrder>(&text).expect("reads"), undo);
-            let answer = order(&project, &state, &undo).expect("answered");
-            let text = serde_json::to_string(&answer).expect("plain data");
-            assert_eq!(serde_json::from_str::<UndoAnswer>(&text).expect("reads"), answer);
-            answer
-        };
-        assert!(matches!(ask(UndoOrder::List), UndoAnswer::Turns(turns) if turns.turns.first[0].words == "do it"));
-        assert!(matches!(ask(UndoOrder::Diff { n: 1 }), UndoAnswer::Differences { turns } if turns[0].text.ends_with("+1\n")));
-        assert!(matches!(ask(UndoOrder::Back { n: 1, merge: false }), UndoAnswer::Undone(undone) if undone.n_forward == 1));
-        assert!(matches!(ask(UndoOrder::Forward { n: 1, merge: false }), UndoAnswer::Undone(undone) if undone.n_back == 1));
-        assert_eq!((ask(UndoOrder::Resume), ask(UndoOrder::Abandon)), (UndoAnswer::Nothing, UndoAnswer::Nothing));
-    }
-
-    #[test]
-    fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
-        let scene = Scene::new();
-        let (project, state) = (scene.project(), scene.state());
-        take_turn(&scene, 1, || scene.write("file", "1"));
-        begin(&project, &state, "session", 2, "").expect("begun");
-        let objects = state.below("objects").expect("opens");
-        for pack in objects.names().expect("listed") {
-            objects.replace(&pack, b"zeros").expect("replaced");
-        }
-        scene.write("file", "2");
-        assert_eq!(end(&project, &state).expect("ended").changes.n, 0);
-        take_turn(&scene, 3, || scene.write("file", "3"));
-        assert_eq!(numbers(&undo(&scene, 1)), (vec![3], 1, 1));
-        assert_eq!(fs::read(scene.path("file")).expect("there"), b"2");
-        assert!(matches!(back(&project, &state, 1, false), Err(Error::Broken { .. })));
-        let mut work = Work::open(&project, &state).expect("opens");
-        let now = work.look().expect("taken");
-        work.forget(9, &now).expect("what is lost needs nothing");
+/// Leaves what a running sandbox may hide: while it is written it lies under another name, which nothing hides.
+fn leave_secrets(wanted: &mut Vec<Change>, found: &mut Outcome) {
+    let is_secret = |change: &mut Change| change.path.as_bytes().split(|byte| *byte == b'/').any(|name| secret_name(name).is_some());
+    for change in wanted.extract_if(.., is_secret) {
+        found.leave(Left { path: change.path, reason: LeftReason::BesideSandbox });
     }
 }
+
+#[cfg(test)]
+mod left;
+#[cfg(test)]
+mod over;
+#[cfg(test)]
+mod tests;

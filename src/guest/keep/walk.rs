@@ -9,13 +9,8 @@ use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::Condvar;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use nix::dir::Dir;
 use nix::dir::Type;
@@ -31,6 +26,7 @@ use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
 use super::read::Stamp;
+use crate::guest::queue::Queue;
 use crate::guest::root::file_type;
 use crate::guest::root::join;
 use crate::guest::tools::save::errno_of;
@@ -43,14 +39,8 @@ pub const MOST_ENTRIES: usize = 1_000_000;
 /// Longest path that is gone into: the kernel takes no longer ones, and nobody could name what lies there.
 const MOST_PATH: usize = 4_000;
 
-/// Threads at the most; more only wait for each other in the kernel.
-const MAX_THREADS: usize = 8;
-
 /// Files of one folder that one thread takes at a time.
 const CHUNK: usize = 128;
-
-/// Work that must lie ready before other threads are started: a small project is walked sooner than they are.
-const WORTH_A_THREAD: usize = 4;
 
 /// What is made of each entry that is no folder; called on several threads at once, each with a state of its own.
 pub(super) trait Visitor: Sync {
@@ -90,25 +80,9 @@ pub(super) fn walk<V: Visitor>(project: &Project, visitor: &V) -> Result<HashMap
     let top = project.list(b"").and_then(fstat);
     let top = top.map_err(|source| Error::Project { doing: "open", path: BytesPath::from_bytes("."), source })?;
     let run = Run { project, visitor, device: top.st_dev, queue: Queue::default(), n_entries: AtomicUsize::new(0) };
-    run.queue.push([Work::Folder { path: Vec::new() }]);
-    let mut own = Found::<V>::default();
-    let mut found = Vec::new();
-    while run.queue.len() < WORTH_A_THREAD && run.step(&mut own) {}
-    if run.queue.len() >= WORTH_A_THREAD {
-        let n_threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_THREADS);
-        thread::scope(|scope| {
-            let work = || {
-                let mut found = Found::<V>::default();
-                while run.step(&mut found) {}
-                found
-            };
-            let helpers: Vec<_> = (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-            while run.step(&mut own) {}
-            found.extend(helpers.into_iter().map(|helper| helper.join().expect("a visitor does not panic")));
-        });
-    }
-    found.push(own);
-    if let Some(error) = run.queue.lock().error.take() {
+    run.queue.push(vec![Work::Folder { path: Vec::new() }]);
+    let found: Vec<Found<V>> = run.queue.work(|found, work| run.step(found, work));
+    if let Some(error) = run.queue.into_end() {
         return Err(error);
     }
     let mut folders: HashMap<Vec<u8>, Walked> = HashMap::new();
@@ -146,7 +120,7 @@ struct Run<'a, V> {
     project: &'a Project,
     visitor: &'a V,
     device: u64,
-    queue: Queue,
+    queue: Queue<Work, Error>,
     n_entries: AtomicUsize,
 }
 
@@ -156,11 +130,7 @@ enum Work {
 }
 
 impl<V: Visitor> Run<'_, V> {
-    /// Does one piece of work; `false` when there is none and none will come.
-    fn step(&self, found: &mut Found<V>) -> bool {
-        let Some(work) = self.queue.take() else { return false };
-        // Also when a visitor panics the others must learn that no more work comes from here.
-        let _taken = Taken(&self.queue);
+    fn step(&self, found: &mut Found<V>, work: Work) {
         let done = match work {
             Work::Folder { path } => self.folder(found, path),
             Work::Files { folder, path, names } => self.files(found, folder.as_fd(), &path, names),
@@ -168,7 +138,6 @@ impl<V: Visitor> Run<'_, V> {
         if let Err(error) = done {
             self.queue.end(error);
         }
-        true
     }
 
     fn folder(&self, found: &mut Found<V>, path: Vec<u8>) -> Result<(), Error> {
@@ -241,7 +210,15 @@ impl<V: Visitor> Run<'_, V> {
             if self.queue.has_ended() {
                 break;
             }
-            let Ok(stat) = fstatat(folder, name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW) else { continue };
+            let stat = match fstatat(folder, name.as_slice(), AtFlags::AT_SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                // In a folder that may be listed and not be passed through.
+                Err(Errno::EACCES) => {
+                    entries.push((name, Visited { node: Node::ignored(Unkept::Unreadable), known: None }));
+                    continue;
+                }
+                Err(_) => continue,
+            };
             let place = Place { folder, path, name: &name };
             if let Some(visited) = self.visitor.visit(&mut found.state, &place, &stat)? {
                 entries.push((name, visited));
@@ -270,74 +247,4 @@ fn enter(walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Op
     };
     walked.entries.push((name, Visited { node: Node::ignored(why), known: None }));
     None
-}
-
-/// Work not yet taken. The last in is the first out, so that few folders are open at a time.
-#[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    work: Vec<Work>,
-    n_busy: usize,
-    error: Option<Error>,
-}
-
-impl Queue {
-    fn push(&self, work: impl IntoIterator<Item = Work>) {
-        self.lock().work.extend(work);
-        self.changed.notify_all();
-    }
-
-    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none will come.
-    fn take(&self) -> Option<Work> {
-        let mut state = self.lock();
-        loop {
-            if state.error.is_some() {
-                return None;
-            }
-            if let Some(work) = state.work.pop() {
-                state.n_busy += 1;
-                return Some(work);
-            }
-            if state.n_busy == 0 {
-                return None;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn end(&self, error: Error) {
-        self.lock().error.get_or_insert(error);
-        self.changed.notify_all();
-    }
-
-    fn has_ended(&self) -> bool {
-        self.lock().error.is_some()
-    }
-
-    fn len(&self) -> usize {
-        self.lock().work.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Stands for one piece of work that is being done.
-struct Taken<'a>(&'a Queue);
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.n_busy -= 1;
-        if state.n_busy == 0 && state.work.is_empty() {
-            drop(state);
-            self.0.changed.notify_all();
-        }
-    }
 }

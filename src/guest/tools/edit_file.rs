@@ -39,13 +39,13 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditFile) -> Result
         }
         let mut text = Vec::new();
         let edited = edit(path, &mut text, &call.edits, 1)?;
-        let real = place.real(&workspace.root)?;
+        let real = seen.real(&workspace.root, &place)?;
         place.save(&text, None)?;
         seen.wrote(&real, &text);
         return Ok(Edited { created: true, diff: diff(&shown.to_string(), b"", &text), path: shown, ..edited });
     }
     let (before, stat) = read(&place, path, true)?;
-    let real = place.real(&workspace.root)?;
+    let real = seen.real(&workspace.root, &place)?;
     let mut after = before.clone();
     let edited = edit(path, &mut after, &call.edits, 1).map_err(|fault| seen.outdated(&real, &before, fault))?;
     if after == before {

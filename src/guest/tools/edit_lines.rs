@@ -21,7 +21,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
         return Err(workspace.root.fault(path, Errno::ENOENT));
     }
     let (before, stat) = read(&place, path, true)?;
-    let real = place.real(&workspace.root)?;
+    let real = seen.real(&workspace.root, &place)?;
     let is_stale = seen.is_stale(&real, &before);
     seen.settle()?;
     if is_stale {

@@ -34,7 +34,9 @@ use crate::wire::CommandEnded;
 use crate::wire::End;
 use crate::wire::Fault;
 use crate::wire::Git;
+use crate::wire::GitBranch;
 use crate::wire::GitQuery;
+use crate::wire::GitStash;
 use crate::wire::Output;
 use crate::wire::message::Stream;
 use crate::wire::protected_name;
@@ -100,6 +102,9 @@ async fn ask(session: &Session, git: &Git, line: &mut Line) -> Result<CommandEnd
     }
     asking.refuse_elsewhere(&git.path).await?;
     asking.settings = asking.filters_off().await?;
+    if let Some(steps) = steps(session, &git.query)? {
+        return asking.take_steps(git, line, steps).await;
+    }
     let file = git.query.file().map(|file| session.directories.absolute(file)).transpose()?;
     let mut words = words(&git.query);
     let mut note = None;
@@ -167,8 +172,54 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
             words.extend(author.as_ref().map(|author| format!("--author={author}")));
             words
         }
+        // What these are made of is in the steps.
+        GitQuery::Commit { .. } | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => Vec::new(),
     };
     words.into_iter().map(String::into_bytes).collect()
+}
+
+/// Returns what git does one after the other for something that is no mere question; `None`: it is one.
+fn steps(session: &Session, query: &GitQuery) -> Result<Option<Vec<Vec<Vec<u8>>>>, Fault> {
+    let line = |words: &[&str]| words.iter().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>();
+    let steps = match query {
+        GitQuery::Status | GitQuery::Diff { .. } | GitQuery::Log { .. } => return Ok(None),
+        GitQuery::Commit { message, files } => {
+            let mut names = vec![b"--".to_vec()];
+            for file in files {
+                names.push(literal(&session.directories.absolute(file)?));
+            }
+            let (mut add, mut commit) = (line(&["add", "--all"]), line(&["commit", "--cleanup=strip", "-m", message]));
+            add.extend(names.iter().cloned());
+            if files.is_empty() {
+                // Of the whole repository, wherever in it this is asked.
+                add.push(b":/".to_vec());
+            } else {
+                // What else is staged stays so.
+                commit.extend(names);
+            }
+            vec![add, commit]
+        }
+        GitQuery::Branch(GitBranch::List) => vec![line(&["branch", "--no-color", "--no-column", "--all", "--verbose"])],
+        GitQuery::Branch(GitBranch::Create { name }) => vec![line(&["branch", "--no-track", name])],
+        GitQuery::Branch(GitBranch::Delete { name }) => vec![line(&["branch", "--delete", name])],
+        GitQuery::Checkout { target, create: true } => vec![line(&["checkout", "--no-track", "-b", target])],
+        // What follows would be files, which no branch is mistaken for then.
+        GitQuery::Checkout { target, create: false } => vec![line(&["checkout", target, "--"])],
+        GitQuery::Stash(GitStash::List) => vec![line(&["stash", "list"])],
+        GitQuery::Stash(GitStash::Push { message }) => {
+            let mut push = line(&["stash", "push"]);
+            push.extend(message.iter().flat_map(|message| line(&["-m", message])));
+            vec![push]
+        }
+        GitQuery::Stash(GitStash::Pop { index }) => vec![line(&["stash", "pop", "--index", &stash(*index)])],
+        GitQuery::Stash(GitStash::Apply { index }) => vec![line(&["stash", "apply", "--index", &stash(*index)])],
+        GitQuery::Stash(GitStash::Drop { index }) => vec![line(&["stash", "drop", &stash(*index)])],
+    };
+    Ok(Some(steps))
+}
+
+fn stash(index: u32) -> String {
+    format!("stash@{{{index}}}")
 }
 
 /// Names one path and nothing else, whatever letters it has.
@@ -203,6 +254,20 @@ impl Asking<'_> {
     fn stdio(&self, stdout: OwnedFd, stderr: OwnedFd) -> Result<Stdio, Fault> {
         let directory = self.place.try_clone().map_err(|error| cannot_prepare(&error))?;
         Ok(Stdio { stdin: null()?, stdout, stderr, directory, report: None })
+    }
+
+    /// Has git do one thing after the other, until one fails; the last one is what the model reads of.
+    async fn take_steps(&self, git: &Git, line: &mut Line, steps: Vec<Vec<Vec<u8>>>) -> Result<CommandEnded, Fault> {
+        let mut ended = None;
+        for step in steps {
+            let done = self.show(git, line, step).await?;
+            let is_good = done.end == (End::Exited { code: 0 });
+            ended = Some(done);
+            if !is_good {
+                break;
+            }
+        }
+        ended.ok_or_else(|| failed("there is nothing to do"))
     }
 
     /// Asks git what the model is to read.

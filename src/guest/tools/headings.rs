@@ -5,7 +5,7 @@ use std::ops::Range;
 /// What a text says of its parts.
 pub(super) struct Outline<'a> {
     pub(super) headings: Vec<Heading<'a>>,
-    /// Code begins in it that does not end: whatever follows the text would be code, too.
+    /// Code or a comment begins in it that does not end: whatever follows the text would be part of that, too.
     pub(super) is_open: bool,
 }
 
@@ -26,10 +26,11 @@ enum Above {
     Other,
 }
 
-/// Reads a text's headings that stand in no code: those with `#`, and those with a line of `=` or `-` below.
+/// Reads a text's headings that stand in no code and no comment: those with `#`, and those with a line of `=` or `-` below.
 pub(super) fn outline(text: &str) -> Outline<'_> {
     let mut headings = Vec::new();
     let mut fence: Option<&str> = None;
+    let mut in_comment = false;
     let mut above = Above::Nothing;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -42,6 +43,11 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
             // At least as long as what opened it, and nothing behind it.
             let ends = !is_code && bare.starts_with(open) && bare.trim_start_matches(&open[..1]).is_empty();
             fence = fence.filter(|_| !ends);
+            continue;
+        }
+        if in_comment || (!is_code && bare.starts_with("<!--")) {
+            in_comment = !bare.contains("-->");
+            above = Above::Nothing;
             continue;
         }
         fence = opened(bare).filter(|_| !is_code);
@@ -63,7 +69,7 @@ pub(super) fn outline(text: &str) -> Outline<'_> {
             above => above,
         };
     }
-    Outline { headings, is_open: fence.is_some() }
+    Outline { headings, is_open: fence.is_some() || in_comment }
 }
 
 /// Returns how far in a line begins.
@@ -124,5 +130,10 @@ mod tests {
         check("    ```\n# b\n", &[(1, "b")], false);
         check("```x``` y\n# b\n", &[(1, "b")], false);
         check("#a\n", &[], false);
+        check("<!-- a\n# b\n-->\n# c\n", &[(1, "c")], false);
+        check("<!-- a -->\n# c\n", &[(1, "c")], false);
+        check("a\n<!--\n---\n", &[], true);
+        check("    <!--\n# c\n", &[(1, "c")], false);
+        check("```\n<!--\n```\n# c\n", &[(1, "c")], false);
     }
 }

@@ -25,7 +25,6 @@ use crate::wire::FileText;
 use crate::wire::Image;
 use crate::wire::ImageKind;
 use crate::wire::Mark;
-use crate::wire::Memo;
 use crate::wire::Read;
 use crate::wire::ReadFile;
 use crate::wire::message::Data;
@@ -141,7 +140,8 @@ fn read(workspace: &Workspace, seen: &Seen, path: &BytesPath, protected: bool, w
     };
     // A line that was cut was not shown.
     let (n_shown, more_follows) = if cut_lines > 0 { (0, true) } else { (n_lines, more) };
-    seen.note(Memo::Read { path: real, mark, first_line: wanted.first_line, n_lines: n_shown, more: more_follows });
+    seen.share(real.as_bytes(), &stat);
+    seen.read(real, mark, wanted.first_line, n_shown, more_follows);
     let path = workspace.root.relative(path)?;
     Ok(FileText { text, first_line: wanted.first_line, n_lines, total_lines, bytes: size, more, cut_lines, encoding, ..nothing(path) })
 }

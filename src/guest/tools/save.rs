@@ -134,6 +134,11 @@ impl Place {
         Ok(join(root.real(&self.path, &self.folder)?.as_bytes(), &self.name))
     }
 
+    /// Returns what the kernel says of what stands there.
+    pub(super) fn stat(&self) -> Option<&FileStat> {
+        self.old.as_ref()
+    }
+
     pub(super) fn exists(&self) -> bool {
         self.old.is_some()
     }

@@ -4,6 +4,9 @@
 //! shown it. Only those changes ask that go by a line's number, put a whole new text there or take the file away; a change that names the
 //! text which it replaces finds it, or does not.
 //!
+//! A file with several names (hard links) is known by a name of its own besides, which is no path: whatever name it was read by, a change by
+//! another one asks as well.
+//!
 //! The host remembers, and says with each call what it knows of the files in it. Where a name leads to another file than it says, the call
 //! ends with the names that it must tell of, before anything is done.
 
@@ -15,15 +18,18 @@ use std::fs::File;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::fcntl::openat;
+use nix::sys::stat::FileStat;
 use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
 use nix::sys::stat::fstat;
 
 use super::Workspace;
 use super::mark;
+use super::save::Place;
 use super::save::errno_of;
 use super::spot::Spot;
 use crate::guest::beneath::Links;
+use crate::guest::root::Root;
 use crate::guest::root::fault;
 use crate::guest::root::file_type;
 use crate::wire::BytesPath;
@@ -42,6 +48,8 @@ pub(super) struct Seen {
     /// `None`: nobody remembers anything.
     told: Option<Vec<BytesPath>>,
     known: BTreeMap<Vec<u8>, Mark>,
+    /// What files with several names are known by, from the name that a call gives.
+    shared: RefCell<BTreeMap<Vec<u8>, Vec<u8>>>,
     untold: RefCell<BTreeSet<BytesPath>>,
     memos: RefCell<Vec<Memo>>,
 }
@@ -58,13 +66,35 @@ impl Seen {
         Self { told: Some(told), known, ..Self::default() }
     }
 
+    /// Returns where a file lies from the project's folder, and from then on knows it by its other names, too.
+    pub(super) fn real(&self, root: &Root, place: &Place) -> Result<Vec<u8>, Fault> {
+        let real = place.real(root)?;
+        if let Some(stat) = place.stat() {
+            self.share(&real, stat);
+        }
+        Ok(real)
+    }
+
+    /// Knows a file by its other names, too, if it has any. No path has a zero byte in it.
+    pub(super) fn share(&self, real: &[u8], stat: &FileStat) {
+        if stat.st_nlink > 1 && self.told.is_some() {
+            let shared = format!("\0{}:{}", stat.st_dev, stat.st_ino).into_bytes();
+            self.shared.borrow_mut().insert(real.to_vec(), shared);
+        }
+    }
+
     /// Returns what the file was like when it was last seen; `None`: it never was, or the host has to say so first.
     pub(super) fn last(&self, real: &[u8]) -> Option<&Mark> {
         let told = self.told.as_ref()?;
-        if !told.iter().any(|told| below(real, told.as_bytes()).is_some()) {
-            self.untold.borrow_mut().insert(BytesPath::from_bytes(real));
+        let shared = self.shared.borrow();
+        let shared = shared.get(real).map(Vec::as_slice);
+        for name in [Some(real), shared].into_iter().flatten() {
+            if !told.iter().any(|told| below(name, told.as_bytes()).is_some()) {
+                self.untold.borrow_mut().insert(BytesPath::from_bytes(name));
+            }
         }
-        self.known.get(real)
+        // By whichever name it was seen last, that is noted under the shared one.
+        shared.and_then(|shared| self.known.get(shared)).or_else(|| self.known.get(real))
     }
 
     /// Refuses to go on before the host has said what it knows. It comes before whatever changes anything.
@@ -101,7 +131,8 @@ impl Seen {
     pub(super) fn refuse_stale_below(&self, workspace: &Workspace, folder: &[u8]) -> Result<(), Fault> {
         // Whether all below was told.
         let _ = self.last(folder);
-        for (path, last) in self.known.iter().filter(|(path, _)| below(path, folder).is_some()) {
+        let is_path = |path: &[u8]| !path.starts_with(b"\0");
+        for (path, last) in self.known.iter().filter(|(path, _)| is_path(path) && below(path, folder).is_some()) {
             let shown = BytesPath::from_bytes(path.clone());
             let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
             match workspace.root.beneath().open(path, flags, Links::Follow) {
@@ -120,9 +151,17 @@ impl Seen {
         Ok(())
     }
 
+    /// Notes that the model was shown a part of a file, or all of it.
+    pub(super) fn read(&self, real: BytesPath, mark: Mark, first_line: u64, n_lines: u64, more: bool) {
+        self.note_shared(real.as_bytes(), &mark);
+        self.note(Memo::Read { path: real, mark, first_line, n_lines, more });
+    }
+
     /// Notes that the model wrote all of a file.
     pub(super) fn wrote(&self, real: &[u8], text: &[u8]) {
-        self.note(Memo::Wrote { path: BytesPath::from_bytes(real), mark: mark::of_text(text) });
+        let mark = mark::of_text(text);
+        self.note_shared(real, &mark);
+        self.note(Memo::Wrote { path: BytesPath::from_bytes(real), mark });
     }
 
     /// Notes what became of a file by a change of a part of it. What somebody else had done to it before stays unseen.
@@ -134,7 +173,15 @@ impl Seen {
 
     /// The same, of a file that is not in memory.
     pub(super) fn note_change(&self, real: &[u8], mark: Mark) {
+        self.note_shared(real, &mark);
         self.note(Memo::Changed { path: BytesPath::from_bytes(real), mark });
+    }
+
+    /// Notes what a file with several names is like under the one that they share.
+    fn note_shared(&self, real: &[u8], mark: &Mark) {
+        if let Some(shared) = self.shared.borrow().get(real) {
+            self.note(Memo::Changed { path: BytesPath::from_bytes(shared.clone()), mark: mark.clone() });
+        }
     }
 
     /// Notes that the model itself had what stood there, and below it, taken away or replaced.

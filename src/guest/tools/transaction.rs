@@ -97,7 +97,7 @@ impl Transaction {
     ) -> Result<Taken, Fault> {
         let root = &workspace.root;
         let place = Place::find(root, path, protected, parents)?;
-        let real = place.real(root)?;
+        let real = seen.real(root, &place)?;
         let by_link = place.linked;
         if let Some(at) = self.files.iter().position(|file| file.real == real) {
             return Ok(Taken { at, by_link });

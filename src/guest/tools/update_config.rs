@@ -35,7 +35,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
     if after == text {
         return Err(refused(&path, format!("the section `{}` says that already; nothing was changed", call.section)));
     }
-    let real = place.real(&workspace.root)?;
+    let real = seen.real(&workspace.root, &place)?;
     let _ = seen.last(&real);
     seen.settle()?;
     place.save(after.as_bytes(), stat.as_ref())?;
@@ -58,8 +58,8 @@ fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
     }
     if outline(content).is_open {
         return Err(format!(
-            "would become code from the section `{section}` on: its new text begins code that does not end; write the line that ends it, with as \
-             many marks as the one that begins it"
+            "would become code or a comment from the section `{section}` on: its new text begins one that does not end; write the line that ends it, \
+             of code with as many marks as the one that begins it, of a comment with `-->`"
         ));
     }
     let level = find(text, section).map_or(2, |found| found.level);
@@ -150,7 +150,10 @@ mod tests {
         let said = |content| replace("## A\n\nold\n\n## B\n", "A", content).expect_err(content);
         assert!(said("```sh\nmake").contains("does not end"));
         assert!(said("~~~\nmake\n    ~~~").contains("does not end"));
+        assert!(said("<!-- make").contains("does not end"));
         assert!(said("a\0b").contains("zero byte"));
+        check("## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\nx\n", "B", "y", "## A\n\nold\n\n<!--\n## B\n-->\n\n## B\n\ny\n");
+        check("## A\n\nold\n", "A", "<!-- make -->", "## A\n\n<!-- make -->\n");
     }
 
     #[test]

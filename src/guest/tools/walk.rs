@@ -10,13 +10,8 @@ use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::Condvar;
-use std::sync::Mutex;
-use std::sync::MutexGuard;
-use std::sync::PoisonError;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
-use std::thread;
 
 use nix::dir::Dir;
 use nix::dir::Type;
@@ -31,16 +26,11 @@ use super::ignore_rules::Seen;
 use super::stop::Stop;
 use crate::guest::beneath::Beneath;
 use crate::guest::beneath::Links;
+use crate::guest::queue::Queue;
 use crate::guest::root::file_type;
-
-/// Threads at the most; more only wait for each other in the kernel.
-const MAX_THREADS: usize = 8;
 
 /// Files of one folder that one thread takes at a time.
 const CHUNK: usize = 128;
-
-/// Work that must lie ready before other threads are started: a small project is walked sooner than they are.
-const WORTH_A_THREAD: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::guest) enum Kind {
@@ -117,24 +107,7 @@ impl Walk<'_> {
         }
         let run = Run { walk: self, visitor, queue: Queue::default(), n_unreadable: AtomicU32::new(0), n_base: full.len() };
         run.queue.push(vec![Work::Folder { full, rules: self.rules.clone(), depth: 0 }]);
-        let mut own = V::State::default();
-        let mut states = Vec::new();
-        while run.queue.len() < WORTH_A_THREAD && run.step(&mut own) {}
-        if run.queue.len() >= WORTH_A_THREAD {
-            let n_threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
-            thread::scope(|scope| {
-                let work = || {
-                    let mut state = V::State::default();
-                    while run.step(&mut state) {}
-                    state
-                };
-                // At the box's limit of processes no thread can be started; then there are fewer.
-                let helpers: Vec<_> = (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
-                while run.step(&mut own) {}
-                states.extend(helpers.into_iter().map(|helper| helper.join().expect("a visitor does not panic")));
-            });
-        }
-        states.push(own);
+        let states = run.queue.work(|state, work| run.step(state, work));
         Walked { states, n_unreadable: run.n_unreadable.into_inner() }
     }
 }
@@ -142,7 +115,7 @@ impl Walk<'_> {
 struct Run<'a, V> {
     walk: &'a Walk<'a>,
     visitor: &'a V,
-    queue: Queue,
+    queue: Queue<Work>,
     n_unreadable: AtomicU32,
     /// Length of the base's own path in every full path.
     n_base: usize,
@@ -174,14 +147,9 @@ pub(in crate::guest) struct Name {
 }
 
 impl<V: Visitor> Run<'_, V> {
-    /// Does one piece of work; `false` when there is none and none will come.
-    fn step(&self, state: &mut V::State) -> bool {
-        let Some(work) = self.queue.take() else { return false };
-        // Also when a visitor panics the others must learn that no more work comes from here.
-        let _taken = Taken(&self.queue);
+    fn step(&self, state: &mut V::State, work: Work) {
         if self.walk.stop.is_set() {
-            self.queue.end();
-            return false;
+            return self.queue.end(());
         }
         match work {
             Work::Folder { full, rules, depth } => {
@@ -191,7 +159,6 @@ impl<V: Visitor> Run<'_, V> {
             }
             Work::Files { folder, names } => self.files(state, &folder, &names),
         }
-        true
     }
 
     fn folder(&self, state: &mut V::State, full: Vec<u8>, above: Option<Arc<Rules>>, depth: usize) -> Result<(), Errno> {
@@ -298,80 +265,5 @@ fn look(folder: BorrowedFd<'_>, name: &[u8]) -> Kind {
         Ok(SFlag::S_IFDIR) => Kind::Folder,
         Ok(SFlag::S_IFLNK) => Kind::Link,
         _ => Kind::Other,
-    }
-}
-
-/// Work not yet taken. The last in is the first out, so that little of it lies around: a walk in depth.
-#[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    work: Vec<Work>,
-    n_busy: usize,
-    ended: bool,
-}
-
-impl Queue {
-    fn push(&self, work: Vec<Work>) {
-        if work.is_empty() {
-            return;
-        }
-        let several = work.len() > 1;
-        self.lock().work.extend(work);
-        if several {
-            self.changed.notify_all();
-        } else {
-            self.changed.notify_one();
-        }
-    }
-
-    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none will come.
-    fn take(&self) -> Option<Work> {
-        let mut state = self.lock();
-        loop {
-            if state.ended {
-                return None;
-            }
-            if let Some(work) = state.work.pop() {
-                state.n_busy += 1;
-                return Some(work);
-            }
-            if state.n_busy == 0 {
-                return None;
-            }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn end(&self) {
-        self.lock().ended = true;
-        self.changed.notify_all();
-    }
-
-    fn len(&self) -> usize {
-        let state = self.lock();
-        if state.ended { 0 } else { state.work.len() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Stands for one piece of work that is being done.
-struct Taken<'a>(&'a Queue);
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.lock();
-        state.n_busy -= 1;
-        if state.n_busy == 0 && state.work.is_empty() {
-            drop(state);
-            self.0.changed.notify_all();
-        }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &WriteFile) -> Resul
     let created = !place.exists();
     let content = call.content.as_bytes();
     let appended = call.append && !created;
-    let real = place.real(&workspace.root)?;
+    let real = seen.real(&workspace.root, &place)?;
     let bytes = if appended {
         let content = if !content.contains(&b'\r') && place.ends_lines_with_returns() {
             Cow::Owned(call.content.replace('\n', "\r\n").into_bytes())

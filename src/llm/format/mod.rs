@@ -8,6 +8,7 @@ pub(super) mod answer;
 pub(super) mod constrained;
 pub(super) mod fences;
 pub(super) mod native;
+pub mod normal;
 pub(super) mod prompted;
 pub(super) mod schema;
 pub mod shown;

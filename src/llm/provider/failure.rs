@@ -124,7 +124,7 @@ impl Failure<'_> {
 
     fn hide(&self, text: &str) -> String {
         match self.key.filter(|key| !key.is_empty()) {
-            Some(key) => Secret::new(key).hide_in(text.replace(key, "***")),
+            Some(key) => Secret::new(key).hide_encoded_in(text.replace(key, "***")),
             None => text.to_owned(),
         }
     }
@@ -245,6 +245,24 @@ mod tests {
             assert!(!error.to_string().contains("sesame") && !format!("{error:?}").contains("sesame"), "{error:?}");
             let Error::Unreadable { raw, .. } = error else { panic!("{error:?}") };
             assert_eq!(raw.expose(), wrote);
+        }
+    }
+
+    #[test]
+    fn a_key_that_a_server_repeats_in_another_form_is_hidden_too() {
+        for repeated in [
+            "sesame%2Fopen",
+            "sesame%2fopen",
+            "sesame\\/open",
+            "sesame&#47;open",
+            "c2VzYW1lL29wZW4=",
+            "OnNlc2FtZS9vcGVu",
+            "dTpzZXNhbWUvb3Blbg",
+        ] {
+            for body in [serde_json::json!({"error": {"message": format!("No: {repeated}")}}).to_string(), format!("No: {repeated}")] {
+                let failure = Failure { endpoint: "http://h/v1", key: Some("sesame/open"), code: 400, ..Failure::default() };
+                assert_eq!(failure.of_body(body.as_bytes()).to_string(), "the model server answered with status 400: No: ***", "{body}");
+            }
         }
     }
 

@@ -28,7 +28,7 @@ enum Operands {
 
 const NONE: Program = Program { name: "", letters: "", options: &[], valued: &[], operands: Operands::None };
 
-const PROGRAMS: [Program; 22] = [
+const PROGRAMS: [Program; 23] = [
     Program { name: "alias", letters: "p", ..NONE },
     Program {
         name: "base32",
@@ -77,6 +77,14 @@ const PROGRAMS: [Program; 22] = [
         valued: &["-n", "-i", "--head-count", "--input-range"],
         operands: Operands::Any,
     },
+    // `-K` ends connections, `-D` writes, `-F` reads orders from a file.
+    Program {
+        name: "ss",
+        letters: "hVnraloempisTbZzB046tMSudwxHOQ",
+        options: &["--all", "--listening", "--no-header", "--numeric", "--processes", "--summary", "--tcp", "--udp"],
+        operands: Operands::Any,
+        ..NONE
+    },
     // With a limit it sets one.
     Program { name: "ulimit", letters: "SHabcdefiklmnpqrstuvxPRT", ..NONE },
     Program { name: "umask", letters: "Sp", ..NONE },
@@ -110,6 +118,15 @@ pub(super) fn only_reads(name: &str, arguments: &[Word]) -> Option<bool> {
         other => other,
     };
     PROGRAMS.iter().find(|program| program.name == name).map(|program| fits(program, arguments))
+}
+
+/// `ip` that shows what there is of addresses, links, routes, neighbours and rules.
+pub(super) fn ip(arguments: &[Word]) -> bool {
+    const HOW: [&str; 14] = ["-4", "-6", "-br", "-brief", "-c", "-color", "-d", "-details", "-h", "-j", "-json", "-o", "-oneline", "-s"];
+    const OBJECTS: [&str; 12] = ["a", "addr", "address", "l", "link", "maddr", "n", "neigh", "neighbour", "r", "route", "rule"];
+    let mut words = arguments.iter().map(Word::known).skip_while(|word| word.is_some_and(|text| HOW.contains(&text)));
+    let is_object = words.next().flatten().is_some_and(|text| OBJECTS.contains(&text));
+    is_object && words.next().is_none_or(|verb| matches!(verb, Some("show" | "list" | "ls" | "get")))
 }
 
 /// `gzip` that writes to its output, lists or tests.

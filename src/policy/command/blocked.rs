@@ -143,9 +143,16 @@ fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
 }
 
 /// Words of `find` that choose nothing among what it comes by, besides those of what it starts.
-const CHOOSE_NOTHING: [&str; 19] = [
+const CHOOSE_NOTHING: [&str; 26] = [
     "-delete",
     "-newermt",
+    "-user",
+    "-uid",
+    "-group",
+    "-gid",
+    "-fstype",
+    "-links",
+    "-daystart",
     "-readable",
     "-writable",
     "-depth",
@@ -164,6 +171,9 @@ const CHOOSE_NOTHING: [&str; 19] = [
     "-noleaf",
     "-ignore_readdir_race",
 ];
+
+/// Tests of when a file was changed or read: after a fresh checkout all are younger than a day.
+const TIMES: [&str; 6] = ["-mtime", "-ctime", "-atime", "-mmin", "-cmin", "-amin"];
 
 /// `find` that removes, or starts `rm`, from a place that is precious.
 fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
@@ -195,7 +205,8 @@ fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
         _ if is_passed_by(at) => false,
         // A size, or a time, that nearly every file is below, or younger than.
         "-size" => !arguments.get(at + 1).is_some_and(|word| passes_most(&word.text)),
-        _ if at.checked_sub(1).is_some_and(|at| arguments[at].text == "-size") => false,
+        text if TIMES.contains(&text) => !arguments.get(at + 1).is_some_and(|word| word.text.starts_with('-') || word.text == "+0"),
+        _ if at.checked_sub(1).is_some_and(|at| arguments[at].text == "-size" || TIMES.contains(&arguments[at].text.as_str())) => false,
         "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-regex" | "-iregex" => !takes_all(at),
         text => !CHOOSE_NOTHING.contains(&text),
     };

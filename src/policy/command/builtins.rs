@@ -19,6 +19,7 @@ pub(super) fn only_reads(name: &str, arguments: &[Word]) -> Option<bool> {
         "test" | "[" => tests(arguments),
         "printf" => prints(arguments),
         "read" => reads_own(arguments),
+        "mapfile" | "readarray" => reads_lines(arguments),
         "set" => sets(arguments),
         "wait" => arguments.iter().all(|word| word.known().is_some_and(is_job)),
         _ if DECLARES.contains(&name) => names_own_variables(arguments),
@@ -116,6 +117,30 @@ fn reads_own(arguments: &[Word]) -> bool {
         }
     }
     true
+}
+
+/// `mapfile` into a list of the script's own.
+fn reads_lines(arguments: &[Word]) -> bool {
+    let mut words = arguments.iter().map(Word::known);
+    let mut n_lists = 0;
+    while let Some(word) = words.next() {
+        let is_plain = match word {
+            Some("-t") => true,
+            Some("-d") => words.next().flatten().is_some(),
+            Some("-n" | "-s" | "-O" | "-u") => {
+                words.next().flatten().is_some_and(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))
+            }
+            Some(text) => {
+                n_lists += 1;
+                is_variable(text)
+            }
+            None => false,
+        };
+        if !is_plain {
+            return false;
+        }
+    }
+    n_lists <= 1
 }
 
 fn is_job(text: &str) -> bool {

@@ -21,7 +21,17 @@ pub(super) enum Use {
 }
 
 /// Long options of those that write a file or run a program.
-const RUNS_OR_WRITES: [&str; 7] = ["--output", "--ext-diff", "--textconv", "--filters", "--open-files-in-pager", "--exec", "--upload-pack"];
+const RUNS_OR_WRITES: [&str; 8] = [
+    "--output",
+    "--ext-diff",
+    "--textconv",
+    "--filters",
+    "--open-files-in-pager",
+    "--exec",
+    "--upload-pack",
+    // The program that looks at signatures is named by the settings.
+    "--show-signature",
+];
 
 /// Returns what a command does with git; `None` for another program.
 pub(super) fn read(command: &Command) -> Option<Use> {
@@ -97,6 +107,9 @@ fn reads(verb: &str, rest: &[Word]) -> bool {
     if may_have(rest, "", &RUNS_OR_WRITES) || (verb == "grep" && may_have(rest, "O", &[])) {
         return false;
     }
+    if rest.iter().any(asks_for_signature) {
+        return false;
+    }
     if READS.contains(&verb) {
         return true;
     }
@@ -168,10 +181,15 @@ fn shows_reflog(word: &Word) -> bool {
     })
 }
 
-/// An option that says how what is listed is sorted and shown. To show signatures, a program of the settings is started.
+/// A format that shows signatures: `%GG`, `%(signature:grade)`.
+fn asks_for_signature(word: &Word) -> bool {
+    let is_format = word.text.starts_with("--") || word.text.contains('%');
+    is_format && (word.text.contains("%G") || word.text.contains("signature"))
+}
+
+/// An option that says how what is listed is sorted and shown.
 fn says_how(text: &str) -> bool {
-    let is_one = ["--sort=", "--format=", "--color=", "--column=", "--abbrev="].iter().any(|option| text.starts_with(option));
-    is_one && !text.contains("signature")
+    ["--sort=", "--format=", "--color=", "--column=", "--abbrev="].iter().any(|option| text.starts_with(option))
 }
 
 /// `git config user.name`, alone or from one of the files: with a value behind it it would set it.

@@ -26,13 +26,16 @@ mod variables;
 mod words;
 
 use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 use self::git::Use;
 use self::place::Ground;
 use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Doubt;
+use crate::code::shell::Function;
 use crate::code::shell::Script;
+use crate::code::shell::Word;
 use crate::event::Capability;
 use crate::policy::exact::trimmed;
 use crate::wire::Shell;
@@ -80,6 +83,7 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
     let grounds = place::grounds(script, working_directory);
     let whole = Whole { is_elsewhere: git::may_be_elsewhere(script, working_directory), files: reading::files(script) };
     let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, &whole)).collect();
+    through_functions(script, &whole, &mut needs);
     let through = protected::values(script);
     for (command, needs) in
         script.commands.iter().zip(&mut needs).filter(|(command, _)| !through.is_empty() && protected::may_open(command))
@@ -87,6 +91,9 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         let targets = command.redirections.iter().filter_map(|redirection| redirection.target.as_ref());
         let opens = command.words.iter().chain(targets).any(|word| word.known().is_none());
         needs.extend(through.iter().filter(|_| opens).map(|name| Capability::ProtectedName { name: name.clone() }));
+    }
+    for (at, name) in protected::among_hidden(script) {
+        needs[at].insert(Capability::ProtectedName { name });
     }
     for (at, name) in handed::names(script) {
         needs[at].insert(Capability::ProtectedName { name });
@@ -110,6 +117,33 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         all.insert(Capability::BlockedCommand { reason });
     }
     (needs, all)
+}
+
+/// Takes the call of a function for one that only reads where that certainly is what the name means, and all that it does reads.
+fn through_functions(script: &Script, whole: &Whole<'_>, needs: &mut [BTreeSet<Capability>]) {
+    // `unset f` takes the function away, so that the name means a program again.
+    if script.functions.is_empty() || script.commands.iter().any(|command| command.name() == Some("unset")) {
+        return;
+    }
+    let runs = BTreeSet::from([Capability::RunInBox]);
+    let reads = BTreeSet::from([Capability::ReadFiles]);
+    // By name; none for one that is defined twice. Whether the body only reads is looked at once.
+    let mut functions: HashMap<&str, Option<(&Function, Option<bool>)>> = HashMap::new();
+    for function in &script.functions {
+        functions.entry(&function.name).and_modify(|known| *known = None).or_insert(Some((function, None)));
+    }
+    for (at, command) in script.commands.iter().enumerate().filter(|(_, command)| !command.is_started) {
+        let Some(name) = command.program().and_then(Word::known) else { continue };
+        let Some(Some((function, only_reads))) = functions.get_mut(name) else { continue };
+        let is_it = function.is_certain && function.shell == command.shell && function.body.end <= at && !function.body.is_empty();
+        if !is_it || needs[at] != runs || !reading::around(command, &whole.files) {
+            continue;
+        }
+        let body = needs.get(function.body.clone()).unwrap_or_default();
+        if *only_reads.get_or_insert_with(|| body.iter().all(|needs| *needs == reads)) {
+            needs[at].clone_from(&reads);
+        }
+    }
 }
 
 fn has_unknown(command: &Command) -> bool {

@@ -145,6 +145,31 @@ pub(super) fn named(word: &Word) -> BTreeSet<String> {
     names
 }
 
+/// Returns the protected names that patterns stand for where a script has them stand for hidden names, too; each with the place of its command.
+pub(super) fn among_hidden(script: &Script) -> Vec<(usize, String)> {
+    let says_so = |command: &Command| {
+        command.words.iter().any(|word| word.text == "dotglob")
+            || command
+                .assignments
+                .iter()
+                .any(|set| set.name == "GLOBIGNORE" && set.value.as_ref().is_none_or(|value| !value.text.is_empty()))
+    };
+    if !script.commands.iter().any(says_so) {
+        return Vec::new();
+    }
+    let stands_for = |word: &Word, name: &str| {
+        let last = word.text.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+        word.kind == WordKind::Pattern && last.starts_with(['*', '?', '[']) && crate::policy::glob::matches(last, name, true)
+    };
+    let opening = script.commands.iter().enumerate().filter(|(_, command)| may_open(command));
+    opening
+        .filter_map(|(at, command)| {
+            let name = TRIED.iter().find(|name| command.arguments().iter().any(|word| stands_for(word, name)))?;
+            Some((at, (*name).to_owned()))
+        })
+        .collect()
+}
+
 /// Returns those of the names that patterns are tried on which a regular expression finds; all of them where it is none.
 pub(super) fn found_by(text: &str, is_whole: bool) -> BTreeSet<String> {
     // `find` writes brackets and bars with a backslash in front, and `grep` does so where it is not told otherwise.

@@ -117,8 +117,8 @@ const BUT: [(&str, &str, &[&str]); 14] = [
 
 /// Programs that say which version they are. Those that a file of the project may put another program in the place of, such as the
 /// toolchain of `cargo` and `go`, are none of them.
-const VERSIONED: [&str; 23] = [
-    "bash", "clang", "cmake", "curl", "docker", "g++", "gcc", "go", "java", "javac", "make", "ninja", "node", "npm", "perl", "php", "pip",
+const VERSIONED: [&str; 22] = [
+    "bash", "clang", "cmake", "curl", "docker", "g++", "gcc", "java", "javac", "make", "ninja", "node", "npm", "perl", "php", "pip",
     "pip3", "python", "python3", "ruby", "sqlite3", "uv",
 ];
 
@@ -135,8 +135,8 @@ pub(super) fn only_reads(command: &Command, files: &BTreeSet<&str>) -> bool {
     if !builtins::declares_no_list(name, &command.assignments) {
         return false;
     }
-    // What it starts is judged on its own. A function's name says nothing: the same word may reach a program, in front of its definition, in
-    // another shell or behind a program that starts it.
+    // What it starts is judged on its own. A function's name says nothing here: the same word may reach a program, in front of its definition,
+    // in another shell or behind a program that starts it.
     command.starts_another || program_reads(name, command.arguments())
 }
 
@@ -166,18 +166,29 @@ pub(super) fn files(script: &Script) -> BTreeSet<&str> {
     let is_file = |word: &Word| word.kind != WordKind::Unknown && !word.text.starts_with("/dev/");
     let names = |word: &Word, variable: &str| word.known().is_none_or(|text| text.split(['=', '[', '+']).next() == Some(variable));
     let is_set = |variable: &str| {
-        script.commands.iter().any(|command| {
+        script.commands.iter().filter(|command| found_one_by_one(command) != Some(variable)).any(|command| {
             let sets = command.name().is_some_and(|name| SET.contains(&name));
             command.assignments.iter().any(|set| set.name == variable)
                 || (sets && command.arguments().iter().any(|word| names(word, variable)))
         })
     };
-    let mut files: BTreeSet<&str> = script.values.iter().map(|value| value.variable.as_str()).collect();
+    let found = script.commands.iter().filter_map(found_one_by_one);
+    let mut files: BTreeSet<&str> = script.values.iter().map(|value| value.variable.as_str()).chain(found).collect();
     files.retain(|variable| {
         let mut values = script.values.iter().filter(|value| value.variable == *variable);
         values.all(|value| is_file(&value.word)) && !is_set(variable)
     });
     files
+}
+
+/// Returns the variable into which `read` puts what `find` finds, one after the other: no line's end in a name makes two of one.
+fn found_one_by_one(command: &Command) -> Option<&str> {
+    let arguments = command.arguments();
+    let until_zero = arguments.windows(2).any(|pair| pair[0].text == "-d" && pair[1].known() == Some(""));
+    let [options @ .., last] = arguments else { return None };
+    let is_one = options.iter().all(|word| word.text.is_empty() || matches!(word.text.as_str(), "-r" | "-d" | "-rd"));
+    let is_known = command.name() == Some("read") && command.takes_paths && until_zero && is_one;
+    last.known().filter(|name| is_known && is_own(name))
 }
 
 fn program_reads(name: &str, arguments: &[Word]) -> bool {
@@ -202,6 +213,14 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
         return only_reads;
     }
     match name {
+        "java" => matches!(arguments, [one] if one.known() == Some("-version")),
+        "tee" => arguments.iter().all(|word| {
+            matches!(
+                word.known(),
+                Some("/dev/null" | "/dev/stdout" | "/dev/stderr" | "-a" | "-i" | "-p" | "--append" | "--ignore-interrupts")
+            )
+        }),
+        "ip" => allowed::ip(arguments),
         "env" | "hostname" => arguments.is_empty(),
         "command" => arguments.first().is_some_and(|word| matches!(word.known(), Some("-v" | "-V"))),
         "uniq" => are_certain(arguments) && operands(arguments).count() <= 1 && arguments.iter().all(|word| word.known().is_some()),
@@ -225,8 +244,7 @@ fn sets_clock(arguments: &[Word]) -> bool {
 
 /// Returns whether no word may turn out to be an option.
 pub(super) fn are_certain(arguments: &[Word]) -> bool {
-    let unknown = |word: &Word| may_be_option(word) || (word.kind == WordKind::Unknown && !word.text.starts_with("<("));
-    !before_dashes(arguments).iter().any(unknown)
+    !before_dashes(arguments).iter().any(may_be_option)
 }
 
 /// One file, certainly no option and no place on another machine.

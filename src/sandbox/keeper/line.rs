@@ -81,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite> Line<S> {
         };
         match bounded(asked, within, cancel).await? {
             Kept::Failed { doing, problem } => Err(Error::Failed { doing, problem }),
-            kept @ (Kept::Found(_) | Kept::Turn { .. } | Kept::Undo { .. }) => Ok(kept),
+            kept @ (Kept::Found(_) | Kept::Turn { .. } | Kept::Undo { .. } | Kept::Review { .. } | Kept::Git { .. }) => Ok(kept),
         }
     }
 
@@ -118,11 +118,11 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     fn find() -> Order {
-        Order::Find(Find { reveal: Vec::new(), auto_run: Vec::new(), budget_ms: 1 })
+        Order::Find(Find { budget_ms: 1, ..Find::default() })
     }
 
     fn hello() -> FromKeeper {
-        FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "b".to_owned(), workspace: (1, 2), keeps: None })
+        FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "b".to_owned(), workspace: (1, 2), keeps: None, copy: None })
     }
 
     /// Talks to a keeper that says these words, whatever it hears.
@@ -153,7 +153,13 @@ mod tests {
             (vec![FromKeeper::Closing { reason: "old".to_owned() }], "it ended: old"),
             (vec![hello(), FromKeeper::Done { id: 1, kept: failed }], "it cannot look: full"),
             (
-                vec![FromKeeper::Hello(KeeperHello { protocol: PROTOCOL, build: "c".to_owned(), workspace: (1, 2), keeps: None })],
+                vec![FromKeeper::Hello(KeeperHello {
+                    protocol: PROTOCOL,
+                    build: "c".to_owned(),
+                    workspace: (1, 2),
+                    keeps: None,
+                    copy: None,
+                })],
                 "another build",
             ),
         ] {

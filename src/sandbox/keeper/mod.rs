@@ -12,24 +12,34 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::line::Error as LineError;
 use self::line::Line;
+pub use self::volume::Abandoned;
+pub use self::volume::abandoned;
 use super::Error;
 use super::Spec;
 use super::docker::Filling;
 use super::docker::facts_of;
 use super::docker::not_started;
+use super::git::DOT_GIT;
+use super::review::Held;
 use super::spec::GUEST_FOLDER;
 use crate::engine;
 use crate::engine::Attached;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::Mount;
 use crate::engine::Role;
 use crate::event::InstanceId;
 use crate::guest;
 use crate::wire::keep::Find;
 use crate::wire::keep::Found;
+use crate::wire::keep::GitAnswer;
+use crate::wire::keep::GitOrder;
+use crate::wire::keep::KeeperHello;
 use crate::wire::keep::Kept;
 use crate::wire::keep::Order;
+use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnOrder;
 use crate::wire::keep::UndoAnswer;
@@ -56,6 +66,10 @@ pub(super) enum Purpose {
 pub(super) struct Keeper {
     id: ContainerId,
     line: Line<Attached>,
+    /// What it says on its error stream, where it ends against all expectation.
+    said: Box<dyn Fn() -> String + Send + Sync>,
+    /// Device and inode of the copy that a review's session works on.
+    pub(super) copy: Option<(u64, u64)>,
 }
 
 impl Keeper {
@@ -68,6 +82,20 @@ impl Keeper {
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Self, Error> {
+        Self::start_with(engine, spec, labels, purpose, &[], within, cancel).await
+    }
+
+    /// The same for one that sees more than the project and our own state.
+    pub(super) async fn start_with(
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        purpose: Purpose,
+        mounts: &[Mount],
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Self, Error> {
+        let kind = if mounts.is_empty() { "" } else { "git-" };
         let mut keep = match purpose {
             Purpose::Look => None,
             Purpose::Keep | Purpose::Restore => Some(volume::ready(engine, spec, false, cancel).await?),
@@ -80,19 +108,24 @@ impl Keeper {
                     let instance = InstanceId::random();
                     let labels = Labels { role: Role::Keeper, instance: Some(instance.clone()), ..labels.clone() };
                     let mut container =
-                        spec.keeper(format!("podbay-keeper-{instance}"), labels, hosts, keep.as_deref(), purpose == Purpose::Restore);
+                        spec.keeper(format!("podbay-keeper-{kind}{instance}"), labels, hosts, keep.as_deref(), purpose == Purpose::Restore);
+                    if !mounts.is_empty() {
+                        // What is to be written to, or moved, must be no place of its own.
+                        container.readonly_paths.retain(|path| path != DOT_GIT);
+                        container.mounts.extend_from_slice(mounts);
+                    }
                     container.entrypoint = vec![format!("{GUEST_FOLDER}/podbay"), "guest".to_owned(), "keep".to_owned()];
                     container
                 })
                 .await?;
             match run(engine, spec, &id, within, cancel).await {
-                Ok((line, Some(false))) if n_made == 1 => {
+                Ok((line, KeeperHello { keeps: Some(false), .. }, said)) if n_made == 1 => {
                     // Whoever made the volume was killed before it belonged to anybody.
-                    Self { id, line }.close();
+                    Self { id, line, said, copy: None }.close();
                     keep = Some(volume::ready(engine, spec, true, cancel).await?);
                     n_made += 1;
                 }
-                Ok((line, _)) => return Ok(Self { id, line }),
+                Ok((line, hello, said)) => return Ok(Self { id, line, said, copy: hello.copy.map(|copy| copy.identity) }),
                 Err(error) => {
                     if cancel.is_cancelled() {
                         engine.discard_soon(&id).await;
@@ -130,8 +163,35 @@ impl Keeper {
         }
     }
 
+    /// Looks after what is held back until a person accepts it.
+    pub(super) async fn review(&mut self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
+        match self.ask(Order::Review { order }, SNAPSHOT, cancel).await? {
+            Kept::Review { answer } => Ok(*answer),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Has it look after the project's repositories.
+    pub(super) async fn git(&mut self, order: GitOrder, cancel: &CancellationToken) -> Result<GitAnswer, Error> {
+        match self.ask(Order::Git { order }, SNAPSHOT, cancel).await? {
+            Kept::Git { answer } => Ok(*answer),
+            _ => Err(Self::unexpected()),
+        }
+    }
+
+    /// An answer that is not that of the order.
+    pub(super) fn unexpected() -> Error {
+        unexpected()
+    }
+
     async fn ask(&mut self, order: Order, within: Duration, cancel: &CancellationToken) -> Result<Kept, Error> {
-        self.line.ask(order, within, cancel).await.map_err(failed)
+        self.line.ask(order, within, cancel).await.map_err(|error| match error {
+            LineError::Ended { reason } => {
+                let said: String = (self.said)().trim().chars().take(400).collect();
+                failed(LineError::Ended { reason: if said.is_empty() { reason } else { format!("{reason}: {said}") } })
+            }
+            error => failed(error),
+        })
     }
 
     /// Ends it: without input it exits, and the engine removes it.
@@ -152,7 +212,7 @@ async fn run(
     id: &ContainerId,
     within: Duration,
     cancel: &CancellationToken,
-) -> Result<(Line<Attached>, Option<bool>), Error> {
+) -> Result<(Line<Attached>, KeeperHello, Box<dyn Fn() -> String + Send + Sync>), Error> {
     let stream = engine.attach(id, cancel).await.map_err(Error::engine("attach to the keeper"))?;
     engine.start(id, cancel).await.map_err(|error| not_started("start the keeper", error))?;
     let diagnostics = stream.diagnostics();
@@ -167,10 +227,12 @@ async fn run(
     let facts: &engine::Facts = facts_of(engine, cancel).await?;
     // The engine's machine may number its files in another way.
     let is_elsewhere = !facts.local || facts.desktop;
-    if !is_elsewhere && hello.workspace != spec.project.identity() {
+    let is_project = is_elsewhere || hello.workspace == spec.project.identity();
+    // The engine found the project's folder once more to lay something over it.
+    if !is_project || spec.review.as_ref().is_some_and(Held::is_laid_over) && !hello.copy.is_some_and(|copy| copy.is_of_project) {
         return Err(Error::OtherFiles { path: spec.project.path().to_owned() });
     }
-    Ok((line, hello.keeps))
+    Ok((line, hello, Box::new(diagnostics)))
 }
 
 fn failed(source: LineError) -> Error {

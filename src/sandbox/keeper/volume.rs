@@ -5,6 +5,7 @@ use crate::engine;
 use crate::engine::Content;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::engine::Leftover;
 use crate::engine::Owner;
 use crate::engine::Role;
 use crate::engine::VolumeFile;
@@ -32,12 +33,40 @@ pub(super) async fn ready(engine: &Engine, spec: &Spec, again: bool, cancel: &Ca
         if engine.volume_folder(&name, cancel).await?.is_some() && !again {
             return Ok(());
         }
-        let labels = Labels { project: Some(spec.project.key()), ..Labels::new(Role::Keep) };
+        let labels = Labels {
+            project: Some(spec.project.key()),
+            path: Some(spec.project.text().to_owned()),
+            owner: Some(Owner::current()),
+            ..Labels::new(Role::Keep)
+        };
         engine.create_volume(&name, &labels, cancel).await?;
         own(engine, spec, &name, cancel).await
     };
     exchange.await.map_err(failed)?;
     Ok(name)
+}
+
+/// Snapshots of a project whose folder is not where it was, or is another one by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abandoned {
+    pub volume: String,
+    /// Where the project was.
+    pub path: String,
+}
+
+/// Lists them. What another machine has made cannot be judged.
+pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<Abandoned>, engine::Error> {
+    let volumes = engine.volumes(cancel).await?.into_iter();
+    Ok(volumes
+        .filter_map(|found| match found {
+            Leftover::Volume { name, labels, .. } if labels.role == Role::Keep => {
+                let is_ours = labels.owner.as_ref().is_some_and(Owner::is_of_this_machine);
+                let path = labels.path.filter(|path| is_ours && labels.project.is_some_and(|key| !Project::is_there(path, &key)))?;
+                Some(Abandoned { volume: name, path })
+            }
+            _ => None,
+        })
+        .collect())
 }
 
 /// Makes a folder in a volume that belongs to the user that boxes of the project run as, and to nobody else.

@@ -32,6 +32,8 @@ use crate::wire::Output;
 use crate::wire::PROTOCOL;
 use crate::wire::Shell;
 use crate::wire::frame;
+use crate::wire::keep::Find;
+use crate::wire::keep::Found;
 use crate::wire::message::DiskLimits;
 use crate::wire::message::Facts;
 use crate::wire::message::GuestHello;
@@ -72,15 +74,34 @@ impl Link {
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
+        Self::connect_looking(stream, build, disk, None, deadline, cancel).await.map(|(link, facts, _)| (link, facts))
+    }
+
+    /// Like [`Link::connect`]; a guest that is told what to look for in the project says before anything else what it found.
+    pub async fn connect_looking<S>(
+        stream: S,
+        build: &str,
+        disk: DiskLimits,
+        find: Option<Find>,
+        deadline: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(Link, Facts, Option<Found>), Error>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
         let (reader, writer) = tokio::io::split(stream);
         let mut frames = FramedRead::new(reader, frame::codec());
         let mut sink = FramedWrite::new(writer, frame::codec());
-        let greeting = greet(&mut frames, &mut sink, build, disk);
-        let facts = tokio::select! {
-            facts = tokio::time::timeout(deadline, greeting) => facts.map_err(|_elapsed| Error::NoHello { within: deadline })??,
+        let greeting = async {
+            let looks = find.is_some();
+            let facts = greet(&mut frames, &mut sink, build, disk, find).await?;
+            Ok((facts, if looks { Some(found(&mut frames).await?) } else { None }))
+        };
+        let (facts, found) = tokio::select! {
+            greeted = tokio::time::timeout(deadline, greeting) => greeted.map_err(|_elapsed| Error::NoHello { within: deadline })??,
             () = cancel.cancelled() => return Err(Error::Cancelled { doing: "greet the sandbox".to_owned() }),
         };
-        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell }, facts))
+        Ok((Link { traffic: Traffic::start(frames, sink), shell: facts.shell }, facts, found))
     }
 
     /// Returns what carries out commands there, as the guest told it before any of them ran.
@@ -190,12 +211,13 @@ async fn greet<R, W>(
     sink: &mut FramedWrite<W, tokio_util::codec::LengthDelimitedCodec>,
     build: &str,
     disk: DiskLimits,
+    find: Option<Find>,
 ) -> Result<Facts, Error>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned(), disk });
+    let hello = ToGuest::Hello(HostHello { protocol: PROTOCOL, build: build.to_owned(), disk, find });
     let hello = frame::encode(&hello).map_err(|source| Error::Greet { reason: Reason::Protocol(source.to_string()) })?;
     let broken = |reason| Error::Greet { reason };
     // A guest that refused to start may be gone before it reads; what it said is worth more than that it is gone.
@@ -222,6 +244,23 @@ where
         Ok(ToHost::Hello(hello)) => Ok(hello.facts),
         Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),
         Ok(_) => Err(broken(Reason::Protocol("the first frame is not a hello".to_owned()))),
+        Err(error) => Err(broken(Reason::from_frame(&error))),
+    }
+}
+
+/// Returns what the guest found in the project, which it says next.
+async fn found<R: AsyncRead + Unpin>(frames: &mut FramedRead<R, tokio_util::codec::LengthDelimitedCodec>) -> Result<Found, Error> {
+    let broken = |reason| Error::Greet { reason };
+    let next = match frames.next().await {
+        Some(Ok(next)) => next,
+        Some(Err(error)) => return Err(broken(Reason::from_read(&error))),
+        None => return Err(broken(Reason::EndOfStream)),
+    };
+    match frame::decode(&next) {
+        Ok(ToHost::Found(found)) if found.is_too_much() => Err(broken(Reason::Protocol("more was found than a look may bring".to_owned()))),
+        Ok(ToHost::Found(found)) => Ok(found),
+        Ok(ToHost::Closing { reason }) => Err(broken(Reason::from_closing(&reason))),
+        Ok(_) => Err(broken(Reason::Protocol("the frame after the hello is not what was found".to_owned()))),
         Err(error) => Err(broken(Reason::from_frame(&error))),
     }
 }

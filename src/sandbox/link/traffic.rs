@@ -178,6 +178,7 @@ impl Traffic {
     fn handle(&self, message: ToHost) -> Result<(), Reason> {
         match message {
             ToHost::Hello(_) => Err(Reason::Protocol("a second hello".to_owned())),
+            ToHost::Found(_) => Err(Reason::Protocol("it found what nobody looks for".to_owned())),
             ToHost::Closing { reason } => Err(Reason::from_closing(&reason)),
             ToHost::Chunk { id, stream, data } => {
                 let bytes = data.0.len();

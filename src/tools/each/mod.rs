@@ -13,8 +13,12 @@ mod edit_file;
 mod edit_lines;
 mod env;
 mod get_process_output;
+mod git_branch;
+mod git_checkout;
+mod git_commit;
 mod git_diff;
 mod git_log;
+mod git_stash;
 mod git_status;
 mod glob;
 mod grep;
@@ -62,6 +66,10 @@ pub(super) fn all(options: &Options) -> Vec<Tool> {
         task_list::tool(),
         more_tools::tool(),
         git_log::tool(),
+        git_commit::tool(),
+        git_branch::tool(),
+        git_checkout::tool(),
+        git_stash::tool(),
         think::tool(),
         start_background_process::tool(),
         get_process_output::tool(),

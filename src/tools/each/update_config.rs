@@ -7,6 +7,7 @@ use crate::tools::tool::Tool;
 use crate::tools::tool::object;
 use crate::wire::Call;
 use crate::wire::UpdateConfig;
+use crate::wire::is_hidden;
 
 /// Bytes of one section; what is read of all of them together is not much more.
 const LARGEST: usize = 20_000;
@@ -37,6 +38,15 @@ pub(super) fn tool() -> Tool {
             }
             if section.chars().any(char::is_control) || section.chars().count() > 100 {
                 return Err("`section` is one line of at most 100 characters".to_owned());
+            }
+            if section.chars().any(is_hidden) {
+                return Err(
+                    "`section` has a letter in it that cannot be seen or that turns the text around it; write it without".to_owned()
+                );
+            }
+            // What begins with one of these would be no heading to whoever reads the file, or hide what follows it.
+            if let Some(mark) = ["<!--", "-->", "```", "~~~"].into_iter().find(|mark| section.contains(mark)) {
+                return Err(format!("`section` holds {mark}, which begins or ends something else than a heading; write it without"));
             }
             if content.len() > LARGEST {
                 return Err(format!(

@@ -96,10 +96,28 @@ pub enum LeftReason {
     LeadsOut { target: BytesPath },
     #[error("belongs to git, whose folders are brought in by git alone")]
     Git,
+    #[error("may run on your machine: {why}")]
+    MayRun { why: String },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
     Unkept { why: Unkept },
+    #[error(
+        "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
+    )]
+    NotKept { why: Unkept },
+    #[error("may be a secret, which the sandbox that runs could read on its way: `podbay undo retry` when that is over")]
+    BesideSandbox,
     #[error("{problem}")]
     Failed { problem: String },
+}
+
+impl LeftReason {
+    /// Whether it may go at another time, or after the person did something.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::ChangedSince | Self::NotEmpty | Self::NoFolder | Self::NotKept { .. } | Self::BesideSandbox | Self::Failed { .. } => true,
+            Self::SetId | Self::LeadsOut { .. } | Self::Git | Self::Unkept { .. } | Self::MayRun { .. } => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +132,9 @@ pub struct Applied {
     pub changed: Named<BytesPath>,
     /// Those of the changed ones in which lines of both sides were put together.
     pub merged: Named<BytesPath>,
+    /// Those of the changed ones that came back without the bits that let them act for their owner.
+    #[serde(default)]
+    pub without_set_id: Named<BytesPath>,
     /// How many were as wanted before.
     pub n_already: u64,
     /// What somebody else changed meanwhile; untouched.

@@ -6,8 +6,11 @@ use crate::wire::BytesPath;
 /// Most entries that are hidden from one box, and most that are made read-only in it.
 pub const MOST_HIDDEN: usize = 256;
 
+/// Longest path that one look tells; the kernel opens none that is longer.
+const LONGEST_PATH: usize = 4096;
+
 /// Looks through the project for what commands must not read or must not change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Find {
     /// Patterns as in `.gitignore`: secrets that commands may read.
     pub reveal: Vec<String>,
@@ -15,6 +18,16 @@ pub struct Find {
     pub auto_run: Vec<String>,
     /// How long it may look.
     pub budget_ms: u64,
+    /// What was covered before and stays so for as long as it is there: what commands did meanwhile must not uncover it.
+    #[serde(default)]
+    pub known: Known,
+}
+
+/// What was covered before; paths from the project's folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Known {
+    pub hidden: Vec<BytesPath>,
+    pub read_only: Vec<BytesPath>,
 }
 
 /// What was found; paths from the project's folder, sorted.
@@ -30,6 +43,16 @@ pub struct Found {
     pub n_unreadable: u32,
     /// What was found and is in none of the lists, because they are full.
     pub n_left_out: u32,
+}
+
+impl Found {
+    /// Returns whether it is more than a look can bring: whoever says so is none of ours.
+    pub fn is_too_much(&self) -> bool {
+        let paths = self.secrets.iter().map(|secret| &secret.path).chain(&self.auto_run).chain(&self.repositories);
+        let is_long = |path: &BytesPath| path.as_bytes().len() > LONGEST_PATH;
+        [self.secrets.len(), self.auto_run.len(), self.repositories.len()].into_iter().any(|n| n > MOST_HIDDEN)
+            || paths.into_iter().any(is_long)
+    }
 }
 
 /// One file or folder whose content is a secret.

@@ -91,6 +91,8 @@ pub enum GitRefusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedGit {
     pub repositories: Vec<PreparedRepository>,
+    /// The folder of the project in which the person's git looks for hooks, if its settings name one: a session does not see them.
+    pub hooks: Option<BytesPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,9 @@
 mod change;
 mod find;
 mod git;
+mod git_order;
 mod named;
+mod review;
 mod undo;
 
 use serde::Deserialize;
@@ -23,6 +25,7 @@ pub use self::change::Unkept;
 pub use self::change::What;
 pub use self::find::Find;
 pub use self::find::Found;
+pub use self::find::Known;
 pub use self::find::MOST_HIDDEN;
 pub use self::find::Secret;
 pub use self::git::Aside;
@@ -39,8 +42,22 @@ pub use self::git::MovedRef;
 pub use self::git::NotImported;
 pub use self::git::PreparedGit;
 pub use self::git::PreparedRepository;
+pub use self::git_order::GitAnswer;
+pub use self::git_order::GitOrder;
+pub use self::git_order::GitSource;
+pub use self::git_order::SettledGit;
 pub use self::named::MOST_NAMED;
 pub use self::named::Named;
+pub use self::review::Copied;
+pub use self::review::LineCount;
+pub use self::review::Pending;
+pub use self::review::Review;
+pub use self::review::ReviewAnswer;
+pub use self::review::ReviewApplied;
+pub use self::review::ReviewBegan;
+pub use self::review::ReviewDifference;
+pub use self::review::ReviewOrder;
+pub use self::review::ReviewedPath;
 pub use self::undo::MayRun;
 pub use self::undo::TurnAnswer;
 pub use self::undo::TurnBegan;
@@ -86,6 +103,17 @@ pub struct KeeperHello {
     pub workspace: (u64, u64),
     /// Whether it has a folder to keep something in, and can write there; `None`: it was given none.
     pub keeps: Option<bool>,
+    /// What it sees of the copy that a review's session works on; `None`: it was given none.
+    pub copy: Option<SeenCopy>,
+}
+
+/// The copy of the project that a session works on whose changes are held back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenCopy {
+    /// Device and inode of its folder.
+    pub identity: (u64, u64),
+    /// Whether what nobody changed in it is that of the project.
+    pub is_of_project: bool,
 }
 
 /// One thing to do.
@@ -95,6 +123,8 @@ pub enum Order {
     Find(Find),
     Turn { order: TurnOrder },
     Undo { order: UndoOrder },
+    Review { order: ReviewOrder },
+    Git { order: GitOrder },
 }
 
 /// What came of it.
@@ -107,6 +137,12 @@ pub enum Kept {
     },
     Undo {
         answer: Box<UndoAnswer>,
+    },
+    Review {
+        answer: Box<ReviewAnswer>,
+    },
+    Git {
+        answer: Box<GitAnswer>,
     },
     /// It could not be done; nothing was changed.
     Failed {

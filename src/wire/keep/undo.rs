@@ -37,11 +37,19 @@ pub enum UndoOrder {
         n: u32,
         /// Puts lines of both sides together where a file was changed since; without it such files are left.
         merge: bool,
+        /// A sandbox of the project runs meanwhile: what may be a secret that is hidden from it is left.
+        is_beside: bool,
     },
     /// Brings back the `n` turns that were taken back last.
     Forward {
         n: u32,
         merge: bool,
+        is_beside: bool,
+    },
+    /// Tries again what was left when turns were taken back, or brought back.
+    Retry {
+        merge: bool,
+        is_beside: bool,
     },
     /// Finishes what was interrupted, if anything was.
     Resume,
@@ -54,8 +62,18 @@ impl UndoOrder {
     pub fn writes(&self) -> bool {
         match self {
             Self::List | Self::Diff { .. } => false,
-            Self::Back { .. } | Self::Forward { .. } | Self::Resume | Self::Abandon => true,
+            Self::Back { .. } | Self::Forward { .. } | Self::Retry { .. } | Self::Resume | Self::Abandon => true,
         }
+    }
+
+    /// Returns the same for a project of which a sandbox runs.
+    #[must_use]
+    pub fn beside_a_sandbox(mut self) -> Self {
+        match &mut self {
+            Self::Back { is_beside, .. } | Self::Forward { is_beside, .. } | Self::Retry { is_beside, .. } => *is_beside = true,
+            Self::List | Self::Diff { .. } | Self::Resume | Self::Abandon => {}
+        }
+        self
     }
 }
 
@@ -84,6 +102,8 @@ pub enum UndoAnswer {
     Abandoned,
     /// Nothing was interrupted.
     Nothing,
+    /// Nothing was done: an earlier one was interrupted, and has to be finished or given up first.
+    Unfinished,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,8 +112,11 @@ pub struct TurnBegan {
     pub n_files: u64,
     /// What undo will not be able to bring back.
     pub passed_over: Named<PassedOver>,
-    /// Whether an undo or an application was interrupted and waits for being resumed.
+    /// Whether an application of changes from elsewhere was interrupted and waits for being resumed.
     pub is_unfinished: bool,
+    /// Whether an undo was interrupted, which this turn ends: the turn it was about counts as not taken back.
+    #[serde(default)]
+    pub is_given_up: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,6 +160,9 @@ pub struct TurnTaken {
     pub n_changed: Option<u64>,
     /// Its end was never told, so whatever was changed until the next look counts as its change.
     pub is_interrupted: bool,
+    /// How many paths were left as they were when it was taken back, or brought back, and may be tried again.
+    #[serde(default)]
+    pub n_left: u64,
 }
 
 /// The turns that changed something, the newest first.

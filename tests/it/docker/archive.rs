@@ -86,8 +86,8 @@ fn the_archive_interface_is_used_on_fillers_alone() {
         assert!(!["copy", "export", "changes"].contains(&what) && !request.path.starts_with("/commit"), "{request:?}");
     }
     let n_started = seen.iter().filter(|request| request.of_container().is_some_and(|(_, what)| what == "start")).count();
-    // Five boxes, and a keeper for each of them and for the call that joined one.
-    assert_eq!(n_started, 11, "the boxes were started under the same eyes: {seen:#?}");
+    // Five boxes; a keeper for the turn of the run and two for its repositories, one for the environment and one for the call that joined it.
+    assert_eq!(n_started, 10, "the boxes were started under the same eyes: {seen:#?}");
     env.assert_no_container();
 }
 

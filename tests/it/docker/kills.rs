@@ -119,6 +119,8 @@ fn a_controller_killed_at_any_moment_leaves_nothing_behind() {
     // The projects are free, what was begun is done once at the most, every log can be read.
     for env in [&own, &shared] {
         run(&mut env.here(&["sh", "--", "true"])).expect(0);
+        // What a killed session may have left for git the next one takes over.
+        run(&mut env.task(&ScriptedModel::new().says("Done.").start_blocking(), &["end"])).expect(0);
     }
     {
         let _alone = alone_with_gc();

@@ -12,7 +12,8 @@ use crate::support::test_env::run;
 #[test]
 fn r_02_a_memory_hog_is_named_with_what_it_had() {
     let Some(env) = TestBox::new() else { return };
-    let hog = "python3 -c 'x = []\nwhile True: x.append(bytearray(4 << 20))'";
+    // Not all at once: who it is must be seen before it is over, on a busy machine too.
+    let hog = "python3 -c 'import time; x = []\nwhile True: x.append(bytearray(4 << 20)); time.sleep(0.005)'";
     let text = greedy(&env, &["--memory", "256m"], &[], hog);
     has(&text, &["killed: out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " MiB"]);
 }

@@ -55,15 +55,18 @@ fn s_07_no_command_reads_a_secret_and_all_other_files_are_as_they_were() {
 }
 
 #[test]
-fn a_secret_stays_hidden_wherever_its_folder_is_moved() {
+fn a_folder_with_a_secret_in_it_cannot_be_moved_and_all_else_in_it_can() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
+    env.write("app/main.js", "x");
     let done = bash(
         &env,
-        "mv app other && cat other/.env.production; mkdir app; ln other/.env.production app/l; cat app/l; mv other/.env.production y",
+        "exec 2>&1; mv app other; mv home/.aws aws; ln app/.env.production app/l; cat app/l; mv app/.env.production y; cat other/.env.production",
     );
-    assert!(!done.text().contains("s3cr3t"), "{}", done.text());
-    assert_eq!(env.read("other/.env.production"), SECRET);
+    assert!(done.text().contains("busy") && !done.text().contains("s3cr3t"), "{}", done.text());
+    assert_eq!(env.read("app/.env.production"), SECRET);
+    bash(&env, "mkdir app/src && mv app/main.js app/src/ && mv app/src web && cp -r web app/ && rm -r web").expect(0);
+    assert_eq!(env.read("app/web/main.js"), "x");
     env.assert_no_container();
 }
 
@@ -162,7 +165,100 @@ fn a_file_tool_says_of_a_hidden_file_that_it_is_one() {
         let done = run(&mut env.here(&["call", tool, &arguments.to_string()])).expect(1);
         assert!(done.text().contains("settings: is hidden from this sandbox"), "{tool}: {}", done.text());
     }
+    // What a program says of it is no help, so that is said besides.
+    for command in ["cp -r settings /tmp/x", "tar cf /tmp/a.tar settings && mkdir /tmp/y && tar xf /tmp/a.tar -C /tmp/y"] {
+        let done = run(&mut env.here(&["call", "bash", &json!({"command": command}).to_string()])).expect(1);
+        assert!(done.text().contains("hidden from this sandbox, such as .env: leave it out"), "{command}: {}", done.text());
+    }
+    let done = run(&mut env.here(&["call", "bash", &json!({"command": "mv settings other"}).to_string()])).expect(1);
+    assert!(done.text().contains("then stays in its place"), "{}", done.text());
     assert_eq!(env.read("settings"), SECRET);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_one_sandbox_covered_is_covered_by_the_next_whatever_commands_did() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    env.write("shared/.env", SECRET);
+    env.write("pkgs/app/.git/config", "");
+    env.write("pkgs/app/.envrc", "as it was");
+    std::os::unix::fs::symlink("shared", env.path(".ssh")).expect("linked");
+    let probe = "exec 2>&1; grep -r s3cr3[t] .; ls -A shared; echo evil > pkgs/app/.envrc; echo evil > pkgs/app/.git/config; true";
+    let attack = "printf '/app/\\n/certs/\\n/home/\\n/pkgs/\\n/shared/\\n' | tee .ignore >> .gitignore; rm .ssh; mkdir -p f; cd f; \
+                  seq 300 | sed s/^/.env./ | xargs touch; seq 2000 | xargs mkdir";
+    for command in [probe, attack, probe] {
+        // Also by what a keeper finds, which sees what is hidden.
+        let model = ScriptedModel::new().calls("bash", json!({"command": format!("eval \"$(cat do)\"")})).says("Done.").start_blocking();
+        env.write("do", command);
+        run(&mut env.task(&model, &["work"])).expect(0);
+        let all = model.requests().iter().map(ToString::to_string).collect::<String>();
+        assert!(!all.contains("s3cr3t"), "{command}: {all}");
+        let done = bash(&env, probe).expect(0);
+        assert!(!done.text().contains("s3cr3t"), "{command}: {}", done.text());
+        assert_eq!((env.read("pkgs/app/.envrc"), env.read("pkgs/app/.git/config")), ("as it was".to_owned(), String::new()), "{command}");
+    }
+    // The person says what is none.
+    let done = run(env.here(&["sh", "--", "cat", "shared/.env"]).env("PODBAY_SANDBOX_REVEAL", r#"["/shared", "shared/.env"]"#));
+    assert!(done.text().contains("s3cr3t"), "{}", done.text());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_key_that_is_none_any_more_is_shown_once_somebody_has_looked_who_sees_it() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("certs/server.key", PEM);
+    assert!(!bash(&env, "cat certs/server.key").text().contains("s3cr3t"));
+    env.write("certs/server.key", "-----BEGIN CERTIFICATE-----");
+    assert!(!bash(&env, "cat certs/server.key").text().contains("CERTIFICATE"), "a guest cannot tell");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).says("Done.").start_blocking();
+    run(&mut env.task(&model, &["work"])).expect(0);
+    let done = bash(&env, "cat certs/server.key").expect(0);
+    assert!(done.text().contains("CERTIFICATE"), "{}", done.text());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_secret_that_the_person_puts_beside_or_makes_meanwhile_is_hidden_or_told_of() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", SECRET);
+    env.write("watch.sh", "touch begun; while sleep 0.05; do cat .env; done >> seen 2>/dev/null");
+    env.write("probe.sh", "cat .env; echo read");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "bash watch.sh"}))
+        .calls("bash", json!({"command": "bash probe.sh"}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    // As editors do that keep what was there: nothing is unmounted by that, and nobody woken.
+    std::fs::rename(env.path(".env"), env.path("kept")).expect("renamed");
+    env.write(".env", "TOKEN=s3cr3t-anew");
+    env.write("sub/.env.local", "TOKEN=s3cr3t-as-well");
+    let done = task.wait().expect(0);
+    let told = model.requests().iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("`.env` of the project was replaced or removed"), "{told}");
+    let last = model.requests().last().expect("a request").to_string();
+    assert!(last.contains("read") && !last.contains("s3cr3t"), "{last}");
+    assert!(!done.text().contains("came after the sandbox was made"), "the second sandbox hides both: {}", done.text());
+
+    let model = ScriptedModel::new().calls("bash", json!({"command": "touch begun.2; sleep 2"})).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun.2");
+    env.write("sub/.env.more", "TOKEN=s3cr3t-more");
+    task.wait().expect(0).says(&["commands of this session can read sub/.env.more, which came after the sandbox was made"]);
+    env.assert_no_container();
+}
+
+#[test]
+fn who_takes_no_turns_waits_for_no_second_container() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".env", SECRET);
+    let command = start(&mut env.here(&["sh", "--", "bash", "-c", "touch begun; read -t 60 < <(sleep 60)"]));
+    env.wait_for("begun");
+    assert_eq!((env.boxes().len(), env.containers().len()), (1, 1));
+    command.signal(nix::sys::signal::Signal::SIGTERM);
+    command.wait();
     env.assert_no_container();
 }
 

@@ -71,7 +71,8 @@ impl TestBox {
     pub(super) fn keeper(&self) -> String {
         let mut found = Vec::new();
         let ran = within(Duration::from_secs(30), || {
-            found = self.listed(false, |name| name.starts_with("podbay-keeper-"));
+            // One that looks after git comes and goes.
+            found = self.listed(false, |name| name.starts_with("podbay-keeper-") && !name.starts_with("podbay-keeper-git-"));
             !found.is_empty()
         });
         assert!(ran && found.len() == 1, "{found:?}");

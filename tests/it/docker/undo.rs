@@ -6,6 +6,8 @@ use serde_json::json;
 
 use super::chat::Talk;
 use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
+use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
@@ -66,6 +68,33 @@ fn what_a_run_changed_is_listed_shown_taken_back_and_brought_back() {
 }
 
 #[test]
+fn snapshots_of_a_project_that_is_gone_are_named_and_removed_when_the_person_says_so() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    fill(&env);
+    change(&env);
+    let gc = |flags: &[&str]| run(env.podbay(&["gc"]).args(flags)).expect(0).text();
+    let place = env.project().display().to_string();
+    let volume = format!("podbay-keep-{}-", env.key());
+    let is_kept = || docker(&["volume", "ls", "--quiet"]).contains(&volume);
+    assert!(is_kept() && !gc(&["--snapshots"]).contains(&place), "the project is there");
+    let away = env.project().with_extension("away");
+    std::fs::rename(env.project(), &away).expect("renamed");
+    std::fs::create_dir(env.project()).expect("made");
+    let said = gc(&[]);
+    assert!(said.contains(&format!("snapshots of {place}, which is not there any more")) && is_kept(), "{said}");
+    std::fs::remove_dir(env.project()).expect("removed");
+    assert!(gc(&[]).contains(&place));
+    gc(&["--snapshots"]);
+    assert!(!is_kept());
+    std::fs::rename(&away, env.project()).expect("renamed");
+    // What is kept from here on has a new place.
+    change(&env);
+    assert!(is_kept());
+    undo(&env, &[]).expect(0);
+}
+
+#[test]
 fn what_the_person_changed_since_is_named_and_stays() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
@@ -73,8 +102,91 @@ fn what_the_person_changed_since_is_named_and_stays() {
     env.write("kept.txt", "the person's own\n");
     let done = undo(&env, &[]).expect(1);
     assert!(done.text().contains("left as it is: kept.txt was changed by somebody else since"), "{}", done.text());
+    assert!(done.text().contains("`podbay undo retry` tries it again"), "{}", done.text());
     assert_eq!(env.read("kept.txt"), "the person's own\n");
     assert!(env.path("gone.txt").exists() && !env.path("made.txt").exists(), "all else is taken back");
+    assert!(undo(&env, &["list"]).expect(0).text().contains("1 path left as it was"));
+    undo(&env, &["retry", "--merge"]).expect(1);
+    std::fs::rename(env.path("kept.txt"), env.path("mine.txt")).expect("renamed");
+    undo(&env, &["retry"]).expect(0);
+    assert_eq!(env.read("kept.txt"), "one\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_folder_that_a_command_emptied_and_closed_comes_back() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("d/in", "in\n");
+    env.write("d/s/t", "t\n");
+    let before = state(&env);
+    let model = ScriptedModel::new().calls("bash", json!({"command": "rm -rf d/*; chmod 000 d"})).says("Done.").start_blocking();
+    run(&mut env.task(&model, &["clean up"])).expect(0);
+    assert!(!env.path("d/in").exists());
+    undo(&env, &[]).expect(0);
+    assert_eq!(state(&env), before);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_turn_ends_without_its_first_keeper_and_where_it_cannot_that_is_said() {
+    let Some(env) = TestBox::new() else { return };
+    let command = "echo 1 > made.txt; touch begun; until [ -e go ]; do sleep 0.05; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["make it"]));
+    env.wait_for("begun");
+    docker(&["kill", &env.keeper()]);
+    env.write("go", "");
+    let changes = task.wait().expect(0).json()["changes"].clone();
+    assert!(changes["created"].to_string().contains("made.txt"), "{changes}");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo 2 > made.txt; chmod 000 ."})).says("Done.").start_blocking();
+    let done = run(&mut env.task(&model, &["close it"]));
+    assert!(done.stderr.contains("the end of this turn could not be noted"), "{}", done.stderr);
+    std::fs::set_permissions(env.project(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("open again");
+    env.write("mine.txt", "the person's\n");
+    undo(&env, &[]).expect(0).says(&["was cut off, so what you changed yourself after it may be among what is taken back"]);
+    assert_eq!(env.read("made.txt"), "1\n");
+    undo(&env, &["redo"]).expect(0);
+    assert_eq!(env.read("mine.txt"), "the person's\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn what_was_interrupted_is_to_be_ended_first() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let before = state(&env);
+    change(&env);
+    let volumes = docker(&["volume", "ls", "--quiet", "--filter", &format!("name=podbay-keep-{}-", env.key())]);
+    // One that nobody can read stands for one that was cut off.
+    let mount = format!("{}:/keep", volumes.trim());
+    let write = "echo '{}' > /keep/state/journal.json";
+    docker(&["run", "--rm", "--network", "none", "--user", "0", "--entrypoint", "sh", "-v", &mount, "podbay/workspace", "-c", write]);
+    undo(&env, &[]).expect(1).says(&["was interrupted", "hint: `podbay undo resume` finishes it, `podbay undo abandon` gives it up"]);
+    undo(&env, &["abandon"]).expect(0);
+    undo(&env, &[]).expect(0);
+    assert_eq!(state(&env), before);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_may_be_a_secret_waits_until_the_chat_is_over() {
+    let Some(env) = TestBox::new() else { return };
+    // A command that names the file is not let in to begin with.
+    env.write("make.sh", "echo x > server.pem; echo x > plain");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sh make.sh"})).says("Made.").start_blocking();
+    let mut talk = Talk::begin(&env, &env.project(), &model, &["--mode", "auto"]);
+    talk.sees("> ");
+    talk.types("make it\n");
+    talk.sees("Made.");
+    talk.sees("> ");
+    talk.types("/undo\n");
+    talk.sees("may be a secret");
+    talk.sees("can be taken back now");
+    talk.sees("> ");
+    talk.leaves();
+    assert!(env.path("server.pem").exists() && !env.path("plain").exists());
+    undo(&env, &["retry"]).expect(0);
+    assert!(!env.path("server.pem").exists());
     env.assert_no_container();
 }
 

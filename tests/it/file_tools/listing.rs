@@ -43,6 +43,27 @@ fn what_is_left_out_is_counted() {
 }
 
 #[test]
+fn a_name_that_looks_like_another_one_written_out_is_told_from_it_by_every_tool() {
+    let literal = r"\x0a";
+    let project = Project::new(&[("\n", "a break\n"), (literal, "four letters\n"), ("\\", "a backslash\n"), ("\\\\x0a", "five\n")]);
+    let found = project.glob("*");
+    assert_eq!(found.len(), 4);
+    let texts = found.iter().map(|shown| project.read(shown).expect("it is read as it is shown").text);
+    let mut texts: Vec<String> = texts.collect();
+    texts.sort();
+    assert_eq!(texts, ["a backslash\n", "a break\n", "five\n", "four letters\n"]);
+    assert_eq!(project.read(r"\x0a").expect("reads").text, "a break\n");
+    assert_eq!(project.read(r"\\x0a").expect("reads").text, "four letters\n");
+    for call in [Call::ListDirectory(list("")), Call::Grep(grep("e")), Call::Tree(Tree { path: "".into(), depth: 1, max_entries: 9 })] {
+        let text = serde_json::to_string(&project.call(call)).expect("JSON");
+        // Each backslash is two in a name that is shown, and twice that in JSON.
+        assert!(text.contains(r#""\\x0a"#) && text.contains(r#""\\\\x0a"#), "{text}");
+        let named_by_letters = text.matches(r"\x0a").count();
+        assert!(named_by_letters >= 3, "{text}");
+    }
+}
+
+#[test]
 fn a_name_with_a_break_of_lines_is_one_line_for_every_tool_and_can_be_read_by_it() {
     let project = Project::new(&[("folder/plain", "needle\n"), ("folder/new\nline", "needle two\n")]);
     let shown = r"folder/new\x0aline";

@@ -131,6 +131,8 @@ impl TestEnv {
     /// Gives a command the test's surroundings and nothing else.
     pub(crate) fn surround(&self, command: &mut Command) {
         command.env_clear().env("HOME", self.home()).env("PODBAY_HOME", self.state()).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        // Most tests look at what was changed; those about reviews say so.
+        command.env("PODBAY_SANDBOX_CHANGES", "live");
         command.envs(ENGINE.iter().filter_map(|&name| Some((name, std::env::var_os(name)?))));
         command.current_dir(self.folder.path()).stdin(Stdio::null());
     }

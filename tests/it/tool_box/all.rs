@@ -23,6 +23,10 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
         ("git_status", none()),
         ("git_diff", none()),
         ("git_log", none()),
+        ("git_branch", json!({"action": "create", "name": "topic"})),
+        ("git_checkout", json!({"target": "topic"})),
+        ("git_commit", json!({"message": "Go on"})),
+        ("git_stash", json!({"message": "later"})),
         ("think", json!({"thought": "So far so good."})),
         ("task_list", json!({"action": "add", "task": "go on"})),
         ("ask_user", json!({"question": "Shall I?"})),
@@ -41,6 +45,8 @@ pub(crate) fn one_of_each() -> Vec<(&'static str, Value)> {
 async fn project(rules: policy::Options, mode: Mode) -> Hand {
     let hand = Hand::with(Set::Full, mode, rules, None).await;
     hand.run("git", &["init", "-q"]);
+    hand.run("git", &["config", "user.name", "ann"]);
+    hand.run("git", &["config", "user.email", "ann@example.org"]);
     hand.put("start.txt", "s\n");
     hand.run("git", &["add", "."]);
     hand.run("git", &["commit", "-q", "-m", "Begin it"]);

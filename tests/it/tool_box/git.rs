@@ -259,3 +259,39 @@ async fn more_protected_names_than_a_program_can_be_given_are_too_many() {
     assert!(text.contains("name a file or a folder") && !text.contains("hidden"), "{text}");
     hand.ok("git_diff", json!({"file": "a.txt"})).await;
 }
+
+#[tokio::test]
+async fn branches_commits_and_stashes_are_made_by_tools() {
+    let hand = repository().await;
+    hand.run("git", &["config", "user.name", "ann"]);
+    hand.run("git", &["config", "user.email", "ann@example.org"]);
+    // No hook of the repository runs.
+    hand.put(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
+    std::fs::set_permissions(hand.guest.path(".git/hooks/pre-commit"), PermissionsExt::from_mode(0o755)).expect("set");
+    hand.run("git", &["config", "core.hooksPath", ".git/hooks"]);
+    hand.ok("git_checkout", json!({"branch": "side", "create": true})).await;
+    let done = hand.ok("git_commit", json!({"message": "-q is no option", "files": ["a.txt"]})).await;
+    assert!(done.contains("[side ") && done.contains("-q is no option"), "{done}");
+    assert_eq!(hand.ok("git_status", none()).await, "## side\n?? new.txt\n");
+    hand.put("a.txt", "four\n");
+    hand.ok("git_stash", json!({"message": "later"})).await;
+    assert!(hand.ok("git_stash", json!({"action": "list"})).await.contains("later"));
+    hand.ok("git_stash", json!({"action": "pop"})).await;
+    hand.ok("git_commit", json!({"message": "All of it"})).await;
+    assert_eq!(hand.ok("git_status", none()).await, "## side\n");
+    hand.ok("git_branch", json!({"action": "create", "name": "third"})).await;
+    let listed = hand.ok("git_branch", none()).await;
+    assert!(listed.contains("main") && listed.contains("* side") && listed.contains("third"), "{listed}");
+    hand.ok("git_branch", json!({"action": "delete", "name": "third"})).await;
+    hand.ok("git_checkout", json!({"target": "main"})).await;
+    for (tool, arguments) in [
+        ("git_branch", json!({"action": "create"})),
+        ("git_branch", json!({"action": "create", "name": "-D"})),
+        ("git_checkout", json!({"target": "--orphan=x"})),
+        ("git_stash", json!({"index": -1})),
+        ("git_commit", json!({"message": " "})),
+    ] {
+        hand.fails(tool, arguments, CallStatus::Invalid).await;
+    }
+    hand.fails("git_checkout", json!({"target": "nowhere"}), CallStatus::Failed).await;
+}

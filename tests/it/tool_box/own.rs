@@ -127,6 +127,10 @@ async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question
         (json!({"section": "x"}), "`content` is missing"),
         (json!({"section": "#", "content": "x"}), "`section` is empty"),
         (json!({"section": "a\nb", "content": "x"}), "one line"),
+        (json!({"section": "Tests <!--", "content": "x"}), "holds <!--,"),
+        (json!({"section": "``` x", "content": "x"}), "holds ```,"),
+        (json!({"section": "Te\u{202e}sts", "content": "x"}), "cannot be seen"),
+        (json!({"section": "Te\u{200b}sts", "content": "x"}), "cannot be seen"),
         (json!({"section": "a", "content": "x".repeat(20_001)}), "at most 20000"),
     ] {
         let text = hand.fails("update_config", arguments, CallStatus::Invalid).await;
@@ -246,7 +250,7 @@ fn the_sets_hold_the_tools_they_promise_and_stay_small() {
     };
     assert_eq!(sorted(names(Set::Small)), sorted(small.to_vec()));
     assert_eq!(sorted(names(Set::Standard)), sorted(standard));
-    assert!(names(Set::Full).len() == 30, "{:?}", names(Set::Full));
+    assert!(names(Set::Full).len() == 34, "{:?}", names(Set::Full));
     // Four characters are about a token.
     let size = |set| {
         let catalogue = Catalogue::new(&tools::Options { set, ..tools::Options::default() });

@@ -261,3 +261,30 @@ async fn instructions_that_the_model_was_told_are_known() {
     let text = hand.fails("write_file", json!({"path": "AGENTS.md", "content": "x"}), CallStatus::Conflict).await;
     assert!(text.starts_with("AGENTS.md: it has changed since you read it"), "{text}");
 }
+
+#[tokio::test]
+async fn a_file_with_several_names_is_known_by_each_of_them() {
+    let conflict = |text: &str| text.starts_with("g: it has changed since you read it");
+    for tool in ["write_file", "edit_lines", "apply_patch"] {
+        let arguments = match tool {
+            "write_file" => json!({"path": "g", "content": "all new\n"}),
+            "edit_lines" => json!({"path": "g", "operation": "delete", "start_line": 2, "end_line": 2}),
+            _ => json!({"patch": "--- a/g\n+++ b/g\n@@ -1,0 +2 @@\n+new\n"}),
+        };
+        let hand = Hand::new().await;
+        hand.put("f", LINES);
+        hand.ok("bash", json!({"command": "ln f g"})).await;
+        hand.ok("read_file", json!({"path": "f"})).await;
+        // Through the other name it is as well known, and a change of our own by one of them is none of somebody else.
+        hand.ok("write_file", json!({"path": "g", "content": "1\n2\n3\n"})).await;
+        hand.ok("edit_lines", json!({"path": "f", "operation": "insert", "start_line": 1, "new_content": "0"})).await;
+        hand.ok("edit_lines", json!({"path": "g", "operation": "delete", "start_line": 1, "end_line": 1})).await;
+        hand.put("f", "PERSON\n2\n3\n");
+        let text = hand.fails(tool, arguments.clone(), CallStatus::Conflict).await;
+        assert!(conflict(&text), "{tool}: {text}");
+        assert_eq!((hand.text("f").as_str(), hand.text("g").as_str()), ("PERSON\n2\n3\n", "PERSON\n2\n3\n"), "{tool}");
+        hand.ok("read_file", json!({"path": "f"})).await;
+        hand.ok(tool, arguments).await;
+        assert_eq!(hand.text("f"), hand.text("g"), "{tool}");
+    }
+}

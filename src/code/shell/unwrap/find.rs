@@ -30,6 +30,10 @@ pub(super) fn find(command: &Command, unwrapped: &mut Unwrapped) {
         let mut inner = Command { words: rest[..end].to_vec(), ..Command::default() };
         unwrapped.inner.extend(all.as_ref().and_then(|all| with(&inner, all)).map(Inner::Command));
         place(&mut inner, Some("{}"), unwrapped);
+        // A name that begins with a place is no option.
+        if said::begins_with_a_name(arguments) {
+            inner.words.iter_mut().filter(|word| word.text == "{}").for_each(|word| word.text.insert_str(0, "./"));
+        }
         if inner.words.is_empty() {
             unwrapped.doubt(text, "it names no program");
         } else {

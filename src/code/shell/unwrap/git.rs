@@ -1,11 +1,22 @@
 use super::super::Command;
 use super::super::Word;
+use super::super::WordKind;
 use super::Inner;
 use super::UNKNOWN_TEXT;
 use super::Unwrapped;
 
 /// Settings that start no program, whatever their value.
-const HARMLESS: [&str; 16] = [
+const HARMLESS: [&str; 26] = [
+    "branch.",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "fetch.prune",
+    "merge.ff",
+    "pull.ff",
+    "push.default",
+    "rebase.autostash",
+    "rerere.",
     "color.",
     "user.name",
     "user.email",
@@ -79,26 +90,28 @@ fn alias(name: &str, value: &str, unwrapped: &mut Unwrapped) {
 
 /// Looks behind one of git's verbs.
 fn behind(verb: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
-    let mut text_of = |options: &[&str], name: &str| {
-        for (at, word) in arguments.iter().enumerate() {
-            match word.text.split_once('=') {
-                Some((option, value)) if options.contains(&option) => {
-                    let value = Word { text: value.to_owned(), ..word.clone() };
-                    unwrapped.text(Some(&value), name);
-                }
-                None if options.contains(&word.text.as_str()) => unwrapped.text(arguments.get(at + 1), name),
-                _ => {}
-            }
-        }
-    };
+    let mut text_of = |options: &[&str], name: &str| given_to(arguments, options, name, unwrapped);
     match verb {
         "rebase" => text_of(&["-x", "--exec"], "rebase --exec"),
         "difftool" => text_of(&["-x", "--extcmd"], "difftool --extcmd"),
-        "clone" | "fetch" | "pull" | "ls-remote" => {
+        "grep" => pager(arguments, unwrapped),
+        "send-email" => text_of(&["--to-cmd", "--cc-cmd", "--header-cmd", "--sendmail-cmd"], "send-email"),
+        "push" | "archive" | "send-pack" => text_of(&["--exec", "--receive-pack"], "--exec"),
+        "clone" | "fetch" | "pull" | "ls-remote" | "fetch-pack" => {
             if verb == "clone" {
                 text_of(&["-u"], "clone -u");
+                let pairs = arguments.windows(2).filter(|pair| matches!(pair[0].text.as_str(), "-c" | "--config"));
+                let settings: Vec<Word> = pairs.map(|pair| pair[1].clone()).collect();
+                let glued = arguments.iter().filter_map(|word| {
+                    let text =
+                        word.text.strip_prefix("--config=").or_else(|| word.text.strip_prefix("-c").filter(|rest| !rest.is_empty()))?;
+                    Some(Word { text: text.to_owned(), ..word.clone() })
+                });
+                settings.into_iter().chain(glued).for_each(|word| setting(Some(&word), unwrapped));
             }
-            text_of(&["--upload-pack"], "--upload-pack");
+            let mut text_of = |option: &str| given_to(arguments, &[option], option, unwrapped);
+            text_of("--upload-pack");
+            text_of("--exec");
             if arguments.iter().any(|word| word.text.starts_with("ext::")) {
                 unwrapped.doubt("ext::", "an address that makes git run a program");
             }
@@ -124,10 +137,53 @@ fn behind(verb: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
             }
         }
         "config" => {
-            for pair in arguments.windows(2) {
-                alias(&pair[0].text.to_ascii_lowercase(), &pair[1].text, unwrapped);
+            // What is set so, git obeys from then on.
+            let asks = |word: &Word| {
+                word.text.starts_with("--get") || word.text.starts_with("--unset") || matches!(word.text.as_str(), "get" | "unset")
+            };
+            let is_name = |word: &Word| word.text.contains('.') && !word.text.starts_with('-');
+            let sets = arguments.windows(2).filter(|pair| is_name(&pair[0]) && !arguments.iter().any(asks));
+            for pair in sets {
+                if pair[0].text.to_ascii_lowercase().starts_with("alias.") {
+                    alias(&pair[0].text.to_ascii_lowercase(), &pair[1].text, unwrapped);
+                    continue;
+                }
+                let text = format!("{}={}", pair[0].text, pair[1].text);
+                let is_known = pair[0].known().and(pair[1].known()).is_some();
+                let kind = if is_known { WordKind::Known } else { WordKind::Unknown };
+                setting(Some(&Word { text, kind, ..pair[1].clone() }), unwrapped);
             }
         }
         _ => {}
+    }
+}
+
+/// Reads the texts that options are given, which a shell takes.
+fn given_to(arguments: &[Word], options: &[&str], name: &str, unwrapped: &mut Unwrapped) {
+    for (at, word) in arguments.iter().enumerate() {
+        match word.text.split_once('=') {
+            Some((option, value)) if options.contains(&option) => {
+                let value = Word { text: value.to_owned(), ..word.clone() };
+                unwrapped.text(Some(&value), name);
+            }
+            None if options.contains(&word.text.as_str()) => unwrapped.text(arguments.get(at + 1), name),
+            _ => {}
+        }
+    }
+}
+
+/// The program that `git grep` opens what it found with: behind the letter or the `=`, or that of the settings.
+fn pager(arguments: &[Word], unwrapped: &mut Unwrapped) {
+    for word in arguments.iter().take_while(|word| word.text != "--") {
+        let text = word.text.as_str();
+        let (option, value) = text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+        let is_long = option.len() > 3 && "--open-files-in-pager".starts_with(option);
+        let short = text.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.split_once('O'));
+        let Some(program) = short.map(|(_, program)| program).or_else(|| is_long.then(|| value.unwrap_or_default())) else { continue };
+        if program.is_empty() {
+            unwrapped.doubt(text, "it starts the program that git's settings name");
+        } else {
+            unwrapped.text(Some(&Word { text: program.to_owned(), ..word.clone() }), text);
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! Programs that start programs: what they start, as far as their words say it.
 
+mod environment;
 mod find;
 mod git;
 mod options;
 mod shell;
+mod starters;
 mod table;
 
 use self::options::Scan;
@@ -52,9 +54,11 @@ const UNKNOWN_TEXT: &str = "a text for a shell that is not known";
 pub(super) fn unwrap(command: &Command) -> Unwrapped {
     let mut unwrapped = Unwrapped::default();
     shell::prompts(command, &mut unwrapped);
+    environment::set(command, &mut unwrapped);
     let Some(name) = command.name() else { return unwrapped };
     let arguments = command.arguments();
     shell::evaluated(name, command, &mut unwrapped);
+    starters::started(name, command, &mut unwrapped);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
         "eval" => shell::eval(arguments, &mut unwrapped),
@@ -72,7 +76,6 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         }
         "find" | "gfind" => find::find(command, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
-        "tar" | "bsdtar" | "gtar" => tar(arguments, &mut unwrapped),
         "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {
             let at = arguments.iter().position(is_text_option);
             unwrapped.text(at.and_then(|at| arguments.get(at + 1)), name);
@@ -124,13 +127,20 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     match wrapper.name {
         "xargs" => {
             place(&mut inner, scan.placeholder.as_deref(), unwrapped);
+            // A path that no blank takes apart begins with its place, and is no option.
+            let options = &command.arguments()[..command.arguments().len() - scan.rest.len()];
+            let is_path = command.takes_paths && scan.flags.contains('0') && options.iter().all(leaves_input);
+            let taken = if is_path { "./…" } else { "…" };
+            if let Some(placeholder) = scan.placeholder.as_deref().filter(|_| is_path) {
+                inner.words.iter_mut().filter(|word| word.text == placeholder).for_each(|word| word.text.insert_str(0, "./"));
+            }
             if let Some(given) = &command.given {
                 let word = |text: &str| Word { kind: WordKind::Known, ..Word::unknown(text) };
                 let mut told = inner.clone();
                 told.words.extend(given.split_whitespace().map(|text| word(text.trim_matches(['\'', '"']))));
                 unwrapped.inner.push(Inner::Command(told));
             }
-            inner.words.push(Word::unknown("…"));
+            inner.words.push(Word::unknown(taken));
         }
         "parallel" => unwrapped.doubt("parallel", "what it makes of its words is not known"),
         // It hands its words to a shell.
@@ -150,6 +160,17 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     unwrapped.inner.push(Inner::Command(inner));
 }
 
+/// Returns whether a word in front of the program that `xargs` starts leaves it what it reads, and where that ends.
+fn leaves_input(word: &Word) -> bool {
+    const LONG: [&str; 5] = ["--null", "--no-run-if-empty", "--max-args", "--max-procs", "--verbose"];
+    let option = word.text.split('=').next().unwrap_or_default();
+    match word.text.strip_prefix('-') {
+        Some(rest) if rest.starts_with('-') => LONG.contains(&option),
+        Some(rest) => !rest.contains(['a', 'd', 'e', 'E', 'i', 'l']),
+        None => true,
+    }
+}
+
 /// Makes words unknown in which something else is put; in a text for a shell, that could be anything.
 fn place(inner: &mut Command, placeholder: Option<&str>, unwrapped: &mut Unwrapped) {
     let Some(placeholder) = placeholder else { return };
@@ -160,36 +181,5 @@ fn place(inner: &mut Command, placeholder: Option<&str>, unwrapped: &mut Unwrapp
         }
         word.kind = WordKind::Unknown;
         word.plain = false;
-    }
-}
-
-/// Options of `tar` that start programs.
-fn tar(arguments: &[Word], unwrapped: &mut Unwrapped) {
-    for (at, word) in arguments.iter().enumerate() {
-        let text = word.text.as_str();
-        let (option, value) = text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
-        let runs = match option {
-            "--to-command"
-            | "--use-compress-program"
-            | "--info-script"
-            | "--new-volume-script"
-            | "--rsh-command"
-            | "--rmt-command"
-            | "-I"
-            | "-F" => true,
-            "--checkpoint-action" => value.is_none_or(|value| value.starts_with("exec")),
-            _ => false,
-        };
-        if !runs {
-            continue;
-        }
-        let given = value.map(|value| value.strip_prefix("exec=").unwrap_or(value).to_owned());
-        match given.or_else(|| arguments.get(at + 1).and_then(Word::known).map(str::to_owned)) {
-            Some(text) if word.kind == WordKind::Known => {
-                shell::read_by("sh", &text, unwrapped);
-                unwrapped.inner.push(Inner::Text(text));
-            }
-            _ => unwrapped.doubt(option, UNKNOWN_TEXT),
-        }
     }
 }

@@ -59,6 +59,9 @@ impl<'a> Scan<'a> {
     fn long(&mut self, option: &str, next: Option<&Word>, wrapper: &Wrapper) -> usize {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         if wrapper.long.contains(&name) {
+            if name == "null" {
+                self.flags.push('0');
+            }
             return 1;
         }
         if !wrapper.long_valued.contains(&name) {

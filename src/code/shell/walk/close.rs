@@ -6,12 +6,16 @@ use super::Kind;
 use super::Open;
 use super::Role;
 use super::Walk;
+use super::certain::variables_of_operand;
 use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Function;
 use crate::code::shell::Redirection;
 use crate::code::shell::Value;
 use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+use crate::code::shell::numbers::COMPUTES;
+use crate::code::shell::numbers::Computed;
 use crate::code::shell::word;
 
 impl Walk<'_> {
@@ -34,9 +38,9 @@ impl Walk<'_> {
             Open::Redirect { at, operator, has_target: false, .. } => {
                 self.found.commands[at].redirections.push(Redirection { operator, target: None });
             }
-            Open::Function { name, start } => {
+            Open::Function { name, start, shell, is_certain } => {
                 let body = start..self.found.commands.len();
-                self.found.functions.push(Function { name, body });
+                self.found.functions.push(Function { name, body, shell, is_certain });
             }
             Open::Command { at, kind, has_body, .. } => self.close_command(at, kind, has_body),
             Open::HeredocBody { end } | Open::Computed { end } => self.before = end,
@@ -117,11 +121,19 @@ impl Walk<'_> {
         match kind {
             Kind::Test { is_double: true } => {
                 let computes = |text: &str| matches!(text, "-eq" | "-ne" | "-lt" | "-le" | "-gt" | "-ge");
-                let is_number = |word: &Word| word.known().is_some_and(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
-                let places = command.words.iter().enumerate().filter(|(_, word)| computes(&word.text));
-                let is_plain = |at: usize| command.words.get(at).is_some_and(is_number);
-                if places.into_iter().any(|(at, _)| !(at > 0 && is_plain(at - 1) && is_plain(at + 1))) {
-                    wrong = Some("arithmetic may run what a variable holds");
+                let operators = command.words.iter().enumerate().filter(|(_, word)| computes(&word.text));
+                let beside = |at: usize| [at.checked_sub(1), Some(at + 1)].map(|at| at.and_then(|at| command.words.get(at)));
+                let variables: Option<Vec<Vec<String>>> = operators
+                    .flat_map(|(at, _)| beside(at))
+                    .map(|word| word.filter(|word| word.kind != WordKind::Pattern).and_then(|word| variables_of_operand(&word.text)))
+                    .collect();
+                match variables {
+                    Some(variables) if variables.iter().all(Vec::is_empty) => {}
+                    Some(variables) => {
+                        let what = command.words.iter().map(|word| word.text.as_str()).take(8).collect::<Vec<_>>().join(" ");
+                        self.found.computed.push(Computed { what, variables: variables.concat() });
+                    }
+                    None => wrong = Some(COMPUTES),
                 }
             }
             Kind::Redirected if has_body && !command.words.is_empty() => wrong = Some("words after a group of commands"),

@@ -1,17 +1,22 @@
 //! Nodes between words: what a construct of the shell opens.
 
+use std::ops::Range;
+
 use tree_sitter::Node;
 
 use super::Kind;
 use super::Open;
 use super::Role;
 use super::Walk;
-use super::certain::is_plain_computation;
+use super::certain::variables_of_computation;
 use crate::code::shell::Assignment;
 use crate::code::shell::Command;
 use crate::code::shell::Value;
 use crate::code::shell::Word;
 use crate::code::shell::heredoc::Heredoc;
+use crate::code::shell::numbers::COMPUTES;
+use crate::code::shell::numbers::Computed;
+use crate::code::shell::read::SHOWN;
 
 impl Walk<'_> {
     /// Takes a node between words: a construct of the shell, a word, or a token.
@@ -102,7 +107,10 @@ impl Walk<'_> {
             }
             "function_definition" => {
                 let start = self.found.commands.len();
-                self.push(Open::Function { name: String::new(), start });
+                // At the top, and not in the background: what is above it and beside it would cost a walk to be asked for.
+                let behind = self.source[node.end_byte()..].trim_start_matches([' ', '\t']);
+                let is_certain = self.depth == 1 && !behind.starts_with('&');
+                self.push(Open::Function { name: String::new(), start, shell: self.shell(), is_certain });
                 true
             }
             "for_statement" | "case_statement" | "case_item" => {
@@ -112,10 +120,15 @@ impl Walk<'_> {
                 true
             }
             "c_style_for_statement" => {
-                self.doubt(node, "arithmetic may run what a variable holds");
+                self.body(field);
+                let head = head(node);
+                let variables = head.clone().and_then(|head| variables_of_computation(&self.source[head]));
+                self.heads.extend(head.filter(|_| variables.is_some()).map(|head| (self.depth + 1, head)));
+                self.computed(node, variables);
                 true
             }
-            "compound_statement" if is_plain_computation(self.text(node)) => {
+            "compound_statement" if variables_of_computation(self.text(node)).is_some() => {
+                self.computed(node, variables_of_computation(self.text(node)));
                 self.gap(node);
                 self.body(field);
                 let (shell, piped) = (self.shell(), std::mem::take(&mut self.is_piped));
@@ -125,7 +138,7 @@ impl Walk<'_> {
             }
             "compound_statement" if self.text(node).starts_with("((") => {
                 self.body(field);
-                self.doubt(node, "arithmetic may run what a variable holds");
+                self.doubt(node, COMPUTES);
                 self.before = node.end_byte();
                 self.push(Open::Computed { end: node.end_byte() });
                 true
@@ -154,6 +167,26 @@ impl Walk<'_> {
                 }
                 true
             }
+        }
+    }
+
+    /// Returns whether a node is a part of the head of a `for ((…))` that was read as a whole.
+    pub(super) fn is_in_head(&self, node: Node<'_>) -> bool {
+        self.heads
+            .last()
+            .is_some_and(|(depth, head)| *depth == self.depth && head.start <= node.start_byte() && node.end_byte() <= head.end)
+    }
+
+    /// Notes what is computed: from these variables, or from something that may run what a variable holds.
+    pub(super) fn computed(&mut self, node: Node<'_>, variables: Option<Vec<String>>) {
+        match variables {
+            Some(variables) if variables.is_empty() => {}
+            Some(variables) => {
+                // No more than a doubt shows.
+                let what = self.text(node).chars().take(SHOWN + 1).collect();
+                self.found.computed.push(Computed { what, variables });
+            }
+            None => self.doubt(node, COMPUTES),
         }
     }
 
@@ -217,4 +250,13 @@ impl Walk<'_> {
         self.before = range.end;
         self.push(Open::Word { range, opaque: Vec::new(), role });
     }
+}
+
+/// Returns where the head of a `for ((…))` is.
+fn head(node: Node<'_>) -> Option<Range<usize>> {
+    let mut cursor = node.walk();
+    let mut parts = node.children(&mut cursor);
+    let begin = parts.find(|part| part.kind() == "((")?.start_byte();
+    let end = parts.find(|part| part.kind() == "))")?.end_byte();
+    Some(begin..end)
 }

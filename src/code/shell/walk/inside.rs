@@ -6,8 +6,8 @@ use tree_sitter::Node;
 
 use super::Open;
 use super::Walk;
-use super::certain::is_plain_arithmetic;
 use super::certain::is_plain_expansion;
+use super::certain::variables_of_arithmetic;
 
 impl Walk<'_> {
     /// Takes a node in a word: what is opaque in it, and the commands in that.
@@ -33,9 +33,7 @@ impl Walk<'_> {
             }
             "arithmetic_expansion" => {
                 self.opaque(node.byte_range());
-                if !is_plain_arithmetic(self.text(node)) {
-                    self.doubt(node, "arithmetic may run what a variable holds");
-                }
+                self.computed(node, variables_of_arithmetic(self.text(node)));
             }
             "array" => {
                 self.opaque(node.byte_range());

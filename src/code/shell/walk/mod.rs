@@ -14,7 +14,16 @@ use super::read::Found;
 
 /// Goes through a tree once, without recursion, and gathers its commands; `shell` is the number of the shell that reads the text.
 pub(super) fn walk(source: &str, tree: &Tree, shell: usize, found: &mut Found) {
-    let mut walk = Walk { source, found, open: Vec::new(), shells: vec![(usize::MAX, shell)], before: 0, depth: 0, is_piped: false };
+    let mut walk = Walk {
+        source,
+        found,
+        open: Vec::new(),
+        shells: vec![(usize::MAX, shell)],
+        heads: Vec::new(),
+        before: 0,
+        depth: 0,
+        is_piped: false,
+    };
     let mut cursor = tree.walk();
     'nodes: loop {
         let descends = walk.enter(cursor.node(), cursor.field_name());
@@ -46,6 +55,8 @@ struct Walk<'a> {
     open: Vec<(usize, Open)>,
     /// The shells that the node runs in, from the outermost; each at the depth of the node that begins it.
     shells: Vec<(usize, usize)>,
+    /// Heads of `for ((…))` that were read as a whole; each at the depth of what it consists of.
+    heads: Vec<(usize, Range<usize>)>,
     /// Where the last token ends.
     before: usize,
     depth: usize,
@@ -95,6 +106,8 @@ enum Open {
     Function {
         name: String,
         start: usize,
+        shell: usize,
+        is_certain: bool,
     },
     /// Words that no program gets: what a loop goes through with a variable, or what is compared.
     Values {
@@ -146,6 +159,11 @@ impl Walk<'_> {
                 return false;
             }
         }
+        if self.is_in_head(node) {
+            self.gap(node);
+            self.before = node.end_byte();
+            return false;
+        }
         let kind = node.kind();
         if matches!(kind, "subshell" | "command_substitution" | "process_substitution") {
             self.found.shells.push(self.shell());
@@ -165,6 +183,9 @@ impl Walk<'_> {
         }
         while self.shells.last().is_some_and(|(depth, _)| *depth == self.depth) {
             self.shells.pop();
+        }
+        while self.heads.last().is_some_and(|(depth, _)| *depth == self.depth + 1) {
+            self.heads.pop();
         }
     }
 }

@@ -24,6 +24,13 @@ fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::
     (before, scene.take().id)
 }
 
+/// Plans without opening anything to look into it.
+fn plan(scene: &Scene, request: &Request) -> Journal {
+    let mut store = scene.store();
+    let wanted = wanted(&store, request).expect("compared");
+    plan_of(&scene.project(), &mut store, request, wanted, Outcome::default(), BTreeMap::new()).expect("planned")
+}
+
 /// Goes back and forth between two states and compares all there is.
 #[track_caller]
 fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
@@ -109,7 +116,7 @@ fn a_folder_that_nobody_may_write_to_is_opened_for_the_change_alone() {
     let (before, after) = change(&scene, || scene.write("closed/file", "2"));
     scene.mode("closed", 0o555);
     let request = Scene::request(after, before);
-    let journal = plan(&scene.project(), &mut scene.store(), &request).expect("planned");
+    let journal = plan(&scene, &request);
     assert_eq!(journal.opened, BTreeMap::from([("closed".into(), 0o555)]));
     // As it is when somebody is killed in the middle.
     scene.mode("closed", 0o755);
@@ -249,8 +256,19 @@ fn what_is_never_brought_in_is_refused_and_named() {
     assert_eq!(there, ["fine", "sub", "sub/in", "worktree"].map(PathBuf::from));
     // Taken back in its own project, what is not held stays.
     let applied = scene.apply(after, before);
-    assert!(applied.refused.first.iter().any(|left| left.path.as_bytes() == b"large"));
+    assert!(applied.conflicts.first.iter().any(|left| left.path.as_bytes() == b"large"));
     assert!(scene.path("large").exists() && !scene.path("out").is_symlink());
+}
+
+#[test]
+fn what_is_not_held_of_where_changes_come_from_may_have_been_anything() {
+    let scene = Scene::new();
+    fs::File::create(scene.path("large")).expect("made").set_len(70 << 20).expect("grows");
+    let (before, after) = change(&scene, || scene.write("large", "small now"));
+    scene.remove("large");
+    let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
+    assert_eq!(left(&scene.ask(&request).refused), [format!("large {}", LeftReason::Unkept { why: Unkept::TooLarge })]);
+    assert_eq!(scene.apply(before, after).changed.n, 1, "in its own project nothing is in its way");
 }
 
 #[test]
@@ -397,11 +415,11 @@ fn what_is_given_up_stays_as_far_as_it_is() {
     let scene = Scene::new();
     scene.write("a", "1");
     let (before, after) = change(&scene, || scene.write("a", "2"));
-    let journal = plan(&scene.project(), &mut scene.store(), &Scene::request(after, before)).expect("planned");
+    let journal = plan(&scene, &Scene::request(after, before));
     journal.save(&scene.state()).expect("saved");
     scene.write(format!(".podbay-{}-0.part", journal.token), "hal");
-    assert!(abandon(&scene.project(), &scene.state()).expect("given up"));
-    assert!(!abandon(&scene.project(), &scene.state()).expect("nothing to give up"));
+    assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
+    assert!(!abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("nothing to give up"));
     assert_eq!(scene.all(), BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())]));
 }
 

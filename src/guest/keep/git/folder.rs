@@ -67,6 +67,14 @@ impl Folder {
         self.beneath.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Refuse)
     }
 
+    /// Opens what stands somewhere, to ask the kernel about it; a link itself where it is one.
+    pub(crate) fn place(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
+        let (parent, name) = split(path);
+        let folder = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let name: &[u8] = if name.is_empty() { b"." } else { name };
+        openat(&folder, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
+    }
+
     /// Returns what stands under a name, the link itself where it is one.
     pub(crate) fn stat(&self, path: &[u8]) -> Result<FileStat, Errno> {
         let (parent, name) = split(path);

@@ -1,7 +1,7 @@
 //! Git that cannot bite: a session has a git folder of its own, which borrows the objects of the real one and takes over none of its
 //! settings that run something; what it left there comes back as checked objects and as names that nobody else moved meanwhile.
 //!
-//! Start with [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
+//! Start with [`carry_out`], which is what the host orders; then [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
 //! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder), and [`aside`](aside()) (repositories that
 //! a session made or put in another's place). What a session's start was like is kept where it cannot reach ([`Start`]).
 
@@ -13,6 +13,7 @@ mod config;
 mod find;
 mod folder;
 mod hide;
+mod hooks;
 mod import;
 #[cfg(test)]
 mod imported;
@@ -22,6 +23,7 @@ mod killed;
 mod land;
 mod left;
 mod leftover;
+mod order;
 mod prepare;
 #[cfg(test)]
 mod prepared;
@@ -38,9 +40,14 @@ mod stash;
 pub use aside::aside;
 pub use find::find;
 pub use folder::Folder;
+pub use hooks::hooks_in;
 pub use import::Import;
 pub use import::import;
+pub use order::Folders;
+pub use order::POINTER;
+pub use order::carry_out;
 pub use prepare::Source;
 pub use prepare::prepare;
 pub use record::Start;
 pub use repository::linked;
+pub use settings::identity_in;

@@ -2,6 +2,7 @@ use super::config;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::hide;
+use super::hooks::hooks_in;
 use super::index::Index;
 use super::index::MAX_INDEX;
 use super::index::Unfit;
@@ -89,8 +90,8 @@ pub fn prepare(
         }
         all.prepare(&Place { source, at, inside: Vec::new(), is_module: false })?;
     }
-    Start::new(found, all.started).write(state, id, &all.indexes)?;
-    Ok(PreparedGit { repositories: all.prepared })
+    Start::new(project, found, all.started).write(state, id, &all.indexes)?;
+    Ok(PreparedGit { repositories: all.prepared, hooks: hooks_in(project) })
 }
 
 struct All<'a> {

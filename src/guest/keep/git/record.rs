@@ -1,6 +1,10 @@
 //! What the repositories were like when a session began: kept where the session cannot reach it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::time::Duration;
+use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -12,6 +16,8 @@ use super::stash::Stash;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
+use crate::wire::keep::FoundRepository;
+use crate::wire::keep::GitKind;
 
 const VERSION: u32 = 1;
 const MAX_RECORD: u64 = 512 << 20;
@@ -24,6 +30,25 @@ pub struct Start {
     pub found: FoundGit,
     /// Those that the session has a folder for.
     pub repositories: Vec<Started>,
+    /// Which folders the found ones were: another one in the place of one of them was made since.
+    #[serde(default)]
+    stands: BTreeMap<BytesPath, Stands>,
+}
+
+/// Which folder stands somewhere. An inode is given to another one when it is free; the time at which one was made nobody can choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stands {
+    device: u64,
+    inode: u64,
+    made: Option<Duration>,
+}
+
+impl Stands {
+    fn of(project: &Folder, path: &[u8]) -> Option<Self> {
+        let facts = File::from(project.place(path).ok()?).metadata().ok()?;
+        let made = facts.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        Some(Self { device: facts.dev(), inode: facts.ino(), made })
+    }
 }
 
 /// A repository at the start of a session.
@@ -45,8 +70,52 @@ pub struct Started {
 }
 
 impl Start {
-    pub(crate) fn new(found: FoundGit, repositories: Vec<Started>) -> Self {
-        Self { version: VERSION, found, repositories }
+    pub(crate) fn new(project: &Folder, found: FoundGit, repositories: Vec<Started>) -> Self {
+        let folders = found.repositories.iter().filter(|one| is_folder(one));
+        let stands = folders.filter_map(|one| Some((one.path.clone(), Stands::of(project, one.path.as_bytes())?))).collect();
+        Self { version: VERSION, found, repositories, stands }
+    }
+
+    /// Returns whether what stood somewhere still does; what is no folder is known by what it says.
+    pub(crate) fn is_still(&self, project: &Folder, path: &[u8]) -> bool {
+        self.stands.get(&BytesPath::from_bytes(path)).is_none_or(|stood| Stands::of(project, path).as_ref() == Some(stood))
+    }
+
+    /// Returns what was found then, without what another one has taken the place of.
+    pub(crate) fn found_still(&self, project: &Folder) -> FoundGit {
+        let repositories = self.found.repositories.iter().filter(|one| self.is_still(project, one.path.as_bytes())).cloned().collect();
+        FoundGit { repositories, whole: self.found.whole }
+    }
+
+    /// Notes that not all of a session could be taken over, and that this was told.
+    pub(crate) fn keep(state: &Folder, id: &str) -> Result<(), Fault> {
+        check_id(id)?;
+        state.replace(&kept_name(id), b"")
+    }
+
+    /// Notes that nothing of a session is in its own folder alone. The record stays until the next session is prepared: without one nobody
+    /// could tell such a folder from one whose record was lost.
+    pub(crate) fn settle(state: &Folder, id: &str) -> Result<(), Fault> {
+        check_id(id)?;
+        state.replace(&settled_name(id), b"")
+    }
+
+    pub(crate) fn is_settled(state: &Folder, id: &str) -> bool {
+        state.kind(&settled_name(id)).is_some()
+    }
+
+    /// Forgets every session that is settled.
+    pub(crate) fn forget_settled(state: &Folder) -> Result<(), Fault> {
+        for (name, _) in state.names(b"").map_err(|errno| super::folder::failed("list", b"", &errno.into()))? {
+            if let Some(id) = name.strip_suffix(SETTLED).and_then(|id| std::str::from_utf8(id).ok()) {
+                Self::forget(state, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_kept(state: &Folder, id: &str) -> bool {
+        state.kind(&kept_name(id)).is_some()
     }
 
     /// Reads the record of a session; `None`: it has none, because none was prepared.
@@ -88,8 +157,25 @@ impl Start {
         for at in 0..start.repositories.len() {
             state.remove(&index_name(id, at))?;
         }
-        state.remove(format!("{id}.json").as_bytes())
+        state.remove(&kept_name(id))?;
+        state.remove(format!("{id}.json").as_bytes())?;
+        state.remove(&settled_name(id))
     }
+}
+
+fn is_folder(one: &FoundRepository) -> bool {
+    matches!(one.kind, GitKind::Folder | GitKind::Bare)
+}
+
+/// How the name ends that says of a session that it is settled.
+const SETTLED: &[u8] = b".settled";
+
+fn settled_name(id: &str) -> Vec<u8> {
+    [id.as_bytes(), SETTLED].concat()
+}
+
+fn kept_name(id: &str) -> Vec<u8> {
+    format!("{id}.kept").into_bytes()
 }
 
 fn index_name(id: &str, at: usize) -> Vec<u8> {
@@ -123,7 +209,7 @@ mod tests {
             stashes: Vec::new(),
             has_index: true,
         };
-        let start = Start::new(FoundGit::default(), vec![started]);
+        let start = Start::new(&state, FoundGit::default(), vec![started]);
         start.write(&state, "a-1", &[Some(b"DIRC".to_vec())]).expect("written");
         assert_eq!(Start::read(&state, "a-1").expect("read"), Some(start.clone()));
         assert_eq!(start.index(&state, "a-1", 0).expect("read"), Some(b"DIRC".to_vec()));

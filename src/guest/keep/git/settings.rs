@@ -39,6 +39,16 @@ pub(crate) struct Settings {
     pub(crate) notes: Vec<String>,
 }
 
+/// Reads who a person is to git from settings of theirs: name and address. What cannot be read says nothing.
+pub fn identity_in(text: &[u8]) -> (Option<String>, Option<String>) {
+    let entries = super::config::parse(text).unwrap_or_default();
+    let last = |key: &str| {
+        let value = entries.iter().rfind(|entry| entry.is("user", key))?.value.clone()?;
+        String::from_utf8(value).ok().filter(|value| !value.trim().is_empty() && !value.chars().any(char::is_control))
+    };
+    (last("name"), last("email"))
+}
+
 /// Picks what a session gets, or says why it gets none.
 pub(crate) fn pick(entries: &[Entry], identity: Option<&Identity>) -> Result<Settings, GitRefusal> {
     let mut settings = Settings::default();

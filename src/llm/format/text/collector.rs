@@ -43,6 +43,8 @@ pub(super) struct Collector {
     held: Vec<Held>,
     has_calls: bool,
     has_content: bool,
+    /// Blanks before the content are part of it.
+    keeps_blanks: bool,
     /// Tokens that say nothing at the end of the content, and blanks behind them: they count if more of it follows.
     pad: String,
     /// Those blanks alone.
@@ -52,6 +54,10 @@ pub(super) struct Collector {
 impl Collector {
     pub(super) fn take(&mut self) -> Vec<Piece> {
         std::mem::take(&mut self.ready)
+    }
+
+    pub(super) fn keep_blanks(&mut self) {
+        self.keeps_blanks = true;
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -128,7 +134,30 @@ impl Collector {
         } else {
             (has_likely(Place::Reasoning) && !self.has_content()).then_some(Place::Reasoning)
         };
+        if wanted == Some(Place::Reasoning) && self.weighs() {
+            // Two ways that a thought weighs: nobody knows which one it chose.
+            for held in std::mem::take(&mut self.held) {
+                match held {
+                    Held::Text(place, text) => self.say(place, &text),
+                    Held::Noise(token) => self.say_noise(&token),
+                    Held::Likely { place, raw, calls } => {
+                        self.say(place, &raw);
+                        self.mention(&raw, calls);
+                    }
+                }
+            }
+            return;
+        }
         self.release(|place| Some(place) == wanted);
+    }
+
+    /// Returns whether words stand between the calls of a thought.
+    fn weighs(&self) -> bool {
+        let is_call = |held: &Held| matches!(held, Held::Likely { .. });
+        let is_word = |held: &Held| matches!(held, Held::Text(_, text) if !text.trim().is_empty());
+        let first = self.held.iter().position(is_call).unwrap_or_default();
+        let last = self.held.iter().rposition(is_call).unwrap_or_default();
+        self.held.get(first..last).is_some_and(|between| between.iter().any(is_word))
     }
 
     fn release(&mut self, is_call: impl Fn(Place) -> bool) {
@@ -148,12 +177,14 @@ impl Collector {
 
     fn say(&mut self, place: Place, text: &str) {
         if place == Place::Reasoning {
+            // Those behind a thought belong to its tag.
+            self.keeps_blanks = false;
             return match self.ready.last_mut() {
                 Some(Piece::Reasoning(before)) => before.push_str(text),
                 _ => self.ready.push(Piece::Reasoning(text.to_owned())),
             };
         }
-        let text = if self.has_content { text } else { text.trim_start() };
+        let text = if self.has_content || self.keeps_blanks { text } else { text.trim_start() };
         if text.is_empty() {
             return;
         }
@@ -164,7 +195,7 @@ impl Collector {
         }
         let pad = std::mem::take(&mut self.pad);
         self.blanks.clear();
-        self.has_content = true;
+        self.has_content |= !text.trim().is_empty();
         match self.ready.last_mut() {
             Some(Piece::Content(before)) => {
                 before.push_str(&pad);

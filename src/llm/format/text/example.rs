@@ -72,6 +72,71 @@ const SHOWING: [&str; 28] = [
 /// Words that speak of what whoever reads may do, or of how calls are written.
 const ADDRESSING: [&str; 9] =
     ["call syntax", "yourself", "you can", "you could", "you may", "you might", "you should", "you would", "show you how"];
+/// Words of a sentence that tells how tools are called, which a call without a mark is an example of.
+const EXPLAINING: [&str; 41] = [
+    "accepts",
+    "are called",
+    "call has",
+    "call is",
+    "calls are",
+    "calls have",
+    "calls look",
+    "each call",
+    "every call",
+    "expects",
+    "general form",
+    "given as",
+    "how to call",
+    "how to use",
+    "i'd call",
+    "i'd write",
+    "i\u{2019}d call",
+    "i\u{2019}d write",
+    "illustration",
+    "is called",
+    "is invoked",
+    "like so",
+    "like this",
+    "one calls",
+    "one sends",
+    "one writes",
+    "sample",
+    "schema",
+    "takes",
+    "the syntax",
+    "to call it",
+    "to use it",
+    "typical",
+    "usage",
+    "used as",
+    "used with",
+    "you call",
+    "you send",
+    "you write",
+    "you'd",
+    "you\u{2019}d",
+];
+/// Words of somebody who does it.
+const DOING: [&str; 18] = [
+    "here are",
+    "here is",
+    "here's",
+    "here\u{2019}s",
+    "i call",
+    "i check",
+    "i create",
+    "i do",
+    "i list",
+    "i look",
+    "i make",
+    "i open",
+    "i read",
+    "i run",
+    "i send",
+    "i try",
+    "i use",
+    "i write",
+];
 /// Words that announce what the speaker does next: then it may be about what a file says.
 const INTENDING: [&str; 23] = [
     "i would like",
@@ -203,6 +268,18 @@ impl Before {
     /// Returns whether the line under way, or the last one with words where it has none, introduces an example.
     pub(super) fn introduces_example(&self) -> bool {
         introduces(last(&self.text).trim_end().rsplit('\n').next().unwrap_or_default())
+    }
+
+    /// Returns whether the words right before end with a colon that presents an example, and announce nothing.
+    pub(super) fn presents(&self) -> bool {
+        last(&self.text).trim_end().ends_with(':') && self.introduces_example() && !self.intends()
+    }
+
+    /// Returns whether the last sentence tells how tools are called, or what one takes.
+    pub(super) fn explains(&self) -> bool {
+        let sentence = self.last_sentence();
+        let has = |words: &[&str]| words.iter().any(|word| has_word(&sentence, word));
+        has(&EXPLAINING) && !has(&DOING) && !self.intends()
     }
 
     /// Returns whether the last sentence says that what follows is not meant: it forbids it, or recalls it.

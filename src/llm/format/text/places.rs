@@ -108,6 +108,11 @@ fn calls_in_thoughts_count_only_if_nothing_else_came_of_them() {
     check("answered", &format!("<think>{thought}</think>No."), "No.", &thought, &[], None);
     let two = format!("<think>{thought}</think>{}", "<tool>{\"tool\":\"read_file\",\"params\":{\"path\":\"a b.txt\",\"limit\":5}}</tool>");
     check("called", &two, "", &thought, &[READ], None);
+    // Words between two of them weigh one against the other.
+    let weighed = parse(&format!("<think>Either {call}\nor {call}</think>\n"), &tools(), None);
+    assert_eq!((weighed.calls.len(), weighed.mentions.len(), weighed.content.as_str()), (0, 2, ""));
+    assert_eq!(weighed.reasoning, format!("Either {call}\nor {call}"));
+    check("both", &format!("<think>I do {call}\n{call}</think>"), "", "I do", &[LS, LS], None);
 }
 
 #[test]
@@ -175,6 +180,12 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
         "The new content of tools.json:",
         "The file README.md says:",
         "A call has this form:",
+        "The tool takes a command, as JSON:",
+        "You have a tool for that. It is called like this:",
+        "Tools are objects with a name and arguments; every call is one of them:",
+        "Usage:",
+        "A typical invocation:",
+        "You call it with an object:",
     ] {
         for shown in &fenced {
             is_asked(&format!("{words}\n{shown}"));
@@ -194,11 +205,23 @@ fn a_call_that_is_shown_to_the_person_is_asked_about() {
         "Next:",
         "To list the files, I will use bash:",
         "Here is the call:",
+        "I call it like this:",
+        "Here is the tool call in JSON format:",
+        "The function call, as JSON:",
+        "I check what it takes:",
+        "Now I use the format that was asked for:",
+        "That takes a moment. I look:",
         "Ich sehe nach:",
     ] {
         for meant in &fenced {
             check(words, &format!("{words}\n{meant}"), words, "", &[LS], None);
         }
+        check(words, &format!("{words}\n{tagged}"), words, "", &[LS], None);
+    }
+    for words in ["A call looks like this:", "For example:", "The format is:\n", "An example call:"] {
+        is_asked(&format!("{words}\n{tagged}"));
+    }
+    for words in ["Let me see what it looks like:", "I will read the example:", "For example, I could look. I look:\n\nSo:"] {
         check(words, &format!("{words}\n{tagged}"), words, "", &[LS], None);
     }
     // A tag alone says that one is meant. What follows a shown one is shown too, and never carried out in its place.

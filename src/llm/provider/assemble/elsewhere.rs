@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::Assembler;
 use crate::event::ToolCall;
 use crate::llm::format::text;
 use crate::llm::format::unknown;
@@ -12,20 +13,58 @@ use crate::llm::stream::Unsure;
 
 /// Takes calls out of places where neither server nor parser looks: a thought that led to nothing else, and a call of a tool that does not
 /// exist, which is one all the same, so that its result can say so.
-pub(super) fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> Vec<text::Call> {
+///
+/// Returns, too, whether nobody knows if they were meant: words stand between those of a thought, as between two ways that it weighs.
+pub(super) fn elsewhere(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> (Vec<text::Call>, bool) {
     if reply.text.trim().is_empty()
-        && let Some((calls, rest)) = thought(&reply.thinking, tools, marked_only)
+        && let Some(found) = in_thought(reply, tools, marked_only)
     {
-        reply.source = Some(without(&reply.thinking, &rest));
-        reply.thinking = rest;
-        return calls;
+        return found;
     }
     let (before, calls) = unknown::calls(&reply.text, tools);
     if !calls.is_empty() {
         reply.source = Some(reply.text.clone());
         reply.text = before.to_owned();
     }
-    calls
+    (calls, false)
+}
+
+impl Assembler {
+    /// Takes the calls of a thought that led to nothing else, where tools are told by text or a schema; returns whether there were any.
+    pub(super) fn take_calls_of_thought(&self, reply: &mut Reply, is_taken: impl Fn(&str) -> bool) -> bool {
+        if self.is_cut() {
+            return false;
+        }
+        let Some((calls, weighs)) = in_thought(reply, &self.tools, false) else { return false };
+        (reply.calls, reply.fault) = numbered(calls, is_taken);
+        if weighs {
+            ask_about_thought(reply);
+        }
+        true
+    }
+}
+
+/// Takes the calls that a thought ends with, and says whether it weighs them.
+fn in_thought(reply: &mut Reply, tools: &text::Tools, marked_only: bool) -> Option<(Vec<text::Call>, bool)> {
+    let Thought { calls, rest, weighs } = thought(&reply.thinking, tools, marked_only)?;
+    reply.source = Some(without(&reply.thinking, &rest));
+    reply.thinking = rest;
+    Some((calls, weighs))
+}
+
+/// Has the calls of a thought asked about: what the answer is to say is only there.
+pub(super) fn ask_about_thought(reply: &mut Reply) {
+    reply.text = reply.source.take().unwrap_or_default();
+    reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), ..Unsure::default() });
+    (reply.recovered, reply.fault) = (false, None);
+}
+
+/// What a thought ends with.
+struct Thought {
+    calls: Vec<text::Call>,
+    rest: String,
+    /// Words stand between the calls.
+    weighs: bool,
 }
 
 /// Returns the lines of a text that are none of these words.
@@ -39,18 +78,19 @@ pub(super) fn unsure(parsed: &text::Parsed, is_taken: impl Fn(&str) -> bool) -> 
     let mentioned = parsed.mentions.iter().flat_map(|mention| &mention.calls);
     let (calls, _) = numbered(parsed.calls.iter().chain(mentioned).cloned().collect(), is_taken);
     let text = parsed.mentions.iter().fold(parsed.content.clone(), |text, mention| text.replacen(&mention.raw, "", 1));
-    Unsure { calls, text: text.trim().to_owned() }
+    Unsure { calls, text: text.trim().to_owned(), is_shown: false }
 }
 
 /// Returns the calls that a thought ends with, and the rest of it.
-fn thought(thinking: &str, tools: &text::Tools, marked_only: bool) -> Option<(Vec<text::Call>, String)> {
+fn thought(thinking: &str, tools: &text::Tools, marked_only: bool) -> Option<Thought> {
     if thinking.trim().is_empty() || tools.is_empty() {
         return None;
     }
-    let (mut parsed, mut goes_on) = (text::Parsed::default(), false);
+    let (mut parsed, mut goes_on, mut weighs) = (text::Parsed::default(), false, false);
     let mut parser = text::Parser::new(tools, None).marked_only(marked_only);
     let mut take = |piece: text::Piece| {
         let is_call = matches!(piece, text::Piece::Call(_));
+        weighs |= is_call && goes_on;
         goes_on = !is_call && (goes_on || !parsed.calls.is_empty() && is_said(&piece));
         parsed.add(piece);
     };
@@ -58,7 +98,7 @@ fn thought(thinking: &str, tools: &text::Tools, marked_only: bool) -> Option<(Ve
     let incomplete = parser.finish(&mut take);
     let parsed = parsed.ended(incomplete);
     let rest = [parsed.reasoning, parsed.content].join("\n").trim().to_owned();
-    (!parsed.calls.is_empty() && !goes_on && parsed.incomplete.is_none()).then_some((parsed.calls, rest))
+    (!parsed.calls.is_empty() && !goes_on && parsed.incomplete.is_none()).then_some(Thought { calls: parsed.calls, rest, weighs })
 }
 
 fn is_said(piece: &text::Piece) -> bool {

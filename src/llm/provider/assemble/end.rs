@@ -5,6 +5,7 @@ use super::Reading;
 use super::cut::half;
 use super::cut::half_object;
 use super::cut::half_of_object;
+use super::elsewhere::ask_about_thought;
 use super::elsewhere::elsewhere;
 use super::elsewhere::numbered;
 use super::elsewhere::unsure;
@@ -67,6 +68,7 @@ impl Assembler {
         Some(Reply {
             text,
             source: Some(source),
+            is_of_failure: true,
             thinking,
             calls,
             fault,
@@ -110,12 +112,16 @@ impl Assembler {
             self.parsed.calls.is_empty() && incomplete.as_ref().is_some_and(|incomplete| incomplete.part == text::Part::Unclear);
         let unsure = (self.with_calls() && self.calls.is_empty() && (goes_on || is_unclear)).then(|| unsure(&self.parsed, &is_taken));
         let thinking = std::mem::take(&mut self.thinking);
-        let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, ..Reply::default() };
+        let mut reply = Reply { thinking, usage: usage(self.usage, self.timings), timings: self.timings, is_unheld, ..Reply::default() };
         let json = match self.reading {
             Reading::Json { with_calls } if self.calls.is_empty() => Some(with_calls),
             Reading::Held if self.calls.is_empty() => Some(true),
             _ => None,
         };
+        if json == Some(true) && self.text.trim().is_empty() && self.take_calls_of_thought(&mut reply, &is_taken) {
+            reply.finish = finish(self.finish, &reply.calls);
+            return Ok(reply);
+        }
         if let Some(with_calls) = json {
             let parsed = constrained::parse(&self.text);
             let is_half = match &parsed {
@@ -171,7 +177,11 @@ impl Assembler {
                 reply.text.clone_from(&self.text);
                 reply.unsure = unsure;
             } else {
-                self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
+                self.take_parsed(&mut reply, incomplete.as_ref(), &is_taken);
+            }
+            let has_nothing = reply.text.trim().is_empty() && reply.calls.is_empty() && reply.fault.is_none() && reply.unsure.is_none();
+            if with_calls && has_nothing {
+                self.take_calls_of_thought(&mut reply, &is_taken);
             }
             if with_calls && reply.unsure.is_none() && reply.calls.is_empty() && reply.fault.is_none() {
                 reply.fault = prompted::unknown_tool(&reply.text, is_unheld);
@@ -181,17 +191,17 @@ impl Assembler {
             // What cannot be repeated as it is, or should not be, is written anew.
             let is_whole =
                 incomplete.is_none() && !is_over && with_calls && matches!(neutralise(&self.text), std::borrow::Cow::Borrowed(_));
-            reply.raw = Some(self.text).filter(|_| is_whole);
+            reply.raw = Some(self.text).filter(|text| is_whole && !text.trim().is_empty());
         } else if unsure.is_none() && (!self.parsed.calls.is_empty() || incomplete.as_ref().is_some_and(is_sure)) {
             self.take_parsed(&mut reply, incomplete.as_ref(), is_taken);
             reply.recovered = !reply.calls.is_empty();
         } else {
             self.take_thought(&mut reply, incomplete.as_ref());
             let with_calls = self.reading == (Reading::Native { with_calls: true });
-            let elsewhere = if with_calls && self.finish != Some(Finish::Length) {
+            let (elsewhere, weighs) = if with_calls && self.finish != Some(Finish::Length) {
                 elsewhere(&mut reply, &self.tools, self.is_understood)
             } else {
-                Vec::new()
+                (Vec::new(), false)
             };
             // Where the tag itself is cut nobody knows yet that it is one.
             reply.half = incomplete.filter(|_| with_calls).and_then(|incomplete| half(&self.parsed, &incomplete, self.finish));
@@ -199,6 +209,9 @@ impl Assembler {
             let unsure = unsure.or_else(|| self.unmarked(&reply).filter(|_| with_calls).map(|parsed| self::unsure(&parsed, &is_taken)));
             reply.unsure = unsure.filter(|_| elsewhere.is_empty());
             (reply.calls, reply.fault) = numbered(elsewhere, is_taken);
+            if weighs {
+                ask_about_thought(&mut reply);
+            }
         }
         reply.finish = finish(self.finish, &reply.calls);
         Ok(reply)

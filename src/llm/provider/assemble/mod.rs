@@ -62,6 +62,8 @@ pub(in crate::llm) struct Assembler {
     thinking: String,
     /// The server tells thoughts from the text.
     tells_thoughts: bool,
+    /// Blanks at the beginning count.
+    keeps_blanks: bool,
     /// Halves of characters that wait for the other half.
     text_joint: Joint,
     thinking_joint: Joint,
@@ -98,6 +100,7 @@ impl Assembler {
             text: String::new(),
             thinking: String::new(),
             tells_thoughts: false,
+            keeps_blanks: false,
             text_joint: Joint::default(),
             thinking_joint: Joint::default(),
             calls: Calls::default(),
@@ -117,6 +120,12 @@ impl Assembler {
         self.is_understood = understood && matches!(self.reading, Reading::Native { .. });
         self.parser = self.parser.map(|parser| parser.marked_only(self.is_understood));
         self
+    }
+
+    /// Keeps the blanks that the answer begins with. To be said before the first piece.
+    pub(in crate::llm) fn keep_first_blanks(&mut self) {
+        self.keeps_blanks = true;
+        self.parser.iter_mut().for_each(text::Parser::keep_blanks);
     }
 
     /// Returns whether something came of it that cannot come again.

@@ -48,6 +48,9 @@ impl Assembler {
         if self.tells_thoughts {
             parser.without_thoughts();
         }
+        if self.keeps_blanks {
+            parser.keep_blanks();
+        }
         parser
     }
 

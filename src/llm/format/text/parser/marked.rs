@@ -195,6 +195,10 @@ impl Parser {
         if self.state == State::Text && (self.before.is_behind_shown() || self.is_final && self.before.has_words()) {
             return self.quote(text, found, Quoted::Disowned);
         }
+        // "It looks like this:" speaks of a call, tag or no tag.
+        if self.state == State::Text && self.line.is_blank() && self.before.presents() {
+            return self.quote(text, found, Quoted::Disowned);
+        }
         // Its own end says where it ends, whatever follows.
         let has_end = self.line.is_blank() && text[self.at..].starts_with(openers::LFM2);
         if self.state == State::Text && !has_end {

@@ -105,6 +105,7 @@ impl Parser {
                 if self.is_final
                     || self.before.disowns()
                     || self.before.shows()
+                    || self.before.explains()
                     || self.before.follows_code()
                     || self.before.goes_on_showing() =>
             {

@@ -1,0 +1,253 @@
+use std::fmt::Write as _;
+use std::io;
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use clap::Args;
+use clap::Subcommand;
+
+use super::args::OutputFormat;
+use super::args::PlaceFlags;
+use super::delivery::deliver;
+use super::flags;
+use super::front::Nobody;
+use super::run::listen;
+use super::setup::Setup;
+use super::undo::applied;
+use crate::app;
+use crate::app::Interrupt;
+use crate::app::Pending;
+use crate::app::ReviewAnswer;
+use crate::app::ReviewApplied;
+use crate::app::ReviewWish;
+use crate::app::ReviewedPath;
+use crate::app::What;
+use crate::app::exit_code;
+use crate::ui::Paint;
+use crate::ui::text;
+
+/// Paths that the end of a run names.
+const MOST_SHOWN: usize = 50;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum ReviewCommand {
+    /// List what waits, the newest first
+    List(PlaceFlags),
+    /// Show what is not in the project yet
+    Diff(DiffArgs),
+    /// Bring changes into the project
+    Apply(ApplyArgs),
+    /// Drop changes for good
+    Discard(DiscardArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiffArgs {
+    /// Id of a review, or the beginning of one, where several wait; then paths, or patterns such as `src/*.rs`
+    #[arg(value_name = "ID|PATHSPEC")]
+    words: Vec<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ApplyArgs {
+    /// Id of a review, or the beginning of one, where several wait
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    /// Bring in only this file or folder, or what this pattern says (repeatable); the rest still waits
+    #[arg(long, value_name = "PATHSPEC")]
+    only: Vec<String>,
+    /// Put lines of both sides together where a file was changed since, rather than leave it
+    #[arg(long)]
+    merge: bool,
+    /// Bring in files, too, that programs on your machine may run by themselves
+    #[arg(long)]
+    auto_run: bool,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DiscardArgs {
+    /// Id of a review, or the beginning of one, where several wait
+    #[arg(value_name = "ID")]
+    id: Option<String>,
+    #[command(flatten)]
+    place: PlaceFlags,
+}
+
+/// Shows, brings in or discards what was held back.
+pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
+    let (wish, flags) = match command {
+        ReviewCommand::List(place) => (ReviewWish::List, place),
+        ReviewCommand::Diff(args) => (ReviewWish::Diff { words: args.words }, args.place),
+        ReviewCommand::Apply(ApplyArgs { id, only, merge, auto_run, place }) => {
+            (ReviewWish::Apply { id, only, merge, with_auto_run: auto_run }, place)
+        }
+        ReviewCommand::Discard(args) => (ReviewWish::Discard { id: args.id }, args.place),
+    };
+    let mut overrides = Vec::new();
+    flags::place(&flags, &mut overrides)?;
+    let setup = Setup::in_project(&flags.config, flags.path.as_deref(), overrides)?;
+    let interrupt = Interrupt::new();
+    let signals = listen(&interrupt)?;
+    let terminal = setup.terminal(OutputFormat::Text);
+    setup.show_warnings(&terminal);
+    let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
+    let front = terminal.front(&interrupt, Arc::new(Nobody));
+    let (name, answer) = Box::pin(app::review(&place, wish, &front)).await?;
+    terminal.finish();
+    let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| std::env::var_os(name));
+    let (words, is_whole) = told(&name, &answer, paint);
+    deliver(&words)?;
+    Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
+}
+
+/// Says what came of it in lines for a terminal, and whether all that was wanted was done.
+fn told(name: &str, answer: &ReviewAnswer, paint: Paint) -> (String, bool) {
+    match answer {
+        ReviewAnswer::Reviews { reviews } => (list(reviews), true),
+        ReviewAnswer::Difference(difference) => {
+            let mut words = coloured(&text::clean(&difference.text), paint);
+            if difference.n_left_out > 0 {
+                let _ = writeln!(words, "({} more files are not shown)", difference.n_left_out);
+            }
+            if difference.pending.changes.is_empty() {
+                words.push_str("all of it is in the project\n");
+            }
+            (words, true)
+        }
+        ReviewAnswer::Applied(done) => brought_in(name, done),
+        ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
+        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) => (String::new(), true),
+    }
+}
+
+fn list(reviews: &app::Named<app::Review>) -> String {
+    let mut words = String::new();
+    for review in &reviews.first {
+        let state = match review.n_changes {
+            Some(1) => "1 path".to_owned(),
+            Some(n) => format!("{n} paths"),
+            None if review.at == 0 => {
+                format!("nothing is kept of it: `podbay review discard {}` removes the rest", text::line(&review.name))
+            }
+            None => "at work, or cut off".to_owned(),
+        };
+        let _ = writeln!(words, "{}  {state}  {}", text::line(&review.name), text::line(&review.words));
+    }
+    if reviews.is_empty() {
+        words.push_str("nothing waits to be reviewed\n");
+    }
+    if reviews.n > reviews.first.len() as u64 {
+        let _ = writeln!(words, "and {} older ones", reviews.n - reviews.first.len() as u64);
+    }
+    words
+}
+
+fn brought_in(name: &str, done: &ReviewApplied) -> (String, bool) {
+    let mut words = String::new();
+    if let Some(resumed) = &done.resumed {
+        words.push_str("what had been interrupted is finished:\n");
+        applied(&mut words, resumed);
+    }
+    if done.applied.changed.is_empty() && done.resumed.is_none() {
+        words.push_str("nothing was brought in\n");
+    }
+    applied(&mut words, &done.applied);
+    let left_for_running = done.applied.refused.first.iter().any(|left| matches!(left.reason, app::LeftReason::MayRun { .. }));
+    if left_for_running {
+        let _ = writeln!(words, "`podbay review apply {name} --auto-run` brings in what may run on your machine, too");
+    }
+    if done.n_left > 0 {
+        let _ = writeln!(words, "{} still waiting: `podbay review diff {name}` shows it", paths(done.n_left));
+    }
+    (words, app::is_in(done))
+}
+
+pub(super) fn paths(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "path" } else { "paths" })
+}
+
+/// Colours a unified diff line by line. The text is clean.
+fn coloured(diff: &str, paint: Paint) -> String {
+    let mut words = String::with_capacity(diff.len());
+    let mut is_in_hunk = false;
+    for line in diff.lines() {
+        let painted = match line.as_bytes().first() {
+            _ if line.starts_with("diff --git ") => {
+                is_in_hunk = false;
+                paint.bold(line)
+            }
+            _ if line.starts_with("@@ ") => {
+                is_in_hunk = true;
+                paint.dim(line)
+            }
+            Some(b'+') if is_in_hunk => paint.good(line),
+            Some(b'-') if is_in_hunk => paint.bad(line),
+            _ if !is_in_hunk => paint.bold(line),
+            _ => line.to_owned(),
+        };
+        words.push_str(&painted);
+        words.push('\n');
+    }
+    words
+}
+
+/// Sums up what a run left to be accepted.
+pub(super) fn summary(id: &str, pending: &Pending) -> String {
+    let is_folder = |path: &&ReviewedPath| path.change.entry == app::EntryType::Folder && path.change.what != What::Mode;
+    let shown: Vec<&ReviewedPath> = pending.changes.first.iter().filter(|path| !is_folder(path)).collect();
+    let mut words =
+        format!("{} changed, not in your project yet (+{} -{}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed);
+    for path in shown.iter().take(MOST_SHOWN) {
+        let sign = match &path.change.what {
+            What::Created => "new     ",
+            What::Modified => "changed ",
+            What::Deleted => "deleted ",
+            What::Mode => "mode    ",
+            What::Type { .. } => "type    ",
+            What::Renamed { .. } => "renamed ",
+        };
+        let lines = path.lines.map(|lines| format!("  +{} -{}", lines.n_added, lines.n_removed)).unwrap_or_default();
+        let from = match &path.change.what {
+            What::Renamed { from } => format!("{from} -> "),
+            _ => String::new(),
+        };
+        let _ = writeln!(words, "  {sign}{from}{}{lines}", path.change.path);
+    }
+    let n_more = pending.changes.n.saturating_sub((pending.changes.first.len() - shown.len() + shown.len().min(MOST_SHOWN)) as u64);
+    if n_more > 0 {
+        let _ = writeln!(words, "  and {n_more} more");
+    }
+    let _ = writeln!(
+        words,
+        "look at them:    podbay review diff {id}\nbring them in:   podbay review apply {id}\ndrop them:       podbay review discard {id}"
+    );
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ui::Color;
+
+    #[test]
+    fn only_lines_of_hunks_are_coloured_as_added_or_removed() {
+        let diff = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c\n";
+        assert_eq!(coloured(diff, Paint::NONE), diff);
+        let paint = Paint::new(Color::Always, true, |_| None);
+        let painted = coloured(diff, paint);
+        let expected = [
+            paint.bold("diff --git a/x b/x"),
+            paint.bold("--- a/x"),
+            paint.bold("+++ b/x"),
+            paint.dim("@@ -1 +1 @@"),
+            paint.bad("-a"),
+            paint.good("+b"),
+            " c".to_owned(),
+        ];
+        assert_eq!(painted, expected.map(|line| format!("{line}\n")).concat());
+    }
+}

@@ -1,0 +1,206 @@
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
+
+use super::*;
+use crate::wire::keep::Known;
+
+fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (path, content) in files {
+        let path = folder.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+    folder
+}
+
+fn looked(folder: &Path, reveal: &[&str], auto_run: &[&str]) -> Found {
+    let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
+    find(folder, &Find { reveal: owned(reveal), auto_run: owned(auto_run), budget_ms: 10_000, known: Known::default() }, &BTreeSet::new())
+        .expect("looked through")
+}
+
+fn secrets(found: &Found) -> Vec<String> {
+    found.secrets.iter().map(|secret| secret.path.to_text()).collect()
+}
+
+const PEM: &str = "-----BEGIN EC PRIVATE KEY-----\nMHcC\n";
+
+#[test]
+fn secrets_are_found_by_name_and_keys_by_what_is_in_them() {
+    let folder = project(&[
+        (".env", "A=1"),
+        (".env.example", "A="),
+        ("deploy/.env.production", "A=1"),
+        ("certs/ca.pem", "-----BEGIN CERTIFICATE-----"),
+        ("certs/server.key", PEM),
+        ("home/.ssh/config", "Host x"),
+        ("src/credentials.rs", ""),
+        ("gcp-credentials.json", "{}"),
+    ]);
+    let found = looked(folder.path(), &[], &[]);
+    assert_eq!(secrets(&found), [".env", "certs/server.key", "deploy/.env.production", "gcp-credentials.json", "home/.ssh"]);
+    assert!(found.secrets[4].is_folder && !found.secrets[0].is_folder && found.is_whole);
+}
+
+#[test]
+fn what_is_ignored_is_found_at_its_top_and_no_deeper() {
+    let folder = project(&[
+        (".gitignore", ".env\nbuild/\nnode_modules/\n"),
+        (".env", "A=1"),
+        ("build/.env", "A=1"),
+        ("node_modules/.npmrc", "token"),
+        ("node_modules/tool/test/server.pem", PEM),
+        ("node_modules/tool/.vscode/tasks.json", "{}"),
+    ]);
+    let found = looked(folder.path(), &[], &[".vscode"]);
+    assert_eq!(secrets(&found), [".env", "build/.env", "node_modules/.npmrc"]);
+    assert_eq!(found.auto_run, Vec::<BytesPath>::new());
+}
+
+#[test]
+fn what_the_person_reveals_is_not_hidden() {
+    let folder = project(&[(".env", "A=1"), (".env.test", "A=1"), ("fixtures/a/server.key", PEM), ("home/.aws/config", "")]);
+    assert_eq!(secrets(&looked(folder.path(), &[".env.test", "fixtures/**", "/home/.aws"], &[])), [".env"]);
+    assert_eq!(secrets(&looked(folder.path(), &[".env"], &[])), [".env.test", "fixtures/a/server.key", "home/.aws"]);
+}
+
+#[test]
+fn what_runs_by_itself_is_found_as_a_whole_wherever_it_lies() {
+    let folder = project(&[
+        (".vscode/tasks.json", "{}"),
+        ("sub/.vscode/settings.json", "{}"),
+        (".envrc", "echo"),
+        (".github/workflows/ci.yml", ""),
+        ("sub/.github/x", ""),
+        ("sub/.mcp.json", "{}"),
+        (".cargo/credentials.toml", "token"),
+    ]);
+    let found = looked(folder.path(), &[], &[".vscode", ".envrc", "/.github", ".mcp.json", ".cargo"]);
+    let paths: Vec<String> = found.auto_run.iter().map(BytesPath::to_text).collect();
+    assert_eq!(paths, [".cargo", ".envrc", ".github", ".vscode", "sub/.mcp.json", "sub/.vscode"]);
+    assert_eq!(secrets(&found), [".cargo/credentials.toml"], "what is read-only may be a secret as well");
+}
+
+#[test]
+fn what_a_link_of_such_a_name_leads_to_is_found_too() {
+    let folder = project(&[("hooks/pre-commit", "x")]);
+    symlink("hooks", folder.path().join(".husky")).expect("linked");
+    symlink("/etc", folder.path().join(".vscode")).expect("linked");
+    let found = looked(folder.path(), &[], &[".husky", ".vscode"]);
+    assert_eq!(found.auto_run.iter().map(BytesPath::to_text).collect::<Vec<_>>(), ["hooks"]);
+}
+
+#[test]
+fn repositories_below_the_top_are_named_whether_folder_or_file() {
+    let folder = project(&[
+        (".gitignore", "vendor/\n"),
+        (".git/config", ""),
+        ("sub/.git", "gitdir: ../.git/modules/sub"),
+        ("tools/deep/.git/config", ""),
+        ("vendor/.git/config", ""),
+    ]);
+    let found = looked(folder.path(), &[], &[]);
+    let paths: Vec<String> = found.repositories.iter().map(BytesPath::to_text).collect();
+    assert_eq!(paths, ["sub/.git", "tools/deep/.git", "vendor/.git"]);
+    assert_eq!(secrets(&found), ["tools/deep/.git/config", "vendor/.git/config"], "a token may stand in it");
+    assert_eq!(secrets(&looked(folder.path(), &["vendor/.git/config"], &[])), ["tools/deep/.git/config"]);
+}
+
+#[test]
+fn of_a_link_it_is_the_target_that_is_hidden_where_that_lies_in_the_project() {
+    let folder = project(&[("shared/settings", "A=1")]);
+    symlink("shared/settings", folder.path().join(".env")).expect("linked");
+    symlink("/etc/passwd", folder.path().join(".env.out")).expect("linked");
+    symlink("nothing", folder.path().join(".env.dangling")).expect("linked");
+    symlink(".", folder.path().join(".ssh")).expect("linked");
+    assert_eq!(secrets(&looked(folder.path(), &[], &[])), ["shared/settings"]);
+}
+
+#[test]
+fn names_of_any_bytes_and_files_that_are_none_do_no_harm() {
+    let folder = project(&[(".env.a\nb", "A=1")]);
+    let bad = std::ffi::OsStr::from_bytes(b".env.\xff");
+    fs::write(folder.path().join(bad), "A=1").expect("written");
+    nix::unistd::mkfifo(&folder.path().join("server.key"), Mode::from_bits_truncate(0o600)).expect("made");
+    nix::unistd::mkfifo(&folder.path().join(".env"), Mode::from_bits_truncate(0o600)).expect("made");
+    assert_eq!(secrets(&looked(folder.path(), &[], &[])), [".env.a\\x0ab", ".env.\\xff"]);
+}
+
+#[test]
+fn a_long_list_keeps_what_stands_near_the_top_and_says_how_much_it_lacks() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    fs::create_dir(folder.path().join("deep")).expect("made");
+    for number in 0..MOST_HIDDEN {
+        fs::write(folder.path().join(format!("deep/.env.{number}")), "A=1").expect("written");
+    }
+    fs::write(folder.path().join("zz-credentials.json"), "{}").expect("written");
+    let found = looked(folder.path(), &[], &[]);
+    assert_eq!((found.secrets.len(), found.n_left_out), (MOST_HIDDEN, 1));
+    assert!(secrets(&found).contains(&"zz-credentials.json".to_owned()));
+}
+
+/// Looks without what the ignore files leave, as one does who knows what was covered before.
+fn knowing(folder: &Path, hidden: &[&str], read_only: &[&str], reveal: &[&str], budget_ms: u64) -> Found {
+    let paths = |list: &[&str]| list.iter().map(|path| BytesPath::from_bytes(*path)).collect();
+    let known = Known { hidden: paths(hidden), read_only: paths(read_only) };
+    let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
+    find(folder, &Find { reveal, auto_run: Vec::new(), budget_ms, known }, &BTreeSet::new()).expect("looked through")
+}
+
+#[test]
+fn what_was_covered_stays_so_whatever_commands_did_meanwhile() {
+    let folder = project(&[
+        (".gitignore", "/deploy/\n/pkgs/\n"),
+        ("deploy/prod/.env", "A=1"),
+        ("deploy/prod/server.key", PEM),
+        ("pkgs/app/.git/config", ""),
+        ("pkgs/app/.envrc", ""),
+        ("shared/settings", "A=1"),
+        ("old/server.key", "-----BEGIN CERTIFICATE-----"),
+        ("shown/.env", "A=1"),
+    ]);
+    assert_eq!(secrets(&looked(folder.path(), &["shown/.env"], &[])), Vec::<String>::new());
+    let hidden =
+        ["deploy/prod/.env", "deploy/prod/server.key", "shared/settings", "old/server.key", "gone/.env", "shown/.env", "../out/.env"];
+    for budget_ms in [10_000, 0] {
+        let found = knowing(folder.path(), &hidden, &["pkgs/app/.git", "pkgs/app/.envrc", "pkgs/gone"], &["shown/.env"], budget_ms);
+        assert_eq!(secrets(&found), ["deploy/prod/.env", "deploy/prod/server.key", "shared/settings"]);
+        let texts = |paths: &[BytesPath]| paths.iter().map(BytesPath::to_text).collect::<Vec<_>>();
+        assert_eq!(
+            (texts(&found.repositories), texts(&found.auto_run)),
+            (vec!["pkgs/app/.git".to_owned()], vec!["pkgs/app/.envrc".to_owned()])
+        );
+    }
+    // A link that the person reveals.
+    symlink("shared/settings", folder.path().join(".env")).expect("linked");
+    assert_eq!(secrets(&knowing(folder.path(), &["shared/settings"], &[], &[".env", "shown/.env"], 10_000)), Vec::<String>::new());
+}
+
+#[test]
+fn a_flood_of_names_pushes_out_nothing_that_is_known() {
+    let folder = project(&[("deep/er/still/.env", "A=1")]);
+    for number in 0..MOST_HIDDEN + 10 {
+        fs::write(folder.path().join(format!(".env.{number}")), "").expect("written");
+    }
+    let found = knowing(folder.path(), &["deep/er/still/.env"], &[], &[], 10_000);
+    assert_eq!((found.secrets.len(), found.n_left_out), (MOST_HIDDEN, 11));
+    assert!(secrets(&found).contains(&"deep/er/still/.env".to_owned()));
+}
+
+#[test]
+fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
+    let folder = project(&[("certs/current", PEM), ("certs/public", "-----BEGIN CERTIFICATE-----")]);
+    symlink("certs/current", folder.path().join("server.pem")).expect("linked");
+    symlink("certs/public", folder.path().join("ca.pem")).expect("linked");
+    assert_eq!(secrets(&looked(folder.path(), &[], &[])), ["certs/current"]);
+}
+
+#[test]
+fn without_time_it_says_that_it_did_not_see_all() {
+    let folder = project(&[("a/b/c/.env", "A=1")]);
+    let found =
+        find(folder.path(), &Find { reveal: Vec::new(), auto_run: Vec::new(), budget_ms: 0, known: Known::default() }, &BTreeSet::new())
+            .expect("looked through");
+    assert!(!found.is_whole, "{found:?}");
+}

@@ -1,0 +1,283 @@
+//! Changes that are held back until a person accepts them.
+//!
+//! The session works on a copy, most often a file system over the project that takes up what is changed. How the project was before and how
+//! the copy is after are kept as snapshots, and what lies between them waits under the session's name: it can be shown and brought in path
+//! by path, and no pruning takes it. What is in the project already is not part of it any more.
+
+mod choose;
+mod count;
+mod duplicate;
+mod over;
+mod record;
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+use std::time::UNIX_EPOCH;
+
+pub(super) use self::duplicate::duplicate;
+pub(super) use self::over::seen;
+use self::record::Record;
+use super::Error;
+use super::Folder;
+use super::MOST_DIFFERENCE;
+use super::Project;
+use super::Store;
+use super::apply;
+use super::cache::Cache;
+use super::compare::Change;
+use super::compare::compare;
+use super::difference::Difference;
+use super::difference::unified;
+use super::forbidden::Origin;
+use super::journal::Purpose;
+use super::look::Look;
+use super::look::Name;
+use super::node::are_alike;
+use super::pin;
+use super::plan;
+use super::plan::Outcome;
+use super::plan::Request;
+use super::snapshot;
+use super::turn::shortened;
+use super::undo;
+use crate::wire::BytesPath;
+use crate::wire::keep::Applied;
+use crate::wire::keep::Pending;
+use crate::wire::keep::Review;
+use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewApplied;
+use crate::wire::keep::ReviewBegan;
+use crate::wire::keep::ReviewDifference;
+use crate::wire::keep::ReviewOrder;
+
+/// What of a review is to be brought in, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub only: &'a [BytesPath],
+    pub merge: bool,
+    pub with_auto_run: bool,
+    pub auto_run: &'a [String],
+}
+
+/// Does what is asked. `copy` is what the session worked on, as long as that is there; for an order that
+/// [writes](ReviewOrder::writes) the project's folder must be one that can be written to.
+pub fn order(project: &Project, copy: Option<&Project>, state: &Folder, order: &ReviewOrder) -> Result<ReviewAnswer, Error> {
+    Ok(match order {
+        ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
+        ReviewOrder::Begin { name, words, is_copied } => {
+            let copy = copy.filter(|_| *is_copied);
+            ReviewAnswer::Began(ReviewBegan { goes_on: begin(project, copy, state, name, words)? })
+        }
+        ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, copy, state, name, auto_run)?),
+        ReviewOrder::List => ReviewAnswer::Reviews { reviews: list(project, state)?.into_iter().collect() },
+        ReviewOrder::Diff { name, only, auto_run } => ReviewAnswer::Difference(difference(project, copy, state, name, only, auto_run)?),
+        ReviewOrder::Apply { name, only, merge, with_auto_run, auto_run } => {
+            let wanted = Wanted { only, merge: *merge, with_auto_run: *with_auto_run, auto_run };
+            ReviewAnswer::Applied(Box::new(bring_in(project, copy, state, name, wanted)?))
+        }
+        ReviewOrder::Discard { name } => {
+            discard(state, name)?;
+            ReviewAnswer::Discarded
+        }
+    })
+}
+
+/// Keeps how the project is, or how its `copy` is where all of it was copied before. Returns whether the review waits already and goes on.
+pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, words: &str) -> Result<bool, Error> {
+    let (mut store, mut now) = undo::keep_now(project, state)?;
+    if let Some(mut record) = Record::load(state, name)? {
+        record.is_open = true;
+        record.save(state)?;
+        return Ok(true);
+    }
+    if let Some(copy) = copy {
+        now = snapshot::take(copy, state, &mut store, &cache_of(name))?;
+    } else {
+        // What nobody changes in what is laid over the project looks as it does there.
+        Cache::load(state, undo::CACHE)?.save(state, &cache_of(name))?;
+    }
+    pin::pin(state, &store, &pin_of(name), [now.id])?;
+    let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (name, words) = (name.to_owned(), shortened(words));
+    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it: Vec::new() }.save(state)?;
+    Ok(false)
+}
+
+/// Finds what the session changed. A review without changes is none and is forgotten.
+pub fn end(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, auto_run: &[String]) -> Result<Pending, Error> {
+    let work = Work::open(project, copy, state, name, true)?;
+    let rest = work.rest()?;
+    if rest.is_empty() && work.all()?.is_empty() {
+        work.forget()?;
+        return Ok(Pending::default());
+    }
+    let difference = unified(&work.store, &rest, MOST_DIFFERENCE)?;
+    count::pending(&rest, &difference, auto_run)
+}
+
+/// Lists what waits, the newest first.
+pub fn list(project: &Project, state: &Folder) -> Result<Vec<Review>, Error> {
+    let store = Store::open(state)?;
+    let mut records = Record::all(state)?;
+    records.sort_by(|one, other| (other.at, &other.name).cmp(&(one.at, &one.name)));
+    let told = |record: &Record| {
+        let rest = if record.is_open { None } else { rest_of(project, &store, record).ok() };
+        record.told(rest.map(|rest| rest.len() as u64))
+    };
+    Ok(records.iter().map(told).collect())
+}
+
+/// Shows what is not in the project yet.
+pub fn difference(
+    project: &Project,
+    copy: Option<&Project>,
+    state: &Folder,
+    name: &str,
+    only: &[BytesPath],
+    auto_run: &[String],
+) -> Result<ReviewDifference, Error> {
+    let work = Work::open(project, copy, state, name, false)?;
+    let mut rest = work.rest()?;
+    choose::select(&mut rest, only)?;
+    let Difference { text, n_left_out } = unified(&work.store, &rest, MOST_DIFFERENCE)?;
+    let difference = Difference { text, n_left_out };
+    let pending = count::pending(&rest, &difference, auto_run)?;
+    let review = work.record.told(Some(rest.len() as u64));
+    Ok(ReviewDifference { review, pending, text: difference.text, n_left_out })
+}
+
+/// Brings changes into the project, as a turn that can be taken back. What was interrupted is finished first.
+pub fn bring_in(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, wanted: Wanted<'_>) -> Result<ReviewApplied, Error> {
+    let mut resumed = None;
+    if apply::is_unfinished(state)? {
+        resumed = match undo::resume(project, state)? {
+            undo::Resumed::Review { applied, .. } => Some(applied),
+            undo::Resumed::Turns(_) | undo::Resumed::Nothing => None,
+        };
+        if apply::is_unfinished(state)? {
+            return Err(Error::Unfinished);
+        }
+    }
+    // Refused before a turn is begun for it.
+    let words = format!("apply of the review {name}");
+    drop(Work::open(project, copy, state, name, false)?.chosen(wanted)?);
+    undo::begin(project, state, name, 0, &words)?;
+    let mut work = Work::open(project, copy, state, name, false)?;
+    let (chosen, left) = work.chosen(wanted)?;
+    let (from, to) = (work.record.base, work.record.after());
+    let purpose = Purpose::Review { name: name.to_owned() };
+    let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, purpose };
+    let applied =
+        apply::apply_wanted(project, state, &mut work.store, &request, chosen, Outcome { applied: left, left: Vec::new() }, |_| Ok(()))?;
+    let n_left = if applied.stopped.is_some() { work.all()?.len() as u64 } else { work.rest()?.len() as u64 };
+    if n_left == 0 {
+        work.forget()?;
+    } else {
+        drop(work);
+    }
+    // What was brought in is in; a turn that has no end ends with the next one.
+    let _ = undo::end(project, state);
+    Ok(ReviewApplied { applied, resumed, n_left })
+}
+
+/// Forgets a review.
+pub fn discard(state: &Folder, name: &str) -> Result<(), Error> {
+    let store = Store::open(state)?;
+    if apply::is_unfinished(state)? {
+        return Err(Error::Unfinished);
+    }
+    forget(state, &store, name)
+}
+
+/// All that work on a review needs, as long as nobody else does any.
+struct Work<'a> {
+    project: &'a Project,
+    state: &'a Folder,
+    store: Store,
+    record: Record,
+}
+
+impl<'a> Work<'a> {
+    /// Opens a review, and looks at the copy where the session that worked on it was cut off; `anew`: in any case.
+    fn open(project: &'a Project, copy: Option<&Project>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
+        let Some(mut record) = Record::load(state, name)? else { return Err(Error::NoReview { name: name.to_owned() }) };
+        if !record.is_open && !anew {
+            return Ok(Self { project, state, store: Store::open(state)?, record });
+        }
+        let Some(copy) = copy else { return Err(Error::NoCopy { name: name.to_owned() }) };
+        let (mut store, now) = undo::keep_now(project, state)?;
+        let after = snapshot::take(copy, state, &mut store, &cache_of(name))?;
+        // What somebody changed in the project meanwhile shows through in the copy.
+        let since: BTreeMap<BytesPath, Change> =
+            compare(&store, &record.base, &now.id)?.into_iter().map(|change| (change.path.clone(), change)).collect();
+        let shows_through = |change: &Change| {
+            let same = since.get(&change.path).filter(|since| are_alike(since.after.as_ref(), change.after.as_ref()));
+            same.map(|change| change.path.clone())
+        };
+        record.not_of_it = compare(&store, &record.base, &after.id)?.iter().filter_map(shows_through).collect();
+        record.after = Some(after.id);
+        record.is_open = false;
+        pin::pin(state, &store, &pin_of(name), [record.base, after.id])?;
+        record.save(state)?;
+        Ok(Self { project, state, store, record })
+    }
+
+    /// Returns what the session changed.
+    fn all(&self) -> Result<Vec<Change>, Error> {
+        all_of(&self.store, &self.record)
+    }
+
+    /// Returns what of that is not in the project.
+    fn rest(&self) -> Result<Vec<Change>, Error> {
+        rest_of(self.project, &self.store, &self.record)
+    }
+
+    /// Returns what is wanted, and what became of that which is not brought in unasked.
+    fn chosen(&self, wanted: Wanted<'_>) -> Result<(Vec<Change>, Applied), Error> {
+        let mut chosen = self.all()?;
+        choose::select(&mut chosen, wanted.only)?;
+        let mut left = Applied::default();
+        if !wanted.with_auto_run {
+            choose::leave_auto_run(self.project, &mut chosen, wanted.auto_run, &mut left)?;
+        }
+        Ok((chosen, left))
+    }
+
+    fn forget(self) -> Result<(), Error> {
+        forget(self.state, &self.store, &self.record.name)
+    }
+}
+
+fn all_of(store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
+    let mut all = compare(store, &record.base, &record.after())?;
+    all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
+    Ok(all)
+}
+
+fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
+    let mut rest = all_of(store, record)?;
+    rest.retain(|change| {
+        // What cannot be looked at is not there yet.
+        let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+        !here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref()))
+    });
+    Ok(rest)
+}
+
+/// The record goes last: without it nothing else would ever be.
+fn forget(state: &Folder, store: &Store, name: &str) -> Result<(), Error> {
+    pin::unpin(state, store, &pin_of(name))?;
+    state.remove(&cache_of(name))?;
+    Record::remove(state, name)
+}
+
+fn pin_of(name: &str) -> String {
+    format!("review-{name}")
+}
+
+fn cache_of(name: &str) -> String {
+    format!("cache-review-{name}")
+}
+
+#[cfg(test)]
+mod tests;

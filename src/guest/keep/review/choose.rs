@@ -1,0 +1,144 @@
+//! Which of the changes are brought in.
+
+use std::collections::BTreeSet;
+
+use globset::GlobBuilder;
+use ignore::gitignore::Gitignore;
+
+use crate::guest::keep::Error;
+use crate::guest::keep::Node;
+use crate::guest::keep::Origin;
+use crate::guest::keep::Project;
+use crate::guest::keep::compare::Change;
+use crate::guest::keep::find::patterns;
+use crate::guest::keep::forbidden;
+use crate::guest::keep::look::Look;
+use crate::guest::keep::look::Name;
+use crate::guest::keep::plan;
+use crate::guest::root::as_path;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::keep::Applied;
+use crate::wire::keep::Left;
+use crate::wire::keep::LeftReason;
+use crate::wire::may_run;
+
+/// What is said of a file that the person's own settings name.
+const BY_SETTING: &str = "the setting `sandbox.auto_run` names it";
+
+/// Leaves what the paths and patterns name, all where there are none. One that names nothing is a mistake.
+pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<(), Error> {
+    let mut paths = Vec::new();
+    for each in only {
+        let before = paths.len();
+        let name = each.as_bytes();
+        let name = name.strip_prefix(b"./").unwrap_or(name);
+        if name.iter().any(|byte| b"*?[".contains(byte)) {
+            let refused = |problem: String| Error::Pattern { pattern: each.clone(), problem };
+            let text = std::str::from_utf8(name).map_err(|_| refused("it is not UTF-8".to_owned()))?;
+            let glob = GlobBuilder::new(text).build().map_err(|error| refused(error.kind().to_string()))?.compile_matcher();
+            let matching = changes.iter().filter(|change| glob.is_match(as_path(change.path.as_bytes())));
+            paths.extend(matching.map(|change| change.path.clone()));
+        } else {
+            let name = name.strip_suffix(b"/").unwrap_or(name);
+            let is_within = |path: &[u8]| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+            if changes.iter().any(|change| is_within(change.path.as_bytes())) {
+                paths.push(BytesPath::from_bytes(name));
+            }
+        }
+        if paths.len() == before {
+            return Err(Error::Pattern { pattern: each.clone(), problem: "no change of the review is there".to_owned() });
+        }
+    }
+    plan::select(changes, &paths);
+    Ok(())
+}
+
+/// Takes out what may run on the person's machine later, and folders that would be made for that alone. What is in the project already is
+/// not spoken of.
+pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_run: &[String], left: &mut Applied) -> Result<(), Error> {
+    let auto_run = AutoRun::new(auto_run)?;
+    let mut out: BTreeSet<BytesPath> = BTreeSet::new();
+    let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let mut emptied: BTreeSet<Vec<u8>> = BTreeSet::new();
+    for change in changes.iter() {
+        let is_folder = change.after.as_ref().is_some_and(Node::is_folder);
+        if forbidden::reason(change, Origin::Elsewhere).is_some() {
+            // Whoever plans it says that it never is.
+            mark_above(&mut emptied, change.path.as_bytes());
+            continue;
+        }
+        let Some(why) = auto_run.why(change) else {
+            if !is_folder {
+                mark_above(&mut needed, change.path.as_bytes());
+            }
+            continue;
+        };
+        mark_above(&mut emptied, change.path.as_bytes());
+        out.insert(change.path.clone());
+        let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+        if here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+            left.n_already += 1;
+        } else {
+            left.refused.add(Left { path: change.path.clone(), reason: LeftReason::MayRun { why } });
+        }
+    }
+    // A folder stands before what is in it: from behind, each is asked when all in it was.
+    for change in changes.iter().rev() {
+        let path = change.path.as_bytes();
+        let becomes_folder = change.before.is_none() && change.after.as_ref().is_some_and(Node::is_folder);
+        if becomes_folder && emptied.contains(path) && !needed.contains(path) {
+            out.insert(change.path.clone());
+        } else if becomes_folder {
+            mark_above(&mut needed, path);
+        }
+    }
+    changes.retain(|change| !out.contains(&change.path));
+    Ok(())
+}
+
+fn mark_above(marked: &mut BTreeSet<Vec<u8>>, path: &[u8]) {
+    let mut above = split(path).0;
+    while !above.is_empty() && marked.insert(above.to_vec()) {
+        above = split(above).0;
+    }
+}
+
+/// Knows what may run on the person's machine later.
+pub(super) struct AutoRun {
+    by_setting: Gitignore,
+}
+
+impl AutoRun {
+    pub(super) fn new(lines: &[String]) -> Result<Self, Error> {
+        let refused = |error: std::io::Error| {
+            let pattern = BytesPath::from_bytes(lines.join(", "));
+            Error::Pattern { pattern, problem: error.to_string() }
+        };
+        Ok(Self { by_setting: patterns(lines).map_err(refused)? })
+    }
+
+    /// Returns why what a change leaves there may run, if it may.
+    pub(super) fn why(&self, change: &Change) -> Option<String> {
+        let path = &change.path;
+        let is_folder = match &change.after {
+            None | Some(Node::Folder { .. }) => return None,
+            // What a link leads to counts by the link's name.
+            Some(Node::Link { .. }) => {
+                let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
+                if let Some(why) = may_run(&within) {
+                    return Some(why.to_owned());
+                }
+                true
+            }
+            Some(_) => false,
+        };
+        let full = [b"/", path.as_bytes()].concat();
+        let by_setting = || {
+            let as_file = self.by_setting.matched_path_or_any_parents(as_path(&full), false);
+            as_file.is_ignore() || is_folder && self.by_setting.matched_path_or_any_parents(as_path(&full), true).is_ignore()
+        };
+        may_run(path).map(ToOwned::to_owned).or_else(|| by_setting().then(|| BY_SETTING.to_owned()))
+    }
+}

@@ -1,0 +1,177 @@
+//! A copy of a project, where no file system can be laid over it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::fd::BorrowedFd;
+
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
+use nix::fcntl::readlinkat;
+use nix::sys::stat::FchmodatFlags;
+use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
+use nix::sys::stat::SFlag;
+use nix::sys::stat::UtimensatFlags;
+use nix::sys::stat::fchmod;
+use nix::sys::stat::fchmodat;
+use nix::sys::stat::fstat;
+use nix::sys::stat::fstatat;
+use nix::sys::stat::futimens;
+use nix::sys::stat::mkdirat;
+use nix::sys::stat::utimensat;
+use nix::sys::time::TimeSpec;
+use nix::unistd::UnlinkatFlags;
+use nix::unistd::symlinkat;
+use nix::unistd::unlinkat;
+
+use crate::guest::keep::Error;
+use crate::guest::keep::Project;
+use crate::guest::root::file_type;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::guest::tools::save::errno_of;
+use crate::wire::BytesPath;
+use crate::wire::keep::Copied;
+
+/// Copies all that a project holds, git folders too; pipes, sockets and devices are no part of it. What an interrupted copy left there is
+/// replaced.
+pub(in crate::guest::keep) fn duplicate(project: &Project, into: &Project) -> Result<Copied, Error> {
+    let mut copied = Copied::default();
+    let mut folders = vec![Vec::new()];
+    let mut modes: Vec<(Vec<u8>, FileStat)> = Vec::new();
+    while let Some(path) = folders.pop() {
+        let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(path.as_slice()), source };
+        let from = match project.list(&path) {
+            Err(Errno::EACCES | Errno::ENOENT | Errno::ENOTDIR | Errno::ELOOP) => {
+                copied.n_passed_over += 1;
+                continue;
+            }
+            other => other.map_err(failed)?,
+        };
+        let to = into.list(&path).map_err(failed)?;
+        let mut listed = from.try_clone().map_err(|error| failed(errno_of(&error))).and_then(|fd| Dir::from_fd(fd).map_err(failed))?;
+        for entry in listed.iter() {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name().to_bytes();
+            if name == b"." || name == b".." {
+                continue;
+            }
+            let below = join(&path, name);
+            let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(below.as_slice()), source };
+            let Ok(stat) = fstatat(&from, name, AtFlags::AT_SYMLINK_NOFOLLOW) else { continue };
+            match file_type(&stat) {
+                SFlag::S_IFDIR => {
+                    match mkdirat(&to, name, Mode::S_IRWXU) {
+                        Ok(()) => {}
+                        // It may have its mode already.
+                        Err(Errno::EEXIST) => fchmodat(&to, name, Mode::S_IRWXU, FchmodatFlags::NoFollowSymlink).map_err(failed)?,
+                        Err(errno) => return Err(failed(errno)),
+                    }
+                    modes.push((below.clone(), stat));
+                    folders.push(below);
+                }
+                SFlag::S_IFREG => match file(from.as_fd(), to.as_fd(), name) {
+                    Ok(n_bytes) => {
+                        copied.n_files += 1;
+                        copied.n_bytes += n_bytes;
+                    }
+                    Err(Errno::EACCES | Errno::ENOENT | Errno::ELOOP | Errno::ENXIO) => copied.n_passed_over += 1,
+                    Err(errno) => return Err(failed(errno)),
+                },
+                SFlag::S_IFLNK => link(from.as_fd(), to.as_fd(), name, &stat).map_err(failed)?,
+                _ => copied.n_passed_over += 1,
+            }
+        }
+    }
+    // From within: one that is closed lets nobody at what is in it.
+    for (path, stat) in modes.iter().rev() {
+        let (parent, name) = split(path);
+        let failed = |source| Error::Project { doing: "copy", path: BytesPath::from_bytes(path.as_slice()), source };
+        let folder = into.folder(parent).map_err(failed)?;
+        let [accessed, changed] = times(stat);
+        utimensat(&folder, name, &accessed, &changed, UtimensatFlags::NoFollowSymlink).map_err(failed)?;
+        fchmodat(&folder, name, mode(stat), FchmodatFlags::NoFollowSymlink).map_err(failed)?;
+    }
+    Ok(copied)
+}
+
+fn file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Errno> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let mut source = File::from(openat(from, name, flags, Mode::empty())?);
+    let stat = fstat(&source)?;
+    if file_type(&stat) != SFlag::S_IFREG {
+        return Err(Errno::ENXIO);
+    }
+    make_room(to, name)?;
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut target = File::from(openat(to, name, flags, Mode::from_bits_truncate(0o600))?);
+    let n_bytes = io::copy(&mut source, &mut target).map_err(|error| errno_of(&error))?;
+    let [accessed, changed] = times(&stat);
+    futimens(&target, &accessed, &changed)?;
+    fchmod(&target, mode(&stat))?;
+    Ok(n_bytes)
+}
+
+fn link(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8], stat: &FileStat) -> Result<(), Errno> {
+    let target = match readlinkat(from, name) {
+        Err(Errno::ENOENT | Errno::EINVAL) => return Ok(()),
+        other => other?,
+    };
+    make_room(to, name)?;
+    symlinkat(target.as_os_str(), to, name)?;
+    let [accessed, changed] = times(stat);
+    utimensat(to, name, &accessed, &changed, UtimensatFlags::NoFollowSymlink)
+}
+
+fn make_room(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    match unlinkat(folder, name, UnlinkatFlags::NoRemoveDir) {
+        Ok(()) | Err(Errno::ENOENT) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn mode(stat: &FileStat) -> Mode {
+    Mode::from_bits_truncate(stat.st_mode & 0o1777)
+}
+
+/// So that no build takes an old file for a new one.
+fn times(stat: &FileStat) -> [TimeSpec; 2] {
+    [TimeSpec::new(stat.st_atime, stat.st_atime_nsec), TimeSpec::new(stat.st_mtime, stat.st_mtime_nsec)]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    #[test]
+    fn a_copy_is_like_the_project_and_an_interrupted_one_is_finished() {
+        let (scene, other) = (Scene::new(), Scene::new());
+        scene.write("in/deep/file", "content");
+        scene.write(b"not \xff UTF-8", "x");
+        scene.write(".git/config", "[core]\n");
+        scene.mode("in/deep/file", 0o751);
+        scene.link("/etc/passwd", "in/link");
+        scene.make("empty");
+        scene.mode("in/deep", 0o500);
+        nix::unistd::mkfifo(&scene.path("pipe"), Mode::S_IRWXU).expect("made");
+        other.write("in/deep/file", "half");
+        other.link("elsewhere", "in/link");
+        for _ in 0..2 {
+            let copied = duplicate(&scene.project(), &other.project()).expect("copied");
+            assert_eq!((copied.n_files, copied.n_bytes, copied.n_passed_over), (3, 15, 1));
+        }
+        scene.remove("pipe");
+        assert_eq!(other.all(), scene.all());
+        let changed = |scene: &Scene| fs::metadata(scene.path("in/deep/file")).expect("there").mtime_nsec();
+        assert_eq!(changed(&other), changed(&scene));
+        assert_eq!(other.take().id, scene.take().id);
+    }
+}

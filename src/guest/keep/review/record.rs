@@ -1,0 +1,64 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use crate::guest::keep::Error;
+use crate::guest::keep::Folder;
+use crate::guest::keep::ObjectId;
+use crate::wire::BytesPath;
+use crate::wire::keep::Review;
+
+const FOLDER: &str = "reviews";
+const END: &str = ".json";
+
+/// What is written down of a review.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) name: String,
+    pub(super) words: String,
+    pub(super) at: u64,
+    /// How the project was when the session began.
+    pub(super) base: ObjectId,
+    /// How the copy was when it ended; `None`: it never did.
+    pub(super) after: Option<ObjectId>,
+    /// A session is at work on it, or was when it was cut off.
+    pub(super) is_open: bool,
+    /// Paths that differ between the two because somebody else changed them in the project, sorted.
+    pub(super) not_of_it: Vec<BytesPath>,
+}
+
+impl Record {
+    pub(super) fn load(state: &Folder, name: &str) -> Result<Option<Self>, Error> {
+        let Some(bytes) = state.below(FOLDER)?.read(&file_of(name))? else { return Ok(None) };
+        let broken = |error: serde_json::Error| Error::Unreadable { name: file_of(name), problem: error.to_string() };
+        serde_json::from_slice(&bytes).map(Some).map_err(broken)
+    }
+
+    /// Returns all that can be read.
+    pub(super) fn all(state: &Folder) -> Result<Vec<Self>, Error> {
+        let names = state.below(FOLDER)?.names()?;
+        let load = |name: &String| Self::load(state, name.strip_suffix(END)?).ok()?;
+        Ok(names.iter().filter_map(load).collect())
+    }
+
+    pub(super) fn save(&self, state: &Folder) -> Result<(), Error> {
+        let bytes = serde_json::to_vec(self).expect("a record is plain data");
+        state.below(FOLDER)?.replace(&file_of(&self.name), &bytes)
+    }
+
+    pub(super) fn remove(state: &Folder, name: &str) -> Result<(), Error> {
+        state.below(FOLDER)?.remove(&file_of(name))
+    }
+
+    /// Returns how the copy was at the end; before that nothing was changed.
+    pub(super) fn after(&self) -> ObjectId {
+        self.after.unwrap_or(self.base)
+    }
+
+    pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
+        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes }
+    }
+}
+
+fn file_of(name: &str) -> String {
+    format!("{name}{END}")
+}

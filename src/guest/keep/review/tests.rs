@@ -1,0 +1,220 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::path::PathBuf;
+
+use super::*;
+use crate::guest::keep::testing::Scene;
+use crate::guest::keep::testing::left;
+
+/// A project, and the copy that a session works on.
+struct Held {
+    scene: Scene,
+    copy: PathBuf,
+}
+
+impl Held {
+    /// Begins a review of a project with some files.
+    fn begin() -> Self {
+        let scene = Scene::new();
+        scene.write("kept.txt", "one\ntwo\nthree\nfour\nfive\n");
+        scene.write("gone.txt", "gone\n");
+        scene.write("src/moved.txt", "moved\n");
+        let copy = scene.folder().join("copy");
+        duplicate(&scene.root(), &copy);
+        let held = Self { scene, copy };
+        begin(&held.scene.project(), None, &held.scene.state(), "r1", "change it").expect("begun");
+        held
+    }
+
+    fn write(&self, path: &str, content: &str) {
+        let path = self.copy.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+
+    fn change(&self) {
+        self.write("kept.txt", "one\n2\nthree\nfour\nfive\n");
+        self.write("new/made.txt", "made\n");
+        fs::remove_file(self.copy.join("gone.txt")).expect("removed");
+        fs::rename(self.copy.join("src/moved.txt"), self.copy.join("new/moved.txt")).expect("moved");
+    }
+
+    fn copy(&self) -> Project {
+        Project::open(&self.copy).expect("opens")
+    }
+
+    fn end(&self) -> Pending {
+        end(&self.scene.project(), Some(&self.copy()), &self.scene.state(), "r1", &[]).expect("ended")
+    }
+
+    fn apply(&self, only: &[&str], merge: bool, with_auto_run: bool) -> ReviewApplied {
+        let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
+        let auto_run = ["tools/*.run".to_owned()];
+        let wanted = Wanted { only: &only, merge, with_auto_run, auto_run: &auto_run };
+        bring_in(&self.scene.project(), None, &self.scene.state(), "r1", wanted).expect("brought in")
+    }
+
+    fn shown(&self) -> String {
+        difference(&self.scene.project(), None, &self.scene.state(), "r1", &[], &[]).expect("shown").text
+    }
+
+    fn listed(&self) -> Vec<(String, Option<u64>)> {
+        let listed = list(&self.scene.project(), &self.scene.state()).expect("listed");
+        listed.into_iter().map(|review| (review.words, review.n_changes)).collect()
+    }
+
+    fn paths(&self) -> Vec<String> {
+        self.scene.all().into_keys().map(|path| path.display().to_string()).collect()
+    }
+}
+
+fn duplicate(from: &Path, to: &Path) {
+    fs::create_dir(to).expect("made");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let to = to.join(path.file_name().expect("a name"));
+        if path.is_dir() { duplicate(&path, &to) } else { _ = fs::copy(&path, &to).expect("copied") }
+    }
+}
+
+fn told(pending: &Pending) -> Vec<String> {
+    let line = |path: &crate::wire::keep::ReviewedPath| match path.lines {
+        Some(lines) => format!("{} +{} -{}", path.change.path, lines.n_added, lines.n_removed),
+        None => path.change.path.to_string(),
+    };
+    pending.changes.first.iter().map(line).collect()
+}
+
+#[test]
+fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
+    let held = Held::begin();
+    assert_eq!(held.listed(), [("change it".to_owned(), None)]);
+    let before = held.scene.all();
+    held.change();
+    let pending = held.end();
+    assert_eq!(told(&pending), ["gone.txt +0 -1", "kept.txt +1 -1", "new", "new/made.txt +1 -0", "new/moved.txt +0 -0"]);
+    assert_eq!((pending.n_added, pending.n_removed), (2, 2));
+    assert_eq!(held.scene.all(), before, "nothing is brought in unasked");
+    assert!(held.shown().contains("-two\n+2\n"), "{}", held.shown());
+    let done = held.apply(&["new"], false, false);
+    assert_eq!((done.applied.changed.n, done.n_left), (3, 3));
+    assert_eq!(held.paths(), ["gone.txt", "kept.txt", "new", "new/made.txt", "new/moved.txt", "src", "src/moved.txt"]);
+    assert!(!held.shown().contains("made.txt"), "what is in is no longer shown");
+    assert_eq!(held.listed(), [("change it".to_owned(), Some(3))]);
+    let done = held.apply(&["*.txt"], false, false);
+    assert_eq!(done.n_left, 0);
+    assert_eq!(held.paths(), ["kept.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
+    assert_eq!(held.listed(), []);
+    let nothing = difference(&held.scene.project(), None, &held.scene.state(), "r1", &[], &[]);
+    assert!(matches!(nothing, Err(Error::NoReview { .. })), "{nothing:?}");
+    // What was brought in can be taken back.
+    let undone = undo::back(&held.scene.project(), &held.scene.state(), 2, undo::How::default()).expect("taken back");
+    assert_eq!((undone.turns.len(), held.scene.all()), (2, before));
+}
+
+#[test]
+fn what_is_discarded_leaves_nothing_and_what_changed_nothing_is_no_review() {
+    let held = Held::begin();
+    held.change();
+    held.end();
+    let before = held.scene.all();
+    discard(&held.scene.state(), "r1").expect("discarded");
+    assert_eq!((held.listed(), held.scene.all()), (Vec::new(), before));
+    assert!(pin::load(&held.scene.state()).expect("loaded").is_empty());
+    let held = Held::begin();
+    assert!(held.end().changes.is_empty());
+    assert_eq!(held.listed(), []);
+}
+
+#[test]
+fn what_the_person_changed_meanwhile_is_not_of_the_review_or_is_a_conflict() {
+    let held = Held::begin();
+    held.change();
+    // Shows through where the session left the file alone.
+    held.scene.write("theirs.txt", "theirs\n");
+    held.write("theirs.txt", "theirs\n");
+    held.scene.write("kept.txt", "one\ntwo\nthree\nfour\n5\n");
+    assert!(!told(&held.end()).iter().any(|line| line.contains("theirs")));
+    held.scene.write("theirs.txt", "theirs, later\n");
+    let done = held.apply(&[], false, false);
+    assert_eq!(left(&done.applied.conflicts), ["kept.txt was changed by somebody else since"]);
+    assert_eq!(done.n_left, 1);
+    assert_eq!(fs::read_to_string(held.scene.path("theirs.txt")).expect("there"), "theirs, later\n");
+    let done = held.apply(&[], true, false);
+    assert_eq!(
+        (done.applied.merged.n, fs::read_to_string(held.scene.path("kept.txt")).expect("there").as_str()),
+        (1, "one\n2\nthree\nfour\n5\n")
+    );
+}
+
+#[test]
+fn what_is_dangerous_is_never_brought_in() {
+    let held = Held::begin();
+    held.write("setuid", "x");
+    fs::set_permissions(held.copy.join("setuid"), fs::Permissions::from_mode(0o4755)).expect("set");
+    symlink("/etc/passwd", held.copy.join("out")).expect("linked");
+    symlink("../..", held.copy.join("src/up")).expect("linked");
+    symlink("kept.txt", held.copy.join("in")).expect("linked");
+    nix::unistd::mkfifo(&held.copy.join("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    held.write("sub/.git/hooks/post-checkout", "x");
+    held.write(".GIT/config", "x");
+    held.end();
+    let done = held.apply(&[], false, true);
+    let refused = left(&done.applied.refused).join("\n");
+    for words in ["setuid would get a set-user-id", "out would be a link", "src/up would be a link", "pipe is not held", ".GIT"] {
+        assert!(refused.contains(words), "{words}: {refused}");
+    }
+    assert_eq!(held.paths(), ["gone.txt", "in", "kept.txt", "src", "src/moved.txt", "sub"]);
+}
+
+#[test]
+fn what_may_run_later_is_brought_in_only_when_asked() {
+    let held = Held::begin();
+    for path in [".vscode/tasks.json", "deep/er/.github/workflows/ci.yml", "Makefile", "deep/plain.txt", "tools/a.run"] {
+        held.write(path, "x\n");
+    }
+    symlink("src", held.copy.join(".husky")).expect("linked");
+    let pending = held.end();
+    let named: Vec<String> = pending.may_run.first.iter().map(|file| file.path.to_string()).collect();
+    assert_eq!(named, [".husky", ".vscode/tasks.json", "Makefile", "deep/er/.github/workflows/ci.yml"]);
+    let done = held.apply(&[], false, false);
+    let refused = left(&done.applied.refused);
+    assert_eq!(refused.len(), 5, "{refused:?}");
+    assert!(refused.iter().all(|line| line.contains("may run on your machine: ")), "{refused:?}");
+    assert_eq!(held.paths(), ["deep", "deep/plain.txt", "gone.txt", "kept.txt", "src", "src/moved.txt"]);
+    let done = held.apply(&[], false, true);
+    assert_eq!((done.applied.refused.n, done.n_left), (0, 0));
+    assert!(held.scene.path("deep/er/.github/workflows/ci.yml").exists());
+}
+
+#[test]
+fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
+    let held = Held::begin();
+    held.change();
+    let asked = |copy: Option<&Project>| difference(&held.scene.project(), copy, &held.scene.state(), "r1", &[], &[]);
+    assert!(matches!(asked(None), Err(Error::NoCopy { .. })));
+    let shown = asked(Some(&held.copy())).expect("shown");
+    assert_eq!(shown.review.n_changes, Some(6));
+    // It goes on from how it began.
+    assert!(begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun"));
+    held.write("more.txt", "more\n");
+    assert!(told(&held.end()).contains(&"more.txt +1 -0".to_owned()));
+    assert_eq!(held.apply(&[], false, false).n_left, 0);
+    assert_eq!(held.paths(), ["kept.txt", "more.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
+}
+
+#[test]
+fn a_name_that_is_no_change_is_a_mistake() {
+    let held = Held::begin();
+    held.change();
+    held.end();
+    for only in ["nowhere", "*.rs", "[", "kept"] {
+        let only = [BytesPath::from(only)];
+        let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
+        let refused = bring_in(&held.scene.project(), None, &held.scene.state(), "r1", wanted);
+        assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
+    }
+    assert!(undo::list(&held.scene.state()).expect("listed").turns.is_empty());
+}

@@ -1,0 +1,226 @@
+use std::fs;
+
+use super::*;
+use crate::guest::keep::testing::Scene;
+use crate::guest::keep::testing::left;
+use crate::wire::keep::TurnState;
+
+pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
+    begin(&scene.project(), &scene.state(), "session", n_turn, &format!("turn {n_turn}")).expect("begun");
+    act();
+    end(&scene.project(), &scene.state()).expect("ended")
+}
+
+pub(super) fn undo(scene: &Scene, n: u32) -> Undone {
+    back(&scene.project(), &scene.state(), n, How::default()).expect("taken back")
+}
+
+pub(super) fn redo(scene: &Scene, n: u32) -> Undone {
+    forward(&scene.project(), &scene.state(), n, How::default()).expect("brought back")
+}
+
+pub(super) fn numbers(undone: &Undone) -> (Vec<u64>, u64, u64) {
+    (undone.turns.iter().map(|turn| turn.turn.n_turn).collect(), undone.n_back, undone.n_forward)
+}
+
+fn listed(scene: &Scene) -> Vec<(u64, TurnState)> {
+    list(&scene.state()).expect("listed").turns.first.iter().map(|turn| (turn.n_turn, turn.state)).collect()
+}
+
+#[test]
+fn turns_are_taken_back_and_brought_back_whole() {
+    let scene = Scene::new();
+    scene.write("kept", "0");
+    let mut states = vec![scene.all()];
+    for n in 1..=3 {
+        take_turn(&scene, n, || {
+            scene.write("file", n.to_string());
+            scene.write(format!("new{n}/file"), "x");
+            scene.mode("kept", 0o600 + n as u32);
+        });
+        states.push(scene.all());
+    }
+    take_turn(&scene, 4, || {});
+    assert_eq!(listed(&scene), [(3, TurnState::Done), (2, TurnState::Done), (1, TurnState::Done)]);
+    assert_eq!(numbers(&undo(&scene, 2)), (vec![3, 2], 1, 2));
+    assert_eq!(scene.all(), states[1]);
+    assert_eq!(listed(&scene), [(3, TurnState::TakenBack), (2, TurnState::TakenBack), (1, TurnState::Done)]);
+    assert_eq!(numbers(&redo(&scene, 1)), (vec![2], 2, 1));
+    assert_eq!(scene.all(), states[2]);
+    assert_eq!(numbers(&redo(&scene, 5)), (vec![3], 3, 0));
+    assert_eq!(scene.all(), states[3]);
+    assert_eq!(numbers(&undo(&scene, 9)), (vec![3, 2, 1], 0, 3));
+    assert_eq!(scene.all(), states[0]);
+    assert_eq!(numbers(&undo(&scene, 1)), (vec![], 0, 3));
+    // A turn that changes nothing leaves what can be brought back, another one does not.
+    take_turn(&scene, 5, || {});
+    assert_eq!(numbers(&redo(&scene, 1)), (vec![1], 1, 2));
+    take_turn(&scene, 6, || scene.write("other", "x"));
+    assert_eq!(numbers(&redo(&scene, 1)), (vec![], 2, 0));
+    assert_eq!(listed(&scene), [(6, TurnState::Done), (1, TurnState::Done)]);
+}
+
+#[test]
+fn what_the_person_changed_between_and_after_turns_stays() {
+    let scene = Scene::new();
+    scene.write("between", "1");
+    scene.write("after", "1");
+    take_turn(&scene, 1, || {
+        scene.write("between", "2");
+        scene.write("new", "2");
+    });
+    scene.write("between", "the person's");
+    take_turn(&scene, 2, || {
+        scene.write("after", "2");
+        scene.write("newer", "2");
+    });
+    scene.write("after", "the person's");
+    let undone = undo(&scene, 2);
+    let conflicts: Vec<_> = undone.turns.iter().flat_map(|turn| left(&turn.applied.conflicts)).collect();
+    assert_eq!(conflicts, ["after was changed by somebody else since", "between was changed by somebody else since"]);
+    let there: Vec<_> = scene.all().into_iter().map(|(path, told)| format!("{} {told}", path.display())).collect();
+    assert_eq!(there, ["after file 644 \"the person's\"", "between file 644 \"the person's\""]);
+}
+
+#[test]
+fn a_turn_that_was_never_ended_ends_with_what_is_there() {
+    let scene = Scene::new();
+    let begin = |n| begin(&scene.project(), &scene.state(), "session", n, "words").expect("begun");
+    begin(1);
+    scene.write("a", "1");
+    assert_eq!(listed(&scene), [(1, TurnState::Open)]);
+    begin(2);
+    scene.write("b", "1");
+    assert_eq!(listed(&scene), [(2, TurnState::Open), (1, TurnState::Done)]);
+    let undone = undo(&scene, 2);
+    assert_eq!(numbers(&undone), (vec![2, 1], 0, 2));
+    assert!(undone.turns.iter().all(|turn| turn.turn.is_interrupted && turn.turn.n_changed == Some(1)));
+    assert!(scene.all().is_empty());
+    assert!(matches!(end(&scene.project(), &scene.state()), Err(Error::NoTurn)));
+}
+
+#[test]
+fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
+    let scene = Scene::new();
+    for n in 1..=3 {
+        take_turn(&scene, n, || scene.write("file", n.to_string()));
+    }
+    // As it is when somebody is killed while the first of two is taken back.
+    let log = scene.state();
+    let last = TurnLog::load(&log).expect("loads").turns[2].clone();
+    let from = last.end.expect("ended").after;
+    let request = Request { purpose: Purpose::Back { turn: last.turn, then: 1, merge: false }, ..Scene::request(from, last.before) };
+    let told = apply::apply(&scene.project(), &log, &mut scene.store(), &request, |_| Err(Error::Busy));
+    assert!(told.is_err());
+    assert!(matches!(back(&scene.project(), &log, 1, How::default()), Err(Error::Unfinished)));
+    assert!(list(&log).expect("listed").is_unfinished);
+    let Resumed::Turns(undone) = resume(&scene.project(), &log).expect("resumed") else { panic!("nothing was") };
+    assert_eq!(numbers(&undone).0, [3, 2]);
+    assert_eq!(fs::read(scene.path("file")).expect("there"), b"1");
+    assert!(matches!(resume(&scene.project(), &log), Ok(Resumed::Nothing)));
+}
+
+#[test]
+fn differences_of_turns_are_shown_each_by_itself() {
+    let scene = Scene::new();
+    take_turn(&scene, 1, || scene.write("file", "1\n"));
+    scene.write("file", "the person's\n");
+    let ended = take_turn(&scene, 2, || scene.write("file", "2\n"));
+    assert_eq!(ended.changes.first.len(), 1);
+    let shown = difference(&scene.state(), 5).expect("shown");
+    let lines: Vec<Vec<&str>> = shown.iter().map(|turn| turn.text.lines().skip(4).collect()).collect();
+    assert_eq!(lines, [vec!["-the person's", "+2"], vec!["@@ -0,0 +1 @@", "+1"]]);
+}
+
+#[test]
+fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
+    let scene = Scene::new();
+    scene.write("file", "pinned");
+    let pinned = scene.take().id;
+    pin::pin(&scene.state(), &scene.store(), "review", [pinned]).expect("pinned");
+    let (project, state) = (scene.project(), scene.state());
+    for n in 0..10 {
+        let mut work = Work { most_turns: 4, ..Work::open(&project, &state).expect("opens") };
+        work.begin("session", n, "").expect("begun");
+        drop(work);
+        scene.write("file", n.to_string());
+    }
+    end(&project, &state).expect("ended");
+    let turns = list(&state).expect("listed").turns;
+    assert_eq!((turns.n, turns.first[0].n_turn), (6, 9));
+    let now = scene.take().id;
+    assert_eq!(compare(&scene.store(), &pinned, &now).expect("both are there").len(), 1);
+    assert_eq!(undo(&scene, 200).turns.len(), 6);
+    assert_eq!(fs::read(scene.path("file")).expect("there"), b"3");
+    let mut work = Work::open(&project, &state).expect("opens");
+    pin::unpin(&state, &work.store, "review").expect("let go");
+    pin::unpin(&state, &work.store, "review").expect("not there");
+    let now = work.look().expect("taken");
+    work.forget(1, &now).expect("forgotten");
+    assert!(matches!(compare(&work.store, &pinned, &now.id), Err(Error::Broken { .. })));
+}
+
+#[test]
+fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
+    let scene = Scene::new();
+    let noise = |seed: u64| {
+        (seed * 10_000..).flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(100_000).collect::<Vec<u8>>()
+    };
+    let (project, state) = (scene.project(), scene.state());
+    for n in 0..6 {
+        let store = Store::bounded(&state, 400_000).expect("opens");
+        let mut work = Work::with(&project, &state, store).expect("opens");
+        let begun = work.begin("session", n, "").expect("begun");
+        assert_eq!(begun.passed_over.n, 0, "turn {n}");
+        scene.write("file", noise(n));
+    }
+    assert!(listed(&scene).len() < 6);
+    scene.write("large", [noise(10), noise(11), noise(12), noise(13), noise(14)].concat());
+    let store = Store::bounded(&state, 400_000).expect("opens");
+    let begun = Work::with(&project, &state, store).expect("opens").begin("session", 7, "").expect("begun");
+    assert_eq!(begun.passed_over.first[0].path, "large".into());
+}
+
+#[test]
+fn orders_from_afar_come_to_the_same() {
+    let scene = Scene::new();
+    let (project, state) = (scene.project(), scene.state());
+    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
+    assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
+    scene.write("file", "1\n");
+    assert!(matches!(turn(&project, &state, &TurnOrder::End), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1));
+    let ask = |undo: UndoOrder| {
+        let text = serde_json::to_string(&undo).expect("plain data");
+        assert_eq!(serde_json::from_str::<UndoOrder>(&text).expect("reads"), undo);
+        let answer = order(&project, &state, &undo).expect("answered");
+        let text = serde_json::to_string(&answer).expect("plain data");
+        assert_eq!(serde_json::from_str::<UndoAnswer>(&text).expect("reads"), answer);
+        answer
+    };
+    assert!(matches!(ask(UndoOrder::List), UndoAnswer::Turns(turns) if turns.turns.first[0].words == "do it"));
+    assert!(matches!(ask(UndoOrder::Diff { n: 1 }), UndoAnswer::Differences { turns } if turns[0].text.ends_with("+1\n")));
+    assert!(matches!(ask(UndoOrder::Back { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_forward == 1));
+    assert!(matches!(ask(UndoOrder::Forward { n: 1, merge: false, is_beside: false }), UndoAnswer::Undone(undone) if undone.n_back == 1));
+    assert_eq!((ask(UndoOrder::Resume), ask(UndoOrder::Abandon)), (UndoAnswer::Nothing, UndoAnswer::Nothing));
+}
+
+#[test]
+fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
+    let scene = Scene::new();
+    let (project, state) = (scene.project(), scene.state());
+    take_turn(&scene, 1, || scene.write("file", "1"));
+    begin(&project, &state, "session", 2, "").expect("begun");
+    let objects = state.below("objects").expect("opens");
+    for pack in objects.names().expect("listed") {
+        objects.replace(&pack, b"zeros").expect("replaced");
+    }
+    scene.write("file", "2");
+    assert_eq!(end(&project, &state).expect("ended").changes.n, 0);
+    take_turn(&scene, 3, || scene.write("file", "3"));
+    assert_eq!(numbers(&undo(&scene, 1)), (vec![3], 1, 1));
+    assert_eq!(fs::read(scene.path("file")).expect("there"), b"2");
+    assert!(matches!(back(&project, &state, 1, How::default()), Err(Error::Broken { .. })));
+    let mut work = Work::open(&project, &state).expect("opens");
+    let now = work.look().expect("taken");
+    work.forget(9, &now).expect("what is lost needs nothing");
+}

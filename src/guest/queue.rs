@@ -1,0 +1,179 @@
+//! Work for several threads that find more of it while they do it, such as folders in folders.
+//!
+//! The last in is the first out, so that little of it lies around: of a tree that is a walk in depth.
+
+use std::sync::Condvar;
+use std::sync::Mutex;
+use std::sync::MutexGuard;
+use std::sync::PoisonError;
+use std::thread;
+
+/// Threads at the most; more only wait for each other in the kernel.
+const MAX_THREADS: usize = 8;
+
+/// Work that must lie ready before other threads are started: a small tree is walked sooner than they are.
+const WORTH_A_THREAD: usize = 4;
+
+/// Work not yet taken, until there is none and none will come, or somebody ends it for a reason of type `E`.
+pub(super) struct Queue<W, E = ()> {
+    state: Mutex<State<W, E>>,
+    changed: Condvar,
+}
+
+struct State<W, E> {
+    work: Vec<W>,
+    n_busy: usize,
+    ended: Option<E>,
+}
+
+impl<W, E> Default for Queue<W, E> {
+    fn default() -> Self {
+        Self { state: Mutex::new(State { work: Vec::new(), n_busy: 0, ended: None }), changed: Condvar::new() }
+    }
+}
+
+impl<W: Send, E: Send> Queue<W, E> {
+    /// Does all of the work, by `step`, and returns what the threads have made of it, each with a value of its own.
+    ///
+    /// Where no thread can be started, as at a box's limit of processes, the caller's own does it alone.
+    pub(super) fn work<S: Default + Send>(&self, step: impl Fn(&mut S, W) + Sync) -> Vec<S> {
+        let next = |state: &mut S| {
+            let Some((work, _taken)) = self.take() else { return false };
+            step(state, work);
+            true
+        };
+        let mut own = S::default();
+        let mut states = Vec::new();
+        while self.len() < WORTH_A_THREAD && next(&mut own) {}
+        if self.len() >= WORTH_A_THREAD {
+            let n_threads = thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
+            thread::scope(|scope| {
+                let work = || {
+                    let mut state = S::default();
+                    while next(&mut state) {}
+                    state
+                };
+                let others: Vec<_> = (1..n_threads).map_while(|_| thread::Builder::new().spawn_scoped(scope, work).ok()).collect();
+                while next(&mut own) {}
+                states.extend(others.into_iter().map(|other| other.join().expect("a step does not panic")));
+            });
+        }
+        states.push(own);
+        states
+    }
+
+    pub(super) fn push(&self, work: Vec<W>) {
+        if work.is_empty() {
+            return;
+        }
+        let several = work.len() > 1;
+        self.lock().work.extend(work);
+        if several {
+            self.changed.notify_all();
+        } else {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Takes a piece of work, waits for one as long as somebody may yet bring it, or says that none will come.
+    fn take(&self) -> Option<(W, Taken<'_, W, E>)> {
+        let mut state = self.lock();
+        loop {
+            if state.ended.is_some() {
+                return None;
+            }
+            if let Some(work) = state.work.pop() {
+                state.n_busy += 1;
+                return Some((work, Taken(self)));
+            }
+            if state.n_busy == 0 {
+                return None;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Ends it; the first reason counts.
+    pub(super) fn end(&self, reason: E) {
+        self.lock().ended.get_or_insert(reason);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    /// Returns why it was ended, if it was.
+    pub(super) fn into_end(self) -> Option<E> {
+        self.state.into_inner().unwrap_or_else(PoisonError::into_inner).ended
+    }
+
+    fn len(&self) -> usize {
+        let state = self.lock();
+        if state.ended.is_some() { 0 } else { state.work.len() }
+    }
+}
+
+impl<W, E> Queue<W, E> {
+    fn lock(&self) -> MutexGuard<'_, State<W, E>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Stands for one piece of work that is being done. Also when that panics the others must learn that no more work comes from there.
+struct Taken<'a, W, E>(&'a Queue<W, E>);
+
+impl<W, E> Drop for Taken<'_, W, E> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.n_busy -= 1;
+        if state.n_busy == 0 && state.work.is_empty() {
+            drop(state);
+            self.0.changed.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_step_finds_is_done_too_and_nothing_twice() {
+        let queue: Queue<u32> = Queue::default();
+        queue.push(vec![1]);
+        let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
+            done.push(number);
+            queue.push([2 * number, 2 * number + 1].into_iter().filter(|&next| next < 2000).collect());
+        });
+        let mut all = states.concat();
+        all.sort_unstable();
+        assert_eq!(all, (1..2000).collect::<Vec<_>>());
+        assert_eq!(queue.into_end(), None);
+    }
+
+    #[test]
+    fn the_first_end_counts_and_leaves_the_rest_undone() {
+        let queue: Queue<u32, u32> = Queue::default();
+        queue.push((0..100).collect());
+        let states: Vec<Vec<u32>> = queue.work(|done: &mut Vec<u32>, number| {
+            done.push(number);
+            queue.end(7);
+            queue.end(8);
+        });
+        let n_threads = states.len();
+        assert!(states.concat().len() <= n_threads && queue.has_ended());
+        assert_eq!(queue.into_end(), Some(7));
+    }
+
+    #[test]
+    fn a_step_that_panics_leaves_nobody_waiting() {
+        let queue: Queue<u32> = Queue::default();
+        queue.push((0..100).collect());
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            queue.work(|(): &mut (), number| assert!(number != 50, "meant"));
+        }));
+        assert!(outcome.is_err());
+        assert_eq!(queue.lock().n_busy, 0);
+    }
+}

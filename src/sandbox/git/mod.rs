@@ -1,0 +1,31 @@
+//! The git of a session: a folder of its own in a volume, which stands where `.git` is in its box and borrows the objects of the real one.
+//!
+//! A keeper makes it before the first command and takes over what is in it after the last one; what runs in there is `guest::keep::git`.
+//! Start with [`SessionGit`]; [`Lent`] is what the box sees of it, and [`Ended`] what came of it.
+
+mod ended;
+mod identity;
+mod lent;
+mod session;
+mod settle;
+mod top;
+mod volume;
+
+use std::path::PathBuf;
+
+pub use self::ended::Ended;
+pub use self::identity::identity;
+pub(super) use self::lent::DOT_GIT;
+pub(super) use self::lent::Lent;
+pub(super) use self::session::SessionGit;
+pub(super) use self::settle::settle_left;
+use crate::wire::keep::Identity;
+
+/// What a session's git needs besides its project.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Where repositories go that a session made; a folder of the state.
+    pub aside: PathBuf,
+    /// Who commits, where the repository does not say.
+    pub identity: Option<Identity>,
+}

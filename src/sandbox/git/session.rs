@@ -1,0 +1,282 @@
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use super::Ended;
+use super::Lent;
+use super::Options;
+use super::settle;
+use super::top::Top;
+use super::volume;
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::event::InstanceId;
+use crate::event::SessionId;
+use crate::sandbox::Error;
+use crate::sandbox::Spec;
+use crate::sandbox::docker;
+use crate::sandbox::docker::Running;
+use crate::sandbox::keeper::Keeper;
+use crate::sandbox::keeper::Purpose;
+use crate::wire::BytesPath;
+use crate::wire::keep::Find;
+use crate::wire::keep::GitAnswer;
+use crate::wire::keep::GitOrder;
+use crate::wire::keep::PreparedGit;
+
+/// What is said where the box of a session has no git folder of its own.
+const READ_ONLY: &str = "git can only read in this session";
+
+/// The git of one session.
+pub(in crate::sandbox) struct SessionGit {
+    /// Names it to the keeper, and its volume. A session that is gone on with has another one.
+    id: String,
+    options: Options,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was hidden from the session when its folder was made.
+    hiding: Option<Vec<String>>,
+    /// What its boxes have of it, and which `.git` that was made of.
+    lent: Option<Lent>,
+    top: Option<(u64, u64)>,
+    /// Whether it is on record how the project was.
+    is_on_record: bool,
+    /// Where the person's git looks for hooks in the project.
+    hooks: Option<BytesPath>,
+    /// Something may have run: what is in the folder is nowhere else.
+    is_sealed: bool,
+    notes: Vec<String>,
+}
+
+impl SessionGit {
+    pub(in crate::sandbox) fn new(session: &SessionId, options: Options) -> Self {
+        Self { id: format!("{session}-{}", InstanceId::random()), options, state: Mutex::default() }
+    }
+
+    /// Makes the box of the session, and before that or beside it the session's folder.
+    pub(in crate::sandbox) async fn start_box(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        find: &Find,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Running, Error> {
+        let mut state = self.state.lock().await;
+        let start = |lent: Option<Lent>| {
+            let spec = spec.lending(lent);
+            async move { docker::start(engine, &spec, labels, find, within, cancel).await }
+        };
+        if state.is_sealed || state.hiding.as_deref() == Some(spec.covers.hidden()) {
+            let lent = state.lent.clone().filter(|lent| top_identity(spec) == state.top && lent.check().is_ok());
+            return Box::pin(start(lent)).await;
+        }
+        let top = Top::of(&spec.project);
+        *state = State { top: top_identity(spec), ..State::default() };
+        if let Err(error) = volume::make(engine, spec, labels, (&self.id, top != Top::None), cancel).await {
+            state.give_up(spec, &top, &error)?;
+            return Box::pin(start(None)).await;
+        }
+        let preparing = Box::pin(self.prepare(engine, spec, labels, &top, within, cancel));
+        let guess = if top == Top::None { Some(None) } else { Lent::guess(&spec.project, &top, &volume::name(&self.id)).map(Some) };
+        let (started, prepared) = match &guess {
+            Some(lent) => {
+                let (started, prepared) = tokio::join!(Box::pin(start(lent.clone())), preparing);
+                (Some(started), prepared)
+            }
+            // What the box gets is not known before.
+            None => (None, preparing.await),
+        };
+        match prepared {
+            Ok(Outcome { lent, hooks, notes }) => {
+                state.notes = notes;
+                state.lent = lent;
+                state.hooks = hooks;
+                state.is_on_record = true;
+                state.hiding = Some(spec.covers.hidden().to_vec());
+            }
+            Err(error) => {
+                if let Some(Ok(running)) = &started
+                    && cancel.is_cancelled()
+                {
+                    docker::discard(engine, running).await;
+                }
+                state.give_up(spec, &top, &error)?;
+            }
+        }
+        match started {
+            Some(started) if guess == Some(state.lent.clone()) => started,
+            other => {
+                if let Some(Ok(running)) = other {
+                    docker::discard(engine, &running).await;
+                }
+                Box::pin(start(state.lent.clone())).await
+            }
+        }
+    }
+
+    /// Writes down how the project is, for a session whose box is somebody else's: that has no folder for it.
+    pub(in crate::sandbox) async fn look_on(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        let mut state = self.state.lock().await;
+        if state.is_sealed || state.is_on_record {
+            return Ok(());
+        }
+        *state = State { top: top_identity(spec), ..State::default() };
+        let looked = async {
+            volume::make(engine, spec, labels, (&self.id, false), cancel).await?;
+            Box::pin(self.prepare(engine, spec, labels, &Top::None, within, cancel)).await
+        };
+        match looked.await {
+            Ok(_) => state.is_on_record = true,
+            Err(error) => state.give_up(spec, &Top::None, &error)?,
+        }
+        if Top::of(&spec.project) != Top::None {
+            state
+                .notes
+                .push(format!("{READ_ONLY}: the sandbox of `podbay up` has the project's own `.git`; `podbay down` first gives it one"));
+        }
+        Ok(())
+    }
+
+    /// Has a keeper write down how the project is, and make the session's folder.
+    async fn prepare(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        top: &Top,
+        within: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Outcome, Error> {
+        let name = volume::name(&self.id);
+        let mounts = top.mounts(&name, false);
+        let mut keeper = Keeper::start_with(engine, spec, labels, Purpose::Keep, &mounts, within, cancel).await?;
+        let order = GitOrder::Prepare {
+            id: self.id.clone(),
+            sources: top.source(&spec.project).into_iter().collect(),
+            hidden: spec.covers.hidden().iter().map(|path| BytesPath::from_bytes(path.as_bytes())).collect(),
+            identity: self.options.identity.clone(),
+        };
+        let answer = keeper.git(order, cancel).await;
+        match &answer {
+            Ok(_) => keeper.close(),
+            // Its answer may still come.
+            Err(_) => keeper.discard(engine).await,
+        }
+        let GitAnswer::Prepared(prepared) = answer? else { return Err(Keeper::unexpected()) };
+        let (notes, hooks) = (told(&prepared), prepared.hooks.clone());
+        let is_good = |path: &[u8]| prepared.repositories.iter().any(|one| one.path.as_bytes() == path && one.refused.is_none());
+        if !is_good(b".git") {
+            return Ok(Outcome { lent: None, hooks, notes });
+        }
+        let folder = match top {
+            Top::Worktree { .. } => {
+                engine.volume_folder(&name, cancel).await.map_err(Error::engine("look for the session's git folder"))?
+            }
+            Top::Folder | Top::None => None,
+        };
+        Ok(Outcome { lent: Lent::of(&spec.project, top, &name, &prepared, folder.as_deref()), hooks, notes })
+    }
+
+    /// Returns the folder of the project in which the person's git looks for hooks, as the real settings said before anything ran.
+    pub(in crate::sandbox) async fn hooks(&self) -> Option<BytesPath> {
+        self.state.lock().await.hooks.clone()
+    }
+
+    pub(in crate::sandbox) fn volume(&self) -> String {
+        volume::name(&self.id)
+    }
+
+    /// From now on commands may run.
+    pub(in crate::sandbox) async fn seal(&self) -> Vec<String> {
+        let mut state = self.state.lock().await;
+        state.is_sealed = true;
+        std::mem::take(&mut state.notes)
+    }
+
+    /// Takes over what the session left; `None`: nobody knows how the project was. `is_top_theirs`: whether the `.git` at the top is the
+    /// person's.
+    pub(in crate::sandbox) async fn settle(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        within: Duration,
+        is_top_theirs: bool,
+    ) -> Option<Result<Ended, Error>> {
+        let state = self.state.lock().await;
+        if !state.is_on_record {
+            volume::remove(engine, &self.id).await;
+            return None;
+        }
+        let top = if state.lent.is_some() { Top::of(&spec.project) } else { Top::None };
+        let left = settle::Left { id: &self.id, top, has_folder: state.lent.is_some(), is_top_theirs: Some(is_top_theirs) };
+        Some(Box::pin(settle::settle(engine, spec, labels, &self.options, left, within)).await)
+    }
+
+    /// Removes what a session has that never began; one that is on record is settled at the next start.
+    pub(in crate::sandbox) async fn forget(&self, engine: &Engine) {
+        if !self.state.lock().await.is_on_record {
+            volume::remove(engine, &self.id).await;
+        }
+    }
+}
+
+/// What came of the preparation.
+struct Outcome {
+    lent: Option<Lent>,
+    hooks: Option<BytesPath>,
+    notes: Vec<String>,
+}
+
+impl State {
+    /// Goes on without a folder for the session, unless somebody wants it all to end.
+    fn give_up(&mut self, spec: &Spec, top: &Top, error: &Error) -> Result<(), Error> {
+        if matches!(error, Error::Cancelled) {
+            return Err(Error::Cancelled);
+        }
+        self.hiding = Some(spec.covers.hidden().to_vec());
+        if *top == Top::None {
+            tracing::debug!(%error, "how the repositories were is not on record");
+        } else {
+            self.notes.push(format!("{READ_ONLY}: its own git folder could not be made: {}", with_causes(error)));
+        }
+        Ok(())
+    }
+}
+
+fn top_identity(spec: &Spec) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::symlink_metadata(spec.project.path().join(".git")).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+/// Says what a person should know of a session's folder before anything happens in it.
+fn told(prepared: &PreparedGit) -> Vec<String> {
+    let mut told = Vec::new();
+    for repository in &prepared.repositories {
+        if let Some(refusal) = &repository.refused {
+            let what =
+                if repository.path.as_bytes() == b".git" { READ_ONLY.to_owned() } else { format!("{READ_ONLY} at {}", repository.path) };
+            told.push(format!("{what}: {refusal}"));
+        }
+        told.extend(repository.notes.iter().map(|note| format!("git in this session: {note}")));
+    }
+    told
+}
+
+pub(super) fn with_causes(error: &Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
+    format!("{error}{}", causes.collect::<String>())
+}

@@ -1,0 +1,161 @@
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Ended;
+use super::Options;
+use super::top::Top;
+use super::volume;
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::engine::Leftover;
+use crate::engine::Mount;
+use crate::engine::Owner;
+use crate::engine::Role;
+use crate::sandbox::DEFAULT_IMAGE;
+use crate::sandbox::Error;
+use crate::sandbox::Spec;
+use crate::sandbox::keeper::Keeper;
+use crate::sandbox::keeper::Purpose;
+use crate::wire::keep::GitAnswer;
+use crate::wire::keep::GitOrder;
+
+/// A session that is over.
+pub(super) struct Left<'a> {
+    pub(super) id: &'a str,
+    pub(super) top: Top,
+    /// Whether it had a folder of its own.
+    pub(super) has_folder: bool,
+    /// Whether the `.git` at the top is the person's, where somebody has watched.
+    pub(super) is_top_theirs: Option<bool>,
+}
+
+/// Has a keeper take over what a session left, which may write to the project for that time. Somebody who wants to leave waits a moment for it;
+/// it is begun again at the next start.
+pub(super) async fn settle(
+    engine: &Engine,
+    spec: &Spec,
+    labels: &Labels,
+    options: &Options,
+    left: Left<'_>,
+    within: Duration,
+) -> Result<Ended, Error> {
+    tokio::select! {
+        ended = Box::pin(to_its_end(engine, spec, labels, options, left, within)) => ended,
+        () = engine.late() => Err(Error::Cancelled),
+    }
+}
+
+async fn to_its_end(
+    engine: &Engine,
+    spec: &Spec,
+    labels: &Labels,
+    options: &Options,
+    left: Left<'_>,
+    within: Duration,
+) -> Result<Ended, Error> {
+    let cancel = CancellationToken::new();
+    let Left { id, top, has_folder, is_top_theirs } = left;
+    let mut no_import = None;
+    let mut tries_again = false;
+    let mut spec = spec.clone();
+    if has_folder {
+        // The git that runs on the real repository is ours, whatever image the session had.
+        let image = engine.image(DEFAULT_IMAGE, &cancel).await.map_err(Error::engine("look for the image that has git"))?;
+        if let Some(image) = image {
+            spec = spec.in_image(&image);
+        } else {
+            tries_again = true;
+            no_import = Some(format!("there is no image `{DEFAULT_IMAGE}`, whose git does it; `podbay images build` makes it"));
+        }
+    }
+    let folder = Folder::make(&options.aside, id, spec.ids())?;
+    let mut mounts = top.mounts(&volume::name(id), true);
+    mounts.push(Mount::Bind { source: folder.text()?, target: "/aside".to_owned(), read_only: false });
+    let mut keeper = Keeper::start_with(engine, &spec, labels, Purpose::Restore, &mounts, within, &cancel).await?;
+    let sources = if has_folder { top.source(&spec.project).into_iter().collect() } else { Vec::new() };
+    if has_folder && sources.is_empty() {
+        tries_again = false;
+        no_import = Some("the project has no `.git` any more that it could go to".to_owned());
+    }
+    let answer = keeper.git(GitOrder::Settle { id: id.to_owned(), sources, no_import, tries_again, is_top_theirs }, &cancel).await;
+    match &answer {
+        Ok(_) => keeper.close(),
+        Err(_) => keeper.discard(engine).await,
+    }
+    let GitAnswer::Settled(settled) = answer? else { return Err(Keeper::unexpected()) };
+    if settled.is_settled {
+        volume::remove(engine, id).await;
+    }
+    folder.remove_if_empty();
+    Ok(Ended { settled, volume: volume::name(id), aside: folder.path.clone() })
+}
+
+/// Settles the sessions of a project whose controllers were killed, before another one begins; returns what came of each.
+pub(in crate::sandbox) async fn settle_left(
+    engine: &Engine,
+    spec: &Spec,
+    labels: &Labels,
+    options: &Options,
+    within: Duration,
+    cancel: &CancellationToken,
+) -> Vec<Result<Ended, (String, Error)>> {
+    let mut ended = Vec::new();
+    let volumes = match engine.volumes(cancel).await {
+        Ok(volumes) => volumes,
+        Err(error) => {
+            tracing::debug!(%error, "volumes of sessions were not looked for");
+            return ended;
+        }
+    };
+    for leftover in volumes {
+        let Leftover::Volume { name, labels: of_volume, .. } = leftover else { continue };
+        let is_ours = of_volume.role == Role::Git && of_volume.project.as_deref() == Some(spec.project.key().as_str());
+        if !is_ours || !of_volume.owner.as_ref().is_some_and(Owner::is_gone) {
+            continue;
+        }
+        let Some(id) = volume::id(&name) else { continue };
+        let left = Left { id, top: Top::of(&spec.project), has_folder: true, is_top_theirs: None };
+        let settled = Box::pin(settle(engine, spec, labels, options, left, within)).await;
+        ended.push(settled.map_err(|error| (name.clone(), error)));
+    }
+    ended
+}
+
+/// The folder for what a session made, which the keeper can write to.
+struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    fn make(above: &Path, id: &str, ids: (u32, u32)) -> Result<Self, Error> {
+        let path = above.join(id);
+        let failed = |error: std::io::Error| Error::Setting {
+            key: "PODBAY_HOME",
+            problem: format!("{} cannot be made, for repositories that a session made: {error}", path.display()),
+        };
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(failed(error)),
+            _ => {}
+        }
+        // Who is not root is the user that boxes run as, or is root in there.
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(ids.0), Some(ids.1)).map_err(failed)?;
+        }
+        let path = fs::canonicalize(&path).map_err(failed)?;
+        Ok(Self { path })
+    }
+
+    fn text(&self) -> Result<String, Error> {
+        let problem = || format!("{} is not UTF-8, which no engine takes", self.path.display());
+        self.path.to_str().map(str::to_owned).ok_or_else(|| Error::Setting { key: "PODBAY_HOME", problem: problem() })
+    }
+
+    fn remove_if_empty(&self) {
+        let _ = fs::remove_dir(&self.path);
+    }
+}

@@ -1,0 +1,126 @@
+use std::fs;
+use std::path::Path;
+use std::path::PathBuf;
+
+use crate::engine::Mount;
+use crate::guest::keep::git::linked;
+use crate::sandbox::Project;
+use crate::sandbox::project::git_folder;
+use crate::wire::BytesPath;
+use crate::wire::keep::GitSource;
+
+/// Where a keeper sees the session's folder, and the repository that a linked worktree belongs to.
+const SESSION: &str = "/session/0";
+const REAL: &str = "/real/0";
+
+/// Where a box sees the real repository, and the session's folder where that cannot stand at `.git`.
+pub(super) const LENT: &str = "/run/podbay/git/0";
+pub(super) const BESIDE: &str = "/run/podbay/session";
+
+/// What the `.git` at the top of a project is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Top {
+    Folder,
+    /// A file, as in a linked worktree: the repository that it belongs to, and its name there.
+    Worktree {
+        common: PathBuf,
+        name: BytesPath,
+    },
+    /// None, or one that a session cannot have a folder for.
+    None,
+}
+
+impl Top {
+    /// Looks at the `.git` alone. Whether it is what it seems is seen by the keeper.
+    pub(super) fn of(project: &Project) -> Self {
+        let Ok(facts) = fs::symlink_metadata(project.path().join(".git")) else { return Self::None };
+        if facts.is_dir() {
+            return Self::Folder;
+        }
+        let named = git_folder(project.path()).ok().flatten();
+        let named = named.and_then(|path| linked(&BytesPath::from(project.path().join(path))));
+        let Some((common, name)) = named else { return Self::None };
+        // What the engine is told must lead there without any link.
+        match fs::canonicalize(common.as_path()) {
+            Ok(common) if common.is_dir() && common.to_str().is_some() => Self::Worktree { common, name },
+            _ => Self::None,
+        }
+    }
+
+    /// What the keeper is told of it.
+    pub(super) fn source(&self, project: &Project) -> Option<GitSource> {
+        let source = |real: &str, worktree, session_in_box: &str| GitSource {
+            path: ".git".into(),
+            real: real.into(),
+            worktree,
+            session: SESSION.into(),
+            real_in_box: LENT.into(),
+            session_in_box: session_in_box.into(),
+        };
+        match self {
+            Self::Folder => Some(source("/workspace/.git", None, "/workspace/.git")),
+            Self::Worktree { name, .. } => {
+                let file = BytesPath::from(project.path().join(".git"));
+                Some(source(REAL, Some((name.clone(), file)), BESIDE))
+            }
+            Self::None => None,
+        }
+    }
+
+    /// What the keeper sees of it besides the project: for an import it writes to the repository and reads the session's folder, before the
+    /// session it is the other way round.
+    pub(super) fn mounts(&self, volume: &str, imports: bool) -> Vec<Mount> {
+        let mut mounts = Vec::new();
+        if *self != Self::None {
+            mounts.push(Mount::Volume { name: volume.to_owned(), target: SESSION.to_owned(), read_only: imports });
+        }
+        if let Self::Worktree { common, .. } = self
+            && let Some(source) = common.to_str()
+        {
+            mounts.push(Mount::Bind { source: source.to_owned(), target: REAL.to_owned(), read_only: !imports });
+        }
+        mounts
+    }
+
+    /// The folder that has the objects of the repository.
+    pub(super) fn objects(&self, project: &Project) -> Option<PathBuf> {
+        match self {
+            Self::Folder => Some(project.path().join(".git/objects")),
+            Self::Worktree { common, .. } => Some(common.join("objects")),
+            Self::None => None,
+        }
+    }
+}
+
+/// Returns whether a path is a folder and no link.
+pub(super) fn is_folder(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|facts| facts.is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_a_linked_worktree_and_all_else_are_told_apart() {
+        let place = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(place.path()).expect("a path");
+        let project = root.join("project");
+        fs::create_dir_all(&project).expect("made");
+        fs::create_dir_all(root.join("main/.git/worktrees/side")).expect("made");
+        let top = || Top::of(&Project::open(&project, None, Path::new("/nonexistent")).expect("a project"));
+        assert_eq!(top(), Top::None);
+        let common = root.join("main/.git");
+        for named in [format!("{}/worktrees/side", common.display()), "../main/.git/worktrees/side".to_owned()] {
+            fs::write(project.join(".git"), format!("gitdir: {named}\n")).expect("written");
+            assert_eq!(top(), Top::Worktree { common: common.clone(), name: "side".into() }, "{named}");
+        }
+        for named in ["../main/.git/modules/side", "/nowhere/worktrees/side", "../main"] {
+            fs::write(project.join(".git"), format!("gitdir: {named}\n")).expect("written");
+            assert_eq!(top(), Top::None, "{named}");
+        }
+        fs::remove_file(project.join(".git")).expect("removed");
+        fs::create_dir(project.join(".git")).expect("made");
+        assert_eq!(top(), Top::Folder);
+    }
+}

@@ -1,0 +1,75 @@
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::engine::Owner;
+use crate::engine::Role;
+use crate::event::InstanceId;
+use crate::guest;
+use crate::sandbox::Error;
+use crate::sandbox::Spec;
+use crate::sandbox::guest_volume::bare;
+
+/// How the volume of a session's git folder is named.
+const PREFIX: &str = "podbay-git-";
+
+pub(super) fn name(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
+
+/// Returns the name of the session's git that a volume is of.
+pub(super) fn id(name: &str) -> Option<&str> {
+    name.strip_prefix(PREFIX)
+}
+
+/// Makes the volume; `owned`: with a folder for the user that the box runs as. Without, it says that there is a session to be settled.
+pub(super) async fn make(
+    engine: &Engine,
+    spec: &Spec,
+    labels: &Labels,
+    (id, owned): (&str, bool),
+    cancel: &CancellationToken,
+) -> Result<(), Error> {
+    let name = name(id);
+    let failed = Error::engine("make the volume for the session's git folder");
+    let labels = Labels {
+        project: Some(spec.project.key()),
+        owner: Some(Owner::current()),
+        session: labels.session.clone(),
+        ..Labels::new(Role::Git)
+    };
+    let exchange = async {
+        engine.create_volume(&name, &labels, cancel).await?;
+        if owned {
+            let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
+            let filler = spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None);
+            engine.own_volume(&name, &bare(&filler), spec.ids(), cancel).await?;
+        }
+        Ok(())
+    };
+    exchange.await.map_err(failed)
+}
+
+/// Removes the volume once nothing uses it; a container that used it may take a moment to go.
+pub(super) async fn remove(engine: &Engine, id: &str) {
+    // What is left is removed at the next start.
+    tokio::select! {
+        () = remove_in_time(engine, id) => {}
+        () = engine.late() => {}
+    }
+}
+
+async fn remove_in_time(engine: &Engine, id: &str) {
+    const MOST_TRIES: u32 = 60;
+    const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
+    let (name, cancel) = (name(id), CancellationToken::new());
+    for _ in 0..MOST_TRIES {
+        match engine.remove_volume(&name, &cancel).await {
+            Ok(true) => return,
+            Ok(false) if matches!(engine.volume_folder(&name, &cancel).await, Ok(None)) => return,
+            Ok(false) => tokio::time::sleep(PAUSE).await,
+            Err(error) => return tracing::debug!(%error, name, "the volume is removed at the next start"),
+        }
+    }
+    tracing::debug!(name, "the volume is in use, and is removed at the next start");
+}

@@ -1,0 +1,49 @@
+//! What a program says when it comes upon a file that the sandbox covers, in words that say what is to be done.
+
+/// Looks at what a failed command printed. It says what may be, as any program may print such words.
+pub(super) fn hint(printed: &str) -> Option<&'static str> {
+    let is_said = |words: &[&str]| printed.lines().any(|line| words.iter().all(|word| line.contains(word)));
+    // A file that is hidden is a device in its place, and no command can make one.
+    if is_said(&["cannot create special file", "not permitted"]) || is_said(&["mknod", "not permitted"]) {
+        return Some("what cannot be copied may be a file that is hidden from this sandbox, such as .env: leave it out");
+    }
+    if is_said(&[".git/", "Read-only file system"]) {
+        return Some("git can only read here: leave the changes as they are in the files, and commit nothing");
+    }
+    if is_said(&["Device or resource busy"]) {
+        return Some("what is busy may be hidden or read-only in this sandbox, and then stays in its place: leave it there");
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_programs_say_of_a_covered_file_is_known() {
+        for printed in [
+            "cp: cannot create special file '/tmp/x/.env': Operation not permitted\n",
+            "a\ntar: ./.env: Cannot mknod: Operation not permitted\ntar: Exiting with failure status due to previous errors\n",
+            "rsync: [receiver] mknod \"/tmp/x/.env\" failed: Operation not permitted (1)\n",
+        ] {
+            assert!(hint(printed).is_some_and(|hint| hint.contains("hidden from this sandbox")), "{printed}");
+        }
+        for printed in [
+            "fatal: Unable to create '/workspace/.git/index.lock': Read-only file system\n",
+            "error: could not lock config file .git/config: Read-only file system\n",
+        ] {
+            assert!(hint(printed).is_some_and(|hint| hint.contains("commit nothing")), "{printed}");
+        }
+        assert!(hint("rm: cannot remove '.env': Device or resource busy\n").is_some_and(|hint| hint.contains("stays in its place")));
+        for printed in [
+            "",
+            "mknod\nOperation not permitted\n",
+            "cp: cannot create regular file 'x': Permission denied\n",
+            "busy\n",
+            "touch: cannot touch '/x': Read-only file system\n",
+        ] {
+            assert_eq!(hint(printed), None, "{printed}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+use serde::Deserialize;
+use serde_json::json;
+
+use super::git_status::REPOSITORY;
+use super::git_status::git;
+use crate::tools::arguments::parse;
+use crate::tools::tool::Tool;
+use crate::tools::tool::object;
+use crate::wire::GitQuery;
+use crate::wire::GitStash;
+
+#[derive(Deserialize)]
+struct Arguments {
+    action: Option<String>,
+    message: Option<String>,
+    index: Option<i64>,
+    path: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    Tool::new(
+        "git_stash",
+        "Put changes away, or bring them back.",
+        object(
+            &json!({
+                "action": { "type": "string", "enum": ["push", "pop", "list", "apply", "drop"], "description": "Default: push" },
+                "message": { "type": "string", "description": "For push" },
+                "index": { "type": "integer", "description": "Which stash, 0 is the last one (default 0)" },
+                "path": { "type": "string", "description": "Repository (default: the project)" },
+            }),
+            &[],
+        ),
+        |arguments, options, _| {
+            let Arguments { action, message, index, path } = parse(arguments)?;
+            let index = index.unwrap_or(0);
+            let index = u32::try_from(index).map_err(|_| format!("`index` cannot be {index}: it counts from 0"))?;
+            let message = message.filter(|message| !message.trim().is_empty());
+            let stash = match action.as_deref().unwrap_or("push") {
+                "push" => GitStash::Push { message },
+                "pop" => GitStash::Pop { index },
+                "list" => GitStash::List,
+                "apply" => GitStash::Apply { index },
+                "drop" => GitStash::Drop { index },
+                other => return Err(format!("`action` is push, pop, list, apply or drop, and not `{other}`")),
+            };
+            Ok(git(GitQuery::Stash(stash), path.as_deref(), options))
+        },
+    )
+    .known_as(&["GitStash"])
+    .renamed(&REPOSITORY)
+    .such_as(r#"{"action": "pop"}"#)
+}

@@ -1,0 +1,68 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::AsideGit;
+use super::Identity;
+use super::ImportedGit;
+use super::PreparedGit;
+use crate::wire::BytesPath;
+
+/// What is to be done about the repositories of a project for one session, which has a name of its own here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "git", rename_all = "snake_case")]
+pub enum GitOrder {
+    /// Before the session: writes down which repositories there are, and makes the session's folders for those that are named.
+    ///
+    /// What an earlier preparation of the same session made is made anew, so that this is for a session in which nothing has run.
+    Prepare {
+        id: String,
+        sources: Vec<GitSource>,
+        /// Files and folders of the project that the session cannot read.
+        hidden: Vec<BytesPath>,
+        identity: Option<Identity>,
+    },
+    /// After it: takes over what it committed, stashed and staged, and moves repositories out of the project that it made.
+    Settle {
+        id: String,
+        sources: Vec<GitSource>,
+        /// Why nothing can be taken over now, if so; repositories that the session made go all the same.
+        no_import: Option<String>,
+        /// Whether that may be otherwise at the next start, so that it is to be tried again then.
+        tries_again: bool,
+        /// Whether the `.git` at the top is the person's, where somebody has watched it.
+        is_top_theirs: Option<bool>,
+    },
+}
+
+/// A repository that the session is to work in, and where the keeper finds what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GitSource {
+    /// Where its `.git` stands, from the project's folder.
+    pub path: BytesPath,
+    /// The real repository; of a linked worktree, the one that it belongs to.
+    pub real: BytesPath,
+    /// The linked worktree that the project is, by its name in the repository, and the place of its `.git` file as the repository knows it.
+    pub worktree: Option<(BytesPath, BytesPath)>,
+    /// The session's folder.
+    pub session: BytesPath,
+    /// Where the box sees the two.
+    pub real_in_box: BytesPath,
+    pub session_in_box: BytesPath,
+}
+
+/// What is answered to a [`GitOrder`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GitAnswer {
+    Prepared(PreparedGit),
+    Settled(SettledGit),
+}
+
+/// What became of what a session left.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledGit {
+    pub imported: ImportedGit,
+    pub aside: AsideGit,
+    /// Whether nothing of the session is in its own folder alone. That it is not was told before if nothing else is told.
+    pub is_settled: bool,
+}

@@ -1,0 +1,133 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Applied;
+use super::MayRun;
+use super::Named;
+use super::PathChange;
+use crate::wire::BytesPath;
+
+/// What is asked about changes that are held back until a person accepts them. A review is called by the session that made it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "review", rename_all = "snake_case")]
+pub enum ReviewOrder {
+    /// Copies the whole project, where no file system can be laid over it.
+    Copy,
+    /// Before a session works on a copy: keeps how the project is. One that waits already goes on from how it began.
+    Begin {
+        name: String,
+        /// What the person wrote; its first 80 characters are kept.
+        words: String,
+        /// The whole project was copied before, so that the copy is what counts.
+        is_copied: bool,
+    },
+    /// After the session's box has ended: finds what it changed.
+    End { name: String, auto_run: Vec<String> },
+    /// Lists all that wait.
+    List,
+    /// Shows what is not in the project yet.
+    Diff { name: String, only: Vec<BytesPath>, auto_run: Vec<String> },
+    /// Brings changes into the project.
+    Apply {
+        name: String,
+        /// Paths with what is in them, or patterns where they hold `*`, `?` or `[`; all if there are none.
+        only: Vec<BytesPath>,
+        /// Puts lines of both sides together where a file was changed since; without it such files are left.
+        merge: bool,
+        /// Also what may run on the person's machine later.
+        with_auto_run: bool,
+        /// Patterns of such files beside those that are known.
+        auto_run: Vec<String>,
+    },
+    /// Forgets it.
+    Discard { name: String },
+}
+
+impl ReviewOrder {
+    /// Whether it changes the project's files.
+    pub fn writes(&self) -> bool {
+        matches!(self, Self::Apply { .. })
+    }
+}
+
+/// What is answered to a [`ReviewOrder`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReviewAnswer {
+    Copied(Copied),
+    Began(ReviewBegan),
+    Ended(Pending),
+    Reviews { reviews: Named<Review> },
+    Difference(ReviewDifference),
+    Applied(Box<ReviewApplied>),
+    Discarded,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Copied {
+    pub n_files: u64,
+    pub n_bytes: u64,
+    /// Pipes, sockets, devices and what cannot be read.
+    pub n_passed_over: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewBegan {
+    /// Whether it waited already.
+    pub goes_on: bool,
+}
+
+/// One review that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Review {
+    pub name: String,
+    pub words: String,
+    /// When it began, in seconds since 1970.
+    pub at: u64,
+    /// How many paths are not in the project yet; `None`: its session was cut off or goes on, or what it needs is broken.
+    pub n_changes: Option<u64>,
+}
+
+/// What of a review is not in the project.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pending {
+    pub changes: Named<ReviewedPath>,
+    /// Lines of all files together, as far as they were counted.
+    pub n_added: u64,
+    pub n_removed: u64,
+    /// Which of all of them may run on the person's machine later.
+    pub may_run: Named<MayRun>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedPath {
+    pub change: PathChange,
+    /// Lines that are added and removed; `None` where they were not counted.
+    pub lines: Option<LineCount>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineCount {
+    pub n_added: u64,
+    pub n_removed: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewDifference {
+    pub review: Review,
+    pub pending: Pending,
+    /// A unified diff.
+    pub text: String,
+    /// How many changed files are not in the text because it would be too long.
+    pub n_left_out: u64,
+}
+
+/// What came of bringing changes in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewApplied {
+    pub applied: Applied,
+    /// What was finished first because it had been interrupted.
+    pub resumed: Option<Applied>,
+    /// How many paths still wait; with none left the review is over.
+    pub n_left: u64,
+}

@@ -1,0 +1,388 @@
+//! Git in a session: a folder of its own, of which the person gets what was committed, stashed and staged.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::TestEnv;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+
+/// Runs git as the person does, in a folder of the project; says whether it succeeded.
+fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, bool) {
+    let output = Command::new("git")
+        .args(["-c", "safe.directory=*", "-c", "protocol.file.allow=always"])
+        .args(words)
+        .current_dir(env.path(folder))
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("HOME", "/nonexistent")
+        .envs(["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_NAME"), "Ann")))
+        .envs(["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_EMAIL"), "ann@example.org")))
+        .output()
+        .expect("git");
+    let text = [output.stdout, if output.status.success() { Vec::new() } else { output.stderr }].concat();
+    (String::from_utf8_lossy(&text).into_owned(), output.status.success())
+}
+
+#[track_caller]
+fn git(env: &TestBox, words: &[&str]) -> String {
+    let (text, is_good) = try_git(env, "", words);
+    assert!(is_good, "git {words:?}: {text}");
+    give_all(&env.project());
+    text
+}
+
+/// What the tests' git wrote belongs to whoever has the project.
+fn give_all(folder: &Path) {
+    TestEnv::give(folder);
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            give_all(&entry.path());
+        } else {
+            TestEnv::give(&entry.path());
+        }
+    }
+}
+
+/// A project with one commit.
+fn repository() -> Option<TestBox> {
+    let env = TestBox::new()?;
+    git(&env, &["init", "-q", "-b", "main"]);
+    env.write("a.txt", "one\n");
+    git(&env, &["add", "."]);
+    git(&env, &["commit", "-q", "-m", "one"]);
+    Some(env)
+}
+
+/// Has a session run one command after the other.
+fn session(env: &TestBox, commands: &[&str]) -> (Value, String) {
+    let mut model = ScriptedModel::new();
+    for command in commands {
+        model = model.calls("bash", json!({ "command": command }));
+    }
+    let model = model.says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["work"])).expect(0).json();
+    let told = model.requests().last().expect("a request")["messages"].to_string();
+    (result, told)
+}
+
+/// Returns the warnings that are about git.
+fn about_git(result: &Value) -> Vec<&str> {
+    let all = result["warnings"].as_array().expect("a list").iter().filter_map(Value::as_str);
+    all.filter(|warning| warning.contains("git")).collect()
+}
+
+/// Returns the volumes of sessions' git folders that this project has.
+fn volumes(env: &TestBox) -> Vec<String> {
+    let filters = [format!("label=dev.podbay.project={}", env.key()), "label=dev.podbay.role=git".to_owned()];
+    let listed = docker(&["volume", "ls", "--quiet", "--filter", &filters[0], "--filter", &filters[1]]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+/// Everything in the real `.git`, with its contents.
+fn fingerprint(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(fingerprint(&entry.path()));
+        } else {
+            all.insert(entry.path().display().to_string(), std::fs::read(entry.path()).expect("a file"));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_run_that_gets_no_model_leaves_no_folder_of_its_own() {
+    let Some(env) = repository() else { return };
+    let own = || {
+        let filters = ["label=dev.podbay.role=git".to_owned(), format!("label=dev.podbay.project={}", env.key())];
+        docker(&["volume", "ls", "--quiet", "--filter", &filters[0], "--filter", &filters[1]])
+    };
+    // Nobody listens there.
+    run(&mut env.here(&["run", "--model", "m", "--endpoint", "http://127.0.0.1:9/v1", "work"])).expect(6);
+    assert_eq!(own(), "");
+    assert_eq!(git(&env, &["status", "--short"]), "");
+    env.assert_no_container();
+}
+
+#[test]
+fn what_a_session_commits_stashes_and_stages_is_the_persons_at_its_end() {
+    let Some(env) = repository() else { return };
+    env.write("staged.txt", "mine\n");
+    git(&env, &["add", "staged.txt"]);
+    let (result, told) = session(
+        &env,
+        &[
+            "git status --porcelain && git log --format='%s by %an'",
+            "echo two >> a.txt && git commit -q -m two a.txt && git checkout -q -b topic && echo x > b.txt && git add b.txt && git commit -q -m three b.txt",
+            "echo y > c.txt && git add c.txt && git tag v1 && cp .git/HEAD seen.txt && mv .git away; ls -d .git",
+            "cat /run/podbay/git/0/config; git config --get core.hooksPath; touch /run/podbay/git/0/objects/x",
+        ],
+    );
+    assert!(told.contains("A  staged.txt"), "what the person staged is staged: {told}");
+    assert!(told.contains("one by Ann") && told.contains("/dev/null") && told.contains("Read-only file system"), "{told}");
+    assert_eq!(git(&env, &["log", "--format=%s %an", "topic"]), "three Podbay\ntwo Podbay\none Ann\n");
+    assert_eq!(git(&env, &["rev-parse", "--abbrev-ref", "HEAD"]), "topic\n");
+    assert_eq!(git(&env, &["status", "--porcelain"]), "A  c.txt\nA  staged.txt\n?? seen.txt\n");
+    assert_eq!(git(&env, &["tag"]), "v1\n");
+    git(&env, &["fsck", "--strict"]);
+    let names: Vec<&str> =
+        result["git"]["branches"].as_array().expect("a list").iter().map(|one| one["name"].as_str().expect("text")).collect();
+    assert_eq!(names, ["refs/heads/main", "refs/heads/topic", "refs/tags/v1"], "{result:#}");
+    assert_eq!((&result["git"]["head"], &result["git"]["staged"]), (&json!("refs/heads/topic"), &json!(true)));
+    assert_eq!(about_git(&result), Vec::<&str>::new());
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    let owner = std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(env.path(".git/refs/heads/topic")).expect("a file"));
+    assert_eq!(owner, std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(env.project()).expect("a folder")));
+    env.assert_no_container();
+}
+
+#[test]
+fn a_session_that_was_killed_is_taken_over_when_the_next_one_begins() {
+    let Some(env) = repository() else { return };
+    let command = "echo two >> a.txt && git commit -q -a -m two && git init -q new && touch begun && sleep 600";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    let real = fingerprint(&env.path(".git"));
+    task.signal(Signal::SIGKILL);
+    task.wait();
+    env.assert_no_container();
+    assert_eq!(volumes(&env).len(), 1);
+    run(&mut env.podbay(&["gc"])).expect(0);
+    assert_eq!(volumes(&env).len(), 1, "what is in it is nowhere else");
+    assert_eq!(fingerprint(&env.path(".git")), real);
+    let (result, told) = session(&env, &["git log --format=%s"]);
+    assert!(told.contains("two\\\\none") || told.contains("two\\none"), "{told}");
+    assert_eq!(git(&env, &["log", "--format=%s"]), "two\none\n");
+    assert_eq!(git(&env, &["status", "--porcelain"]), "?? begun\n");
+    assert!(!env.path("new/.git").exists());
+    assert!(result["warnings"].to_string().contains("new/.git is now "), "{result:#}");
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
+fn what_the_person_did_meanwhile_stays_and_what_cannot_join_it_is_kept() {
+    let Some(env) = repository() else { return };
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "echo two >> a.txt; git commit -q -a -m two; git branch side; touch begun; while ! test -e go; do sleep 0.05; done"}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    env.wait_for("begun");
+    git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    env.write("go", "");
+    let result = task.wait().expect(0).json();
+    assert_eq!(git(&env, &["log", "--format=%s"]), "mine\none\n");
+    assert_eq!(git(&env, &["log", "--format=%s", "side"]), "two\none\n");
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("refs/heads/main: was moved here meanwhile") && warnings.contains("it stays in the volume"), "{result:#}");
+    assert_eq!(volumes(&env).len(), 1);
+    let (result, _) = session(&env, &["true"]);
+    assert_eq!(about_git(&result), Vec::<&str>::new(), "it is told once");
+    assert_eq!(volumes(&env).len(), 1);
+    env.assert_no_container();
+}
+
+/// What a hostile command does to have a program of its own run by the person's git, in a box or, as a control, in the project itself.
+const ATTACK: &str = r#"
+evil=$1; chmod +x "$evil"; cat .env
+for git in .git .git/modules/sub sub/.git nested/.git; do
+  mkdir -p $git/hooks $git/info
+  for hook in pre-commit post-commit post-checkout post-index-change reference-transaction pre-auto-gc prepare-commit-msg post-merge; do
+    cp "$evil" $git/hooks/$hook
+  done
+  git config -f $git/config core.fsmonitor "$evil"
+  git config -f $git/config core.hooksPath "$(dirname "$evil")/hooks"
+  git config -f $git/config core.pager "$evil"
+  git config -f $git/config diff.external "$evil"
+  git config -f $git/config filter.x.clean "$evil"
+  git config -f $git/config filter.x.smudge "$evil"
+  git config -f $git/config alias.st "!$evil"
+  echo '* filter=x' > $git/info/attributes
+done
+mkdir -p hooks && cp "$evil" hooks/pre-commit; cp "$evil" tools/hooks/pre-commit
+rm -f sub/.git && git init -q sub && git -C sub config core.fsmonitor "$evil"
+git init -q nested && git -C nested config core.fsmonitor "$evil"
+git init -q --bare bare && git -C bare config core.fsmonitor "$evil"
+mv .git .git.away && mkdir .git && cp -r .git.away/. .git
+git update-index --index-info < /dev/null
+git symbolic-ref refs/heads/lead refs/heads/main; ln -s ../../../../../../../etc/passwd .git/refs/heads/link
+printf 'x' > .git/refs/heads/odd; echo 'ref: refs/heads/../../../x' > .git/refs/heads/out
+echo '* filter=x diff=x merge=x' > .gitattributes; git add .gitattributes; git commit -q --no-verify -m evil
+true
+"#;
+
+/// What a person does with git all day.
+const EVERYDAY: [&[&str]; 9] = [
+    &["status"],
+    &["diff"],
+    &["add", "own.txt"],
+    &["commit", "-q", "-m", "own"],
+    &["log", "--oneline"],
+    &["checkout", "-q", "-b", "own"],
+    &["stash", "list"],
+    &["submodule", "status"],
+    &["fsck"],
+];
+
+/// A project with a submodule, hooks in its tree and a secret that git tracks.
+fn full_repository() -> Option<TestBox> {
+    let env = repository()?;
+    let other = env.beside("other");
+    std::fs::create_dir(&other).expect("made");
+    for words in [&["init", "-q", "-b", "main"][..], &["commit", "-q", "--allow-empty", "-m", "sub"]] {
+        let (text, is_good) = try_git(&env, &other.display().to_string(), words);
+        assert!(is_good, "{text}");
+    }
+    git(&env, &["submodule", "--quiet", "add", &other.display().to_string(), "sub"]);
+    env.write("tools/hooks/pre-commit", "#!/bin/sh\ntouch \"$(dirname \"$0\")/../../hooked\"\n");
+    std::fs::set_permissions(env.path("tools/hooks/pre-commit"), PermissionsExt::from_mode(0o755)).expect("set");
+    env.write(".env", "SECRET=1\n");
+    git(&env, &["add", "."]);
+    git(&env, &["commit", "-q", "-m", "all"]);
+    git(&env, &["config", "core.hooksPath", "tools/hooks"]);
+    Some(env)
+}
+
+#[test]
+fn g_01_after_an_attack_from_a_session_the_persons_git_runs_nothing_of_it() {
+    let Some(env) = full_repository() else { return };
+    env.write("attack.sh", ATTACK);
+    env.write("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/PWN\"; cat\n");
+    let control = full_repository().expect("the first one was made");
+    let real = fingerprint(&env.path(".git"));
+    let (result, told) = session(
+        &env,
+        &[
+            "git status --porcelain; git -C sub status --porcelain; git commit -a -m none",
+            "echo good > good.txt && git add good.txt && git commit -q -m good",
+            "sh attack.sh /workspace/evil; rm -f PWN",
+        ],
+    );
+    assert!(!told.contains("SECRET") && told.contains("nothing added to commit"), "a masked file is not changed for git: {told}");
+    // Git never runs from what the session left, and what it made is out of the project.
+    let aside = result["git"]["moved_aside"].to_string();
+    for path in ["bare", "nested/.git"] {
+        assert!(aside.contains(&format!("{path} is now ")), "{aside}");
+    }
+    let _ = std::fs::remove_file(env.path("PWN"));
+    env.write("own.txt", "mine");
+    for words in EVERYDAY {
+        let (text, _) = try_git(&env, "", words);
+        assert!(!env.path("PWN").exists(), "git {words:?}: {text}");
+        let _ = try_git(&env, "nested", words);
+        assert!(!env.path("PWN").exists(), "git {words:?} in a folder that was a repository");
+    }
+    assert!(env.path("hooked").exists(), "the person's own hook runs");
+    assert!(git(&env, &["log", "--format=%s", "main"]).contains("good\n"), "what was committed in earnest is there: {result:#}");
+    assert_eq!(git(&env, &["show", "main:.env"]), "SECRET=1\n");
+    let config = real.iter().find(|(name, _)| name.ends_with("/.git/config")).expect("a config");
+    assert_eq!(&std::fs::read(config.0).expect("read"), config.1);
+    env.assert_no_container();
+
+    // The same without a sandbox.
+    control.write("attack.sh", ATTACK);
+    control.write("evil", "#!/bin/sh\ntouch \"$(dirname \"$0\")/PWN\"; cat\n");
+    control.write("own.txt", "mine");
+    let evil = control.path("evil").display().to_string();
+    let _ = Command::new("sh").args(["attack.sh", &evil]).current_dir(control.project()).env("HOME", "/nonexistent").output().expect("sh");
+    let _ = std::fs::remove_file(control.path("PWN"));
+    for words in EVERYDAY {
+        let _ = try_git(&control, "", words);
+    }
+    assert!(control.path("PWN").exists(), "outside of a sandbox it works");
+}
+
+#[test]
+fn submodules_work_in_a_session_and_come_back() {
+    let Some(env) = full_repository() else { return };
+    let (result, told) = session(
+        &env,
+        &[
+            "git status --porcelain; cd sub && git checkout -q -B work && echo x > x && git add x && git commit -q -m inside && cd .. && git add sub \
+             && git commit -q -m around; git submodule status; cat /run/podbay/git/0/modules/sub/config",
+        ],
+    );
+    assert!(told.contains("No such file or directory"), "{told}");
+    assert_eq!(about_git(&result), Vec::<&str>::new(), "{told}");
+    assert_eq!(git(&env, &["log", "-1", "--format=%s"]), "around\n");
+    assert_eq!(git(&env, &["-C", "sub", "log", "-1", "--format=%s", "work"]), "inside\n");
+    assert_eq!(git(&env, &["status", "--porcelain"]), "");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_linked_worktree_works_in_a_session_and_gets_what_was_done_in_it() {
+    let Some(env) = repository() else { return };
+    let main = env.beside("main");
+    std::fs::rename(env.project(), &main).expect("moved");
+    let add = ["worktree", "add", "-q", "-b", "side", &env.project().display().to_string()];
+    let (text, is_good) = try_git(&env, &main.display().to_string(), &add);
+    assert!(is_good, "{text}");
+    give_all(&main);
+    give_all(&env.project());
+    let pointer = std::fs::read(env.path(".git")).expect("a file");
+    let (result, told) = session(
+        &env,
+        &["git status --branch --porcelain; echo two >> a.txt; git commit -q -a -m two; echo x > .git; ls /run/podbay/git/0"],
+    );
+    assert!(told.contains("## side") && told.contains("Read-only file system") && told.contains("objects"), "{told}");
+    assert_eq!(about_git(&result), Vec::<&str>::new(), "{told}");
+    assert_eq!(std::fs::read(env.path(".git")).expect("a file"), pointer);
+    assert_eq!(git(&env, &["log", "--format=%s"]), "two\none\n");
+    assert_eq!(git(&env, &["status", "--porcelain"]), "");
+    let (log, _) = try_git(&env, &main.display().to_string(), &["log", "--format=%s", "main"]);
+    assert_eq!(log, "one\n");
+    env.assert_no_container();
+}
+
+#[test]
+fn a_repository_below_the_top_can_be_read_and_its_settings_cannot() {
+    let Some(env) = repository() else { return };
+    env.write("nested/x", "1\n");
+    for words in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &["commit", "-q", "-m", "below"],
+        &["remote", "add", "origin", "https://token-sesame@example.org/x"],
+    ] {
+        let (text, is_good) = try_git(&env, "nested", words);
+        assert!(is_good, "{text}");
+    }
+    give_all(&env.project());
+    let (result, told) = session(
+        &env,
+        &["git -C nested log --format=%s; git -C nested remote -v; cat nested/.git/*; git -C nested commit -q --allow-empty -m no"],
+    );
+    assert!(told.contains("below") && told.contains("Read-only file system") && !told.contains("sesame"), "{told}");
+    let (log, _) = try_git(&env, "nested", &["log", "--format=%s"]);
+    assert_eq!((log.as_str(), &result["git"]["moved_aside"]), ("below\n", &json!([])));
+    env.assert_no_container();
+}
+
+#[test]
+fn in_the_sandbox_of_up_git_can_only_read_and_that_is_said() {
+    let Some(env) = repository() else { return };
+    run(&mut env.here(&["up"])).expect(0);
+    let (result, told) = session(&env, &["git log --format=%s; echo two >> a.txt; git commit -q -a -m two; git init -q new"]);
+    run(&mut env.here(&["down"])).expect(0);
+    assert!(told.contains("one") && told.contains("Read-only file system"), "{told}");
+    let said = about_git(&result).join("\n");
+    assert!(said.contains("git can only read in this session: the sandbox of `podbay up`"), "{said}");
+    assert!(said.contains("new/.git is now ") && !env.path("new/.git").exists(), "{said}");
+    assert_eq!(git(&env, &["log", "--format=%s"]), "one\n");
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}

@@ -1,0 +1,497 @@
+//! Changes that are held back wait, are shown, and are brought in only as a person asks.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sys::signal::Signal;
+use serde_json::Value;
+use serde_json::json;
+
+use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
+use super::test_box::docker;
+use crate::support::ScriptedModel;
+use crate::support::test_env::Done;
+use crate::support::test_env::TestEnv;
+use crate::support::test_env::is_root;
+use crate::support::test_env::run;
+use crate::support::test_env::start;
+use crate::support::test_env::within;
+
+/// How often an application is killed, unless `PODBAY_TEST_KILLS` says otherwise.
+const N_KILLS: u32 = 8;
+
+/// Changes a project in each way there is.
+const CHANGE: &str = "echo new > made.txt; echo two >> kept.txt; rm gone.txt; chmod +x mode.sh; mkdir -p deep/er && mv moved.txt deep/er/; \
+                      ln -s kept.txt link; printf 'a\\0b' > binary; mv folder renamed";
+
+fn fill(env: &TestBox) {
+    for (path, content) in [
+        ("kept.txt", "one\n"),
+        ("gone.txt", "gone\n"),
+        ("mode.sh", "true\n"),
+        ("moved.txt", "moved\n"),
+        ("folder/in.txt", "in\n"),
+        (".env", "SECRET=sesame\n"),
+    ] {
+        env.write(path, content);
+    }
+}
+
+/// Returns every path of the project with what is there: kind, mode and content.
+fn state(env: &TestBox) -> BTreeMap<PathBuf, String> {
+    let mut all = BTreeMap::new();
+    enter(&env.project(), &env.project(), &mut all);
+    all
+}
+
+fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let facts = path.symlink_metadata().expect("it is there");
+        let content = if facts.is_symlink() {
+            path.read_link().expect("a link").display().to_string()
+        } else if facts.is_dir() {
+            enter(root, &path, all);
+            String::new()
+        } else {
+            format!("{:?}", String::from_utf8_lossy(&std::fs::read(&path).expect("a file")))
+        };
+        all.insert(path.strip_prefix(root).expect("below").to_owned(), format!("{:o} {content}", facts.mode()));
+    }
+}
+
+fn held_back(env: &TestBox, command: &str, flags: &[&str]) -> Value {
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let mut task = env.task(&model, &["change it all", "--changes", "review"]);
+    run(task.args(flags)).expect(0).json()
+}
+
+fn review(env: &TestBox, arguments: &[&str]) -> Done {
+    let mut command = env.podbay(&["review"]);
+    run(command.args(arguments).arg("-C").arg(env.project()))
+}
+
+fn volumes(env: &TestBox) -> Vec<String> {
+    let project = format!("label=dev.podbay.project={}", env.key());
+    let listed = docker(&["volume", "ls", "--quiet", "--filter", &project, "--filter", "label=dev.podbay.role=review"]);
+    listed.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_run_changed_waits_and_is_shown_brought_in_in_parts_and_discarded() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let before = state(&env);
+    let model = ScriptedModel::new().calls("bash", json!({ "command": CHANGE })).says("Done.").start_blocking();
+    let done = run(&mut env.task(&model, &["change it all", "--changes", "review"])).expect(0).says(&[
+        "not in your project yet",
+        "deleted gone.txt",
+        "renamed moved.txt -> deep/er/moved.txt",
+        "podbay review apply",
+    ]);
+    assert!(!done.stderr.contains("made in place"), "{}", done.stderr);
+    let result = done.json();
+    let id = result["review"].as_str().expect("a review").to_owned();
+    assert_eq!((&result["applied"], &result["session"]), (&json!(false), &json!(id)));
+    assert_eq!(result["changes"]["created"], json!(["binary", "deep/er/moved.txt", "link", "made.txt", "renamed/in.txt"]), "{result}");
+    assert_eq!(result["changes"]["deleted"], json!(["folder/in.txt", "gone.txt", "moved.txt"]));
+    assert_eq!(state(&env), before, "nothing is changed in the project");
+    env.assert_no_container();
+    let listed = review(&env, &["list"]).expect(0).text();
+    assert!(listed.contains(&id) && listed.contains("change it all"), "{listed}");
+    let status = run(&mut env.here(&["status"])).expect(0).text();
+    assert!(status.contains(&id), "{status}");
+    let shown = review(&env, &["diff"]).expect(0).text();
+    for words in [
+        "+two\n",
+        "-gone\n",
+        "old mode 100644\nnew mode 100755",
+        "rename from moved.txt\nrename to deep/er/moved.txt",
+        "new file mode 120000",
+        "Binary files a/binary and b/binary differ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    assert!(!shown.contains('\u{1b}') && !shown.contains("sesame"), "{shown}");
+    let shown = review(&env, &["diff", &id[..6], "kept.txt"]).expect(0).text();
+    assert!(shown.contains("+two") && !shown.contains("made.txt"), "{shown}");
+    review(&env, &["diff", "nowhere"]).expect(1).says(&["nothing can be chosen by `nowhere`"]);
+    let done = review(&env, &["apply", "--only", "made.txt", "--only", "deep"]).expect(0).text();
+    assert!(done.contains("deep/er/moved.txt") && done.contains("still waiting"), "{done}");
+    assert_eq!((env.read("made.txt").as_str(), env.read("kept.txt").as_str(), env.path("gone.txt").exists()), ("new\n", "one\n", true));
+    review(&env, &["discard"]).expect(0);
+    assert_eq!((env.read("made.txt").as_str(), env.read("kept.txt").as_str()), ("new\n", "one\n"), "what was brought in stays");
+    assert_eq!(review(&env, &["list"]).expect(0).text(), "nothing waits to be reviewed\n");
+    review(&env, &["apply"]).expect(2).says(&["nothing waits to be reviewed"]);
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
+fn a_run_holds_its_changes_back_unless_it_is_told_otherwise() {
+    let Some(env) = TestBox::new() else { return };
+    let model = || ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let (held, live) = (model(), model());
+    let result = run(env.task(&held, &["work"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(0).json();
+    assert!(result["review"].is_string() && !env.path("made.txt").exists(), "{result}");
+    run(env.task(&live, &["work", "--changes", "live"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(0);
+    assert!(env.path("made.txt").exists());
+    run(&mut env.task(&live, &["work", "--apply"])).expect(2).says(&["here changes are made in place"]);
+    run(env.here(&["chat", "--changes", "review"]).env_remove("PODBAY_SANDBOX_CHANGES")).expect(2).says(&["turn by turn"]);
+    review(&env, &["discard"]).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn all_of_it_is_brought_in_as_one_turn_that_can_be_taken_back() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let before = state(&env);
+    let result = held_back(&env, CHANGE, &["--apply"]);
+    assert_eq!((&result["applied"], &result["review"]), (&json!(true), &Value::Null), "{result}");
+    assert_eq!((env.read("kept.txt").as_str(), env.read("renamed/in.txt").as_str()), ("one\ntwo\n", "in\n"));
+    let facts = env.path("made.txt").metadata().expect("there");
+    assert_eq!((facts.uid(), facts.gid()), crate::support::test_env::owner());
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    run(&mut env.here(&["undo"])).expect(0);
+    assert_eq!(state(&env), before);
+    // A run that changes nothing leaves nothing.
+    let result = held_back(&env, "true", &[]);
+    assert_eq!((&result["review"], &result["changes"]["created"]), (&Value::Null, &json!([])));
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
+fn what_is_dangerous_is_not_brought_in_and_what_runs_by_itself_only_when_asked() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    env.write(".git/HEAD", "ref: refs/heads/main\n");
+    env.write(".vscode/settings.json", "{}\n");
+    // What reads commands would stop most of it before.
+    env.write(
+        "attack.sh",
+        "cat .env; mv .vscode aside; echo x > .git/hooks; cp /bin/true suid; chmod 4755 suid; ln -s /etc/passwd out; ln -s ../.. up; \
+         mkfifo pipe; mkdir -p sub/.git/hooks && echo x > sub/.git/hooks/post-checkout; echo all: > Makefile; \
+         mkdir -p .github/workflows && echo x > .github/workflows/ci.yml; echo fine > fine.txt; true",
+    );
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sh attack.sh"})).says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0).says(&["may run on your machine:"]).json();
+    let told = model.requests().last().expect("a request").to_string();
+    assert!(!told.contains("sesame"), "a secret is hidden in the copy too: {told}");
+    assert!(result["may_run"].to_string().contains("Makefile"), "{result}");
+    let done = review(&env, &["apply"]).expect(1).text();
+    for words in ["out would be a link to /etc/passwd", "up would be a link", "pipe is not held", "sub/.git belongs to git"] {
+        assert!(done.contains(words), "{words}: {done}");
+    }
+    for words in ["Makefile may run on your machine: ", ".github/workflows/ci.yml may run on your machine: ", "--auto-run"] {
+        assert!(done.contains(words), "{words}: {done}");
+    }
+    assert_eq!(env.read("fine.txt"), "fine\n");
+    assert_eq!(env.path("suid").metadata().expect("there").mode() & 0o7777, 0o755, "no command can set the bit");
+    for path in ["out", "up", "pipe", "sub/.git", "Makefile", ".github", "aside", ".git/hooks"] {
+        assert!(env.path(path).symlink_metadata().is_err(), "{path}");
+    }
+    assert_eq!(env.read(".vscode/settings.json"), "{}\n");
+    review(&env, &["apply", "--auto-run"]).expect(1);
+    assert!(env.path("Makefile").exists() && env.path(".github/workflows/ci.yml").exists() && !env.path("sub/.git").exists());
+    review(&env, &["discard"]).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("both.txt", "one\ntwo\nthree\nfour\nfive\n");
+    env.write("clash.txt", "old\n");
+    env.write("theirs.txt", "old\n");
+    let id = held_back(&env, "sed -i s/one/1/ both.txt; echo new > clash.txt; echo x > made.txt", &[])["review"].clone();
+    env.write("both.txt", "one\ntwo\nthree\nfour\n5\n");
+    env.write("clash.txt", "the person's\n");
+    env.write("theirs.txt", "the person's\n");
+    let shown = review(&env, &["diff"]).expect(0).text();
+    assert!(!shown.contains("theirs.txt"), "{shown}");
+    let done = review(&env, &["apply"]).expect(1).text();
+    assert!(done.contains("left as it is: both.txt was changed by somebody else since"), "{done}");
+    assert_eq!((env.read("both.txt").as_str(), env.read("made.txt").as_str()), ("one\ntwo\nthree\nfour\n5\n", "x\n"));
+    let done = review(&env, &["apply", id.as_str().expect("an id"), "--merge"]).expect(1).text();
+    assert!(done.contains("both.txt (lines of both sides put together)"), "{done}");
+    assert_eq!((env.read("both.txt").as_str(), env.read("clash.txt").as_str()), ("1\ntwo\nthree\nfour\n5\n", "the person's\n"));
+    assert_eq!(env.read("theirs.txt"), "the person's\n");
+    review(&env, &["discard"]).expect(0);
+    env.assert_no_container();
+}
+
+/// Waits until a box has this file in its copy, and returns its id.
+#[track_caller]
+fn box_with(env: &TestBox, name: &str) -> String {
+    let is_there = |container: &String| {
+        let looked = Command::new("docker").args(["exec", container, "test", "-e", &format!("/workspace/{name}")]).output();
+        looked.is_ok_and(|done| done.status.success())
+    };
+    let mut found = None;
+    within(Duration::from_secs(30), || {
+        found = env.boxes().into_iter().find(is_there);
+        found.is_some()
+    });
+    found.unwrap_or_else(|| panic!("{name} did not appear"))
+}
+
+#[test]
+fn a_secret_whose_folder_was_moved_in_the_copy_is_hidden_in_the_next_box_too() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("sub/.env", "SECRET=sesame\n");
+    env.write("sub/plain.txt", "plain\n");
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "mv sub other"}))
+        .calls("bash", json!({"command": "touch waits; sleep 600"}))
+        .calls("bash", json!({"command": "grep -r 'sesa[m]e' .; tr a-z A-Z < other/plain.txt"}))
+        .says("Done.")
+        .start_blocking();
+    let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
+    docker(&["kill", &box_with(&env, "waits")]);
+    task.wait().expect(0);
+    let told = model.requests().last().expect("a request").to_string();
+    assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
+    assert_eq!(env.read("sub/.env"), "SECRET=sesame\n");
+    review(&env, &["discard"]).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let before = state(&env);
+    let command = format!("{CHANGE}; echo begun; sleep 600");
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
+    let task = start(&mut env.task(&model, &["change it all", "--changes", "review"]));
+    box_with(&env, "renamed");
+    for id in env.boxes() {
+        let mounts = docker(&["inspect", "--format", "{{json .HostConfig.Mounts}}", &id]);
+        assert!(!mounts.contains(env.project().to_str().expect("UTF-8")) && mounts.contains("/workspace"), "{mounts}");
+    }
+    let busy = review(&env, &["diff"]).expect(5);
+    assert!(busy.stderr.contains("is at work on the review"), "{}", busy.stderr);
+    task.signal(Signal::SIGKILL);
+    task.wait();
+    env.assert_no_container();
+    assert_eq!(state(&env), before);
+    {
+        let _alone = alone_with_gc();
+        run(&mut env.podbay(&["gc"])).expect(0);
+    }
+    assert_eq!(volumes(&env).len(), 2, "nothing that waits is swept");
+    assert!(review(&env, &["list"]).expect(0).text().contains("at work, or cut off"));
+    // The session goes on where it was, and sees what it changed.
+    let model = ScriptedModel::new().calls("bash", json!({"command": "cat made.txt; echo more > more.txt"})).says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0).json();
+    assert!(model.requests().last().expect("a request").to_string().contains("new"));
+    assert!(result["changes"]["created"].to_string().contains("more.txt"), "{result}");
+    let done = review(&env, &["apply"]).expect(0).text();
+    assert!(done.contains("renamed/in.txt") && done.contains("more.txt"), "{done}");
+    assert_eq!((env.read("made.txt").as_str(), volumes(&env).len()), ("new\n", 0));
+    env.assert_no_container();
+}
+
+#[test]
+fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the_next() {
+    let Some(env) = TestBox::new() else { return };
+    let n_kills = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(N_KILLS);
+    for n in 0..60 {
+        env.write(&format!("folder{}/modified{n}", n % 5), format!("old {n}\n").repeat(2_000));
+        env.write(&format!("gone/{n}"), "gone\n");
+    }
+    let old = state(&env);
+    let change = "for f in folder*/modified*; do sed -i s/old/new/ $f; done; rm -r gone; mkdir made; for n in $(seq 60); do seq 2000 > made/$n; done";
+    held_back(&env, change, &["--apply"]);
+    let new = state(&env);
+    run(&mut env.here(&["undo"])).expect(0);
+    assert_eq!(state(&env), old);
+    let mut n_cut_off = 0;
+    for n in 0..n_kills {
+        let id = held_back(&env, change, &[])["review"].as_str().expect("a review").to_owned();
+        let task = start(env.podbay(&["review", "apply", &id, "-C"]).arg(env.project()));
+        // Somewhere between its first change and its last: they are few milliseconds in all.
+        let begins = || !env.path("gone/9").exists();
+        if n % 2 == 0 {
+            within(Duration::from_secs(20), begins);
+        } else {
+            std::thread::sleep(Duration::from_millis(u64::from(n % 40) * 50));
+        }
+        task.signal(Signal::SIGKILL);
+        task.wait();
+        // One that was made and not started yet is swept by the next command; one that runs ends by itself.
+        let project = format!("label=dev.podbay.project={}", env.key());
+        let has_ended = || docker(&["ps", "--quiet", "--filter", &project]).is_empty();
+        assert!(within(Duration::from_secs(5), has_ended), "the keeper outlives its controller");
+        let there = state(&env);
+        for (path, told) in &there {
+            let is_ours = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".podbay-"));
+            let is_whole = [&old, &new].into_iter().any(|state| state.get(path) == Some(told));
+            assert!(is_ours || is_whole || env.project().join(path).is_dir(), "{path:?} is neither old nor new: {told}");
+        }
+        for path in old.keys().filter(|path| new.contains_key(*path)) {
+            assert!(there.contains_key(path), "{path:?} is gone");
+        }
+        n_cut_off += u32::from(there != old && there != new);
+        let listed = review(&env, &["list"]).expect(0).text();
+        if listed.contains("nothing is kept of it") {
+            review(&env, &["discard", &id]).expect(0);
+        } else if listed.contains(&id) {
+            review(&env, &["apply", &id]).expect(0);
+        }
+        assert_eq!(state(&env), new, "round {n}");
+        // However many turns it took.
+        run(&mut env.here(&["undo", "2"])).expect(0);
+        if state(&env) != old {
+            // The one that was finished by somebody else was taken back in its own turn.
+            run(&mut env.here(&["undo", "9"])).expect(0);
+        }
+        assert_eq!(state(&env), old, "round {n}");
+    }
+    env.assert_no_container();
+    assert!(n_cut_off > 0 || n_kills == 0, "none was in the middle of it");
+}
+
+#[test]
+fn odd_names_of_projects_are_laid_over_as_they_are() {
+    let Some(env) = TestBox::new() else { return };
+    for name in ["a:b", "a,upperdir=b", "a,ro", "back\\slash", "blank \"quote\" ü", "x,nosuid"] {
+        let folder = env.beside(name);
+        std::fs::create_dir(&folder).expect("made");
+        std::fs::write(folder.join("file"), "old\n").expect("written");
+        for path in [&folder, &folder.join("file")] {
+            TestEnv::give(path);
+        }
+        let model =
+            ScriptedModel::new().calls("bash", json!({"command": "cat file; echo new > file; mount"})).says("Done.").start_blocking();
+        let mut task = env.podbay(&["run", "--output", "json", "--model", "scripted", "--changes", "review", "--apply", "--endpoint"]);
+        let result = run(task.arg(model.endpoint()).arg("-C").arg(&folder).arg("work")).expect(0).json();
+        assert_eq!(result["applied"], json!(true), "{name}: {result}");
+        assert_eq!(std::fs::read_to_string(folder.join("file")).expect("there"), "new\n", "{name}");
+        let facts = std::fs::metadata(&folder).expect("there");
+        let filter = format!("label=dev.podbay.project={}-{}", facts.dev(), facts.ino());
+        for volume in docker(&["volume", "ls", "--quiet", "--filter", &filter]).lines() {
+            docker(&["volume", "rm", volume]);
+        }
+    }
+}
+
+/// Two file systems, each laid over the one below: the kernel lays no third one over them.
+struct Stack(Vec<PathBuf>);
+
+impl Stack {
+    fn mount(env: &TestBox) -> Self {
+        let mut mounted = Self(Vec::new());
+        for floor in ["one", "two"] {
+            let [lower, upper, work] = ["lower", "upper", "work"].map(|name| env.beside(&format!("{floor}-{name}")));
+            for folder in [&lower, &upper, &work] {
+                std::fs::create_dir(folder).expect("made");
+                TestEnv::give(folder);
+            }
+            let lower = mounted.0.last().cloned().unwrap_or(lower);
+            let place = if floor == "one" { env.beside("one") } else { env.project() };
+            std::fs::create_dir_all(&place).expect("made");
+            let options = format!("lowerdir={},upperdir={},workdir={}", lower.display(), upper.display(), work.display());
+            let flags = nix::mount::MsFlags::empty();
+            nix::mount::mount(Some("overlay"), &place, Some("overlay"), flags, Some(options.as_str())).expect("root may");
+            mounted.0.push(place);
+        }
+        mounted
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        for place in self.0.iter().rev() {
+            let _ = nix::mount::umount2(place, nix::mount::MntFlags::MNT_DETACH);
+        }
+    }
+}
+
+#[test]
+fn where_nothing_can_be_laid_over_a_project_it_is_copied() {
+    let Some(env) = TestBox::new() else { return };
+    if !is_root("a project that nothing can be laid over is copied") {
+        return;
+    }
+    let stack = Stack::mount(&env);
+    fill(&env);
+    let before = state(&env);
+    let model = ScriptedModel::new().calls("bash", json!({ "command": CHANGE })).says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["change it all", "--changes", "review"])).expect(0).json();
+    let warnings = result["warnings"].to_string();
+    assert!(warnings.contains("copy of the whole project (6 files") && warnings.contains("can be laid over it"), "{warnings}");
+    assert_eq!(result["changes"]["deleted"], json!(["folder/in.txt", "gone.txt", "moved.txt"]));
+    assert_eq!(state(&env), before);
+    let shown = review(&env, &["diff"]).expect(0).text();
+    assert!(shown.contains("+two") && !shown.contains("sesame"), "{shown}");
+    // It goes on in the same copy.
+    let model = ScriptedModel::new().calls("bash", json!({"command": "cat made.txt; echo more > more.txt"})).says("Done.").start_blocking();
+    let result = run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0).json();
+    assert!(result["changes"]["created"].to_string().contains("more.txt"), "{result}");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!(
+        (env.read("kept.txt").as_str(), env.read("renamed/in.txt").as_str(), env.read("more.txt").as_str()),
+        ("one\ntwo\n", "in\n", "more\n")
+    );
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+    // By the folder that is mounted there: without it the project is another one.
+    let kept = docker(&["volume", "ls", "--quiet", "--filter", &format!("label=dev.podbay.project={}", env.key())]);
+    kept.lines().for_each(|volume| _ = docker(&["volume", "rm", volume]));
+    drop(stack);
+}
+
+#[test]
+fn two_runs_whose_changes_are_held_back_stand_side_by_side() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("file", "old\n");
+    let begin = |n: u32| {
+        let model = ScriptedModel::new()
+            .calls("bash", json!({"command": format!("cat file; echo {n} > file; echo {n} > made{n}")}))
+            .says("Done.")
+            .start_blocking();
+        let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
+        (model, task)
+    };
+    let both = [begin(1), begin(2)];
+    let ids: Vec<String> = both
+        .into_iter()
+        .map(|(model, task)| {
+            let result = task.wait().expect(0).json();
+            assert!(model.requests().last().expect("a request").to_string().contains("old"));
+            result["review"].as_str().expect("a review").to_owned()
+        })
+        .collect();
+    review(&env, &["diff"]).expect(2).says(&["several reviews wait", &ids[0], &ids[1]]);
+    review(&env, &["apply", &ids[0]]).expect(0);
+    assert_eq!((env.read("file").as_str(), env.path("made2").exists()), ("1\n", false));
+    let done = review(&env, &["apply", &ids[1]]).expect(1).text();
+    assert!(done.contains("file was changed by somebody else since") && env.path("made2").exists(), "{done}");
+    review(&env, &["discard", &ids[1]]).expect(0);
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
+fn modes_of_folders_are_those_of_the_project_and_are_kept() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("closed/file", "old\n");
+    std::fs::set_permissions(env.path("closed"), std::fs::Permissions::from_mode(0o500)).expect("ours");
+    let command = "chmod u+w closed && echo new > closed/file && chmod u-w closed; stat -c %a .";
+    let mode = env.project().metadata().expect("there").mode() & 0o777;
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(0);
+    let told = model.requests().last().expect("a request").to_string();
+    assert!(told.contains(&format!("{mode:o}")), "{told}");
+    assert_eq!((env.read("closed/file").as_str(), env.path("closed").metadata().expect("there").mode() & 0o777), ("new\n", 0o500));
+    env.assert_no_container();
+}
