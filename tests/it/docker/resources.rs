@@ -13,7 +13,7 @@ use crate::support::test_env::run;
 fn r_02_a_memory_hog_is_named_with_what_it_had() {
     let Some(env) = TestBox::new() else { return };
     // Not all at once: who it is must be seen before it is over, on a busy machine too.
-    let hog = "python3 -c 'import time; x = []\nwhile True: x.append(bytearray(4 << 20)); time.sleep(0.005)'";
+    let hog = "python3 -c 'import time; x = []\nwhile True: x.append(bytearray(2 << 20)); time.sleep(0.02)'";
     let text = greedy(&env, &["--memory", "256m"], &[], hog);
     has(&text, &["killed: out of memory, the limit of the sandbox is 256.0 MiB", "`python3`, ", " MiB"]);
 }
@@ -24,7 +24,7 @@ fn r_02_who_sleeps_beside_a_file_in_memory_that_took_it_all_is_not_named() {
     let hog = "import os, time
 f = os.memfd_create('hidden')
 while True:
-    os.write(f, bytes(4 << 20)); time.sleep(0.005)
+    os.write(f, bytes(2 << 20)); time.sleep(0.02)
 ";
     env.write("hog.py", hog);
     let sleeper = "python3 -c 'import time; x = bytearray(12 << 20); time.sleep(600)' &";
