@@ -2,13 +2,14 @@
 //!
 //! `cargo bench --bench compare` (or `just bench`). It needs a container engine, the `docker` command, `python3` and `rg` for the peers, and
 //! the images `podbay/workspace` and `podbay/llama-server`. `-- --show` prints the table and leaves the page as it is; `-- --quick` does so
-//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`, `model`) measure those alone and print them.
+//! with few rounds; names of groups (`wall`, `cold`, `many`, `search`, `patch`, `turn`, `kept`, `model`) measure those alone and print them.
 
 #![expect(clippy::disallowed_methods, reason = "the peers are programs, and so are we in some rows")]
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "this is a program for a terminal")]
 
 mod alone;
 mod cold;
+mod kept;
 mod many;
 mod model;
 mod page;
@@ -33,7 +34,7 @@ use self::warm::Warm;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-const GROUPS: [&str; 7] = ["wall", "cold", "many", "search", "patch", "turn", "model"];
+const GROUPS: [&str; 8] = ["wall", "cold", "many", "search", "patch", "turn", "kept", "model"];
 
 fn main() -> ExitCode {
     // The box runs the program that made it, which is this one.
@@ -107,6 +108,9 @@ fn measure(quick: bool, groups: &[&str]) -> Outcome<Measured> {
     }
     if wanted("turn") {
         turn::rows(&place, &mut table, rounds(100))?;
+    }
+    if wanted("kept") {
+        kept::rows(&runtime, &place, &mut table, rounds(15))?;
     }
     if wanted("model") {
         runtime.block_on(model::rows(&place, &mut table))?;

@@ -58,7 +58,7 @@ fn measure(runtime: &Runtime, warm: &Warm, table: &mut Table, rounds: usize) -> 
 }
 
 /// Makes a project of many small files, some with what is searched for, and ripgrep beside them.
-fn make(project: &std::path::Path) -> Outcome<()> {
+pub(super) fn make(project: &std::path::Path) -> Outcome<()> {
     let line = "let value = compute(first, second) + offset; // nothing to be found here\n";
     for folder in 0..N_FOLDERS {
         let path = project.join(format!("folder_{folder}"));

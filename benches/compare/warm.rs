@@ -12,6 +12,7 @@ use podbay::engine::Role;
 use podbay::event::CallStatus;
 use podbay::event::InstanceId;
 use podbay::event::ProgressSink;
+use podbay::event::SessionId;
 use podbay::event::Sink;
 use podbay::event::ToolCall;
 use podbay::policy;
@@ -39,20 +40,53 @@ pub(super) struct Warm {
     pub(super) cgroup: u8,
 }
 
+/// What keeps something of the project beside the box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Session<'a> {
+    /// A single call: there is nothing to be kept.
+    None,
+    /// Turns are kept, so that they can be taken back.
+    Live(&'a SessionId),
+    /// Changes are held back.
+    HeldBack(&'a SessionId),
+}
+
 impl Warm {
     pub(super) async fn start(place: &Place, project: &Path) -> Outcome<Self> {
+        Self::start_as(place, project, Session::None).await
+    }
+
+    /// Starts the box of a session, and waits for what must be kept before anything is changed.
+    pub(super) async fn start_as(place: &Place, project: &Path, session: Session<'_>) -> Outcome<Self> {
         let cancel = CancellationToken::new();
         let options = engine::Options::default();
         let engine = Engine::connect(&options, &cancel).await?;
         let progress: ProgressSink = Arc::new(|step| eprintln!("{}: {}", step.task, step.detail));
-        let locks = tempfile::tempdir()?;
-        let image = Provision::new(&engine, &options, false, locks.path(), &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
+        let records = place.state.join("records");
+        std::fs::create_dir_all(&records)?;
+        let image = Provision::new(&engine, &options, false, &records, &progress).ensure(sandbox::DEFAULT_IMAGE, &cancel).await?;
         let project = Project::open(project, None, &place.state)?;
         let box_options = sandbox::Options::default();
         let spec = Spec::new(&project, &image, engine.facts(&cancel).await?, &box_options, &sandbox::guest_volume_name())?;
-        let labels = Labels { instance: Some(InstanceId::random()), owner: Some(Owner::current()), ..Labels::new(Role::Workspace) };
+        let spec = spec.covering_as_before(&records, &box_options.auto_run);
+        let (spec, id) = match session {
+            Session::None => (spec, None),
+            Session::Live(id) => (spec, Some(id)),
+            Session::HeldBack(id) => (sandbox::hold_back(&engine, &spec, &box_options, id, &cancel).await?, Some(id)),
+        };
+        let labels = Labels {
+            instance: Some(InstanceId::random()),
+            owner: Some(Owner::current()),
+            session: id.cloned(),
+            ..Labels::new(Role::Workspace)
+        };
         let sink: Sink = Arc::new(|_event| {});
-        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, locks.path(), Arc::clone(&sink), &cancel).await?;
+        let (sandbox, _started) = Sandbox::start(&engine, &spec, &box_options, labels, &records, Arc::clone(&sink), &cancel).await?;
+        match session {
+            Session::None => {}
+            Session::Live(id) => sandbox.begin_turn(id.as_str(), 1, "bench"),
+            Session::HeldBack(_) => sandbox.begin_review("bench", &cancel).await?,
+        }
         let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
         let container = container.ok_or("a sandbox of ours has a container")?;
         let tool_options = tools::Options::default();

@@ -183,7 +183,8 @@ impl Git {
             command.env("GIT_INDEX_FILE", index);
         }
         if self.is_timeless {
-            command.envs([("GIT_AUTHOR_DATE", "@0 +0000"), ("GIT_COMMITTER_DATE", "@0 +0000")]);
+            // Later than all that it follows: git walks through commits by date, and through the whole history for one that seems older.
+            command.envs([("GIT_AUTHOR_DATE", "@4000000000 +0000"), ("GIT_COMMITTER_DATE", "@4000000000 +0000")]);
         }
         command.arg(git_dir).args(SETTINGS.iter().flat_map(|setting| ["-c", setting])).args(words);
         command.current_dir(&self.work_tree).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
