@@ -19,6 +19,8 @@ use crate::config::PassedOver;
 use crate::ui;
 use crate::ui::Keyboard;
 use crate::ui::Paint;
+use crate::ui::counted;
+use crate::ui::is_padded;
 use crate::ui::revealed;
 use crate::ui::text;
 
@@ -184,7 +186,7 @@ fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> 
         Some(before) => config::difference(before, own.file.text()),
         None => own.file.text().to_owned(),
     };
-    for line in shown.lines() {
+    for line in counted(&shown).lines() {
         let line = text::line(line);
         let line = match (own.before().is_some(), line.chars().next()) {
             (true, Some('+')) => paint.good(&line),
@@ -195,6 +197,9 @@ fn describe(own: &ProjectSettings, passed_over: &[PassedOver], paint: Paint) -> 
     }
     if own.file.text().chars().any(text::is_suspect) {
         out.push_str(&format!("\n{}\n", paint.warn("Careful: it holds hidden characters, shown here by number.")));
+    }
+    if is_padded(own.file.text()) {
+        out.push_str(&format!("\n{}\n", paint.warn("Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩.")));
     }
     if !passed_over.is_empty() {
         out.push_str("\nWith your trust these count too, which a project alone may not set:\n");

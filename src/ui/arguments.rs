@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use super::look_alike::unmask;
+use super::padding;
 use super::text;
 
 /// What is larger than this is shown in part, and can only be allowed once.
@@ -58,7 +59,12 @@ impl Arguments {
 
     /// Returns whether there is anything in them that cannot be seen.
     pub(super) fn hides(&self) -> bool {
-        hides(&self.given)
+        any(&self.given, |text| text.chars().any(text::is_suspect))
+    }
+
+    /// Returns whether something of them is pushed out of sight by what is as good as nothing.
+    pub(super) fn pads(&self) -> bool {
+        any(&self.given, padding::is_padded)
     }
 }
 
@@ -80,12 +86,12 @@ fn header(line: &str) -> Cow<'_, str> {
     if line.starts_with(['+', '-', ' ']) && !names_files { Cow::Borrowed(line) } else { Cow::Owned(unmask(line)) }
 }
 
-fn hides(value: &Value) -> bool {
-    let is_hidden = |text: &str| text.chars().any(text::is_suspect);
+/// Returns whether it holds for any text of a value, the names of fields among them.
+fn any(value: &Value, is_it: fn(&str) -> bool) -> bool {
     match value {
-        Value::String(text) => is_hidden(text),
-        Value::Array(values) => values.iter().any(hides),
-        Value::Object(fields) => fields.iter().any(|(key, value)| is_hidden(key) || hides(value)),
+        Value::String(text) => is_it(text),
+        Value::Array(values) => values.iter().any(|value| any(value, is_it)),
+        Value::Object(fields) => fields.iter().any(|(key, value)| is_it(key) || any(value, is_it)),
         Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
@@ -100,7 +106,7 @@ fn has_key(value: &Value, is_it: fn(&str) -> bool) -> bool {
 
 /// Returns how a field is called in front of its value.
 fn name(key: &str) -> String {
-    format!("{}:", text::line(&unmask(key)))
+    format!("{}:", padding::line(&unmask(key)))
 }
 
 fn words(value: &Value) -> Cow<'_, str> {
@@ -132,7 +138,7 @@ impl Shown {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
                 self.some(out, deep, fields.iter(), |out, (key, value)| self.field(out, deep, &name(key), value));
             }
-            other => writeln!(out, "{begin} {}", self.cut(&text::line(&words(other)))).expect(TAKES_ALL),
+            other => writeln!(out, "{begin} {}", self.cut(&padding::line(&words(other)))).expect(TAKES_ALL),
         }
     }
 
@@ -150,7 +156,7 @@ impl Shown {
 
     /// Shows text with a bar before each line, so that no line of it can pass for one of ours.
     fn block(&self, out: &mut String, indent: usize, content: &str) {
-        let escaped = text::escape(content);
+        let escaped = text::escape(&padding::counted(content));
         let lines: Vec<&str> = escaped.split('\n').collect();
         let mut show = |lines: &[&str]| {
             for line in lines {

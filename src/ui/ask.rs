@@ -19,12 +19,16 @@ use super::answer::TRIES;
 use super::answer::answer;
 use super::arguments::Arguments;
 use super::look_alike::unmask;
+use super::padding;
 use super::text;
 
 /// Longest form of what an answer that lasts would be about: all of it stands above.
 const WHAT_MAX: usize = 300;
 /// Most characters of a reason; whoever has more to say says it in a message.
 const REASON_MAX: usize = 2000;
+
+const PADDED: &str =
+    "Careful: it holds long runs of blanks or empty lines, shown here as ⟨how many⟩; what stands behind them belongs to it.";
 
 /// A call that a person is asked about.
 #[derive(Clone, Debug)]
@@ -50,7 +54,7 @@ impl Question {
     pub fn render(&self, paint: Paint) -> String {
         let arguments = Arguments::new(&self.arguments);
         let mut out = String::new();
-        writeln!(out, "The agent wants to use {}:", paint.bold(&text::line(&unmask(&self.tool)))).expect(TAKES_ALL);
+        writeln!(out, "The agent wants to use {}:", paint.bold(&padding::line(&unmask(&self.tool)))).expect(TAKES_ALL);
         arguments.show(&mut out);
         if arguments.is_large {
             let hash: String = Sha256::digest(self.arguments.as_bytes()).iter().take(8).fold(String::new(), |mut hash, byte| {
@@ -70,6 +74,9 @@ impl Question {
             writeln!(out, "{}", paint.warn("Careful: it holds letters that only look like others, shown here by number."))
                 .expect(TAKES_ALL);
         }
+        if arguments.pads() || padding::is_padded(&self.tool) {
+            writeln!(out, "{}", paint.warn(PADDED)).expect(TAKES_ALL);
+        }
         out
     }
 
@@ -86,11 +93,11 @@ impl Question {
         match &self.lasting {
             Lasting::Exactly { what, .. } if self.may_last() => {
                 let keys = if self.may_be_kept() { "a and p hold" } else { "a holds" };
-                writeln!(out, "{keys} for exactly this: {}", cut_to(&text::line(&unmask(what)), WHAT_MAX)).expect(TAKES_ALL);
+                writeln!(out, "{keys} for exactly this: {}", cut_to(&padding::line(&unmask(what)), WHAT_MAX)).expect(TAKES_ALL);
             }
             Lasting::Exactly { .. } if self.is_large() => out.push_str("It can only be allowed once: it is too large to be shown whole.\n"),
             Lasting::Once { because } => {
-                writeln!(out, "It can only be allowed once: {}.", cut_to(&text::line(because), WHAT_MAX)).expect(TAKES_ALL);
+                writeln!(out, "It can only be allowed once: {}.", cut_to(&padding::line(because), WHAT_MAX)).expect(TAKES_ALL);
             }
             Lasting::Exactly { .. } => {}
         }
@@ -193,7 +200,7 @@ fn describe(capability: &Capability) -> String {
     match capability {
         // A name that only looks like a well-known one must not look so here.
         Capability::Network { host } => Capability::Network { host: text::ascii(host) }.describe(),
-        other => text::line(&other.describe()),
+        other => padding::line(&other.describe()),
     }
 }
 

@@ -7,6 +7,8 @@ use serde_json::Value;
 use crate::event::CallStatus;
 
 use super::Paint;
+use super::look_alike::unmask;
+use super::padding;
 use super::text;
 
 /// Lines of a command that are shown before the rest is only counted.
@@ -22,13 +24,13 @@ const ENDING_LINES: usize = 4;
 const TELLING: [&str; 12] =
     ["command", "path", "file_path", "pattern", "query", "url", "task", "prompt", "question", "name", "message", "description"];
 
-/// Returns what was called, in words that fit a line or a few: `bash cargo test`.
+/// Returns what was called, in words that fit a line or a few: `bash cargo test`. It looks as it does in the question about it.
 pub(super) fn head(name: &str, arguments: &str) -> String {
-    let mut head = text::line(name);
+    let mut head = padding::line(&unmask(name));
     let shown = telling(arguments);
     if !shown.is_empty() {
         head.push(' ');
-        head.push_str(&bounded(&shown, LINES_MAX));
+        head.push_str(&bounded(&padding::counted(&unmask(&shown)), LINES_MAX));
     }
     head
 }
@@ -152,6 +154,14 @@ mod tests {
         check("odd", r#"{"n":1}"#, r#"odd {"n":1}"#);
         check("bash", "not json", "bash not json");
         check("ba\x1bsh", r#"{"command":"a\u001b[31mb\u202e"}"#, "ba\\x1bsh a\\x1b[31mb\\u{202e}");
+    }
+
+    #[test]
+    fn a_call_looks_as_it_does_in_the_question_about_it() {
+        check("bash", r#"{"command":"сurl x"}"#, "bash \\u{441}url x");
+        check("bаsh", r#"{"command":"ls"}"#, "b\\u{430}sh ls");
+        let padded = format!(r#"{{"command":"ls{};rm x{}rm y"}}"#, " ".repeat(6000), "\\n".repeat(81));
+        check("bash", &padded, "bash ls⟨6000 blanks⟩;rm x\n   ⟨80 empty lines⟩\n   rm y");
     }
 
     #[test]

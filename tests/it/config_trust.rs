@@ -266,14 +266,16 @@ fn c_03_a_changed_file_is_asked_about_again() {
     assert!(listed.starts_with(env.project().to_str().expect("UTF-8")), "{listed}");
 
     // The rug is pulled: nothing of the old trust is left, and the difference is shown.
-    env.write(FILE, "[sandbox]\nmemory = \"9GiB\"\n\n[policy]\nallow = [\"bash\"]  # \u{202e}\n");
+    let far = " ".repeat(100);
+    env.write(FILE, format!("[sandbox]\nmemory = \"9GiB\"\n\n[policy]\nallow ={far}[\"bash\"]  # \u{202e}\n"));
     let changed = config(&[]).expect(0).says(&["has changed since you trusted it", "`policy.allow` is passed over"]);
     assert!(changed.text().contains("sandbox.memory = \"2GiB\"  (default)"), "{}", changed.text());
     config(&["trust"]).expect(2).says(&[
         "-memory = \"8GiB\"",
         "+memory = \"9GiB\"",
-        "+allow = [\"bash\"]  # \\u{202e}",
+        "+allow =⟨100 blanks⟩[\"bash\"]  # \\u{202e}",
         "hidden characters",
+        "long runs of blanks",
     ]);
     env.write(FILE, "[sandbox]\nmemory = \"8GiB\"\n");
     assert!(config(&[]).expect(0).text().contains("sandbox.memory = \"8GiB\""), "what was trusted is trusted again");

@@ -548,6 +548,23 @@ fn letters_that_only_look_like_others_are_shown_in_what_is_run_and_not_in_what_i
     assert!(!question("git commit -m 'привет'").render(Paint::NONE).contains("only look like"));
 }
 
+#[test]
+fn a_command_behind_blanks_or_empty_lines_is_seen() {
+    for (padding, command) in [
+        (" ".repeat(6000), "command: cargo test⟨6000 blanks⟩; rm -rf target\n"),
+        ("\n".repeat(80), "    | cargo test\n    | ⟨79 empty lines⟩\n    | ; rm -rf target\n"),
+        (" \\\n".repeat(80), "    | cargo test \\\n    | ⟨79 lines of \\⟩\n    | ; rm -rf target\n"),
+    ] {
+        let shown = question(&format!("cargo test{padding}; rm -rf target")).render(Paint::NONE);
+        assert!(shown.contains(command) && shown.lines().count() < 12, "{shown}");
+        assert!(shown.ends_with("what stands behind them belongs to it.\n"), "{shown}");
+    }
+    let arguments = serde_json::json!({"path": format!("a{}/../.env", " ".repeat(6000)), "content": "x"}).to_string();
+    let written = Question { tool: "write_file".into(), arguments, ..question("") };
+    assert!(written.render(Paint::NONE).contains("path: a⟨6000 blanks⟩/../.env\n"));
+    assert!(!question("cargo test\n\n    && cargo doc").render(Paint::NONE).contains("Careful: it holds long runs"));
+}
+
 #[tokio::test]
 async fn keys_typed_ahead_and_empty_lines_never_approve() {
     let mut person = Person::new();
