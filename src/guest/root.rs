@@ -143,6 +143,9 @@ impl Root {
     pub(crate) fn fault(&self, path: &BytesPath, errno: Errno) -> Fault {
         match errno {
             Errno::ENOENT => {
+                if let Some((link, target)) = self.dangling_link(path) {
+                    return Fault::DanglingLink { path: path.clone(), link, target };
+                }
                 let (similar, beside) = self.similar(path);
                 Fault::NotFound { path: path.clone(), similar, beside }
             }
@@ -186,6 +189,24 @@ impl Root {
             way = [join(parent, &target), way[end..].to_vec()].concat();
         }
         None
+    }
+
+    /// Returns the link that leads a path to nothing, if one does, and its target; of several links the last one.
+    fn dangling_link(&self, path: &BytesPath) -> Option<(BytesPath, BytesPath)> {
+        let mut way = self.relative(path).ok()?.as_bytes().to_vec();
+        let mut found = None;
+        for _ in 0..MAX_LINKS {
+            let ends = way.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
+            let is_missing = |end: usize| self.beneath.open(&way[..end], OFlag::O_PATH, Links::Follow).err() == Some(Errno::ENOENT);
+            let Some(end) = ends.chain([way.len()]).find(|&end| end > 0 && is_missing(end)) else { break };
+            let (parent, name) = split(&way[..end]);
+            let Ok(folder) = self.beneath.open(parent, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Follow) else { break };
+            let Ok(target) = readlinkat(&folder, name) else { break };
+            let target = target.into_encoded_bytes();
+            found = Some((BytesPath::from_bytes(&way[..end]), BytesPath::from_bytes(target.as_slice())));
+            way = [join(parent, &target), way[end..].to_vec()].concat();
+        }
+        found
     }
 
     /// Refuses what was opened if its name says that it holds a secret, whatever path led there; `approved` is what policy said of that path.

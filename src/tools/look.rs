@@ -75,9 +75,13 @@ impl Pipeline {
         };
         Err(match output {
             Output::Image(image) if sees => return Ok(image),
-            Output::Fault(Fault::NotFound { .. } | Fault::IsDirectory { .. } | Fault::NotDirectory { .. } | Fault::Invalid { .. }) => {
-                Unseen::Absent
-            }
+            Output::Fault(
+                Fault::NotFound { .. }
+                | Fault::DanglingLink { .. }
+                | Fault::IsDirectory { .. }
+                | Fault::NotDirectory { .. }
+                | Fault::Invalid { .. },
+            ) => Unseen::Absent,
             Output::Fault(Fault::Outside { .. }) => Unseen::Outside,
             Output::Fault(_) | Output::Image(_) if !sees => Unseen::Blind,
             _ if !sees => Unseen::Absent,

@@ -32,6 +32,17 @@ pub enum Fault {
     },
     #[error("{path}: leads through a symbolic link to {target}; links with an absolute target are not followed, so use the path it names")]
     AbsoluteLink { path: BytesPath, target: BytesPath },
+    #[error(
+        "{path}: {} a symbolic link to {target}, which is not there; make what it leads to, or use another path (delete_file takes the link away)",
+        link_at(.path, .link)
+    )]
+    DanglingLink {
+        path: BytesPath,
+        /// The link, from the project's folder: the path itself, or what it leads through.
+        link: BytesPath,
+        /// As the link has it.
+        target: BytesPath,
+    },
     #[error("{path}: is a directory; use list_directory to see what is in it")]
     IsDirectory { path: BytesPath },
     #[error("{path}: is not a directory, or leads through something that is none; use list_directory to see which folders there are")]
@@ -140,6 +151,10 @@ fn names(paths: &[BytesPath]) -> String {
     paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
+fn link_at(path: &BytesPath, link: &BytesPath) -> String {
+    if path == link { "is".to_owned() } else { format!("leads through {link},") }
+}
+
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
     let names = |paths: &[BytesPath], between: &str| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(between);
     match (similar, beside) {
@@ -187,6 +202,7 @@ mod tests {
             (Fault::Outside { path: path() }, "outside of /workspace", "only paths inside the project"),
             (Fault::Protected { path: path(), name: ".env".into() }, "leads to .env", "name the file itself"),
             (Fault::AbsoluteLink { path: path(), target: "/workspace/b".into() }, "a symbolic link", "use the path it names"),
+            (Fault::DanglingLink { path: path(), link: path(), target: "b".into() }, "is a symbolic link to b", "use another path"),
             (Fault::IsDirectory { path: path() }, "is a directory", "use list_directory"),
             (Fault::NotDirectory { path: path() }, "is not a directory", "use list_directory"),
             (Fault::NotRegular { path: path(), kind: "socket".into() }, "but a socket", "name a regular file"),

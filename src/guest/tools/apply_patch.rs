@@ -126,7 +126,14 @@ impl Patching<'_> {
         self.all.take_mode(target, at);
         self.all.set(at, None);
         self.all.set(target, Some(new));
-        Ok(FileChange { path: self.all.shown(target).clone(), from: Some(change.path), change: Change::Moved, ..change })
+        let (path, mut notes) = (self.all.shown(target).clone(), change.notes);
+        if self.all.has_other_names(at) {
+            notes.push(format!(
+                "the old file has other names (hard links), which stay with the old text, since {path} is a file of its own; move_file keeps them \
+                 together"
+            ));
+        }
+        Ok(FileChange { path, from: Some(change.path), change: Change::Moved, notes, ..change })
     }
 
     fn patched(&self, at: usize, path: &BytesPath, text: &[u8], hunks: &[Hunk]) -> Result<Patched, Fault> {

@@ -341,7 +341,7 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
                     Err(Errno::EEXIST) => {}
                     Err(errno) => return Err(failed(errno)),
                 }
-                root.beneath().open(&prefix, flags, Links::Follow).map_err(failed)?
+                root.beneath().open(&prefix, flags, Links::Follow).map_err(|errno| root.fault(path, errno))?
             }
             other => other.map_err(failed)?,
         };

@@ -136,6 +136,11 @@ impl Transaction {
         &self.files[at].shown
     }
 
+    /// Returns whether a file had other names as well (hard links).
+    pub(super) fn has_other_names(&self, at: usize) -> bool {
+        self.files[at].before.as_ref().is_some_and(|(_, stat)| stat.st_nlink > 1)
+    }
+
     pub(super) fn has_changed(&self, at: usize) -> bool {
         let file = &self.files[at];
         file.before.as_ref().map(|(text, _)| text) != file.now.as_ref()

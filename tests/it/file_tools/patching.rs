@@ -290,6 +290,19 @@ fn a_patch_keeps_modes_and_says_which_it_does_not_set() {
 }
 
 #[test]
+fn a_patch_that_moves_a_file_says_which_names_of_it_stay_behind() {
+    let project = Project::new(&[("a", "one\n"), ("single", "one\n")]);
+    fs::hard_link(project.path.join("a"), project.path.join("b")).expect("linked");
+    let patch = |path: &str| format!("*** Begin Patch\n*** Update File: {path}\n*** Move to: new-{path}\n@@\n-one\n+two\n*** End Patch\n");
+    let finished = project.model("apply_patch", &serde_json::json!({ "patch": patch("a") }).to_string());
+    assert!(finished.text.contains("moved a to new-a"), "{}", finished.text);
+    assert!(finished.text.contains("has other names (hard links)") && finished.text.contains("move_file"), "{}", finished.text);
+    assert_eq!((project.text("b").as_str(), project.text("new-a").as_str()), ("one\n", "two\n"));
+    let finished = project.model("apply_patch", &serde_json::json!({ "patch": patch("single") }).to_string());
+    assert!(finished.text.contains("moved single") && !finished.text.contains("hard links"), "{}", finished.text);
+}
+
+#[test]
 fn no_patch_and_no_edit_leads_out_or_to_a_protected_name() {
     let project = Project::new(&[("a", "one\n"), (".env", "one\n"), ("odd\nname", "one\n")]);
     symlink("../outside/secret", project.path.join("out")).expect("linked");

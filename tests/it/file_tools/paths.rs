@@ -81,6 +81,31 @@ fn links_inside_the_project_work() {
 }
 
 #[test]
+fn a_link_to_nothing_is_called_what_it_is() {
+    let project = Project::new(&[("folder/x", "x")]);
+    let link = |target: &str, name: &str| symlink(target, project.path.join(name)).expect("linked");
+    link("../gone", "folder/link");
+    link("folder/link", "twice");
+    link("nowhere", "there");
+    for (path, link, target) in [
+        ("folder/link", "folder/link", "../gone"),
+        ("twice", "folder/link", "../gone"),
+        ("/workspace/there", "there", "nowhere"),
+        ("there/x", "there", "nowhere"),
+    ] {
+        let expected = Fault::DanglingLink { path: path.into(), link: link.into(), target: target.into() };
+        for fault in [project.read(path).expect_err("read"), project.edit(path, "a", "b").expect_err("edit")] {
+            assert_eq!(fault, expected, "{path}");
+        }
+    }
+    let made = project.write("there/x", "x").expect_err("a folder that is no folder");
+    assert_eq!(made, Fault::DanglingLink { path: "there/x".into(), link: "there".into(), target: "nowhere".into() });
+    let words = project.read("twice").expect_err("read").to_string();
+    assert!(words.starts_with("twice: leads through folder/link, a symbolic link to ../gone, which is not there"), "{words}");
+    assert!(matches!(project.read("folder/none"), Err(Fault::NotFound { .. })));
+}
+
+#[test]
 fn links_in_a_circle_end() {
     let project = Project::new(&[]);
     symlink("b", project.path.join("a")).expect("linked");
