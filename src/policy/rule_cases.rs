@@ -81,11 +81,14 @@ fn a_protected_name_is_opened_by_a_rule_that_names_it_alone() {
         ("write_file(.env*)", ".env.local"),
         ("write_file({.env,a})", ".env"),
         ("write_file(*.pem)", "server.pem"),
+        ("write_file(**/*.pem)", "sub/server.pem"),
+        ("write_file(**/*.pem)", "server.pem"),
         ("write_file(.ssh/**)", ".ssh/config"),
         ("write_file(/(^|/)[.]env$/)", "sub/.env"),
     ] {
         assert!(Rule::parse(rule).expect("a good rule").matches(&write(path), None), "{rule} {path}");
     }
+    assert!(!Rule::parse("write_file(*.pem)").expect("a good rule").matches(&write("sub/server.pem"), None), "a `*` stays within a folder");
     let both = Action::Box(Call::MoveFile(MoveFile {
         source: ".env".into(),
         destination: "server.pem".into(),
