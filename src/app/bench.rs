@@ -201,9 +201,12 @@ impl Bench {
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, spec) = (self.engine()?, self.spec(progress, cancel).await?);
         let held = sandbox::reviews(engine, self.project()?, cancel).await.map_err(Error::Sandbox)?;
-        let started = Box::pin(self.hold_back(&spec, session, words, sink, cancel)).await;
         let review = sandbox::HeldReview { session: session.clone() };
-        if started.is_err() && !held.contains(&review) {
+        let is_new = !held.contains(&review);
+        let started = Box::pin(self.hold_back(&spec, session, sink, cancel)).await;
+        if let Ok((sandbox, _)) = &started {
+            sandbox.begin_review(words, is_new, cancel);
+        } else if is_new {
             // Nothing has run in it.
             if let Err(error) = sandbox::remove_review(engine, &review, &CancellationToken::new()).await {
                 tracing::debug!(%error, "the volumes of a review that did not begin are left");
@@ -216,7 +219,6 @@ impl Bench {
         &self,
         spec: &Spec,
         session: &SessionId,
-        words: &str,
         sink: Sink,
         cancel: &CancellationToken,
     ) -> Result<(Sandbox, sandbox::Started), Error> {
@@ -228,14 +230,7 @@ impl Bench {
             let held = sandbox::copy_whole(engine, spec, options, session, why, cancel).await.map_err(Error::Sandbox)?;
             started = Box::pin(self.sandbox(&held, Some(session), sink, cancel)).await;
         }
-        let (sandbox, started) = started?;
-        match sandbox.begin_review(words, cancel).await {
-            Ok(()) => Ok((sandbox, started)),
-            Err(error) => {
-                sandbox.give_up().await;
-                Err(Error::Sandbox(error))
-            }
-        }
+        started
     }
 
     /// Starts the session's box, or joins that of `podbay up`.

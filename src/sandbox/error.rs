@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use thiserror::Error;
 
@@ -71,6 +72,11 @@ pub enum Error {
     OtherFiles { path: PathBuf },
     #[error("the path of the project, `{}`, does not lead to it any more: at `{}`: {problem}", path.display(), at.display())]
     Moved { path: PathBuf, at: PathBuf, problem: String },
+    #[error("how the project is could not be kept before something is changed, so nothing was")]
+    NoBase {
+        #[source]
+        source: Arc<Error>,
+    },
     #[error("the sandbox ended {count} times within {within}; last because {reason}")]
     KeepsEnding { count: u32, within: Seconds, reason: String },
     #[error("cancelled while the sandbox started")]
@@ -122,6 +128,7 @@ impl Error {
             Self::Left { name, .. } => Some(engine::how_to_remove(name)),
             Self::VolumeInUse { name } => Some(format!("`docker ps --all --filter volume={name}` shows who uses it; try again then")),
             Self::Engine { source, .. } => source.hint(),
+            Self::NoBase { source } => source.hint(),
             Self::Setting { key: "sandbox.socket", .. } => {
                 Some("name the workspace's socket: docs/guides/compose.md says which; `podbay config` says where the value comes from".to_owned())
             }

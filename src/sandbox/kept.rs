@@ -13,6 +13,7 @@ use super::Options;
 use super::Socket;
 use super::Spec;
 use super::attach;
+use super::base::Base;
 use super::covering::Covering;
 use super::docker::Running;
 use super::enforced;
@@ -50,6 +51,7 @@ pub(super) struct Inner {
     pub(super) options: Options,
     pub(super) sink: Sink,
     pub(super) turn: Turn,
+    pub(super) base: Base,
     pub(super) haste: OnceLock<CancellationToken>,
     /// What was free on the project's disk then.
     began: OnceLock<DiskBegan>,
@@ -174,6 +176,7 @@ impl Sandbox {
             options: options.clone(),
             sink,
             turn: Turn::default(),
+            base: Base::default(),
             haste: OnceLock::new(),
             began: OnceLock::new(),
             beside: OnceLock::new(),
@@ -221,6 +224,10 @@ impl Sandbox {
     ) -> Result<Output, Error> {
         if may_change(&call) {
             self.inner.turn.has_begun(cancel).await;
+            match self.inner.base.is_kept(cancel).await {
+                Err(_) if cancel.is_cancelled() => return Ok(Output::Fault(Fault::Cancelled)),
+                kept => kept?,
+            }
         }
         let living = self.living(cancel).await?;
         if let Some(reason) = living.in_place_of {

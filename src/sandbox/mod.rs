@@ -5,6 +5,7 @@
 //! the reason of every setting.
 
 mod attach;
+mod base;
 mod covering;
 mod covers;
 mod docker;
@@ -24,6 +25,7 @@ mod lock;
 mod lost;
 mod machine;
 mod options;
+mod overlay;
 mod project;
 mod review;
 mod spec;

@@ -5,6 +5,7 @@
 //! is accepted or discarded. The keeper sees the copy read-only, and the project beside it; what it does with them is `guest::keep::review`.
 
 use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,8 @@ use super::keeper::LineError;
 use super::keeper::Purpose;
 use super::kept::Way;
 use super::lost::must_go;
+use super::overlay::overlay;
+use super::turns::with_causes;
 use crate::engine;
 use crate::engine::ContainerSpec;
 use crate::engine::Content;
@@ -128,27 +131,6 @@ impl Held {
             Err(Error::NotStarted { problem: format!("the volume `{}` of the review is gone", self.upper()) })
         }
     }
-}
-
-/// Returns the options by which the kernel lays a file system over a folder.
-///
-/// A colon or a comma would end the path and begin another one, or an option. The engine looks for options of its own between commas before
-/// the kernel sees them; with a slash at its end no path ends in one. A folder of the project can be renamed (`redirect_dir`), and what is
-/// not changed has the number that it has in the project (`xino`).
-fn overlay(lower: &str, upper: &str) -> String {
-    let [lower, upper] = [lower, upper].map(escaped);
-    format!("lowerdir={lower}/,upperdir={upper}/up/,workdir={upper}/wk/,redirect_dir=on,xino=off,nosuid,nodev")
-}
-
-fn escaped(path: &str) -> String {
-    let mut escaped = String::with_capacity(path.len());
-    for character in path.chars() {
-        if matches!(character, ':' | ',' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(character);
-    }
-    escaped
 }
 
 /// Returns the same box with its changes held back. A session that had a review before goes on in that.
@@ -288,12 +270,24 @@ pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &Cancel
 }
 
 impl Sandbox {
-    /// Keeps how the project is, before a session begins whose changes are held back.
-    pub async fn begin_review(&self, words: &str, cancel: &CancellationToken) -> Result<(), Error> {
-        let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return Ok(()) };
+    /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,
+    /// and no such call is carried out.
+    /// `is_new`: no session has worked on this review before.
+    pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
+        let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return };
         let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
         let order = ReviewOrder::Begin { name: name.to_string(), words: words.to_owned(), is_copied };
-        self.tell_review(order, cancel).await.map(|_| ())
+        let beginning = self.inner.base.begin(is_new);
+        let (sandbox, cancel) = (self.clone(), cancel.clone());
+        tokio::spawn(async move {
+            let kept = sandbox.tell_review(order, &cancel).await;
+            if let Err(error) = &kept
+                && !cancel.is_cancelled()
+            {
+                sandbox.say_once(not_kept(error));
+            }
+            beginning.end(kept.map(|_| ()).map_err(Arc::new));
+        });
     }
 
     /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.
@@ -303,6 +297,8 @@ impl Sandbox {
         let session = self.reviewed()?;
         let cancel = self.inner.haste.get_or_init(CancellationToken::new);
         self.end_box().await;
+        // It has no end before it has begun.
+        let _ = self.inner.base.is_kept(cancel).await;
         let order = ReviewOrder::End { name: session.to_string(), auto_run: self.inner.options.auto_run.clone() };
         Some(match self.tell_review(order, cancel).await {
             Ok(ReviewAnswer::Ended(pending)) => {
@@ -312,6 +308,11 @@ impl Sandbox {
                 Ok(pending)
             }
             Ok(_) => Ok(Pending::default()),
+            Err(error) if self.inner.base.is_in_vain() => {
+                tracing::debug!(%error, "a review that never began is removed");
+                self.remove_empty(session, cancel).await;
+                return None;
+            }
             Err(error) => Err(error),
         })
     }
@@ -372,31 +373,6 @@ impl Sandbox {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_path_ends_early_or_becomes_an_option() {
-        let options = |path: &str| overlay(path, "/var/lib/docker/volumes/v/_data");
-        assert_eq!(
-            options("/home/p"),
-            "lowerdir=/home/p/,upperdir=/var/lib/docker/volumes/v/_data/up/,workdir=/var/lib/docker/volumes/v/_data/wk/,\
-             redirect_dir=on,xino=off,nosuid,nodev"
-        );
-        for (path, expected) in [
-            ("/a:b", r"lowerdir=/a\:b/,"),
-            (r"/a\,upperdir=b", r"lowerdir=/a\\\,upperdir=b/,"),
-            ("/a,ro", r"lowerdir=/a\,ro/,"),
-            ("/a \"b\n", "lowerdir=/a \"b\n/,"),
-        ] {
-            assert!(options(path).starts_with(expected), "{}", options(path));
-        }
-        // What the engine finds between commas.
-        let flags = ["ro", "rw", "remount", "exec", "suid", "bind", "private"];
-        for flag in flags {
-            let options = options(&format!("/x,{flag},{flag}"));
-            assert!(!options.split(',').any(|part| part == flag), "{options}");
-        }
-    }
+fn not_kept(error: &Error) -> String {
+    format!("nothing can be changed in this run, since how the project is could not be kept before: {}", with_causes(error))
 }

@@ -132,7 +132,7 @@ impl Sandbox {
         Box::pin(undo(&made.engine, &made.spec, &self.inner.options, made.labels.clone(), order, &say, cancel)).await
     }
 
-    fn say_once(&self, message: String) {
+    pub(super) fn say_once(&self, message: String) {
         (self.inner.sink)(Kind::Warning { message }.into());
     }
 }
@@ -219,7 +219,7 @@ fn not_ended(error: &Error) -> String {
     )
 }
 
-fn with_causes(error: &Error) -> String {
+pub(super) fn with_causes(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
     format!("{error}{}", causes.collect::<String>())
 }

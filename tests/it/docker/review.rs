@@ -360,6 +360,62 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
     assert!(n_cut_off > 0 || n_kills == 0, "none was in the middle of it");
 }
 
+/// Bytes that nothing makes smaller.
+fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
+    let mut state = seed;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..n_bytes / 8).flat_map(|_| next().to_le_bytes()).collect()
+}
+
+#[test]
+fn the_model_is_asked_beside_the_first_snapshot_and_nothing_runs_before_that_is_whole() {
+    let Some(env) = TestBox::new() else { return };
+    for n in 1..=4 {
+        env.write(&format!("large{n}"), noise(n, 30 << 20));
+    }
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
+    assert!(within(Duration::from_secs(60), || !model.requests().is_empty()), "the model was not asked");
+    let keeper = env.keeper();
+    docker(&["pause", &keeper]);
+    let has_run = within(Duration::from_secs(2), || model.requests().len() > 1);
+    docker(&["unpause", &keeper]);
+    assert!(!has_run, "a command ran before it was kept how the project is, or the model was asked after it");
+    let result = task.wait().expect(0).json();
+    assert_eq!(result["changes"]["created"], json!(["made.txt"]), "{result}");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!((env.read("made.txt").as_str(), volumes(&env)), ("new\n", Vec::new()));
+    env.assert_no_container();
+}
+
+#[test]
+fn where_it_cannot_be_kept_how_the_project_is_nothing_is_changed_and_nothing_stays() {
+    let Some(env) = TestBox::new() else { return };
+    for n in 1..=4 {
+        env.write(&format!("large{n}"), noise(n, 30 << 20));
+    }
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo new > made.txt"})).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["work", "--changes", "review"]));
+    assert!(within(Duration::from_secs(60), || !model.requests().is_empty()), "the model was not asked");
+    // Twice: the first one that ends is begun anew.
+    for _ in 0..2 {
+        let keeper = env.keeper();
+        docker(&["kill", &keeper]);
+        assert!(within(Duration::from_secs(20), || !env.containers().contains(&keeper)), "it is still there");
+    }
+    let done = task.wait().expect(5).says(&["how the project is could not be kept before something is changed, so nothing was"]);
+    let result = done.json();
+    assert_eq!((&result["review"], &result["changes"]["created"]), (&Value::Null, &json!([])), "{result}");
+    assert_eq!((model.requests().len(), volumes(&env)), (1, Vec::new()));
+    assert!(!env.path("made.txt").exists());
+    env.assert_no_container();
+}
+
 #[test]
 fn odd_names_of_projects_are_laid_over_as_they_are() {
     let Some(env) = TestBox::new() else { return };
