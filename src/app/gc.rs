@@ -8,6 +8,7 @@ use crate::engine::Swept;
 use crate::event::SessionId;
 use crate::sandbox;
 use crate::sandbox::Abandoned;
+use crate::sandbox::git::LeftGit;
 use crate::session;
 use crate::session::State;
 use tokio_util::sync::CancellationToken;
@@ -18,11 +19,21 @@ pub struct Collected {
     pub swept: Swept,
     /// Snapshots that were left: their projects may be on a disk that is not there now.
     pub abandoned: Vec<Abandoned>,
+    /// What sessions did with git, was not all taken over and was left.
+    pub left_git: Vec<LeftGit>,
 }
 
-/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds, and with `snapshots` those of
-/// projects that are not there any more.
-pub async fn gc(config: &Config, snapshots: bool, cancel: &CancellationToken) -> Result<Collected, Error> {
+/// What goes only where somebody asks for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Also {
+    /// Snapshots of projects that are not there any more.
+    pub snapshots: bool,
+    /// What sessions did with git that was not all taken over.
+    pub git: bool,
+}
+
+/// Removes what nobody will come back for: containers whose controller has ended, guest volumes of other builds, and what is to go `also`.
+pub async fn gc(config: &Config, also: Also, cancel: &CancellationToken) -> Result<Collected, Error> {
     if let Ok(root) = State::find(|name| std::env::var_os(name)) {
         engine::keep_machine_id(&root);
     }
@@ -33,19 +44,25 @@ pub async fn gc(config: &Config, snapshots: bool, cancel: &CancellationToken) ->
         return Err(Error::GivenUp { removed: swept.removed, left: swept.failed });
     }
     let mut abandoned = sandbox::abandoned(&engine, cancel).await.map_err(Error::Engine)?;
-    if snapshots {
-        for Abandoned { volume, .. } in std::mem::take(&mut abandoned) {
-            match engine.remove_volume(&volume, cancel).await {
-                Ok(true) => swept.removed.push(volume),
-                Ok(false) => {}
-                Err(error) => swept.failed.push((volume, error.with_causes())),
-            }
+    let mut left_git = sandbox::git::left(&engine, cancel).await.map_err(Error::Engine)?;
+    let mut wanted = Vec::new();
+    if also.snapshots {
+        wanted.extend(std::mem::take(&mut abandoned).into_iter().map(|Abandoned { volume, .. }| volume));
+    }
+    if also.git {
+        wanted.extend(std::mem::take(&mut left_git).into_iter().map(|LeftGit { volume, .. }| volume));
+    }
+    for volume in wanted {
+        match engine.remove_volume(&volume, cancel).await {
+            Ok(true) => swept.removed.push(volume),
+            Ok(false) => {}
+            Err(error) => swept.failed.push((volume, error.with_causes())),
         }
     }
     for (name, problem) in &mut swept.failed {
         *problem = format!("{problem}; {}", engine::how_to_remove(name));
     }
-    Ok(Collected { swept, abandoned })
+    Ok(Collected { swept, abandoned, left_git })
 }
 
 /// Removes sessions that the settings (`session.keep_days`, `session.keep_sessions`) do not keep.

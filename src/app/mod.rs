@@ -49,6 +49,7 @@ pub use environment::up;
 pub use error::Error;
 pub use error::ErrorReport;
 pub use error::exit_code;
+pub use gc::Also;
 pub use gc::Collected;
 pub use gc::gc;
 pub use gc::prune_sessions;

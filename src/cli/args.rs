@@ -203,6 +203,9 @@ pub(super) struct GcArgs {
     /// Also remove the snapshots (for `podbay undo`) of projects that are not there any more
     #[arg(long)]
     pub(super) snapshots: bool,
+    /// Also remove what sessions that are over did with git and what was not taken over
+    #[arg(long)]
+    pub(super) git: bool,
     #[command(flatten)]
     pub(super) config: ConfigFlags,
 }

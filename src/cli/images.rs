@@ -104,7 +104,8 @@ pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
     for session in &pruned {
         let _ = writeln!(out, "removed session {session}");
     }
-    let app::Collected { swept, abandoned } = app::gc(&setup.config, arguments.snapshots, interrupt.run()).await?;
+    let also = app::Also { snapshots: arguments.snapshots, git: arguments.git };
+    let app::Collected { swept, abandoned, left_git } = app::gc(&setup.config, also, interrupt.run()).await?;
     for name in &swept.removed {
         let _ = writeln!(out, "removed {}", text::line(name));
     }
@@ -119,7 +120,17 @@ pub(super) async fn gc(arguments: GcArgs) -> Result<u8, app::Error> {
             text::line(&kept.path)
         );
     }
-    if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() && abandoned.is_empty() {
+    for kept in &left_git {
+        let place = kept.path.as_deref().map_or_else(String::new, |path| format!(" in {}", text::line(path)));
+        let _ = writeln!(
+            out,
+            "kept {}: what a session{place} did with git that is not all in its repository; docs/guides/git.md says how to look at it, and \
+             `podbay gc --git` removes it",
+            text::line(&kept.volume),
+        );
+    }
+    let is_kept = !(abandoned.is_empty() && left_git.is_empty());
+    if pruned.is_empty() && swept.removed.is_empty() && swept.failed.is_empty() && !is_kept {
         let _ = writeln!(out, "nothing to remove");
     }
     out.end()?;

@@ -515,10 +515,12 @@ pub(super) const PAGES: &[Page] = &[
         text: "Removes containers whose Podbay has ended without cleaning up, which every start does too, volumes of other versions, and sessions \
                that `session.keep_days` or `session.keep_sessions` no longer keep (they keep all where nothing is set). \
                Nothing that a running Podbay uses is touched, and nothing that Podbay did not make. Snapshots of a project whose folder is not there \
-               any more are named, and removed with `--snapshots` alone: it may lie on a disk that is not there today.",
+               any more are named, and removed with `--snapshots` alone: it may lie on a disk that is not there today. So is what a session did with \
+               git that could not all be taken over, which `--git` removes. What waits for a review is never touched.",
         examples: &[
             ("Remove leftovers:", "podbay gc"),
             ("Also what `podbay undo` kept of projects that are gone:", "podbay gc --snapshots"),
+            ("Also what sessions did with git and nobody took over:", "podbay gc --git"),
             ("Say what is looked at:", "podbay gc --verbose"),
         ],
         codes: Codes::Shared,

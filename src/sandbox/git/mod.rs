@@ -5,6 +5,7 @@
 
 mod ended;
 mod identity;
+mod left;
 mod lent;
 mod session;
 mod settle;
@@ -15,6 +16,8 @@ use std::path::PathBuf;
 
 pub use self::ended::Ended;
 pub use self::identity::identity;
+pub use self::left::LeftGit;
+pub use self::left::left;
 pub(super) use self::lent::DOT_GIT;
 pub(super) use self::lent::Lent;
 pub(super) use self::session::SessionGit;

@@ -34,6 +34,7 @@ pub(super) async fn make(
     let failed = Error::engine("make the volume for the session's git folder");
     let labels = Labels {
         project: Some(spec.project.key()),
+        path: Some(spec.project.text().to_owned()),
         owner: Some(Owner::current()),
         session: labels.session.clone(),
         ..Labels::new(Role::Git)

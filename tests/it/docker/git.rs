@@ -10,6 +10,7 @@ use serde_json::Value;
 use serde_json::json;
 
 use super::test_box::TestBox;
+use super::test_box::alone_with_gc;
 use super::test_box::docker;
 use crate::support::ScriptedModel;
 use crate::support::TestEnv;
@@ -17,7 +18,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// Runs git as the person does, in a folder of the project; says whether it succeeded.
-fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, bool) {
+pub(super) fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, bool) {
     let output = Command::new("git")
         .args(["-c", "safe.directory=*", "-c", "protocol.file.allow=always"])
         .args(words)
@@ -34,7 +35,7 @@ fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, bool) {
 }
 
 #[track_caller]
-fn git(env: &TestBox, words: &[&str]) -> String {
+pub(super) fn git(env: &TestBox, words: &[&str]) -> String {
     let (text, is_good) = try_git(env, "", words);
     assert!(is_good, "git {words:?}: {text}");
     give_all(&env.project());
@@ -54,7 +55,7 @@ fn give_all(folder: &Path) {
 }
 
 /// A project with one commit.
-fn repository() -> Option<TestBox> {
+pub(super) fn repository() -> Option<TestBox> {
     let env = TestBox::new()?;
     git(&env, &["init", "-q", "-b", "main"]);
     env.write("a.txt", "one\n");
@@ -82,7 +83,7 @@ fn about_git(result: &Value) -> Vec<&str> {
 }
 
 /// Returns the volumes of sessions' git folders that this project has.
-fn volumes(env: &TestBox) -> Vec<String> {
+pub(super) fn volumes(env: &TestBox) -> Vec<String> {
     let filters = [format!("label=dev.podbay.project={}", env.key()), "label=dev.podbay.role=git".to_owned()];
     let listed = docker(&["volume", "ls", "--quiet", "--filter", &filters[0], "--filter", &filters[1]]);
     listed.lines().map(str::to_owned).collect()
@@ -150,6 +151,7 @@ fn what_a_session_commits_stashes_and_stages_is_the_persons_at_its_end() {
 #[test]
 fn a_session_that_was_killed_is_taken_over_when_the_next_one_begins() {
     let Some(env) = repository() else { return };
+    let _alone = alone_with_gc();
     let command = "echo two >> a.txt && git commit -q -a -m two && git init -q new && touch begun && sleep 600";
     let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
     let task = start(&mut env.task(&model, &["work"]));
@@ -159,8 +161,10 @@ fn a_session_that_was_killed_is_taken_over_when_the_next_one_begins() {
     task.wait();
     env.assert_no_container();
     assert_eq!(volumes(&env).len(), 1);
-    run(&mut env.podbay(&["gc"])).expect(0);
+    let said = run(&mut env.podbay(&["gc"])).expect(0).text();
     assert_eq!(volumes(&env).len(), 1, "what is in it is nowhere else");
+    let place = env.project().display().to_string();
+    assert!(said.contains(&format!("kept {}: what a session in {place} did with git", volumes(&env)[0])), "{said}");
     assert_eq!(fingerprint(&env.path(".git")), real);
     let (result, told) = session(&env, &["git log --format=%s"]);
     assert!(told.contains("two\\\\none") || told.contains("two\\none"), "{told}");
@@ -175,6 +179,7 @@ fn a_session_that_was_killed_is_taken_over_when_the_next_one_begins() {
 #[test]
 fn what_the_person_did_meanwhile_stays_and_what_cannot_join_it_is_kept() {
     let Some(env) = repository() else { return };
+    let _alone = alone_with_gc();
     let model = ScriptedModel::new()
         .calls("bash", json!({"command": "echo two >> a.txt; git commit -q -a -m two; git branch side; touch begun; while ! test -e go; do sleep 0.05; done"}))
         .says("Done.")
@@ -191,7 +196,16 @@ fn what_the_person_did_meanwhile_stays_and_what_cannot_join_it_is_kept() {
     assert_eq!(volumes(&env).len(), 1);
     let (result, _) = session(&env, &["true"]);
     assert_eq!(about_git(&result), Vec::<&str>::new(), "it is told once");
-    assert_eq!(volumes(&env).len(), 1);
+    let left = volumes(&env);
+    assert_eq!(left.len(), 1);
+    let gc = |flags: &[&str]| run(env.podbay(&["gc"]).args(flags)).expect(0).text();
+    for flags in [&[][..], &["--snapshots"]] {
+        let said = gc(flags);
+        assert!(said.contains(&format!("kept {}: ", left[0])) && said.contains("podbay gc --git"), "{said}");
+    }
+    assert_eq!(volumes(&env), left, "nothing is removed unasked");
+    assert!(gc(&["--git"]).contains(&format!("removed {}\n", left[0])));
+    assert_eq!(volumes(&env), Vec::<String>::new());
     env.assert_no_container();
 }
 

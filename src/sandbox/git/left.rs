@@ -1,0 +1,62 @@
+use tokio_util::sync::CancellationToken;
+
+use crate::engine;
+use crate::engine::Engine;
+use crate::engine::Leftover;
+use crate::engine::Owner;
+use crate::engine::Role;
+
+/// The git folder of a session that is over, which stays because not all in it was taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftGit {
+    pub volume: String,
+    /// Where the project is; older volumes do not say it.
+    pub path: Option<String>,
+}
+
+/// Lists them. What a review holds that still waits is part of it, and what another machine has made cannot be judged.
+pub async fn left(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<LeftGit>, engine::Error> {
+    Ok(left_of(&engine.volumes(cancel).await?))
+}
+
+fn left_of(volumes: &[Leftover]) -> Vec<LeftGit> {
+    let of_role = |wanted: Role| {
+        volumes.iter().filter_map(move |found| match found {
+            Leftover::Volume { name, labels, .. } if labels.role == wanted => Some((name, labels)),
+            _ => None,
+        })
+    };
+    let waits = |session| of_role(Role::Review).any(|(_, labels)| labels.session.is_some() && labels.session == session);
+    of_role(Role::Git)
+        .filter(|(_, labels)| labels.owner.as_ref().is_some_and(Owner::is_gone) && !waits(labels.session.clone()))
+        .map(|(name, labels)| LeftGit { volume: name.clone(), path: labels.path.clone() })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Labels;
+    use crate::event::SessionId;
+
+    #[test]
+    fn only_what_nobody_waits_for_is_left() {
+        let [over, reviewed, running] = [(); 3].map(|()| SessionId::random());
+        let volume = |name: &str, role, session: &SessionId, owner: Option<Owner>| Leftover::Volume {
+            name: name.to_owned(),
+            labels: Labels { session: Some(session.clone()), owner, path: Some("/p".to_owned()), ..Labels::new(role) },
+            created: None,
+        };
+        let gone = || Some(Owner::ended());
+        let volumes = [
+            volume("over", Role::Git, &over, gone()),
+            volume("reviewed", Role::Git, &reviewed, gone()),
+            volume("running", Role::Git, &running, Some(Owner::current())),
+            volume("nobody-knows", Role::Git, &over, None),
+            volume("changes", Role::Review, &reviewed, gone()),
+            volume("snapshots", Role::Keep, &over, gone()),
+        ];
+        assert_eq!(left_of(&volumes), [LeftGit { volume: "over".to_owned(), path: Some("/p".to_owned()) }]);
+        assert_eq!(left_of(&volumes[..2]).len(), 2, "nothing waits there");
+    }
+}
