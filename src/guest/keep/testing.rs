@@ -168,3 +168,27 @@ pub(super) fn as_a_person<T: Send>(act: impl FnOnce() -> T + Send) -> T {
 pub(super) fn left(left: &Named<Left>) -> Vec<String> {
     left.first.iter().map(|left| format!("{} {}", left.path, left.reason)).collect()
 }
+
+/// A small file system of its own; `None`, which is said, where this process may mount none.
+pub(super) struct Small(PathBuf);
+
+impl Small {
+    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
+    pub(super) fn mount(folder: PathBuf, size: &str) -> Option<Self> {
+        let options = format!("size={size}");
+        let flags = nix::mount::MsFlags::empty();
+        match nix::mount::mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, Some(options.as_str())) {
+            Ok(()) => Some(Self(folder)),
+            Err(errno) => {
+                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
+    }
+}

@@ -6,10 +6,13 @@
 //!
 //! Turns of all sessions of a project are in one log, as they happened. A new turn that changes something ends what could be brought back.
 
+mod step;
+
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
+use self::step::Way;
 use super::Error;
 use super::Folder;
 use super::MOST_DIFFERENCE;
@@ -17,30 +20,19 @@ use super::Project;
 use super::Snapshot;
 use super::Store;
 use super::apply;
-use super::compare::Change;
 use super::compare::compare;
 use super::compare::told;
 use super::difference::unified;
-use super::forbidden::Origin;
 use super::journal::Journal;
 use super::journal::Purpose;
-use super::look::Look;
-use super::look::Name;
 use super::pin;
-use super::plan::Outcome;
-use super::plan::Request;
-use super::plan::wanted;
-use super::read::Found;
 use super::snapshot;
 use super::turn::Record;
 use super::turn::Turn;
 use super::turn::TurnLog;
 use super::turn::shortened;
-use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
 use crate::wire::keep::EntryType;
-use crate::wire::keep::Left;
-use crate::wire::keep::LeftReason;
 use crate::wire::keep::MayRun;
 use crate::wire::keep::PathChange;
 use crate::wire::keep::TurnAnswer;
@@ -52,10 +44,8 @@ use crate::wire::keep::Turns;
 use crate::wire::keep::UndoAnswer;
 use crate::wire::keep::UndoOrder;
 use crate::wire::keep::Undone;
-use crate::wire::keep::UndoneTurn;
 use crate::wire::keep::What;
 use crate::wire::may_run as may_run_by;
-use crate::wire::secret_name;
 
 /// Turns that are kept at least; a quarter more, and the oldest are forgotten.
 pub const MOST_TURNS: usize = 100;
@@ -190,28 +180,6 @@ pub struct How {
     pub is_beside: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
-    Back,
-    Forward,
-}
-
-impl Way {
-    fn purpose(self, turn: u64, then: u32, merge: bool) -> Purpose {
-        match self {
-            Self::Back => Purpose::Back { turn, then, merge },
-            Self::Forward => Purpose::Forward { turn, then, merge },
-        }
-    }
-
-    fn record(self, turn: u64, left: Vec<BytesPath>) -> Record {
-        match self {
-            Self::Back => Record::Back { turn, left, is_final: false },
-            Self::Forward => Record::Forward { turn, left },
-        }
-    }
-}
-
 /// All that work on turns needs, as long as nobody else does any.
 struct Work<'a> {
     project: &'a Project,
@@ -263,138 +231,6 @@ impl<'a> Work<'a> {
         Ok(true)
     }
 
-    fn go(&mut self, way: Way, n: u32, how: How) -> Result<Undone, Error> {
-        self.make_ready()?;
-        let mut turns = Vec::new();
-        self.step_by_step(way, n, how, &mut turns)?;
-        Ok(self.undone(turns))
-    }
-
-    fn retry(&mut self, how: How) -> Result<Undone, Error> {
-        self.make_ready()?;
-        let left: Vec<(u64, Vec<BytesPath>)> = self.log.left().map(|turn| (turn.turn, turn.left.clone())).collect();
-        let mut turns = Vec::new();
-        for (number, paths) in left {
-            let way = if self.log.find(number).is_some_and(|turn| turn.is_back) { Way::Back } else { Way::Forward };
-            if !self.step(way, number, 0, how, Some(&paths), &mut turns)? {
-                break;
-            }
-        }
-        Ok(self.undone(turns))
-    }
-
-    fn make_ready(&mut self) -> Result<(), Error> {
-        if apply::is_unfinished(self.state)? {
-            return Err(Error::Unfinished);
-        }
-        // First, since what lies in the project until then is no change of it.
-        if self.log.open().is_some() {
-            let snapshot = self.look()?;
-            self.close(&snapshot, true)?;
-        }
-        apply::clear_up(self.project, self.state)
-    }
-
-    fn resume(&mut self) -> Result<Resumed, Error> {
-        apply::clear_up(self.project, self.state)?;
-        if let Some(purpose) = apply::not_begun(self.project, self.state)? {
-            return self.begin_anew(&purpose);
-        }
-        let log = &mut self.log;
-        let resumed = apply::resume(self.project, self.state, &self.store, |purpose, outcome| match purpose {
-            Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
-            Purpose::Forward { turn, .. } => log.add(Way::Forward.record(*turn, outcome.left.clone())),
-            Purpose::Review { .. } => Ok(()),
-        })?;
-        let Some((purpose, applied)) = resumed else { return Ok(Resumed::Nothing) };
-        let (way, turn, then, merge) = match purpose {
-            Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
-            Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
-            Purpose::Review { name } => return Ok(Resumed::Review { name, applied }),
-        };
-        let is_stopped = applied.stopped.is_some();
-        let mut turns: Vec<UndoneTurn> = self.log.find(turn).map(|turn| UndoneTurn { turn: turn.told(), applied }).into_iter().collect();
-        if !is_stopped {
-            self.step_by_step(way, then, How { merge, is_beside: false }, &mut turns)?;
-        }
-        Ok(Resumed::Turns(self.undone(turns)))
-    }
-
-    /// Begins what was interrupted before anything was done for it.
-    fn begin_anew(&mut self, purpose: &Purpose) -> Result<Resumed, Error> {
-        let (way, turn, then, merge) = match *purpose {
-            Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
-            Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
-            Purpose::Review { .. } => return Ok(Resumed::Nothing),
-        };
-        // One that is that far already was about what had been left of it, which is tried again when that is asked for.
-        if self.log.find(turn).is_none_or(|turn| turn.is_back == (way == Way::Back)) {
-            return Ok(Resumed::Nothing);
-        }
-        let mut turns = Vec::new();
-        self.step_by_step(way, then.saturating_add(1), How { merge, is_beside: false }, &mut turns)?;
-        Ok(Resumed::Turns(self.undone(turns)))
-    }
-
-    fn step_by_step(&mut self, way: Way, n: u32, how: How, turns: &mut Vec<UndoneTurn>) -> Result<(), Error> {
-        for then in (0..n).rev() {
-            let next = match way {
-                Way::Back => self.log.back().next(),
-                Way::Forward => self.log.forward().next(),
-            };
-            let Some(number) = next.map(|turn| turn.turn) else { break };
-            if !self.step(way, number, then, how, None, turns)? {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes one turn back, or brings it back; returns whether it came to its end.
-    fn step(
-        &mut self,
-        way: Way,
-        number: u64,
-        then: u32,
-        how: How,
-        only: Option<&[BytesPath]>,
-        turns: &mut Vec<UndoneTurn>,
-    ) -> Result<bool, Error> {
-        let turn = self.log.find(number).and_then(|turn| Some((turn.before, turn.end?.after)));
-        let Some((before, after)) = turn else { return Ok(true) };
-        let (from, to) = match way {
-            Way::Back => (after, before),
-            Way::Forward => (before, after),
-        };
-        let purpose = way.purpose(number, then, how.merge);
-        let request = Request { from, to, only: Vec::new(), merge: how.merge, origin: Origin::Before, purpose };
-        let mut wanted = wanted(&self.store, &request)?;
-        if let Some(only) = only {
-            let only: BTreeSet<&BytesPath> = only.iter().collect();
-            wanted.retain(|change| only.contains(&change.path));
-            // What the person moved away, and asks for again, is in nobody's way.
-            for change in &mut wanted {
-                if let Ok(Look { found: Found::Nothing, .. }) = Look::at(self.project, change.path.as_bytes(), Name::Ambiguous) {
-                    change.before = None;
-                }
-            }
-        }
-        let mut found = Outcome::default();
-        if how.is_beside {
-            leave_secrets(&mut wanted, &mut found);
-        }
-        let log = &mut self.log;
-        let done = |outcome: &Outcome| log.add(way.record(number, outcome.left.clone()));
-        let applied = apply::apply_wanted(self.project, self.state, &mut self.store, &request, wanted, found, done)?;
-        let is_stopped = applied.stopped.is_some();
-        turns.extend(self.log.find(number).map(|turn| UndoneTurn { turn: turn.told(), applied }));
-        Ok(!is_stopped)
-    }
-
-    fn undone(&self, turns: Vec<UndoneTurn>) -> Undone {
-        Undone { turns, n_back: self.log.back().count() as u64, n_forward: self.log.forward().count() as u64 }
-    }
-
     /// Ends the open turn with what is there now.
     fn close(&mut self, snapshot: &Snapshot, is_interrupted: bool) -> Result<Vec<PathChange>, Error> {
         let Some((turn, before)) = self.log.open().map(|turn| (turn.turn, turn.before)) else { return Err(Error::NoTurn) };
@@ -441,14 +277,6 @@ impl<'a> Work<'a> {
         keep.insert(now.id);
         keep.extend(self.log.turns.iter().flat_map(|turn| [Some(turn.before), turn.end.map(|end| end.after)]).flatten());
         self.store.prune(&keep)
-    }
-}
-
-/// Leaves what a running sandbox may hide: while it is written it lies under another name, which nothing hides.
-fn leave_secrets(wanted: &mut Vec<Change>, found: &mut Outcome) {
-    let is_secret = |change: &mut Change| change.path.as_bytes().split(|byte| *byte == b'/').any(|name| secret_name(name).is_some());
-    for change in wanted.extract_if(.., is_secret) {
-        found.leave(Left { path: change.path, reason: LeftReason::BesideSandbox });
     }
 }
 

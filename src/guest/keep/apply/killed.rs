@@ -13,9 +13,12 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Instant;
 
+use nix::errno::Errno;
+
 use super::*;
 use crate::guest::keep::ObjectId;
 use crate::guest::keep::testing::Scene;
+use crate::guest::keep::testing::Small;
 
 /// Tells the second process where to work, and between which states.
 const PLACE: &str = "PODBAY_TEST_KEEP_PLACE";
@@ -131,30 +134,6 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
         assert_eq!(&scene.all(), expected, "round {n}");
     }
     assert!(n_unfinished > N_KILLS / 4, "only {n_unfinished} were in the middle of it");
-}
-
-/// A small file system of its own; `None`, which is said, where this process may mount none.
-struct Small(PathBuf);
-
-impl Small {
-    #[expect(clippy::print_stderr, reason = "a test does not skip in silence")]
-    fn mount(folder: PathBuf, size: &str) -> Option<Self> {
-        let options = format!("size={size}");
-        let flags = nix::mount::MsFlags::empty();
-        match nix::mount::mount(Some("tmpfs"), &folder, Some("tmpfs"), flags, Some(options.as_str())) {
-            Ok(()) => Some(Self(folder)),
-            Err(errno) => {
-                eprintln!("not tried, since no file system can be mounted here: {}", errno.desc());
-                None
-            }
-        }
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
-    }
 }
 
 fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {

@@ -1,20 +1,25 @@
 use std::collections::BTreeMap;
-use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
 
-use proptest::prelude::*;
+use nix::sys::stat::Mode;
 
 use super::*;
+use crate::guest::keep::Node;
 use crate::guest::keep::Origin;
 use crate::guest::keep::deflate::Deflate;
+use crate::guest::keep::swap::Content;
+use crate::guest::keep::swap::Spot;
+use crate::guest::keep::swap::Swapped;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::left;
 use crate::guest::keep::tree::Tree;
+use crate::wire::keep::LeftReason;
 use crate::wire::keep::Unkept;
 
 /// Takes a snapshot, lets somebody change things, takes another one.
@@ -33,7 +38,7 @@ fn plan(scene: &Scene, request: &Request) -> Journal {
 
 /// Goes back and forth between two states and compares all there is.
 #[track_caller]
-fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
+pub(super) fn back_and_forth(scene: &Scene, act: impl FnOnce()) {
     let one = scene.all();
     let (before, after) = change(scene, act);
     let other = scene.all();
@@ -421,61 +426,4 @@ fn what_is_given_up_stays_as_far_as_it_is() {
     assert!(abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("given up"));
     assert!(!abandon(&scene.project(), &scene.state(), |_, _| Ok(())).expect("nothing to give up"));
     assert_eq!(scene.all(), BTreeMap::from([("a".into(), "file 644 \"2\"".to_owned())]));
-}
-
-/// One thing that stands somewhere.
-#[derive(Clone, Debug)]
-enum Thing {
-    File(Vec<u8>, bool),
-    Link(String),
-    Folder,
-}
-
-fn thing() -> impl Strategy<Value = Thing> {
-    prop_oneof![
-        4 => (proptest::collection::vec(any::<u8>(), 0..20), any::<bool>()).prop_map(|(content, runs)| Thing::File(content, runs)),
-        1 => "[a-c]{1,3}".prop_map(Thing::Link),
-        1 => Just(Thing::Folder),
-    ]
-}
-
-fn state() -> impl Strategy<Value = BTreeMap<String, Thing>> {
-    proptest::collection::btree_map("[abB](/[abB]){0,3}", thing(), 0..12)
-}
-
-fn build(scene: &Scene, things: &BTreeMap<String, Thing>) {
-    for entry in fs::read_dir(scene.root()).expect("there") {
-        scene.remove(entry.expect("an entry").file_name().to_str().expect("a name"));
-    }
-    let mut taken: BTreeSet<&str> = BTreeSet::new();
-    for (path, thing) in things {
-        // What would lie in a file or link is left out.
-        if path.match_indices('/').any(|(at, _)| taken.contains(&path[..at])) {
-            continue;
-        }
-        match thing {
-            Thing::Folder => scene.make(path),
-            Thing::File(content, runs) => {
-                scene.write(path, content);
-                scene.mode(path, if *runs { 0o755 } else { 0o640 });
-                taken.insert(path);
-            }
-            Thing::Link(target) => {
-                fs::create_dir_all(scene.path(path).parent().expect("a folder")).expect("made");
-                scene.link(target, path);
-                taken.insert(path);
-            }
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn there_and_back_again_is_the_same(one in state(), other in state()) {
-        let scene = Scene::new();
-        build(&scene, &one);
-        back_and_forth(&scene, || build(&scene, &other));
-    }
 }

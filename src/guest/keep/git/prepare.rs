@@ -1,25 +1,19 @@
+mod look;
+
+use self::look::Contents;
 use super::config;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::hide;
 use super::hooks::hooks_in;
-use super::index::Index;
-use super::index::MAX_INDEX;
-use super::index::Unfit;
 use super::record::Start;
 use super::record::Started;
 use super::record::check_id;
 use super::refs;
 use super::refs::Head;
-use super::refs::Refs;
 use super::repository::modules;
-use super::repository::pointed;
-use super::repository::work_tree;
-use super::settings;
-use super::settings::Settings;
 use super::stash;
 use crate::guest::root::join;
-use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
@@ -28,16 +22,12 @@ use crate::wire::keep::Identity;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 
-const MAX_CONFIG: u64 = 1 << 20;
 const MAX_SMALL: u64 = 16 << 20;
 /// How much of a log is taken over from its end, and how much of all.
 const MAX_LOG: usize = 256 * 1024;
 const MAX_LOGS: usize = 8 << 20;
 const MAX_LOG_FILES: usize = 200;
 const MAX_LOG_FILE: u64 = 256 << 20;
-/// How many files of attributes are looked through for LFS.
-const MAX_ATTRIBUTES: usize = 200;
-
 /// What a merge or the like leaves in a repository while it lasts.
 pub(crate) const UNDER_WAY: [(&[u8], &str); 6] = [
     (b"MERGE_HEAD", "a merge"),
@@ -147,15 +137,6 @@ impl Place<'_> {
     }
 }
 
-/// What was read of a repository, all of it before anything is written.
-struct Contents {
-    settings: Settings,
-    work_tree: Vec<u8>,
-    head: Head,
-    refs: Refs,
-    index: Option<(Vec<u8>, Index)>,
-}
-
 impl All<'_> {
     /// Prepares a repository and the submodules in it; returns whether git can write there.
     fn prepare(&mut self, place: &Place<'_>) -> Result<bool, Fault> {
@@ -193,114 +174,6 @@ impl All<'_> {
                 Ok(false)
             }
         }
-    }
-
-    fn look(&self, place: &Place<'_>) -> Result<Contents, GitRefusal> {
-        let settings = self.settings(place)?;
-        for (path, known) in [(&b"objects"[..], Kind::Folder), (b"refs", Kind::Folder)] {
-            let path = place.common(path);
-            match place.kind(&path) {
-                Some(kind) if kind == known => {}
-                Some(Kind::Link) => return Err(GitRefusal::Linked { path: BytesPath::from_bytes(path) }),
-                _ => return Err(GitRefusal::Broken { path: BytesPath::from_bytes(path), problem: "it is no folder".to_owned() }),
-            }
-        }
-        if place.kind(&place.common(b"reftable")).is_some() {
-            return Err(GitRefusal::RefStorage { storage: "reftable".to_owned() });
-        }
-        let work_tree = if place.source.worktree.is_some() && !place.is_module {
-            self.check_worktree(place)?;
-            split(place.source.path.as_bytes()).0.to_vec()
-        } else {
-            where_files_are(place, settings.work_tree.as_deref())?
-        };
-        if let Some(borrowed) = place.read(&place.common(b"objects/info/alternates"), MAX_SMALL)?
-            && let Some(line) = borrowed.split(|byte| *byte == b'\n').find(|line| !line.is_empty() && !line.starts_with(b"#"))
-        {
-            return Err(GitRefusal::Alternates { from: BytesPath::from_bytes(line) });
-        }
-        let packs = place.source.real.names(&place.common(b"objects/pack")).unwrap_or_default();
-        if packs.iter().any(|(name, _)| name.ends_with(b".promisor")) {
-            return Err(GitRefusal::Partial);
-        }
-        for (name, what) in UNDER_WAY {
-            if place.kind(&place.private(name)).is_some() {
-                return Err(GitRefusal::UnderWay { what: what.to_owned() });
-            }
-        }
-        let head_path = place.private(b"HEAD");
-        let head = place.read(&head_path, MAX_SMALL)?.as_deref().and_then(Head::parse);
-        let head = head.ok_or_else(|| GitRefusal::Broken {
-            path: BytesPath::from_bytes(head_path.clone()),
-            problem: "it names neither a branch nor a commit".to_owned(),
-        })?;
-        let folder = place
-            .source
-            .real
-            .descend(&place.common(b"."))
-            .map_err(|errno| GitRefusal::Broken { path: BytesPath::from_bytes(place.path()), problem: errno.desc().to_owned() })?;
-        let refs = refs::read(&folder).map_err(|fault| broken(b"refs", &fault))?;
-        let index = match place.read(&place.private(b"index"), MAX_INDEX)? {
-            Some(bytes) => {
-                let index = Index::parse(&bytes).map_err(|unfit| match unfit {
-                    Unfit::Split => GitRefusal::SplitIndex,
-                    Unfit::Sparse => GitRefusal::SparseIndex,
-                    Unfit::Broken(problem) => GitRefusal::Broken { path: "index".into(), problem: problem.to_owned() },
-                })?;
-                if index.is_unmerged() {
-                    return Err(GitRefusal::Unmerged);
-                }
-                Some((bytes, index))
-            }
-            None => None,
-        };
-        self.check_large_files(place, &work_tree, index.as_ref().map(|(_, index)| index))?;
-        Ok(Contents { settings, work_tree, head, refs, index })
-    }
-
-    fn settings(&self, place: &Place<'_>) -> Result<Settings, GitRefusal> {
-        let path = place.common(b"config");
-        let text = place.read(&path, MAX_CONFIG)?;
-        let text =
-            text.ok_or_else(|| GitRefusal::Broken { path: BytesPath::from_bytes(path.clone()), problem: "it is not there".into() })?;
-        let parse = |path: &[u8], text: &[u8]| {
-            config::parse(text).map_err(|problem| GitRefusal::Broken { path: BytesPath::from_bytes(path), problem })
-        };
-        let mut entries = parse(&path, &text)?;
-        if entries.iter().any(|entry| entry.is("extensions", "worktreeconfig") && entry.is_true()) {
-            let path = place.private(b"config.worktree");
-            if let Some(text) = place.read(&path, MAX_CONFIG)? {
-                entries.extend(parse(&path, &text)?);
-            }
-        }
-        settings::pick(&entries, self.identity)
-    }
-
-    /// Checks that a linked worktree is the repository's own: a `.git` file may name any folder of the machine.
-    fn check_worktree(&self, place: &Place<'_>) -> Result<(), GitRefusal> {
-        let Some((_, git_file)) = &place.source.worktree else { return Ok(()) };
-        let common = place.read(&place.private(b"commondir"), MAX_SMALL)?.unwrap_or_default();
-        let back = place.read(&place.private(b"gitdir"), MAX_SMALL)?.unwrap_or_default();
-        let is_ours = common.trim_ascii() == b"../.." && back.trim_ascii_end() == git_file.as_bytes();
-        let pointer = self.project.read(place.source.path.as_bytes(), super::find::MAX_POINTER).ok().flatten().unwrap_or_default();
-        if is_ours && pointed(&pointer).is_some() { Ok(()) } else { Err(GitRefusal::NotOurs) }
-    }
-
-    /// Large files lie in a folder that nothing brings back, and a program that the box may lack puts them there.
-    fn check_large_files(&self, place: &Place<'_>, work_tree: &[u8], index: Option<&Index>) -> Result<(), GitRefusal> {
-        if place.kind(&place.common(b"lfs")) == Some(Kind::Folder) {
-            return Err(GitRefusal::LargeFiles);
-        }
-        let names = index.iter().flat_map(|index| &index.entries).map(|entry| entry.name.as_slice());
-        let attributes = names.filter(|name| split(name).1 == b".gitattributes").take(MAX_ATTRIBUTES);
-        let in_files = attributes
-            .chain([&b".gitattributes"[..]])
-            .filter_map(|name| self.project.read(&join_both(work_tree, name), MAX_CONFIG).ok().flatten());
-        let own = place.read(&place.common(b"info/attributes"), MAX_CONFIG)?;
-        if in_files.chain(own).any(|text| memchr::memmem::find(&text, b"filter=lfs").is_some()) {
-            return Err(GitRefusal::LargeFiles);
-        }
-        Ok(())
     }
 
     fn write(
@@ -397,22 +270,6 @@ fn write_view(place: &Place<'_>) -> Result<(), Fault> {
     let bare = config::Entry::new("core", None, "bare", b"false");
     session.write(&place.common(b"config"), &config::write(&[bare]))?;
     session.write(&place.common(b"objects/info/alternates"), &place.borrowed())
-}
-
-/// Returns the folder that a repository's files are in, from the project's.
-fn where_files_are(place: &Place<'_>, said: Option<&[u8]>) -> Result<Vec<u8>, GitRefusal> {
-    let beside = split(place.source.path.as_bytes()).0.to_vec();
-    let elsewhere = |said: &[u8]| GitRefusal::Elsewhere { path: BytesPath::from_bytes(said) };
-    match said {
-        // A submodule of a linked worktree has its repository outside of the project.
-        _ if place.is_module && place.source.worktree.is_some() => Err(elsewhere(said.unwrap_or_default())),
-        None if place.is_module => Err(elsewhere(b"")),
-        None => Ok(beside),
-        Some(said) => match work_tree(&place.path(), said) {
-            Some(path) if place.is_module || path == beside => Ok(path),
-            _ => Err(elsewhere(said)),
-        },
-    }
 }
 
 /// Takes over the ends of logs: what was checked out lately, the stashes, and of the branches all, or of very many the one that is checked out.

@@ -10,6 +10,7 @@ use super::*;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::as_a_person;
 use crate::guest::keep::testing::left;
+use crate::wire::keep::LeftReason;
 use crate::wire::keep::Unkept;
 
 const MERGE: How = How { merge: true, is_beside: false };

@@ -9,7 +9,10 @@ use super::tests::take_turn;
 use super::tests::undo;
 use super::*;
 use crate::guest::keep::Node;
+use crate::guest::keep::Outcome;
+use crate::guest::keep::Request;
 use crate::guest::keep::plan::plan_of;
+use crate::guest::keep::plan::wanted;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::as_a_person;
 

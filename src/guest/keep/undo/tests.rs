@@ -1,6 +1,7 @@
 use std::fs;
 
 use super::*;
+use crate::guest::keep::Request;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::left;
 use crate::wire::keep::TurnState;

@@ -1,0 +1,67 @@
+//! Any two states of a project: one is brought about from the other, and back.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::tests::back_and_forth;
+use crate::guest::keep::testing::Scene;
+
+/// One thing that stands somewhere.
+#[derive(Clone, Debug)]
+enum Thing {
+    File(Vec<u8>, bool),
+    Link(String),
+    Folder,
+}
+
+fn thing() -> impl Strategy<Value = Thing> {
+    prop_oneof![
+        4 => (proptest::collection::vec(any::<u8>(), 0..20), any::<bool>()).prop_map(|(content, runs)| Thing::File(content, runs)),
+        1 => "[a-c]{1,3}".prop_map(Thing::Link),
+        1 => Just(Thing::Folder),
+    ]
+}
+
+fn state() -> impl Strategy<Value = BTreeMap<String, Thing>> {
+    proptest::collection::btree_map("[abB](/[abB]){0,3}", thing(), 0..12)
+}
+
+fn build(scene: &Scene, things: &BTreeMap<String, Thing>) {
+    for entry in fs::read_dir(scene.root()).expect("there") {
+        scene.remove(entry.expect("an entry").file_name().to_str().expect("a name"));
+    }
+    let mut taken: BTreeSet<&str> = BTreeSet::new();
+    for (path, thing) in things {
+        // What would lie in a file or link is left out.
+        if path.match_indices('/').any(|(at, _)| taken.contains(&path[..at])) {
+            continue;
+        }
+        match thing {
+            Thing::Folder => scene.make(path),
+            Thing::File(content, runs) => {
+                scene.write(path, content);
+                scene.mode(path, if *runs { 0o755 } else { 0o640 });
+                taken.insert(path);
+            }
+            Thing::Link(target) => {
+                fs::create_dir_all(scene.path(path).parent().expect("a folder")).expect("made");
+                scene.link(target, path);
+                taken.insert(path);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn there_and_back_again_is_the_same(one in state(), other in state()) {
+        let scene = Scene::new();
+        build(&scene, &one);
+        back_and_forth(&scene, || build(&scene, &other));
+    }
+}

@@ -1,0 +1,76 @@
+//! Folders in which nothing can be changed as they are.
+
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
+use nix::sys::stat::FchmodatFlags;
+use nix::sys::stat::Mode;
+use nix::sys::stat::fchmodat;
+
+use super::OPEN;
+use super::PASSABLE;
+use super::WRITABLE;
+use crate::guest::keep::Error;
+use crate::guest::keep::compare::Change;
+use crate::guest::keep::look::Look;
+use crate::guest::keep::look::Name;
+use crate::guest::keep::node::Node;
+use crate::guest::keep::project::Project;
+use crate::guest::keep::read::Found;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+use crate::wire::keep::Unkept;
+
+/// Opens the folders in which something is to be looked at or changed and nothing can be, the outermost first, and returns the modes they had.
+/// What is about to be opened is noted first: somebody who is killed then leaves it open.
+pub(in crate::guest::keep) fn open(
+    project: &Project,
+    wanted: &[Change],
+    mut note: impl FnMut(&BTreeMap<BytesPath, u32>) -> Result<(), Error>,
+) -> Result<BTreeMap<BytesPath, u32>, Error> {
+    let mut needed: BTreeMap<&[u8], u32> = BTreeMap::new();
+    for change in wanted {
+        let path = change.path.as_bytes();
+        if matches!(change.before, Some(Node::Unkept { why: Unkept::Unreadable, .. })) {
+            *needed.entry(path).or_default() |= OPEN;
+        }
+        let mut folder = split(path).0;
+        let mut bits = WRITABLE;
+        while !folder.is_empty() {
+            let known = needed.entry(folder).or_default();
+            if *known & bits == bits {
+                break;
+            }
+            *known |= bits;
+            folder = split(folder).0;
+            bits = PASSABLE;
+        }
+    }
+    let mut opened = BTreeMap::new();
+    for (folder, bits) in needed {
+        if let Ok(Look { folder: Some(parent), found: Found::Folder { stat } }) = Look::at(project, folder, Name::Plain)
+            && stat.st_mode & bits != bits
+        {
+            opened.insert(BytesPath::from_bytes(folder), stat.st_mode & 0o7777);
+            note(&opened)?;
+            // What cannot be opened is told where something is to be changed in it.
+            let mode = Mode::from_bits_truncate(stat.st_mode & 0o7777 | OPEN);
+            let _ = fchmodat(&parent, split(folder).1, mode, FchmodatFlags::NoFollowSymlink);
+        }
+    }
+    Ok(opened)
+}
+
+/// Returns the folders in which something is to be changed and nothing can be, with the modes they are to have in the end.
+pub(super) fn to_open(project: &Project, changes: &[Change]) -> BTreeMap<BytesPath, u32> {
+    let folders: BTreeSet<&[u8]> = changes.iter().map(|change| split(change.path.as_bytes()).0).collect();
+    let mut opened = BTreeMap::new();
+    for folder in folders.into_iter().filter(|folder| !folder.is_empty()) {
+        if let Ok(Look { found: Found::Folder { stat }, .. }) = Look::at(project, folder, Name::Plain)
+            && stat.st_mode & WRITABLE != WRITABLE
+        {
+            opened.insert(BytesPath::from_bytes(folder), stat.st_mode & 0o7777);
+        }
+    }
+    opened
+}
