@@ -20,6 +20,8 @@ mod folder;
 mod forbidden;
 pub mod git;
 mod journal;
+#[cfg(test)]
+mod large;
 mod look;
 mod merge;
 mod node;

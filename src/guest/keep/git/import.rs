@@ -1,3 +1,5 @@
+mod names;
+
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,7 +28,6 @@ use crate::wire::Fault;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
-use crate::wire::keep::MovedRef;
 use crate::wire::keep::NotImported;
 
 const NOTHING: &str = "0000000000000000000000000000000000000000";
@@ -248,74 +249,6 @@ impl<'a> One<'a> {
         let commit = git.timeless().run(&words, b"")?;
         let object = refs::object(commit.stdout.trim_ascii());
         Ok(object.ok_or_else(|| commit.problem()))
-    }
-
-    fn move_names(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let elsewhere = self.checked_out_elsewhere()?;
-        for (name, new) in &left.names {
-            let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
-            let (now, old) = (real.get(name), self.started.refs.get(name));
-            if !fetched.objects.contains(new) {
-                // Why, was said where it was fetched.
-                continue;
-            }
-            if now != Some(new) {
-                if now != old {
-                    let now = now.map_or("deleted", |object| &object[..12]);
-                    refuse(format!("was moved here meanwhile (it is {now} now); the session's is {}", &new[..12]));
-                    continue;
-                }
-                if elsewhere.contains(name) {
-                    refuse("is checked out in another worktree".to_owned());
-                    continue;
-                }
-                if let Err(why) = self.update(name, new, old.map_or(NOTHING, String::as_str), "")? {
-                    refuse(why);
-                    continue;
-                }
-            }
-            real.insert(name.clone(), new.clone());
-            done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
-        }
-        Ok(())
-    }
-
-    /// Moves one name, if it is where it is thought to be.
-    fn update(&self, name: &BytesPath, new: &str, old: &str, word: &str) -> Result<Result<(), String>, Fault> {
-        let message = if word.is_empty() { format!("podbay: {}", self.id) } else { word.to_owned() };
-        let order = [b"update ", name.as_bytes(), format!("\0{new}\0{old}\0").as_bytes()].concat();
-        let answer = self.git.run(&["update-ref", "--create-reflog", "-m", &message, "--stdin", "-z"], &order)?;
-        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
-    }
-
-    /// Returns the branches that other worktrees work on: moving one would turn all of its commits into changes there.
-    fn checked_out_elsewhere(&self) -> Result<BTreeSet<BytesPath>, Fault> {
-        let mut paths = vec![b"HEAD".to_vec()];
-        for (name, _) in self.real.names(b"worktrees").map_err(|errno| failed("list", b"worktrees", &errno.into()))? {
-            paths.push(join(&join(b"worktrees", &name), b"HEAD"));
-        }
-        let own = if self.started.worktree.is_some() { join(&self.private, b"HEAD") } else { b"HEAD".to_vec() };
-        let heads = paths.iter().filter(|path| **path != own).filter_map(|path| Head::read(&self.real, path).ok().flatten());
-        Ok(heads.filter_map(|head| if let Head::Branch { name } = head { Some(name) } else { None }).collect())
-    }
-
-    /// Puts the session's stashes on top of those that are here, which all stay.
-    fn put_stashes(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let here = stash::read(&self.real)?;
-        let name = BytesPath::from_bytes(stash::NAME);
-        let mut top = real.remove(&name);
-        for stash in left.stashes.iter().filter(|stash| fetched.objects.contains(&stash.object)) {
-            if !here.iter().any(|known| known.object == stash.object) && top.as_ref() != Some(&stash.object) {
-                let message = if stash.message.is_empty() { "WIP" } else { &stash.message };
-                if let Err(why) = self.update(&name, &stash.object, top.as_deref().unwrap_or(NOTHING), message)? {
-                    done.not_imported.push(NotImported { what: name.clone(), why });
-                    break;
-                }
-                top = Some(stash.object.clone());
-            }
-            done.stashes.push(stash.message.clone());
-        }
-        Ok(())
     }
 
     fn private_git(&self) -> Git {

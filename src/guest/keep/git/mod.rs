@@ -10,6 +10,8 @@ mod aside;
 mod attacked;
 mod checksum;
 mod config;
+#[cfg(test)]
+mod days;
 mod find;
 mod folder;
 mod hide;

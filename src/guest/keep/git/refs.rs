@@ -10,7 +10,7 @@ use crate::wire::Fault;
 
 /// Longest file that is a reference: a name of an object, or the name of another reference.
 const MAX_LOOSE: u64 = 100;
-const MAX_SYMBOLIC: u64 = 4096;
+pub(super) const MAX_SYMBOLIC: u64 = 4096;
 const MAX_PACKED: u64 = 256 << 20;
 /// More names than this are no repository's that is worked in.
 const MAX_REFS: usize = 1_000_000;

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 
@@ -25,6 +26,8 @@ use nix::sys::stat::mkdirat;
 use nix::sys::stat::utimensat;
 use nix::sys::time::TimeSpec;
 use nix::unistd::UnlinkatFlags;
+use nix::unistd::Whence;
+use nix::unistd::lseek;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
@@ -101,18 +104,43 @@ pub(in crate::guest::keep) fn duplicate(project: &Project, into: &Project) -> Re
 
 fn file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Errno> {
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-    let mut source = File::from(openat(from, name, flags, Mode::empty())?);
+    let source = File::from(openat(from, name, flags, Mode::empty())?);
     let stat = fstat(&source)?;
     if file_type(&stat) != SFlag::S_IFREG {
         return Err(Errno::ENXIO);
     }
     make_room(to, name)?;
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let mut target = File::from(openat(to, name, flags, Mode::from_bits_truncate(0o600))?);
-    let n_bytes = io::copy(&mut source, &mut target).map_err(|error| errno_of(&error))?;
+    let target = File::from(openat(to, name, flags, Mode::from_bits_truncate(0o600))?);
+    let n_bytes = content(&source, &target, stat.st_size).map_err(|error| errno_of(&error))?;
     let [accessed, changed] = times(&stat);
     futimens(&target, &accessed, &changed)?;
     fchmod(&target, mode(&stat))?;
+    Ok(n_bytes)
+}
+
+/// Copies what is in a file, so that its holes stay holes: a disk of a virtual machine may be larger than the one it lies on.
+fn content(source: &File, mut target: &File, size: i64) -> io::Result<u64> {
+    let (mut at, mut n_bytes) = (0, 0);
+    loop {
+        let begin = match lseek(source, at, Whence::SeekData) {
+            // No more of it, or nothing at all.
+            Err(Errno::ENXIO) => break,
+            // Some file systems know of no holes.
+            Err(Errno::EINVAL) => at,
+            other => other?,
+        };
+        let end = lseek(source, begin, Whence::SeekHole).unwrap_or(i64::MAX).max(begin);
+        lseek(source, begin, Whence::SeekSet)?;
+        lseek(target, begin, Whence::SeekSet)?;
+        let n_copied = io::copy(&mut source.take((end - begin) as u64), &mut target)?;
+        n_bytes += n_copied;
+        at = begin + n_copied as i64;
+        if n_copied == 0 || end == i64::MAX {
+            break;
+        }
+    }
+    target.set_len(at.max(size) as u64)?;
     Ok(n_bytes)
 }
 

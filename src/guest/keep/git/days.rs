@@ -1,0 +1,143 @@
+//! Bad days of the person's repository: what becomes of a session's work where it cannot go at once.
+
+use std::fs;
+use std::path::Path;
+
+use super::sample::InSession;
+use super::sample::Sample;
+use super::sample::fingerprint;
+use super::sample::run_git;
+use crate::guest::keep::testing::Small;
+use crate::wire::keep::GitRefusal;
+use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::IndexImport;
+
+fn session() -> InSession {
+    let sample = Sample::new();
+    sample.commit("a", "1\n");
+    sample.commit("b", "1\n");
+    InSession::of(sample)
+}
+
+fn moved(imported: &ImportedRepository) -> Vec<String> {
+    imported.moved.iter().map(|moved| moved.name.to_text()).collect()
+}
+
+fn told(imported: &ImportedRepository) -> String {
+    imported.not_imported.iter().map(|one| format!("{}: {}\n", one.what, one.why)).collect()
+}
+
+#[test]
+fn a_branch_that_the_person_rebases_meanwhile_is_left_to_them() {
+    let session = session();
+    session.git(&["branch", "side"]);
+    session.sample.commit("c", "1\n");
+    session.git(&["checkout", "-q", "side"]);
+    session.sample.commit("d", "1\n");
+    session.git(&["checkout", "-q", "main"]);
+    let sample = session.end();
+    sample.git(&["checkout", "-q", "-b", "base", "HEAD~1"]);
+    sample.write("b", "theirs\n");
+    sample.git(&["add", "b"]);
+    sample.git(&["commit", "-q", "-m", "theirs"]);
+    sample.git(&["checkout", "-q", "main"]);
+    assert!(!run_git(&sample.path(""), &["rebase", "-q", "base"]).1, "there is a conflict");
+    let (head, index) = (sample.git(&["rev-parse", "HEAD", "main"]), fs::read(sample.path(".git/index")).expect("read"));
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), imported.index), (vec!["refs/heads/side".to_owned()], IndexImport::Kept));
+    assert!(told(&imported).contains("refs/heads/main: is being rebased here"), "{}", told(&imported));
+    assert_eq!(sample.git(&["rev-parse", "HEAD", "main"]), head);
+    assert_eq!(fs::read(sample.path(".git/index")).expect("read"), index);
+    // The person goes on with it.
+    sample.write("b", "both\n");
+    sample.git(&["add", "b"]);
+    sample.git(&["rebase", "--continue"]);
+    assert_eq!(sample.git(&["log", "--format=%s", "main"]), "b\ntheirs\na\n");
+    assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a folder") {
+        let (path, to) = (entry.as_ref().expect("an entry").path(), to.join(entry.expect("an entry").file_name()));
+        if path.is_dir() {
+            fs::create_dir(&to).expect("made");
+            copy(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("copied");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_stops_an_import_which_is_done_when_there_is_room() {
+    let session = session();
+    // Nothing makes it smaller than half of this.
+    let noise: String =
+        (1_u64..50_000).map(|n| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29) ^ n << 40)).collect();
+    session.sample.commit("large", &noise);
+    session.git(&["branch", "side"]);
+    let sample = session.end();
+    fs::rename(sample.path(".git"), sample.beside("was")).expect("moved");
+    fs::create_dir(sample.path(".git")).expect("made");
+    let Some(_small) = Small::mount(sample.path(".git"), "2m") else { return };
+    copy(&sample.beside("was"), &sample.path(".git"));
+    let mut filler = vec![0; 2 << 20];
+    while fs::write(sample.path(".git/filler"), &filler).is_err() {
+        filler.truncate(filler.len() - (32 << 10));
+    }
+    let before = fingerprint(&sample.path(".git"));
+    let imported = sample.import().repositories.remove(0);
+    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Kept));
+    assert!(told(&imported).contains("No space left on device"), "{}", told(&imported));
+    let after = fingerprint(&sample.path(".git"));
+    assert!(before.iter().all(|(path, one)| after.get(path) == Some(one)), "what was there has changed");
+    sample.git(&["fsck", "--strict", "--no-dangling"]);
+    assert_eq!(sample.git(&["for-each-ref", "--format=%(refname)"]), "refs/heads/main\n");
+    fs::remove_file(sample.path(".git/filler")).expect("removed");
+    let imported = sample.import_one();
+    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/side"], "{}", told(&imported));
+    assert_eq!((told(&imported).as_str(), sample.git(&["status", "--porcelain"]).as_str()), ("", ""));
+}
+
+#[test]
+fn a_repository_that_broke_meanwhile_is_left_alone_until_it_is_mended() {
+    let session = session();
+    session.sample.commit("c", "1\n");
+    let sample = session.end();
+    for (path, broken) in [("HEAD", "nonsense"), ("config", "[core\n"), ("packed-refs", "nonsense\n")] {
+        let path = sample.path(&format!(".git/{path}"));
+        let whole = fs::read(&path);
+        fs::write(&path, broken).expect("written");
+        let before = fingerprint(&sample.path(".git/refs"));
+        let imported = sample.import().repositories.remove(0);
+        assert_eq!(moved(&imported), Vec::<String>::new(), "{path:?}: {}", told(&imported));
+        assert!(!told(&imported).is_empty(), "{path:?}");
+        assert_eq!(fingerprint(&sample.path(".git/refs")), before, "{path:?}");
+        assert_eq!(fs::read(&path).expect("there"), broken.as_bytes());
+        match whole {
+            Ok(whole) => fs::write(&path, whole).expect("written"),
+            Err(_) => fs::remove_file(&path).expect("removed"),
+        }
+    }
+    let imported = sample.import_one();
+    assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/main".to_owned()], ""));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_broken_repository_gets_no_session_of_its_own() {
+    for (path, broken, problem) in [
+        ("index", "nonsense", "it ends too early"),
+        ("index", &"nonsense".repeat(20), "it does not begin like an index"),
+        ("config", "[core\nx", ""),
+    ] {
+        let sample = Sample::new();
+        sample.commit("a", "1\n");
+        sample.write(&format!(".git/{path}"), broken);
+        let session = InSession::of(sample);
+        let refused = session.refused();
+        let (_, Some(GitRefusal::Broken { path: named, problem: why })) = &refused[0] else { panic!("{path}: {refused:?}") };
+        assert!(named.to_text() == path && why.contains(problem), "{refused:?}");
+        session.check_untouched();
+    }
+}
