@@ -21,6 +21,7 @@ mod foreign;
 mod forged;
 mod full;
 mod git;
+mod git_killed;
 mod given_up;
 mod greedy;
 mod hidden;
