@@ -38,3 +38,4 @@ pub use plain::built_into_bash;
 pub use plain::only_in_bash;
 pub use read::LENGTH_MAX;
 pub use read::read;
+pub use values::HERE;

@@ -27,6 +27,11 @@ pub(super) fn given(command: &Command, before: Option<&Command>, around: Option<
             _ => None,
         }
     });
+    // A file takes the place of what is piped.
+    let last = command.redirections.iter().rev().find(|redirection| redirection.operator.starts_with('<'));
+    if own.is_none() && last.is_some_and(Redirection::reads) && takes_names && !command.words.is_empty() {
+        return None;
+    }
     own.or_else(|| before.and_then(|before| said(before, takes_names)))
         .or_else(|| around.filter(|_| takes_names && !command.words.is_empty()).map(ToOwned::to_owned))
 }
@@ -83,6 +88,7 @@ pub(super) fn listed(word: &Word) -> Option<Vec<Word>> {
         "ls" if command.arguments().iter().all(is_any) => if shows_hidden(&command) { "./**" } else { "*" }.to_owned(),
         "find" => found(&command)?,
         "git" if lists_tracked(&command) => TRACKED.to_owned(),
+        "echo" | "printf" => said(&command, true)?,
         _ => return None,
     };
     let pattern = |text: &str| Word { text: text.to_owned(), kind: WordKind::Pattern, plain: false, quoted: false };
@@ -123,7 +129,7 @@ fn said(command: &Command, takes_names: bool) -> Option<String> {
             let words: Option<Vec<String>> = arguments.iter().map(word).collect();
             let words = words?;
             let text = if command.name() == Some("printf") { formatted(&words) } else { words.join(" ") };
-            Some(text.replace("\\n", "\n"))
+            Some(text.replace("\\n", "\n").replace("\\0", "\n"))
         }
         "sort" | "uniq" | "head" | "tail" | "tee" | "shuf" if takes_names => command.given.clone(),
         "ls" if takes_names => {

@@ -10,6 +10,21 @@ use super::Word;
 use super::WordKind;
 use super::said;
 
+/// How the folder is written that a command runs in.
+pub const HERE: [&str; 12] = [
+    "$PWD",
+    "${PWD}",
+    "${PWD%/}",
+    "~+",
+    "$(pwd)",
+    "`pwd`",
+    "$(realpath .)",
+    "$(readlink -f .)",
+    "$(readlink -e .)",
+    "$(pwd -P)",
+    "$(pwd -L)",
+    "$(echo $PWD)",
+];
 /// Longest value that is put in.
 const VALUE_MAX: usize = 1024;
 /// Most lines of one text that are put into a variable, one after the other.
@@ -34,9 +49,11 @@ impl Values {
         for assignment in &command.assignments {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
+                None if HERE.contains(&value.text.as_str()) => Some(value.text.clone()),
                 None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)),
             });
-            match value.filter(|value| value.len() <= VALUE_MAX && !value.contains('$')) {
+            let is_settled = |value: &String| value.len() <= VALUE_MAX && (!value.contains('$') || HERE.contains(&value.as_str()));
+            match value.filter(is_settled) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
             };

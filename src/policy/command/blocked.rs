@@ -1,8 +1,10 @@
 //! Commands that nobody wants from an agent, in whatever mode.
 
 use super::emptied;
+use super::finding;
+use super::ground::Ground;
+use super::mode;
 use super::place;
-use super::place::Ground;
 use super::words;
 use crate::code::shell::Command;
 use crate::code::shell::Word;
@@ -38,7 +40,7 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
             Some(format!("{name} asks for the rights of another user"))
         }
         "rm" | "srm" | "unlink" => removal(arguments, ground),
-        "find" | "gfind" => find(arguments, ground),
+        "find" | "gfind" => finding::reason(arguments, ground),
         "mv" => {
             let mut moved: Vec<&Word> = words::operands(arguments).collect();
             let named = target_folder(arguments);
@@ -142,88 +144,6 @@ fn split_by_expansion(program: &Word, ground: &Ground) -> Option<String> {
     (is_removal && place::precious(target, ground).is_some()).then(|| "it may remove what is precious".to_owned())
 }
 
-/// Words of `find` that choose nothing among what it comes by, besides those of what it starts.
-const CHOOSE_NOTHING: [&str; 26] = [
-    "-delete",
-    "-newermt",
-    "-user",
-    "-uid",
-    "-group",
-    "-gid",
-    "-fstype",
-    "-links",
-    "-daystart",
-    "-readable",
-    "-writable",
-    "-depth",
-    "-d",
-    "-mindepth",
-    "-maxdepth",
-    "-xdev",
-    "-mount",
-    "-type",
-    "-print",
-    "-print0",
-    "-true",
-    "-a",
-    "-and",
-    "-follow",
-    "-noleaf",
-    "-ignore_readdir_race",
-];
-
-/// Tests of when a file was changed or read: after a fresh checkout all are younger than a day.
-const TIMES: [&str; 6] = ["-mtime", "-ctime", "-atime", "-mmin", "-cmin", "-amin"];
-
-/// `find` that removes, or starts `rm`, from a place that is precious.
-fn find(arguments: &[Word], ground: &Ground) -> Option<String> {
-    const REMOVE: [&str; 5] = ["rm", "shred", "/bin/rm", "unlink", "truncate"];
-    let is_shell = |word: &Word| matches!(word.text.rsplit('/').next(), Some("sh" | "bash" | "dash"));
-    let names_removal = |word: &Word| word.text.split([' ', ';', '\n', '\t', '&', '|']).any(|part| REMOVE.contains(&part));
-    let in_a_shell = || arguments.iter().any(is_shell) && arguments.iter().any(names_removal);
-    let with_nothing =
-        || ["cp", "install", "ln"].iter().any(|name| arguments.iter().any(|word| word.text == *name)) && arguments.iter().any(is_nothing);
-    let removes =
-        arguments.iter().any(|word| word.text == "-delete" || REMOVE.contains(&word.text.as_str())) || in_a_shell() || with_nothing();
-    let is_option = |word: &&Word| matches!(word.text.as_str(), "-H" | "-L" | "-P") || word.text.starts_with("-O");
-    let places: Vec<&str> = arguments
-        .iter()
-        .skip_while(is_option)
-        .map(|word| word.text.as_str())
-        .take_while(|text| !text.starts_with(['-', '(', '!']))
-        .collect();
-    let places = if places.is_empty() { vec!["."] } else { places };
-    // In the project a test may choose; of the root or of the home folder nothing is ever meant.
-    let starts = |word: &&Word| !matches!(word.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir");
-    let mut tests = arguments.iter().take_while(starts).enumerate().filter(|(_, word)| word.text.starts_with('-'));
-    let takes_all = |at: usize| arguments.get(at + 1).is_some_and(|word| word.text.chars().all(|c| "./*?".contains(c)));
-    // What is passed by leaves all the rest.
-    let is_passed_by =
-        |at: usize| at.checked_sub(1).and_then(|at| arguments.get(at)).is_some_and(|word| matches!(word.text.as_str(), "!" | "-not"));
-    let is_test = |(at, word): (usize, &Word)| match word.text.as_str() {
-        "-H" | "-L" | "-P" | "-not" => false,
-        _ if is_passed_by(at) => false,
-        // A size, or a time, that nearly every file is below, or younger than.
-        "-size" => !arguments.get(at + 1).is_some_and(|word| passes_most(&word.text)),
-        text if TIMES.contains(&text) => !arguments.get(at + 1).is_some_and(|word| word.text.starts_with('-') || word.text == "+0"),
-        _ if at.checked_sub(1).is_some_and(|at| arguments[at].text == "-size" || TIMES.contains(&arguments[at].text.as_str())) => false,
-        "-name" | "-iname" | "-path" | "-ipath" | "-wholename" | "-regex" | "-iregex" => !takes_all(at),
-        text => !CHOOSE_NOTHING.contains(&text),
-    };
-    let chooses = tests.any(is_test);
-    let what = places.iter().find_map(|path| {
-        // What it removes is what lies in there: of the folder for what is temporary too that is everyday.
-        let found = place::precious(&format!("{path}/*"), ground)?;
-        (!chooses || (!path.starts_with("..") && found != place::PROJECT)).then_some(found)
-    })?;
-    removes.then(|| format!("it removes files all over {what}"))
-}
-
-/// Returns whether nearly every file has this size: `-100M`, `+0`.
-fn passes_most(size: &str) -> bool {
-    (size.starts_with('-') && size.ends_with(['M', 'G'])) || size.strip_prefix('+').is_some_and(|size| size.starts_with('0'))
-}
-
 /// Returns whether a word is a file that is always empty.
 pub(super) fn is_nothing(word: &Word) -> bool {
     word.text == "/dev/null"
@@ -241,32 +161,14 @@ fn kills_all(arguments: &[Word]) -> bool {
 }
 
 fn owners(name: &str, arguments: &[Word], ground: &Ground) -> Option<String> {
-    let mut operands = words::operands(arguments);
-    // The first one says what is set.
-    let set = operands.next();
-    if name == "chmod"
-        && set.is_some_and(|word| takes_reading(&word.text))
-        && words::may_have(arguments, "R", &["--recursive"])
-        && words::operands(arguments).skip(1).any(|word| place::precious(&word.text, ground).as_deref() == Some(place::PROJECT))
-    {
-        return Some(format!("it lets nobody read {}", place::PROJECT));
+    let locks = if name == "chmod" { mode::reason(arguments, ground) } else { None };
+    if locks.is_some() {
+        return locks;
     }
+    // The first one says what is set.
+    let mut operands = words::operands(arguments).skip(1);
     let outside = operands.find(|word| place::is_outside(&word.text, ground))?;
     Some(format!("{name} on {}, outside of the project", outside.text))
-}
-
-/// Returns whether a mode leaves a file's owner unable to read it: `000`, `a-rwx`, `u=`.
-fn takes_reading(mode: &str) -> bool {
-    if !mode.is_empty() && mode.bytes().all(|byte| byte.is_ascii_digit()) {
-        // Leading zeros count for nothing; the owner's digit is the third from the end.
-        return mode.bytes().rev().nth(2).is_none_or(|digit| digit < b'4');
-    }
-    mode.split(',').any(|change| {
-        let Some(at) = change.find(['-', '=']) else { return false };
-        let (who, what) = (&change[..at], &change[at + 1..]);
-        let is_owner = who.is_empty() || who.contains(['u', 'a']);
-        is_owner && if change[at..].starts_with('-') { what.contains('r') } else { !what.contains(['r', 'u', 'g', 'o']) }
-    })
 }
 
 fn dd(arguments: &[Word]) -> Option<String> {
@@ -279,12 +181,13 @@ fn dd(arguments: &[Word]) -> Option<String> {
 }
 
 /// Returns the folder that `-t` names: behind it, or with it in one word.
-fn target_folder(arguments: &[Word]) -> Option<String> {
+pub(super) fn target_folder(arguments: &[Word]) -> Option<String> {
     arguments.iter().enumerate().take_while(|(_, word)| word.text != "--").find_map(|(at, word)| {
         let text = word.text.as_str();
         let next = || arguments.get(at + 1).map(|word| word.text.clone());
-        if let Some(value) = text.strip_prefix("--target-directory") {
-            return value.strip_prefix('=').map(ToOwned::to_owned).or_else(next);
+        let (option, value) = text.split_once('=').map_or((text, None), |(option, value)| (option, Some(value)));
+        if option.len() > 2 && "--target-directory".starts_with(option) {
+            return value.map(ToOwned::to_owned).or_else(next);
         }
         let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'))?;
         let (_, value) = flags.split_once('t')?;

@@ -1,20 +1,18 @@
 //! Commands that take all of what is precious away without `rm`: they empty every file, or pack it and remove it.
 
 use super::blocked::is_nothing;
+use super::ground::Ground;
 use super::place;
-use super::place::Ground;
+use super::taking;
 use super::words;
 use crate::code::shell::Command;
-use crate::code::shell::Redirection;
 use crate::code::shell::Word;
 
 /// Returns why a command is blocked, if it is.
 pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
     let is_project = |word: &Word| place::precious(&word.text, ground).as_deref() == Some(place::PROJECT);
     // A loop puts each file in the place of the star.
-    let overwrites = |redirection: &&Redirection| matches!(redirection.operator.as_str(), ">" | ">|" | "&>");
-    let mut targets = command.redirections.iter().filter(overwrites).filter_map(|redirection| redirection.target.as_ref());
-    if targets.any(|target| target.text.contains('*') && is_project(target)) {
+    if taking::written_over(command).any(|target| target.text.contains('*') && is_project(target)) {
         return Some(format!("it writes over {}", place::PROJECT));
     }
     let arguments = command.arguments();
@@ -35,6 +33,11 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         }
         "tar" | "bsdtar" | "gtar" if has_long(arguments, "--remove-files", "--rem") => precious().map(|what| format!("it removes {what}")),
         "rsync" if has_long(arguments, "--remove-source-files", "--remove-s") => precious().map(|what| format!("it removes {what}")),
+        "rsync" if arguments.iter().any(|word| word.text.starts_with("--del")) => {
+            // Whatever the other side lacks goes.
+            let to = words::operands(arguments).skip(1).last().and_then(|to| place::precious(&to.text, ground));
+            to.map(|what| format!("it may empty {what}"))
+        }
         "zip" if words::may_have(arguments, "m", &["--move"]) => precious().map(|what| format!("it removes {what}")),
         _ => None,
     }
@@ -50,8 +53,45 @@ fn has_long(arguments: &[Word], option: &str, shortest: &str) -> bool {
     arguments.iter().any(|word| option.starts_with(word.text.as_str()) && word.text.starts_with(shortest))
 }
 
-/// Returns whether a word is a script of `sed` that leaves no line.
-fn deletes_all(word: &Word) -> bool {
-    let script = word.text.trim().trim_start_matches("-i").trim_start_matches("-e").trim_end_matches(';');
-    matches!(script, "d" | "D" | "1,$d" | "0~1d" | "/^/d" | "/$/d" | "/.*/d" | "/./d" | "//d" | "Q" | "1Q" | "s/.*//")
+/// Lines as they are found in any file.
+const LINES: [&str; 5] = ["fn main() {", "}", "x = 1;", "# A text.", "import a"];
+
+/// Returns whether a word is a script of `sed` that leaves next to nothing of a file.
+pub(super) fn deletes_all(word: &Word) -> bool {
+    let script = word.text.trim().trim_start_matches("-i").trim_start_matches("-e");
+    script.len() <= SCRIPT_MAX && script.split([';', '\n']).any(|step| step_deletes(step.trim()))
+}
+
+/// The longest script that is looked through.
+const SCRIPT_MAX: usize = 256;
+
+fn step_deletes(step: &str) -> bool {
+    if let Some(mark) = step.strip_prefix('s').and_then(|rest| rest.chars().next()).filter(char::is_ascii_punctuation) {
+        let mut parts = step[2..].split(mark);
+        let (Some(pattern), Some("")) = (parts.next(), parts.next()) else { return false };
+        return finds(&format!("^(?:{pattern})$"));
+    }
+    let Some(address) = step.strip_suffix(['d', 'D', 'Q']).map(str::trim_end) else { return false };
+    // All but what it names.
+    if address.is_empty() || address.ends_with('!') {
+        return true;
+    }
+    let (from, to) = match address.strip_prefix('/').map(|rest| rest.split_once('/')) {
+        Some(Some((pattern, behind))) if finds(pattern) => return behind.is_empty() || behind == ",$",
+        Some(_) => return false,
+        None => address.split_once(',').unwrap_or((address, "")),
+    };
+    if matches!(from, "0~1" | "1~1") || (from == "1" && step.ends_with('Q')) {
+        return true;
+    }
+    let number = |text: &str| text.trim().trim_start_matches(['+', '~']).parse::<u64>().ok();
+    // From one of the first lines to the end, or to one that few files have.
+    number(from).is_some_and(|from| from <= 3) && (to == "$" || number(to).is_some_and(|to| to >= 100))
+}
+
+/// Returns whether a pattern is found in any line.
+fn finds(pattern: &str) -> bool {
+    let plain = pattern.replace("\\(", "(").replace("\\)", ")").replace("\\|", "|");
+    let regex = regex::RegexBuilder::new(&plain).size_limit(1 << 16).build();
+    regex.is_ok_and(|regex| LINES.iter().all(|line| regex.is_match(line)))
 }

@@ -1,52 +1,93 @@
-//! Removals that are fed a list which nobody can read: it may name every file there is.
+//! Lists of names that are handed to what takes files away, and that nobody can read or nothing chose: they may name every file there is.
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
+use super::finding;
+use super::ground::Ground;
+use super::place;
+use super::taking::in_a_shell;
+use super::taking::takes;
+use super::taking::written_over;
+use super::words;
 use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 
-const REMOVE: [&str; 6] = ["rm", "srm", "unlink", "shred", "truncate", "gtruncate"];
 /// What `grep` finds in every line.
 const IN_EVERY_LINE: [&str; 7] = ["", ".", ".*", "^", "$", "^.*$", "*"];
-/// Programs that pass on what they are given, or what is in a file.
-const PASSING: [&str; 7] = ["cat", "tac", "sort", "uniq", "head", "tail", "shuf"];
+/// Programs that say something else than the names of files in the project, or one name that they are asked for.
+const SAYING: [&str; 20] = [
+    "basename",
+    "brew",
+    "cargo",
+    "command",
+    "date",
+    "gcc",
+    "go",
+    "hostname",
+    "id",
+    "mktemp",
+    "nproc",
+    "pgrep",
+    "pidof",
+    "pkg-config",
+    "rustc",
+    "seq",
+    "type",
+    "uname",
+    "which",
+    "whoami",
+];
+/// Programs that say the names they are given, or what those lead to.
+const NAMING: [&str; 8] = ["dir", "dirname", "echo", "ls", "printf", "readlink", "realpath", "stat"];
 
 /// The longest substitution that is read once more.
 const INSIDE_MAX: usize = 1024;
 
-/// Returns the commands that remove what such a list names, each with its place and why it is blocked.
-pub(super) fn blocked(script: &Script) -> Vec<(usize, String)> {
+/// Returns the commands that take away what such a list names, each with its place and why it is blocked.
+pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String)> {
     let mut blocked = Vec::new();
-    if !script.commands.iter().any(may_remove) {
+    let placed = || script.commands.iter().zip(grounds);
+    let may_take =
+        |(command, ground): (&Command, &Ground)| takes(command, ground) || writes_to_unknown(command) || in_a_shell(command, ground);
+    if !placed().any(may_take) {
         return blocked;
     }
     let mut feeding = Feeding::default();
     for value in &script.values {
-        if is_unchosen(&value.word) {
+        if grounds.first().is_some_and(|ground| is_unchosen(&value.word, ground)) {
             feeding.variables.insert(&value.variable);
         }
     }
-    for (at, command) in script.commands.iter().enumerate() {
-        let is_chosen = feeding.take(command);
+    for (at, (command, ground)) in placed().enumerate() {
+        let is_chosen = feeding.take(command, script.commands.get(at + 1), ground);
         // What is given is put in its place, and judged there.
         if is_feeder(command) && command.given.is_none() && !is_chosen {
-            let started = script.commands[at..].iter().take_while(|command| command.starts_another).count();
-            let inner = script.commands.get(at + started).filter(|inner| removes(inner));
-            let in_a_shell = || script.commands.get(at + 1).filter(|inner| is_shell(inner) && inner.words.iter().any(names_removal));
-            blocked.extend(inner.and_then(Command::name).map(|name| (at + started, reason(name))));
-            blocked.extend(in_a_shell().map(|_| (at + 1, reason("what the shell runs"))));
+            let behind = script.commands[at + 1..].iter().take_while(|behind| behind.is_started);
+            let inner = behind.enumerate().find(|(_, inner)| takes(inner, ground));
+            let shell = || script.commands.get(at + 1).filter(|inner| in_a_shell(inner, ground));
+            blocked.extend(inner.and_then(|(n, inner)| Some((at + 1 + n, reason(inner.name()?)))));
+            blocked.extend(shell().map(|_| (at + 1, reason("what the shell runs"))));
         }
-        if removes(command)
+        if matches!(command.name(), Some("fd" | "fdfind"))
+            && !fd_chooses(command.arguments())
+            && let Some(inner) = script.commands.get(at + 1).filter(|inner| inner.is_started && takes(inner, ground))
+        {
+            blocked.extend(inner.name().map(|name| (at + 1, reason(name))));
+        }
+        if takes(command, ground)
             && let Some(name) = command.name()
-            && command.arguments().iter().any(|word| feeding.feeds(word) || (!word.quoted && is_unchosen(word)))
+            && command.arguments().iter().any(|word| feeding.feeds(word) || (!word.quoted && is_unchosen(word, ground)))
         {
             blocked.push((at, reason(name)));
         }
-        feeding.pass(command, is_chosen);
+        if written_over(command).any(|target| feeding.feeds(target)) {
+            blocked.push((at, reason("what writes over files")));
+        }
+        feeding.pass(command, is_chosen, ground);
     }
     blocked
 }
@@ -55,25 +96,12 @@ fn reason(name: &str) -> String {
     format!("{name} is given a list that cannot be read, which may name the whole project; name the files, or choose them with `find`")
 }
 
-fn removes(command: &Command) -> bool {
-    command.name().is_some_and(|name| REMOVE.contains(&name))
-}
-
-fn may_remove(command: &Command) -> bool {
-    removes(command) || (is_shell(command) && command.words.iter().any(names_removal))
-}
-
-fn is_shell(command: &Command) -> bool {
-    command.name().is_some_and(|name| ["sh", "bash", "dash", "zsh", "ksh"].contains(&name))
-}
-
-/// Returns whether a text for a shell starts a program that removes.
-fn names_removal(word: &Word) -> bool {
-    word.text.split([' ', ';', '\n', '\t', '&', '|', '(', '{']).any(|part| REMOVE.contains(&part.rsplit('/').next().unwrap_or(part)))
+fn writes_to_unknown(command: &Command) -> bool {
+    written_over(command).any(|target| target.kind == WordKind::Unknown)
 }
 
 fn is_feeder(command: &Command) -> bool {
-    matches!(command.name(), Some("xargs" | "gxargs"))
+    matches!(command.name(), Some("xargs" | "gxargs" | "parallel"))
 }
 
 /// What goes from one command to another.
@@ -83,24 +111,32 @@ struct Feeding<'a> {
     pipes: HashMap<usize, bool>,
     /// The same of what a loop, or another group of commands, is given.
     around: Option<bool>,
+    /// A file is what goes into all of a pipe, and so into its last command: behind the pipe it counts no more.
+    into_pipe: bool,
     /// Variables that hold what was not.
     variables: BTreeSet<&'a str>,
 }
 
 impl<'a> Feeding<'a> {
     /// Returns whether what goes into a command was chosen, and notes the variables that it puts that into.
-    fn take(&mut self, command: &'a Command) -> bool {
+    fn take(&mut self, command: &'a Command, next: Option<&Command>, ground: &Ground) -> bool {
         let piped = command.piped.then(|| self.pipes.remove(&command.shell).unwrap_or_default());
         let redirected = command.redirections.iter().rev().find(|redirection| redirection.reads());
         let file = redirected.and_then(|redirection| redirection.target.as_ref()).map(|target| {
             let inside = target.text.strip_prefix("<(").and_then(|text| text.strip_suffix(')'));
-            inside.is_some_and(text_chooses)
+            inside.is_some_and(|text| text_chooses(text, ground))
         });
-        if command.words.is_empty() && (file.is_some() || piped.is_some()) && command.given.is_none() {
-            self.around = file.or(piped);
+        // A file takes the place of the pipe.
+        let given = file.or(piped).map(|is_chosen| is_chosen && !(self.into_pipe && is_feeder(command)));
+        self.into_pipe &= command.piped || command.is_started || next.is_some_and(|next| next.piped || next.is_started);
+        if command.words.is_empty() && file == Some(false) {
+            self.into_pipe = next.is_some_and(|next| next.name() != Some("read"));
+        }
+        if command.words.is_empty() && given.is_some() && command.given.is_none() {
+            self.around = given;
         }
         if matches!(command.name(), Some("read" | "mapfile" | "readarray")) {
-            let is_unread = command.given.is_none() && file.or(piped).or(self.around) == Some(false);
+            let is_unread = command.given.is_none() && given.or(self.around) == Some(false);
             let names = command.arguments().iter().filter_map(Word::known).filter(|text| !text.starts_with('-'));
             for name in names {
                 if is_unread {
@@ -110,68 +146,115 @@ impl<'a> Feeding<'a> {
                 }
             }
         }
-        piped.unwrap_or_default()
+        given.unwrap_or_default()
     }
 
-    fn pass(&mut self, command: &Command, is_chosen: bool) {
-        self.pipes.insert(command.shell, chooses(command, is_chosen));
+    fn pass(&mut self, command: &Command, is_chosen: bool, ground: &Ground) {
+        self.pipes.insert(command.shell, chooses(command, is_chosen, ground));
     }
 
     /// Returns whether a word is what such a variable holds: not where it only ends, or begins, a name of the script's own.
     fn feeds(&self, word: &Word) -> bool {
         let text = word.text.strip_prefix("./").unwrap_or(&word.text);
+        let text = text.strip_prefix("of=").unwrap_or(text);
         let Some(rest) = text.strip_prefix('$') else { return false };
-        let name = rest
-            .strip_prefix('{')
-            .and_then(|rest| rest.split_once('}'))
-            .map_or(rest, |(name, behind)| if behind.is_empty() || behind.starts_with('/') { name } else { "" });
-        let name = name.split(['/', '[']).next().unwrap_or(name);
-        word.kind == WordKind::Unknown && self.variables.contains(name)
+        let (name, behind) = match rest.strip_prefix('{') {
+            Some(rest) => rest.split_once('}').unwrap_or((rest, "")),
+            None => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+        };
+        let name = name.split('[').next().unwrap_or(name);
+        // What has a name of its own in there is not all of it.
+        let is_all = behind.is_empty() || (behind.starts_with('/') && behind.chars().all(|c| "/.*?".contains(c)));
+        is_all && word.kind == WordKind::Unknown && self.variables.contains(name)
     }
 }
 
-/// Returns whether a word is put together from a list of names that was not chosen: `$(cat list)`.
-fn is_unchosen(word: &Word) -> bool {
+/// Returns whether a word is put together from a list of names that nothing which can be read chose: `$(cat list)`.
+fn is_unchosen(word: &Word, ground: &Ground) -> bool {
     if word.kind != WordKind::Unknown {
         return false;
     }
     let text = word.text.as_str();
     let inside =
         text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).or(text.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')));
-    let Some(inside) = inside.filter(|inside| !inside.starts_with('(') && inside.len() <= INSIDE_MAX) else { return false };
-    let script = shell::read(inside);
-    let Some(first) = script.commands.first() else { return false };
-    let passes = match first.name() {
-        None => first.words.is_empty() && first.redirections.iter().any(shell::Redirection::reads),
-        Some("git") => first.arguments().first().is_some_and(|word| word.text == "ls-files"),
-        Some(name) => PASSING.contains(&name),
-    };
-    passes && !text_chooses(inside)
+    inside.is_some_and(|inside| !inside.starts_with('(') && !text_chooses(inside, ground))
 }
 
 /// Returns whether what a text writes was chosen.
-fn text_chooses(text: &str) -> bool {
+fn text_chooses(text: &str, ground: &Ground) -> bool {
     text.len() <= INSIDE_MAX
-        && shell::read(text).commands.iter().fold(false, |is_chosen, command| chooses(command, command.piped && is_chosen))
+        && shell::read(text).commands.iter().fold(false, |is_chosen, command| chooses(command, command.piped && is_chosen, ground))
 }
 
 /// Returns whether a command writes names that were chosen, from whether those were that go into it.
-fn chooses(command: &Command, is_chosen: bool) -> bool {
+fn chooses(command: &Command, is_chosen: bool, ground: &Ground) -> bool {
     let arguments = command.arguments();
     let has = |options: &[&str]| arguments.iter().any(|word| options.iter().any(|option| word.text.starts_with(option)));
+    let is_whole = |word: &Word| place::precious(&word.text, ground).is_some();
     match command.name().unwrap_or_default() {
-        // Where they choose nothing, all that they say is given to what reads it.
-        "find" | "gfind" | "ls" | "echo" | "printf" => true,
-        "fd" | "fdfind" => arguments.iter().any(|word| !word.text.starts_with('-') && !IN_EVERY_LINE.contains(&word.text.as_str())),
-        "git" => arguments.first().is_some_and(|word| word.text == "ls-files") && arguments.len() > 1,
+        "find" | "gfind" => finding::chooses(arguments, ground),
+        name if NAMING.contains(&name) => {
+            let lists_here = matches!(name, "ls" | "dir") && words::operands(arguments).next().is_none();
+            let says_itself = lists_here && place::precious("*", ground).is_some();
+            let is_here = |word: &Word| name == "dirname" && word.known().is_some_and(|path| !path.contains('/'));
+            let named = || words::operands(arguments).any(|word| is_whole(word) || is_here(word));
+            !says_itself && !named()
+        }
+        name if SAYING.contains(&name) => true,
+        "fd" | "fdfind" => fd_chooses(arguments),
+        "git" => git_chooses(arguments, ground),
         "rg" if has(&["--files"]) && !command.piped => has(&["-g", "--glob", "--iglob", "-t", "--type"]),
         "grep" | "egrep" | "fgrep" | "rg" => {
             let is_inverse =
                 arguments.iter().any(|word| is_flag(&word.text, 'v') || word.text == "--invert-match" || is_flag(&word.text, 'L'));
             let looked_for = arguments.iter().find(|word| !word.text.starts_with('-'));
-            is_chosen || (!is_inverse && looked_for.is_some_and(|word| !IN_EVERY_LINE.contains(&word.text.as_str())))
+            let is_letter = |text: &str| text.len() == 1 && text.starts_with(char::is_alphanumeric);
+            let is_in_all = |text: &str| is_letter(text) || IN_EVERY_LINE.contains(&text) || finding::is_found_in_all(text);
+            is_chosen || (!is_inverse && looked_for.is_some_and(|word| !is_in_all(&word.text)))
         }
+        // A pattern between slashes lets some pass.
+        "awk" | "gawk" | "mawk" | "sed" | "perl" => is_chosen || arguments.iter().any(|word| has_pattern(&word.text)),
         _ => is_chosen,
+    }
+}
+
+/// Returns whether a script has a pattern in it that is no replacement: `/\.o$/`, `$1 ~ /x/`.
+fn has_pattern(text: &str) -> bool {
+    let script = text.trim_start();
+    let is_pattern = |part: &str| part.split_once('/').is_some_and(|(pattern, _)| pattern.len() > 1 && !finding::is_found_in_all(pattern));
+    script.strip_prefix('/').is_some_and(is_pattern) || script.split_once("~ /").is_some_and(|(_, behind)| is_pattern(behind))
+}
+
+fn fd_chooses(arguments: &[Word]) -> bool {
+    const VALUED: [&str; 12] =
+        ["-t", "--type", "-d", "--max-depth", "--min-depth", "-E", "--exclude", "-S", "--size", "-c", "--color", "-j"];
+    let mut before = "";
+    arguments.iter().take_while(|word| !matches!(word.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch")).any(|word| {
+        let last = std::mem::replace(&mut before, &word.text);
+        let by_ending = matches!(last, "-e" | "--extension");
+        let is_pattern = !word.text.starts_with('-') && !VALUED.contains(&last) && !IN_EVERY_LINE.contains(&word.text.as_str());
+        by_ending || is_pattern
+    })
+}
+
+/// Git that lists some of the files: all but `ls-files` and `ls-tree` without a path, and what asks for the project's own folder.
+fn git_chooses(arguments: &[Word], ground: &Ground) -> bool {
+    let Some((verb, rest)) = arguments.split_first() else { return false };
+    let has_path = || words::operands(rest).any(|word| place::precious(&word.text, ground).is_none() && word.text != ":/");
+    match verb.text.as_str() {
+        "ls-files" => {
+            let lists_some = rest.iter().any(|word| {
+                let text = word.text.as_str();
+                ['o', 'd', 'm', 'i', 'u', 'k'].iter().any(|letter| is_flag(text, *letter))
+                    || ["--others", "--deleted", "--modified", "--ignored", "--unmerged", "--killed"].contains(&text)
+            });
+            let lists_kept = rest.iter().any(|word| is_flag(&word.text, 'c') || word.text == "--cached");
+            (lists_some && !lists_kept) || has_path()
+        }
+        "diff" | "status" | "log" | "show" | "branch" | "tag" | "stash" | "remote" => {
+            rest.iter().all(|word| word.kind != WordKind::Unknown)
+        }
+        _ => false,
     }
 }
 

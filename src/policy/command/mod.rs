@@ -11,10 +11,14 @@ mod builtins;
 #[cfg(test)]
 mod corpus;
 mod emptied;
+mod extended;
 mod fed;
+mod finding;
 mod git;
 mod git_verbs;
+mod ground;
 mod handed;
+mod mode;
 mod network;
 mod place;
 mod protected;
@@ -22,6 +26,7 @@ mod reading;
 mod sed;
 mod sed_script;
 mod started;
+mod taking;
 mod variables;
 mod words;
 
@@ -29,7 +34,7 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 
 use self::git::Use;
-use self::place::Ground;
+use self::ground::Ground;
 use crate::code::shell;
 use crate::code::shell::Command;
 use crate::code::shell::Doubt;
@@ -61,7 +66,7 @@ impl Reading {
     /// Reads a command as bash does. Where another shell carries it out, whatever that may read otherwise is in doubt.
     pub(super) fn new(text: &str, working_directory: Option<&str>, shell: Shell) -> Self {
         let mut script = shell::read(text);
-        let (needs, mut all) = judged(&script, working_directory);
+        let (needs, mut all) = judged(&script, text, working_directory);
         let otherwise = || shell::only_in_bash(text).or_else(|| shell::built_into_bash(&script));
         let only_in_bash = if shell == Shell::Bash { None } else { otherwise() };
         if let Some(what) = only_in_bash {
@@ -79,8 +84,8 @@ impl Reading {
 }
 
 /// Returns what each command of a script needs, and what all of it does.
-fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
-    let grounds = place::grounds(script, working_directory);
+fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
+    let grounds = ground::grounds(script, working_directory);
     let whole = Whole { is_elsewhere: git::may_be_elsewhere(script, working_directory), files: reading::files(script) };
     let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, &whole)).collect();
     through_functions(script, &whole, &mut needs);
@@ -98,7 +103,7 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
     for (at, name) in handed::names(script) {
         needs[at].insert(Capability::ProtectedName { name });
     }
-    for (at, reason) in fed::blocked(script) {
+    for (at, reason) in fed::blocked(script, &grounds) {
         needs[at].insert(Capability::BlockedCommand { reason });
     }
     // Each value that a loop or a list may put in a command counts.
@@ -116,6 +121,7 @@ fn judged(script: &Script, working_directory: Option<&str>) -> (Vec<BTreeSet<Cap
         let reason = format!("the function `{function}` starts itself more than once");
         all.insert(Capability::BlockedCommand { reason });
     }
+    all.extend(extended::reason(text, &grounds).map(|reason| Capability::BlockedCommand { reason }));
     (needs, all)
 }
 

@@ -1,53 +1,27 @@
 //! Where a path leads by its letters: into the project, or out of it.
 
-use std::collections::HashMap;
-
-use crate::code::shell::Command;
-use crate::code::shell::Script;
-use crate::code::shell::Word;
-use crate::code::shell::WordKind;
-use crate::wire::BytesPath;
-use crate::wire::protected_name;
+use super::ground::Ground;
+use crate::code::shell::HERE;
 
 /// Folders outside of the project that a command may do with as it likes.
 const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
 /// How the home folder is written.
-const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
-/// How the folder is written that a command runs in.
-const HERE: [&str; 10] =
-    ["$PWD", "${PWD}", "${PWD%/}", "~+", "$(pwd)", "`pwd`", "$(realpath .)", "$(readlink -f .)", "$(readlink -e .)", "$(pwd -P)"];
+pub(super) const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
 /// How the project's own folder is asked for.
 const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
 
 /// What the project's own folder is called.
 pub(super) const PROJECT: &str = "the whole project";
 
-/// Where a command stands, as far as that can be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ground {
-    /// How many folders below the project's top it may be at the most.
-    depth: usize,
-    /// The folder itself, where every change of folders up to there is known.
-    here: Option<Place>,
-}
-
 /// A folder or file, from the root or the home folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
-    is_home: bool,
-    parts: Vec<String>,
-}
-
-impl Ground {
-    /// Returns the protected folder that it lies in, if it does.
-    pub(super) fn secret(&self) -> Option<String> {
-        let path = self.here.as_ref()?.parts.join("/");
-        protected_name(&BytesPath::from_text(&path)).filter(|protected| protected.is_secret).map(|protected| protected.name)
-    }
+pub(super) struct Place {
+    pub(super) is_home: bool,
+    pub(super) parts: Vec<String>,
 }
 
 impl Place {
-    fn project() -> Self {
+    pub(super) fn project() -> Self {
         Self { is_home: false, parts: vec!["workspace".to_owned()] }
     }
 
@@ -55,7 +29,7 @@ impl Place {
         !self.is_home && self.parts.first().is_some_and(|first| first == "workspace")
     }
 
-    fn follow(&mut self, path: &str) {
+    pub(super) fn follow(&mut self, path: &str) {
         for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
             if part != ".." {
                 self.parts.push(part.to_owned());
@@ -84,14 +58,8 @@ impl Place {
 
     /// Takes off what stands for everything in a folder; returns whether there was any.
     fn without_stars(&mut self) -> bool {
-        let is_any = |part: &String| {
-            // `{a..z}*` is a list of letters, too.
-            let letters = part.starts_with('{') && part.contains("..");
-            let part = if letters { &part.replacen('{', "[", 1).replacen("..", "-", 1).replacen('}', "]", 1) } else { part };
-            part.contains(['*', '?']) && (part.chars().all(|c| "*?.[]!^".contains(c)) || (part.contains('[') && takes_most(part)))
-        };
         let n_parts = self.parts.len();
-        while self.parts.pop_if(|part| is_any(part)).is_some() {}
+        while self.parts.pop_if(|part| takes_any(part)).is_some() {}
         self.parts.len() < n_parts
     }
 
@@ -107,6 +75,14 @@ impl Place {
             _ => None,
         }
     }
+}
+
+/// Returns whether a part of a path is a pattern that stands for everything in a folder, or nearly.
+pub(super) fn takes_any(part: &str) -> bool {
+    // `{a..z}*` is a list of letters, too.
+    let letters = part.starts_with('{') && part.contains("..");
+    let part = if letters { &part.replacen('{', "[", 1).replacen("..", "-", 1).replacen('}', "]", 1) } else { part };
+    part.contains(['*', '?']) && (part.chars().all(|c| "*?.[]!^".contains(c)) || (part.contains('[') && takes_most(part)))
 }
 
 /// Returns whether a pattern with lists of letters takes names that begin with half of the alphabet: `[a-z]*`.
@@ -133,108 +109,6 @@ fn takes_most(pattern: &str) -> bool {
     }
     let Ok(regex) = regex::RegexBuilder::new(&format!("{text}$")).size_limit(1 << 16).build() else { return false };
     ('a'..='z').filter(|first| regex.is_match(&format!("{first}ore"))).count() >= 13
-}
-
-/// Returns where each command of a script stands, one after the other; a shell within another begins where that one is.
-pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<Ground> {
-    let depth = depth(script, working_directory);
-    let mut begin = Place::project();
-    match working_directory {
-        Some(path) if path.starts_with('/') => begin = resolve(path, None).unwrap_or(begin),
-        Some(path) => begin.follow(path),
-        None => {}
-    }
-    let mut stands: HashMap<usize, Option<Place>> = HashMap::from([(0, Some(begin))]);
-    // What `env -C` starts, it starts elsewhere.
-    let mut only_next: Option<Option<Place>> = None;
-    // Where each shell was before, and where `pushd` came from.
-    let mut before: HashMap<usize, Option<Place>> = HashMap::new();
-    let mut pushed: HashMap<usize, Vec<Option<Place>>> = HashMap::new();
-    let mut grounds = Vec::with_capacity(script.commands.len());
-    // Behind a program that starts another one, `cd` would be a program of its own, which takes nobody along.
-    let mut takes_along = true;
-    for command in &script.commands {
-        let takes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
-        let mut shell = command.shell;
-        while !stands.contains_key(&shell) {
-            shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
-        }
-        let stand = stands.get(&shell).cloned().flatten();
-        let here = only_next.take().unwrap_or_else(|| stand.clone());
-        let after = match command.name() {
-            Some("cd" | "pushd" | "popd") if !takes_along => stand,
-            Some("cd") if command.arguments().first().is_some_and(goes_back) => {
-                let gone = before.remove(&command.shell).or_else(|| before.get(&shell).cloned());
-                // Where it was nowhere before it stays.
-                gone.unwrap_or_else(|| here.clone())
-            }
-            Some("cd") => moved(command.arguments(), here.as_ref()),
-            Some("pushd") => {
-                pushed.entry(shell).or_default().push(here.clone());
-                moved(command.arguments(), here.as_ref())
-            }
-            // Without a folder to go back to it fails.
-            Some("popd") => pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or_else(|| here.clone()),
-            Some("env") => {
-                only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_ref())));
-                stand
-            }
-            _ => stand,
-        };
-        if matches!(command.name(), Some("cd" | "pushd" | "popd")) && takes_along {
-            before.insert(command.shell, here.clone());
-        }
-        stands.insert(command.shell, after);
-        grounds.push(Ground { depth, here });
-    }
-    grounds
-}
-
-/// Returns whether what a command starts is done by the shell itself.
-fn goes_along(command: &Command) -> bool {
-    matches!(command.name(), Some("command" | "builtin" | "eval" | "time" | "trap" | "alias"))
-}
-
-/// Returns whether a word is where the shell was before.
-fn goes_back(word: &Word) -> bool {
-    matches!(word.text.trim_end_matches('/'), "-" | "~-" | "$OLDPWD" | "${OLDPWD}")
-}
-
-/// Returns where `cd` leads.
-fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
-    match arguments.iter().find(|word| word.text == "-" || !word.text.starts_with('-')) {
-        None => Some(Place { is_home: true, parts: Vec::new() }),
-        Some(word) if word.text == "-" => None,
-        // The home folder is known however it is written.
-        Some(word) if word.kind == WordKind::Known || HOMES.contains(&word.text.trim_end_matches('/')) => resolve(&word.text, here),
-        Some(_) => None,
-    }
-}
-
-/// Returns the folder that `env -C` names.
-fn chdir(arguments: &[Word]) -> Option<Word> {
-    let at = arguments.iter().position(|word| word.text == "-C" || word.text.starts_with("--chdir"))?;
-    match arguments[at].text.split_once('=') {
-        Some((_, path)) => Some(Word { text: path.to_owned(), ..arguments[at].clone() }),
-        None => arguments.get(at + 1).cloned(),
-    }
-}
-
-/// Returns how many folders below the project's top a command may be when it names a path with `..`.
-///
-/// The working directory and every `cd` of the script are counted together: that is the deepest it can be.
-fn depth(script: &Script, working_directory: Option<&str>) -> usize {
-    let below = |path: &str| {
-        let parts = path.strip_prefix("/workspace").unwrap_or(path).split('/');
-        parts.filter(|part| !part.is_empty() && *part != "." && *part != "..").count()
-    };
-    let changes = script.commands.iter().filter(|command: &&Command| matches!(command.name(), Some("cd" | "pushd")));
-    let depths = changes.filter_map(|command| command.arguments().first()).map(|word| match word.kind {
-        WordKind::Known => below(&word.text),
-        // Anywhere.
-        WordKind::Pattern | WordKind::Unknown => 100,
-    });
-    depths.sum::<usize>() + working_directory.map_or(0, below)
 }
 
 /// Returns what follows one of these in front of a path.
@@ -266,7 +140,7 @@ fn is_rooted(path: &str) -> bool {
     path.starts_with('/') || behind_home(path).is_some()
 }
 
-fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
+pub(super) fn resolve(path: &str, here: Option<&Place>) -> Option<Place> {
     let (mut place, rest) = match behind_home(path) {
         Some(rest) => (Place { is_home: true, parts: Vec::new() }, rest),
         None if path.starts_with('/') => (Place { is_home: false, parts: Vec::new() }, path),
@@ -317,6 +191,23 @@ pub(super) fn precious_by_name(path: &str, ground: &Ground) -> Option<String> {
     precious(path, ground).filter(|_| is_meant)
 }
 
+/// How a path stands for the whole project.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whole {
+    /// The folder itself.
+    Folder,
+    /// All that lies in it.
+    Content,
+}
+
+/// Returns how a path stands for the whole project, if it certainly does.
+pub(super) fn whole(path: &str, ground: &Ground) -> Option<Whole> {
+    let mut place = resolve(path, ground.here.as_ref()).filter(|_| !path.is_empty())?;
+    let has_stars = place.without_stars();
+    let whole = if has_stars { Whole::Content } else { Whole::Folder };
+    (place == Place::project()).then_some(whole)
+}
+
 /// Returns whether a path certainly leads out of the project.
 pub(super) fn is_beyond(path: &str, ground: &Ground) -> bool {
     resolve(path, ground.here.as_ref()).is_some_and(|place| !place.is_in_project())
@@ -356,6 +247,7 @@ fn climbs(path: &str, depth: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ground::grounds;
     use super::*;
 
     fn ground(here: &str) -> Ground {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::blocked::takes_all;
-use super::place::Ground;
+use super::ground::Ground;
 use super::place::precious;
 use super::sed_script;
 use super::words;

@@ -136,8 +136,16 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
             }
             if let Some(given) = &command.given {
                 let word = |text: &str| Word { kind: WordKind::Known, ..Word::unknown(text) };
+                let given = given.split_whitespace().map(|text| text.trim_matches(['\'', '"']));
                 let mut told = inner.clone();
-                told.words.extend(given.split_whitespace().map(|text| word(text.trim_matches(['\'', '"']))));
+                match scan.placeholder.as_deref() {
+                    Some(placeholder) => {
+                        let put = |known: &Word| given.clone().map(|text| word(&known.text.replace(placeholder, text))).collect();
+                        let all = |known: &Word| if known.text.contains(placeholder) { put(known) } else { vec![known.clone()] };
+                        told.words = inner.words.iter().flat_map(all).collect();
+                    }
+                    None => told.words.extend(given.map(word)),
+                }
                 unwrapped.inner.push(Inner::Command(told));
             }
             inner.words.push(Word::unknown(taken));
