@@ -166,7 +166,7 @@ impl Policy {
         let reading = reading.as_ref();
         let capabilities = reading.map_or_else(|| capabilities(&action), |reading| reading.capabilities.clone());
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
-            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
+            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, reading)), capabilities };
         }
         let exact = Exact::of(&action, &self.here);
         let remedy_of_shell = reading.and_then(in_no_bash);
@@ -181,7 +181,8 @@ impl Policy {
         }
         if let Some(rule) = self.gate.iter().find(|rule| rule.may_match(&action, reading)) {
             let mode = self.mode.as_str();
-            let reason = format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), doubt(reading));
+            let reason =
+                format!("the rule `{}` wants a person's word, and mode {mode} asks nobody{}", rule.text(), reason_of(rule, reading));
             return if self.mode == Mode::Ask {
                 if let Some(reason) = reading.and_then(too_long) {
                     return Verdict::Deny { reason, capabilities };
@@ -238,7 +239,7 @@ impl Policy {
         let rules = [(&self.deny, "denies it"), (&self.gate, "wants a person's word, and a hook asks nobody")];
         for (rules, does) in rules {
             if let Some(rule) = rules.iter().find(|rule| rule.may_match(&action, reading)) {
-                return Verdict::Deny { reason: format!("the rule `{}` {does}{}", rule.text(), doubt(reading)), capabilities };
+                return Verdict::Deny { reason: format!("the rule `{}` {does}{}", rule.text(), reason_of(rule, reading)), capabilities };
             }
         }
         if let Some(allowed) = self.allowed(&action, reading) {
@@ -266,7 +267,7 @@ impl Policy {
         let reading = reading.as_ref();
         let capabilities = capabilities(&action);
         if let Some(rule) = self.deny.iter().find(|rule| rule.may_match(&action, reading)) {
-            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), doubt(reading)), capabilities };
+            return Verdict::Deny { reason: format!("the rule `{}` denies it{}", rule.text(), reason_of(rule, reading)), capabilities };
         }
         if self.mode == Mode::Deny && !action.is_read_only() {
             return Verdict::Deny { reason: "mode deny only allows reading".to_owned(), capabilities };
@@ -323,8 +324,11 @@ fn tried(example: &Example) -> Result<Rule, RuleError> {
     Ok(rule)
 }
 
-/// Says what could not be read, where a rule may have matched for that alone.
-fn doubt(reading: Option<&Reading>) -> String {
+/// Says what could not be read, or is only named, where a rule may have matched for that alone.
+fn reason_of(rule: &Rule, reading: Option<&Reading>) -> String {
+    if let Some(mention) = reading.and_then(|reading| rule.mention(reading)) {
+        return mention;
+    }
     let doubt = reading.and_then(|reading| reading.script.doubts.first());
     doubt.map_or_else(String::new, |doubt| format!(" (not all of the command can be read: {doubt}; write it out, one command at a time)"))
 }

@@ -20,9 +20,12 @@ mod question;
 mod rule;
 #[cfg(test)]
 mod rule_cases;
+#[cfg(test)]
+mod rule_denials;
 mod tool;
 #[cfg(test)]
 mod verdicts;
+mod version;
 
 pub use action::Action;
 pub use action::capabilities;

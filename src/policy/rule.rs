@@ -4,14 +4,21 @@ use regex::Regex;
 use thiserror::Error;
 
 use super::capabilities;
+use super::command::Around;
+use super::command::PROGRAMS;
 use super::command::Reading;
+use super::command::named;
+use super::command::plain_git;
 use super::glob;
 use super::paths::paths;
 use super::pattern::PathPattern;
 use super::pattern::regex;
 use super::tool::HOOK;
 use super::tool::tool;
+use super::version::same_program;
+use super::version::shorter;
 use crate::code::shell::Command;
+use crate::code::shell::Script;
 use crate::code::shell::WordKind;
 use crate::event::Capability;
 use crate::policy::Action;
@@ -22,6 +29,8 @@ use crate::wire::Shell;
 
 /// The tool that starts commands in the background.
 const BACKGROUND: &str = "start_background_process";
+/// Most words of a command that is only named.
+const NAMED_MAX: usize = 32;
 /// Tools whose calls name neither a path nor a command.
 const PATHLESS: [&str; 9] =
     ["ask_user", "env", "get_process_output", "list_processes", "more_tools", "stop_process", "task_list", "think", "update_config"];
@@ -124,9 +133,7 @@ impl Rule {
             (None, _) => true,
             // One path that is denied denies the call, and so does one that a folder takes along.
             (Some(Pattern::Path(pattern)), _) => paths(action).iter().any(|path| pattern.matches(path, true)) || pattern.is_in(action),
-            (Some(_), Some(reading)) => {
-                self.names(reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
-            }
+            (Some(_), Some(reading)) => self.names(reading) || !reading.script.is_known() || self.may_start(&reading.script),
             (Some(_), None) => false,
         }
     }
@@ -165,12 +172,73 @@ impl Rule {
         is_plain && self.fits(&written(command, false))
     }
 
+    /// Returns whether a script has a command that it speaks of, or names one where a program may start it.
+    fn may_start(&self, script: &Script) -> bool {
+        script.commands.iter().any(|command| self.may_be(command)) || self.named_in(script).is_some()
+    }
+
+    /// Says why it speaks of a command that can be read whole and is not what it denies: it only names that.
+    pub(super) fn mention(&self, reading: &Reading) -> Option<String> {
+        let is_other = self.pattern.is_some() && reading.script.is_known() && !self.names(reading);
+        let starts = || reading.script.commands.iter().any(|command| self.may_be(command));
+        if !is_other || starts() {
+            return None;
+        }
+        let name = self.named_in(&reading.script)?;
+        Some(format!(" (`{name}` stands in what another program is given, which may start it; do without it, or say what is needed)"))
+    }
+
+    /// Returns the program of another command that a script only names to one that may start it, where this speaks of that.
+    fn named_in(&self, script: &Script) -> Option<String> {
+        let n_commands = script.commands.len();
+        let around = Around::of(script);
+        (0..n_commands).find_map(|at| {
+            let words = named(script, &around, at);
+            let is_it = |from: &usize| {
+                let behind = &words[from + 1..words.len().min(from + NAMED_MAX)];
+                self.is_among(&words[*from]) || self.is_program(&words[*from]) && self.fits_versions(&words[*from], &behind.join(" "))
+            };
+            (0..words.len()).find(is_it).map(|from| words[from].clone())
+        })
+    }
+
+    /// Returns whether its first word may be this program, which saves to put the words behind it together.
+    fn is_program(&self, name: &str) -> bool {
+        let Some(first) = self.program() else { return true };
+        name.starts_with(first) || same_program(name, first)
+    }
+
+    /// Returns whether a pattern for the files of programs stands for the one that it is about.
+    fn is_among(&self, name: &str) -> bool {
+        let Some(pattern) = name.strip_prefix(PROGRAMS) else { return false };
+        // A list of letters is taken for any letter.
+        let mut parts = pattern.split('[');
+        let mut plain = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            plain.push('?');
+            plain.push_str(part.split_once(']').map_or(part, |(_, behind)| behind));
+        }
+        self.program().is_some_and(|first| glob::matches(&plain, first, true))
+    }
+
+    /// Returns the program that the pattern is about, where it begins with one.
+    fn program(&self) -> Option<&str> {
+        self.literal().and_then(|literal| literal.split(' ').next()).filter(|first| !first.is_empty())
+    }
+
     fn may_be(&self, command: &Command) -> bool {
         if command.words.is_empty() {
             return false;
         }
-        let texts = [written(command, false), written(command, true)];
-        if texts.iter().any(|text| self.fits(text)) || self.is_version(command) {
+        let plain = plain_git(command);
+        let forms = [Some(command), plain.as_ref()];
+        forms.into_iter().flatten().any(|command| self.is_of_command(command))
+    }
+
+    fn is_of_command(&self, command: &Command) -> bool {
+        let whole = written(command, false);
+        let short = written(command, true);
+        if self.fits(&whole) || self.fits(&short) || self.is_version(command, &short) {
             return true;
         }
         // A word that is not known may be what the pattern goes on with.
@@ -182,21 +250,21 @@ impl Rule {
         [written(&known, false), written(&known, true)].iter().any(|text| literal.starts_with(&format!("{text} ")))
     }
 
-    /// Returns whether it speaks of a program by the name that it has without its version: `python3.13` is also `python3`.
-    fn is_version(&self, command: &Command) -> bool {
-        let Some(name) = command.name().filter(|name| name.ends_with(|c: char| c.is_ascii_digit()) && name.contains(['.', '-'])) else {
-            return false;
-        };
-        let mut plain = command.clone();
-        let mut short = name;
-        while let Some(cut) = without_number(short) {
-            short = cut;
-            short.clone_into(&mut plain.words[0].text);
-            if self.fits(&written(&plain, false)) {
-                return true;
-            }
+    /// Returns whether it speaks of a program by another version's name: `python3.13` and `python` are also `python3`.
+    fn is_version(&self, command: &Command, short: &str) -> bool {
+        let Some(name) = command.name() else { return false };
+        let rest = short.strip_prefix(name).unwrap_or_default().trim_start();
+        self.fits_versions(name, rest)
+    }
+
+    /// Returns whether it speaks of a program with these words behind it, by one of its versions' names.
+    fn fits_versions(&self, name: &str, rest: &str) -> bool {
+        let with = |name: &str| if rest.is_empty() { name.to_owned() } else { format!("{name} {rest}") };
+        if self.fits(&with(name)) {
+            return true;
         }
-        false
+        let of_rule = self.program().filter(|first| same_program(name, first));
+        of_rule.is_some_and(|first| self.fits(&with(first))) || shorter(name).any(|short| self.fits(&with(short)))
     }
 
     /// Returns whether a command's words are what the pattern says; `git log *` is also `git log`.
@@ -230,7 +298,7 @@ impl Rule {
                 if allows {
                     return self.names(&reading) || everything_is_allowed(&[self], &reading);
                 }
-                self.names(&reading) || !reading.script.is_known() || reading.script.commands.iter().any(|command| self.may_be(command))
+                self.names(&reading) || !reading.script.is_known() || self.may_start(&reading.script)
             }
         }
     }
@@ -306,14 +374,6 @@ fn written(command: &Command, without_folders: bool) -> String {
         }
     }
     text
-}
-
-/// Takes the last number off a program's name, with what stands in front of it.
-fn without_number(name: &str) -> Option<&str> {
-    let cut = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    let is_shorter = cut.len() < name.len();
-    let cut = cut.strip_suffix(['.', '-']).unwrap_or(cut);
-    (is_shorter && !cut.is_empty()).then_some(cut)
 }
 
 /// Returns whether a tool's rules speak of commands, not of paths.

@@ -21,17 +21,6 @@ fn check(rule: &str, allowed: &[&str], not: &[&str]) {
     }
 }
 
-#[track_caller]
-fn check_denied(rule: &str, denied: &[&str], not: &[&str]) {
-    let rule = Rule::parse(rule).expect("a good rule");
-    for command in denied {
-        assert!(rule.speaks_of(command, false), "{command}");
-    }
-    for command in not {
-        assert!(!rule.speaks_of(command, false), "{command}");
-    }
-}
-
 #[test]
 fn a_path_rule_speaks_of_that_path_alone() {
     let rule = Rule::parse("write_file(src/**)").expect("a good rule");
@@ -160,127 +149,6 @@ fn a_pattern_opens_no_blocked_command_and_no_gate_that_it_does_not_name() {
 }
 
 #[test]
-fn a_denial_speaks_of_a_command_wherever_it_is_and_in_doubt_too() {
-    check_denied(
-        "bash(rm *)",
-        &[
-            "rm x",
-            "ls; rm x",
-            "echo $(rm x)",
-            "/bin/rm x",
-            "r\\m x",
-            "env rm x",
-            "find . -exec rm {} +",
-            "bash -c 'rm x'",
-            "$X y",
-            "sh x.sh",
-            "ls (",
-            "xargs rm < x",
-        ],
-        &["ls", "echo rm x", "git rm x", "grep rm x"],
-    );
-    check_denied("bash(git push *)", &["git push", "git $X", "git $X origin"], &["git status", "git log $X", "ls $X"]);
-    check_denied("bash(/curl/)", &["curl x", "ls; curl x"], &["ls"]);
-}
-
-#[test]
-fn a_denial_speaks_of_a_program_that_another_one_starts_by_an_option_a_variable_or_by_itself() {
-    check_denied(
-        "bash(python3 *)",
-        &[
-            "git grep -Opython3 x",
-            "git grep -nOpython3 x",
-            "git grep --open-files-in-pager=python3 x",
-            "git grep --open=python3 x",
-            "git grep -O x",
-            "start-stop-daemon --start --exec /usr/bin/python3 -- x.py",
-            "sg users -c 'python3 x.py'",
-            "sg users 'python3 x.py'",
-            "make -f <(printf 'a:\n\tpython3 x.py\n')",
-            "make -f - <<E\na:; python3 x.py\nE",
-            "make --eval='$(shell python3 x.py)' a",
-            "make 'A=$(shell python3 x.py)' a",
-            "install -s --strip-program=python3 a b",
-            "install -s --strip-program python3 a b",
-            "install -s --strip=python3 a b",
-            "GIT_EXTERNAL_DIFF='python3 x.py' git diff",
-            "PAGER='python3 x.py' git -p log",
-            "export GIT_PAGER='python3 x.py'; git -p log",
-            "env GIT_PAGER='python3 x.py' git -p log",
-            "LESSOPEN='|python3 x.py %s' less f",
-            "EDITOR='python3 x.py' git commit",
-            "EDITOR=$E git commit",
-            "BASH_ENV=x.sh bash -c ls",
-            "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=diff.external GIT_CONFIG_VALUE_0='python3 x' git diff",
-            "GIT_CONFIG_GLOBAL=x git diff",
-            "TAR_OPTIONS=--to-command=python3 tar xf a",
-            "MAKEFLAGS='--eval=$(shell python3)' make",
-            "sort --compress-program=python3 -S1 f",
-            "sort --comp python3 f",
-            "tar --to-command='python3 x.py' -xf a",
-            "tar --to-c='python3 x.py' -xf a",
-            "tar -I 'python3 x.py' -xf a",
-            "tar -Ipython3 -xf a",
-            "tar -xIf python3 a",
-            "tar xIf python3 a",
-            "tar -cf a --checkpoint=1 --checkpoint-action=exec='python3 x.py' b",
-            "tar -cf a --checkpoint=1 --checkpoint-act=exec='python3 x.py' b",
-            "fd -x python3 x.py",
-            "fd -e rs --exec-batch python3",
-            "fd -e rs --exec=python3",
-            "rg --pre python3 x",
-            "rsync -e 'python3 x.py' a h:b",
-            "rsync -ave 'python3 x.py' a h:b",
-            "ssh -o ProxyCommand='python3 x.py' h",
-            "ssh -oProxyCommand='python3 x.py' h",
-            "fakeroot python3 x.py",
-            "tmux new -d 'python3 x.py'",
-            "screen -dmS a python3 x.py",
-            "cmake -E env A=b python3 x.py",
-            "npm exec -- python3 x.py",
-            "sqlite3 a.db '.shell python3 x.py'",
-            "git clone -c core.sshCommand='python3 x.py' a b",
-            "git push --receive-pack='python3 x.py' a",
-            "python3.13 x.py",
-            "/usr/bin/python3.13 x.py",
-            "python3-3.13 x.py",
-            "cp /usr/bin/python3 x; ./x y",
-            "ln -s $(which python3) x; ./x y",
-            "cp \"$(command -v python3)\" x",
-            "less '+!python3 x.py' f",
-            "git config core.pager 'python3 x.py'; git -p log",
-            "git config --global core.editor $E",
-        ],
-        &[
-            "git grep -n python3 x",
-            "make -f other.mk all",
-            "make CC=gcc -j4",
-            "MAKEFLAGS=-j4 make",
-            "PAGER=cat git log",
-            "GIT_CONFIG_GLOBAL=/dev/null git log",
-            "GIT_EDITOR=true git rebase --continue",
-            "git config user.name python3",
-            "git config core.autocrlf input",
-            "git config --get core.pager",
-            "sort -u python3",
-            "tar -xzf a.tar.gz",
-            "tar --zstd -cf a b",
-            "tar -I zstd -xf a",
-            "rsync -a a b",
-            "ssh h ls",
-            "python x.py",
-            "pythonic3.13 x",
-            "gcc-12 -o a a.c",
-            "cp src/python3 x",
-            "fd python3",
-        ],
-    );
-    check_denied("bash(rm *)", &["cmake -E rm f", "cmake -E remove_directory d"], &["cmake -E copy a b", "cmake -B build"]);
-    check_denied("bash(gcc *)", &["gcc-12 -o a a.c", "gcc-4.8.5 a.c"], &["gccgo-12 a.go"]);
-    check_denied("bash(perl *)", &["perl5.36.0 -e x", "perl5.36 -e x"], &["perlbug-5"]);
-}
-
-#[test]
 fn rules_that_cannot_be_meant_are_refused() {
     for bad in ["env(x)", "update_config(AGENTS.md)", "think(*)", "write_file(src/)", "write_file(/etc/)", "write_file(/workspace/src/)"] {
         let error = Rule::parse(bad).expect_err("it can match nothing").to_string();
@@ -295,10 +163,4 @@ fn rules_that_cannot_be_meant_are_refused() {
     for good in ["bash(/^cargo (test|check)/)", "bash(echo $(ls))", "bash(echo ')')", "write_file(/src/.*/)"] {
         assert!(Rule::parse(good).is_ok(), "{good}");
     }
-}
-
-#[test]
-fn what_sed_and_awk_may_start_a_rule_that_denies_speaks_of() {
-    let hidden = ["sed '1e rm F' x", "sed s/a/b/e x", "awk 'BEGIN{system(\"rm F\")}'", "awk '{print | \"rm F\"}' x", "awk -f x y"];
-    check_denied("bash(rm *)", &hidden, &["sed -i s/a/b/ x", "sed -n '1,5p' x", "awk '{print $1}' x", "awk '{print > \"rm\"}' x"]);
 }

@@ -4,6 +4,7 @@ use super::Function;
 use super::Redirection;
 use super::Script;
 use super::Value;
+use super::Word;
 use super::numbers;
 use super::numbers::Computed;
 use super::parse;
@@ -178,8 +179,15 @@ impl Reader {
 
     /// Doubts what is computed from variables that may hold more than a number, and takes those that hold one for one word.
     fn numbers(&mut self) {
-        let sets = || self.script.commands.iter().any(|command| !command.assignments.is_empty()) || !self.script.values.is_empty();
-        if self.computed.is_empty() && !sets() {
+        let (computed, unread): (Vec<_>, Vec<_>) =
+            self.script.commands.iter().flat_map(computed_by_words).partition(|(_, variables)| variables.is_some());
+        for (what, _) in unread {
+            self.doubt(&what, numbers::COMPUTES);
+        }
+        let computed = computed.into_iter().map(|(what, variables)| Computed { what, variables: variables.unwrap_or_default() });
+        self.computed.extend(computed);
+        let sets = self.script.commands.iter().any(|command| !command.assignments.is_empty()) || !self.script.values.is_empty();
+        if self.computed.is_empty() && !sets {
             return;
         }
         let numbers = numbers::of(&self.script);
@@ -208,6 +216,24 @@ impl Reader {
             }
         }
         self.script.doubts.append(&mut found);
+    }
+}
+
+/// Returns what `let`, or a variable that is declared to hold a number, makes the shell compute: the text, and the variables in it where it
+/// certainly does no more.
+fn computed_by_words(command: &Command) -> Vec<(String, Option<Vec<String>>)> {
+    let arguments = command.arguments();
+    let text = |word: &Word| word.text.clone();
+    match command.name() {
+        Some("let") => arguments.iter().map(|word| (text(word), walk::variables(&word.text))).collect(),
+        Some("declare" | "typeset" | "local" | "readonly" | "export")
+            if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('i')) =>
+        {
+            let named = arguments.iter().filter(|word| !word.text.starts_with(['-', '+'])).map(|word| word.text.as_str());
+            let names = command.assignments.iter().map(|set| set.name.as_str()).chain(named);
+            names.map(|name| (name.to_owned(), walk::variables(name))).collect()
+        }
+        _ => Vec::new(),
     }
 }
 

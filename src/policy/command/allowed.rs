@@ -129,6 +129,11 @@ pub(super) fn ip(arguments: &[Word]) -> bool {
     is_object && words.next().is_none_or(|verb| matches!(verb, Some("show" | "list" | "ls" | "get")))
 }
 
+/// Returns whether a program is one of these.
+pub(super) fn is_one(name: &str) -> bool {
+    PROGRAMS.iter().any(|program| program.name == name) || matches!(name, "gzip" | "gunzip" | "top" | "zgrep" | "zegrep" | "zfgrep")
+}
+
 /// `gzip` that writes to its output, lists or tests.
 fn unpacks(arguments: &[Word]) -> bool {
     const PROGRAM: Program = Program {

@@ -8,6 +8,7 @@ use super::words::may_have;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
 use crate::code::shell::Word;
+use crate::code::shell::WordKind;
 
 /// What git is used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +88,26 @@ pub(super) fn read(command: &Command) -> Option<Use> {
         true => Use::Reads,
         false => Use::Changes,
     })
+}
+
+/// Returns a command of git as a rule names it: without what stands in front of the verb, and by the verb where it is a program of its own.
+pub(in crate::policy) fn plain(command: &Command) -> Option<Command> {
+    const VALUED: [&str; 8] = ["-C", "-c", "--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source"];
+    let name = command.name()?;
+    let mut words = vec![Word { text: "git".to_owned(), kind: WordKind::Known, plain: true, quoted: false }];
+    if let Some(verb) = name.strip_prefix("git-").filter(|verb| !verb.is_empty()) {
+        words.push(Word { text: verb.to_owned(), ..words[0].clone() });
+        words.extend(command.arguments().iter().cloned());
+    } else if name == "git" {
+        let mut rest = command.arguments();
+        while let Some((first, behind)) = rest.split_first().filter(|(first, _)| first.text.starts_with('-')) {
+            rest = if VALUED.contains(&first.text.as_str()) { behind.get(1..).unwrap_or_default() } else { behind };
+        }
+        words.extend(rest.iter().cloned());
+    } else {
+        return None;
+    }
+    Some(Command { words, ..command.clone() })
 }
 
 /// Returns whether git may look at another repository than the project's: after a change of folders.

@@ -63,6 +63,18 @@ pub(super) fn git(arguments: &[Word], unwrapped: &mut Unwrapped) {
     }
 }
 
+/// Returns the verb of a program in git's own folder: `git-clone` is `git clone`.
+pub(super) fn verb_of(name: &str) -> Option<&str> {
+    name.strip_prefix("git-").filter(|verb| !verb.is_empty())
+}
+
+/// Returns what such a program is given as `git` would be given it.
+pub(super) fn with_verb(name: &str, arguments: &[Word]) -> Vec<Word> {
+    let verb = verb_of(name).unwrap_or_default();
+    let verb = Word { kind: WordKind::Known, ..Word::unknown(verb) };
+    [verb].into_iter().chain(arguments.iter().cloned()).collect()
+}
+
 fn setting(word: Option<&Word>, unwrapped: &mut Unwrapped) {
     let Some(text) = word.and_then(Word::known) else {
         return unwrapped.doubt("-c", "it may be a setting that makes git run a program");

@@ -76,6 +76,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         }
         "find" | "gfind" => find::find(command, &mut unwrapped),
         "git" => git::git(arguments, &mut unwrapped),
+        _ if git::verb_of(name).is_some() => git::git(&git::with_verb(name, arguments), &mut unwrapped),
         "su" | "script" | "flock" | "runuser" if arguments.iter().any(is_text_option) => {
             let at = arguments.iter().position(is_text_option);
             unwrapped.text(at.and_then(|at| arguments.get(at + 1)), name);

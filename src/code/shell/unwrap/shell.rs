@@ -1,5 +1,6 @@
 use super::super::Command;
 use super::super::Word;
+use super::super::WordKind;
 use super::super::only_in_bash;
 use super::Inner;
 use super::UNKNOWN_TEXT;
@@ -142,9 +143,34 @@ pub(super) fn evaluated(name: &str, command: &Command, unwrapped: &mut Unwrapped
         return;
     }
     let holds = |text: &str| text.contains('[') && (text.contains("$(") || text.contains('`'));
+    if let Some(word) = computed_name(name, command.arguments()) {
+        unwrapped.doubt(&word.text, "what a variable holds may be taken for a name, and run what stands in its index");
+    }
     let values = command.assignments.iter().filter_map(|set| set.value.as_ref());
     for word in command.arguments().iter().chain(values).filter(|word| word.known().is_some_and(holds)) {
         unwrapped.doubt(&word.text, "it may run what stands in the index");
+    }
+}
+
+/// Returns the first word of such a command that is the name of a variable, or an expression, and is known only when it runs.
+fn computed_name<'a>(name: &str, arguments: &'a [Word]) -> Option<&'a Word> {
+    let is_unknown = |word: &&Word| word.kind == WordKind::Unknown;
+    let behind = |option: &str| arguments.windows(2).find(|pair| pair[0].text == option).map(|pair| &pair[1]).filter(is_unknown);
+    match name {
+        "test" | "[" => behind("-v").or_else(|| behind("-R")),
+        "printf" => behind("-v").or_else(|| arguments.first().filter(|word| is_unknown(word) && word.text.starts_with("-v"))),
+        "wait" => behind("-p"),
+        "read" | "mapfile" | "readarray" => {
+            // What such an option is given is no name.
+            let is_given = |at: usize| {
+                at > 0
+                    && arguments[at - 1].text.starts_with('-')
+                    && arguments[at - 1].text.ends_with(['p', 'd', 't', 'n', 'N', 'u', 'i', 's', 'O', 'c'])
+            };
+            arguments.iter().enumerate().find(|(at, word)| is_unknown(word) && !is_given(*at)).map(|(_, word)| word)
+        }
+        "let" | "unset" | "declare" | "typeset" | "local" | "readonly" | "getopts" => arguments.iter().find(is_unknown),
+        _ => None,
     }
 }
 

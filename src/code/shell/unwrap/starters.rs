@@ -277,12 +277,19 @@ fn make(arguments: &[Word], unwrapped: &mut Unwrapped) {
         let whole = word.text.as_str();
         let option = whole.split('=').next().unwrap_or(whole);
         let before = at.checked_sub(1).and_then(|at| arguments.get(at)).map_or("", |word| word.text.as_str());
-        let names_file = matches!(before, "-f" | "--file" | "--makefile") || whole.starts_with("-f") || whole.starts_with("--file=");
-        let file = whole.strip_prefix("--file=").or_else(|| whole.strip_prefix("-f")).unwrap_or(whole);
-        let is_given =
-            file.contains("<(") || matches!(file, "-" | "/dev/stdin") || file.starts_with("/dev/fd/") || file.starts_with("/proc/");
+        // Long options may be shortened, and letters may stand together.
+        let is_long = |option: &str| option.len() > 3 && ["--file", "--makefile"].iter().any(|known| known.starts_with(option));
+        let letters = |text: &str| text.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.contains('f'));
+        let names_file = is_long(before) || (letters(before) && before.ends_with('f')) || letters(whole) || is_long(option);
+        let attached = whole.split_once('=').filter(|_| is_long(option)).map(|(_, file)| file);
+        let file = attached.or_else(|| whole.split_once('f').filter(|_| letters(whole)).map(|(_, file)| file)).unwrap_or(whole);
+        let file = file.trim_start_matches("./");
+        let is_given = file.contains("<(")
+            || matches!(file, "-" | "/dev/stdin" | "/dev/tty")
+            || file.starts_with("/dev/fd/")
+            || file.starts_with("/proc/");
         let evaluates = whole.starts_with("-E") || (option.len() > 3 && "--eval".starts_with(option));
-        let computes = whole.contains("$(") || whole.contains("${") || whole.starts_with("SHELL=") || whole.starts_with(".SHELLFLAGS=");
+        let computes = whole.contains("$(") || whole.contains("${") || whole.starts_with("SHELL") || whole.starts_with(".SHELLFLAGS");
         if (names_file && is_given) || evaluates || (computes && word.kind == WordKind::Known) {
             unwrapped.doubt(whole, "rules that it is given here are not read");
         }

@@ -4,6 +4,8 @@ mod construct;
 mod inside;
 mod token;
 
+pub(super) use self::certain::variables;
+
 use std::ops::Range;
 
 use tree_sitter::Node;

@@ -1,0 +1,264 @@
+//! Programs that a command names to another one, which may start them: in an option, a variable, a text in another language, or as a file that it
+//! copies.
+//!
+//! What is data to whom is said by tables; to a program that is in none of them any word may be a program. A script of the project, and what a
+//! program does by itself, is not looked at.
+
+use std::collections::BTreeSet;
+
+use super::reading;
+use super::variables::is_own;
+use crate::code::shell::Command;
+use crate::code::shell::Redirection;
+use crate::code::shell::Script;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+
+/// Programs, besides those that only read, whose words are names, patterns, packages or texts, and start nothing; those that have scripts or
+/// options which do are looked at by themselves.
+const DATA: [&str; 98] = [
+    "[",
+    "[[",
+    "ack",
+    "ag",
+    "apk",
+    "apropos",
+    "apt",
+    "apt-cache",
+    "apt-get",
+    "awk",
+    "bg",
+    "black",
+    "brew",
+    "bunzip2",
+    "bzip2",
+    "cargo",
+    "chgrp",
+    "chmod",
+    "chown",
+    "composer",
+    "conda",
+    "cp",
+    "dash",
+    "bash",
+    "declare",
+    "diff3",
+    "disown",
+    "dnf",
+    "eslint",
+    "export",
+    "fg",
+    "file",
+    "find",
+    "flake8",
+    "gawk",
+    "gem",
+    "gfind",
+    "gh",
+    "git",
+    "go",
+    "gsed",
+    "gunzip",
+    "gzip",
+    "hash",
+    "help",
+    "isort",
+    "jest",
+    "kill",
+    "killall",
+    "let",
+    "local",
+    "mawk",
+    "mkdir",
+    "mktemp",
+    "mv",
+    "mypy",
+    "nano",
+    "nawk",
+    "npm",
+    "pacman",
+    "patch",
+    "pip",
+    "pip3",
+    "pkill",
+    "pidof",
+    "pnpm",
+    "poetry",
+    "prettier",
+    "printf",
+    "pylint",
+    "pytest",
+    "read",
+    "readonly",
+    "rm",
+    "rmdir",
+    "ruff",
+    "sed",
+    "service",
+    "set",
+    "sh",
+    "shellcheck",
+    "systemctl",
+    "tar",
+    "test",
+    "touch",
+    "trap",
+    "tsc",
+    "typeset",
+    "umask",
+    "unset",
+    "unzip",
+    "uv",
+    "vitest",
+    "wait",
+    "whatis",
+    "whereis",
+    "yarn",
+    "yq",
+];
+/// Those of them that copy a file they are given, or may pack it; the others do where their output goes into a file.
+const COPIES: [&str; 17] =
+    ["base32", "base64", "bzip2", "cat", "cp", "gzip", "head", "hexdump", "mv", "od", "sort", "tac", "tail", "tar", "tee", "xxd", "xz"];
+/// Programs to which a bare word is what they are to make.
+const BUILDS: [&str; 10] = ["bazel", "gmake", "gradle", "just", "make", "mvn", "ninja", "rake", "task", "tox"];
+/// Verbs of git that start a program which their words name.
+const GIT_STARTS: [&str; 17] = [
+    "archive",
+    "bisect",
+    "clone",
+    "cvsimport",
+    "daemon",
+    "difftool",
+    "fetch",
+    "fetch-pack",
+    "filter-branch",
+    "for-each-repo",
+    "hook",
+    "ls-remote",
+    "pull",
+    "push",
+    "rebase",
+    "send-email",
+    "send-pack",
+];
+/// What separates names from each other in a text of whatever language.
+const BETWEEN: &str = " \t\n\r;|&(){}[]$`'\"=,:!<>@#\\";
+/// What stands in front of a pattern for the files of programs.
+pub(in crate::policy) const PROGRAMS: &str = "/bin/";
+/// Most names that are looked at in one command.
+const NAMES_MAX: usize = 4096;
+
+/// What the whole script says of each of its commands.
+pub(in crate::policy) struct Around<'a> {
+    functions: BTreeSet<&'a str>,
+    /// It goes to a folder of programs, where their names alone say which file is meant.
+    stands_among_programs: bool,
+}
+
+impl<'a> Around<'a> {
+    pub(in crate::policy) fn of(script: &'a Script) -> Self {
+        let goes = |command: &Command| {
+            matches!(command.name(), Some("cd" | "pushd"))
+                && command.arguments().iter().any(|word| word.text.trim_end_matches('/').ends_with("bin"))
+        };
+        let functions = script.functions.iter().map(|function| function.name.as_str()).collect();
+        Self { functions, stands_among_programs: script.commands.iter().any(goes) }
+    }
+}
+
+/// Returns the names in what a command is given, one after the other, as far as each may be a program that it starts or copies.
+pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) -> Vec<String> {
+    let command = &script.commands[at];
+    let name = command.name().unwrap_or_default();
+    let obeyed = command.assignments.iter().filter(|set| !is_own(&set.name));
+    let mut texts: Vec<&str> = obeyed.filter_map(|set| Some(set.value.as_ref()?.text.as_str())).collect();
+    let own = own_words(command, script.commands.get(at + 1));
+    let is_data = command.words.is_empty() || DATA.contains(&name) || reading::is_reader(name) || around.functions.contains(name);
+    let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
+    if !is_data || starts_by_verb(name, own) {
+        let is_target = |word: &&Word| BUILDS.contains(&name) && !word.text.starts_with('-') && !word.text.contains('=');
+        let given = command.redirections.iter().filter(|redirection| redirection.operator.starts_with("<<"));
+        let given = given.filter_map(|redirection| redirection.target.as_ref());
+        let words = own.iter().filter(|word| !is_target(word)).chain(given).chain(read.filter(|word| may_be_program(word)));
+        texts.extend(words.map(|word| word.text.as_str()));
+        texts.extend(command.given.as_deref());
+    } else if COPIES.contains(&name) && around.stands_among_programs {
+        texts.extend(own.iter().map(|word| word.text.as_str()));
+    } else if COPIES.contains(&name) || command.redirections.iter().any(Redirection::writes) {
+        texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
+    }
+    let mut names = Vec::new();
+    for text in texts {
+        take(text, &mut names);
+    }
+    names
+}
+
+/// Returns the words of a command that are not those of the one which it starts: those are looked at by themselves.
+fn own_words<'a>(command: &'a Command, next: Option<&Command>) -> &'a [Word] {
+    let words = command.arguments();
+    let started = next.filter(|next| next.is_started).and_then(Command::program);
+    let end = started.and_then(|started| words.iter().position(|word| word.text == started.text)).unwrap_or(words.len());
+    &words[..end]
+}
+
+/// Returns whether a program that takes most of its words for data starts what these name.
+fn starts_by_verb(name: &str, words: &[Word]) -> bool {
+    let verb = words.iter().find(|word| !word.text.starts_with('-')).map_or("", |word| word.text.as_str());
+    match name {
+        "git" => GIT_STARTS.contains(&verb),
+        // What it finds outside of the project, it may hand on.
+        "find" | "gfind" => words.iter().any(|word| word.text.starts_with("-exec") || word.text.starts_with("-ok")) && is_outside(verb),
+        // `go build -toolexec`, `cargo --config`, `npm --script-shell`.
+        "go" | "cargo" | "npm" | "pnpm" | "yarn" | "uv" | "pytest" => {
+            words.iter().any(|word| word.text.starts_with('-') && has_program(&word.text))
+        }
+        _ => false,
+    }
+}
+
+fn is_outside(place: &str) -> bool {
+    place.starts_with('/') && !place.starts_with("/workspace") && !place.starts_with("/tmp")
+}
+
+fn has_program(option: &str) -> bool {
+    ["exec", "tool", "shell", "config", "wrapper", "runner", "linker", "editor", "browser", "cmd"].iter().any(|part| option.contains(part))
+}
+
+/// Returns whether a word is the file of a program, or asks for one.
+fn may_be_program(word: &Word) -> bool {
+    let asks = || ["which ", "command -v ", "type -p ", "type -P "].iter().any(|asked| word.text.contains(asked));
+    let is_file = word.text.starts_with(['/', '~', '.'])
+        && word.text.contains("bin/")
+        && !word.text.contains(|c| BETWEEN.contains(c) && !"[]!".contains(c));
+    is_file || (word.kind == WordKind::Unknown && asks())
+}
+
+/// Takes a text apart into the names in it.
+fn take(text: &str, names: &mut Vec<String>) {
+    if text.starts_with('/') && text.contains("bin/") && text.contains('[') && !text.contains(' ') {
+        let last = text.rsplit('/').next().unwrap_or_default();
+        names.push(format!("{PROGRAMS}{last}"));
+    }
+    for part in text.split(|c| BETWEEN.contains(c)).filter(|part| !part.is_empty()) {
+        if names.len() >= NAMES_MAX {
+            return;
+        }
+        let part = part.trim_end_matches('.');
+        // A program's file counts by its name, and that of the project's own folder does not: `src/make` is a folder of it.
+        let name = match part.rsplit_once('/') {
+            // Whatever a pattern stands for there counts.
+            Some((folder, last)) if folder.ends_with("bin") && last.contains(['*', '?', '[']) => {
+                names.push(format!("{PROGRAMS}{last}"));
+                continue;
+            }
+            Some((folder, last)) if folder == "." || folder.ends_with("bin") => last,
+            _ => part,
+        };
+        // What an option is given may stand right behind its letter, or behind several.
+        let glued =
+            name.strip_prefix('-').filter(|rest| !rest.starts_with('-')).and_then(|rest| rest.get(1..)).filter(|rest| rest.len() > 1);
+        names.push(name.to_owned());
+        names.extend(glued.map(str::to_owned));
+    }
+}
