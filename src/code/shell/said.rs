@@ -42,7 +42,7 @@ pub(super) fn gives(command: &Command) -> bool {
 }
 
 /// Programs that give paths, or pass them on.
-pub(super) const GIVING: [&str; 7] = ["find", "gfind", "sort", "uniq", "head", "tail", "shuf"];
+pub(super) const GIVING: [&str; 8] = ["find", "grep", "gfind", "sort", "uniq", "head", "tail", "shuf"];
 
 /// Returns whether a command reads what is piped into it, and nothing else in its place.
 pub(super) fn takes_what_is_piped(command: &Command) -> bool {
@@ -62,12 +62,23 @@ pub(super) fn gives_paths(command: &Command) -> bool {
             };
             begins_with_a_name(arguments) && arguments.iter().all(prints)
         }
+        Some("grep") => lists_files_of_places(arguments),
         Some("sort" | "uniq" | "head" | "tail" | "shuf") => {
             let is_plain = |text: &str| text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "zurfVn0123456789".contains(c)));
             command.takes_paths && arguments.iter().all(|word| word.known().is_some_and(is_plain))
         }
         _ => false,
     }
+}
+
+/// Returns whether `grep` names files below the places that it is given, each ended by a zero byte: `grep -rlZ TEXT src`.
+fn lists_files_of_places(arguments: &[Word]) -> bool {
+    let Some(n_options) = arguments.iter().position(|word| !word.text.starts_with('-')) else { return false };
+    let (options, rest) = arguments.split_at(n_options);
+    let letters: String = options.iter().map(|word| word.text.trim_start_matches('-')).collect();
+    let are_plain = options.iter().all(|word| word.known().is_some_and(|text| text[1..].chars().all(|c| "rRlLZiwnEFPI".contains(c))));
+    let lists = letters.contains(['l', 'L']) && letters.contains('Z');
+    are_plain && lists && rest.len() > 1 && rest.iter().all(|word| word.kind != WordKind::Unknown) && begins_with_a_name(&rest[1..])
 }
 
 /// Returns whether whatever `find` finds begins as a path does: each place that it is given is known, and none begins with a dash.

@@ -28,7 +28,7 @@ enum Operands {
 
 const NONE: Program = Program { name: "", letters: "", options: &[], valued: &[], operands: Operands::None };
 
-const PROGRAMS: [Program; 23] = [
+const PROGRAMS: [Program; 26] = [
     Program { name: "alias", letters: "p", ..NONE },
     Program {
         name: "base32",
@@ -47,6 +47,19 @@ const PROGRAMS: [Program; 23] = [
     // In contrast to `dc`, no word of its language starts a program.
     Program { name: "bc", letters: "lqsw", options: &["--mathlib", "--quiet"], operands: Operands::Any, ..NONE },
     Program { name: "bzcat", operands: Operands::Any, ..NONE },
+    Program {
+        name: "dpkg",
+        options: &["-l", "-s", "-L", "-S", "-p", "--list", "--status", "--listfiles", "--search", "--print-avail", "--get-selections"],
+        operands: Operands::Any,
+        ..NONE
+    },
+    Program {
+        name: "dpkg-query",
+        options: &["-l", "-s", "-L", "-S", "-W", "--list", "--status", "--listfiles", "--search", "--show"],
+        valued: &["-f", "--showformat"],
+        operands: Operands::Any,
+        ..NONE
+    },
     Program { name: "history", operands: Operands::Number, ..NONE },
     // `-o` writes.
     Program {
@@ -65,6 +78,7 @@ const PROGRAMS: [Program; 23] = [
     Program { name: "man", letters: "fk", operands: Operands::Names, ..NONE },
     Program { name: "more", operands: Operands::Names, ..NONE },
     Program { name: "mount", letters: "l", ..NONE },
+    Program { name: "netstat", letters: "aceFgiImnNoOprstuUvW46l", ..NONE },
     // To `list`, older ones than 23 ask the network for a newer pip unless told not to, and `freeze` starts programs in folders that packages
     // come from. `npm ls` does as the former, writes its log, and obeys a file of the project.
     Program { name: "pip list", letters: "l", options: &["--disable-pip-version-check", "--local", "--user"], ..NONE },
@@ -132,6 +146,28 @@ pub(super) fn ip(arguments: &[Word]) -> bool {
 /// Returns whether a program is one of these.
 pub(super) fn is_one(name: &str) -> bool {
     PROGRAMS.iter().any(|program| program.name == name) || matches!(name, "gzip" | "gunzip" | "top" | "zgrep" | "zegrep" | "zfgrep")
+}
+
+/// `top` that prints and ends: at a terminal it takes orders.
+pub(super) fn top(arguments: &[Word]) -> bool {
+    let mut has_batch = false;
+    let mut words = arguments.iter().map(Word::known);
+    while let Some(word) = words.next() {
+        let Some(letters) = word.and_then(|text| text.strip_prefix('-')) else { return false };
+        let flags = letters.trim_start_matches(['b', 'c', 'H', 'i', 'S', '1', 'E']);
+        has_batch |= letters[..letters.len() - flags.len()].contains('b');
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b','));
+        let is_plain = match flags.strip_prefix(['n', 'd', 'p', 'w']) {
+            Some("") => words.next().flatten().is_some_and(is_number),
+            Some(number) => is_number(number),
+            None if matches!(flags, "o" | "u" | "U") => words.next().flatten().is_some(),
+            None => flags.is_empty() && !letters.is_empty(),
+        };
+        if !is_plain {
+            return false;
+        }
+    }
+    has_batch
 }
 
 /// `gzip` that writes to its output, lists or tests.

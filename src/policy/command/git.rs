@@ -57,7 +57,7 @@ pub(super) fn read(command: &Command) -> Option<Use> {
                 is_elsewhere |= option == "-C";
                 // What a setting runs, the reading looked into; some lose things by themselves.
                 let setting = rest.first().map(|word| word.text.to_ascii_lowercase()).unwrap_or_default();
-                if option == "-c" && ["gc.prune", "gc.reflog", "alias."].iter().any(|name| setting.starts_with(name)) {
+                if option == "-c" && (setting.starts_with("alias.") || decides_what_is_kept(&setting)) {
                     return Some(Use::Gated("an operation that cannot be read".to_owned()));
                 }
                 arguments = rest.get(1..).unwrap_or_default();
@@ -114,6 +114,8 @@ pub(in crate::policy) fn plain(command: &Command) -> Option<Command> {
 pub(super) fn may_be_elsewhere(script: &Script, working_directory: Option<&str>) -> bool {
     let is_top = working_directory.is_none_or(|path| matches!(path.trim_end_matches('/'), "" | "." | "/workspace"));
     let moves = |command: &Command| match command.name() {
+        // Back to the top of the project it is the project's own.
+        Some("cd") if matches!(command.arguments(), [one] if matches!(one.known(), Some("/workspace" | "/workspace/"))) => false,
         Some("cd" | "pushd" | "popd") => true,
         Some("env") => may_have(command.arguments(), "C", &["--chdir"]),
         Some("find" | "gfind") => command.arguments().iter().any(|word| matches!(word.text.as_str(), "-execdir" | "-okdir")),
@@ -250,6 +252,10 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "checkout" if throws_away(rest) => "checkout of files",
         "restore" if !has(rest, "S", &["--staged"]) || may_have(rest, "W", &["--worktree"]) => "restore",
         "switch" if may_have(rest, "f", &["--force", "--discard-changes"]) => "switch --discard-changes",
+        // A branch of that name that is there already is put elsewhere.
+        "checkout" if may_have(rest, "B", &[]) => "checkout -B",
+        "switch" if may_have(rest, "C", &["--force-create"]) => "switch -C",
+        "fetch" | "pull" if force() || rest.iter().any(|word| word.text.starts_with('+')) => "fetch --force",
         "branch" if may_have(rest, "DMCf", &["--force"]) => "branch -D",
         "tag" if may_have(rest, "df", &["--delete", "--force"]) => "tag -d",
         "stash" if matches!(first, Some("drop" | "clear")) || is_unknown_first => "stash drop",
@@ -258,6 +264,12 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "reflog" if matches!(first, Some("expire" | "delete" | "drop")) || is_unknown_first => "reflog expire",
         "gc" if may_have(rest, "", &["--prune"]) => "gc --prune",
         "update-ref" if may_have(rest, "d", &["--stdin", "--delete"]) => "update-ref -d",
+        "update-ref" if !makes_new(rest) => "update-ref",
+        "symbolic-ref" if may_have(rest, "d", &["--delete"]) => "symbolic-ref -d",
+        "config" if sets_what_is_kept(rest) => "config of what git keeps",
+        "fast-import" if may_have(rest, "", &["--force"]) => "fast-import --force",
+        "notes" if matches!(first, Some("remove" | "prune")) => "notes remove",
+        "rm" if may_have(rest, "r", &[]) && words::operands(rest).any(is_all) => "rm of all files",
         "worktree" if matches!(first, Some("remove")) && force() => "worktree remove -f",
         "submodule" if matches!(first, Some("deinit")) && force() => "submodule deinit -f",
         "submodule" if matches!(first, Some("update")) && force() => "submodule update -f",
@@ -268,6 +280,31 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         _ => return None,
     };
     Some(operation.to_owned())
+}
+
+/// Returns whether a setting says how long git keeps what nothing names any more.
+fn decides_what_is_kept(setting: &str) -> bool {
+    const HARMLESS: [&str; 4] = ["gc.auto", "gc.autodetach", "gc.autopacklimit", "gc.logexpiry"];
+    let name = setting.split('=').next().unwrap_or(setting);
+    name.starts_with("gc.") && !HARMLESS.contains(&name)
+}
+
+/// `git config gc.pruneExpire now`, and the removal of it all by its section.
+fn sets_what_is_kept(rest: &[Word]) -> bool {
+    let asks = matches!(rest.first().map(|word| word.text.as_str()), Some("get" | "list" | "--get" | "--get-all" | "--list" | "-l"));
+    !asks && !names_a_setting(rest) && rest.iter().any(|word| decides_what_is_kept(&word.text.to_ascii_lowercase()))
+}
+
+/// An `update-ref` that makes a reference only where there is none: it says that the old value is nothing.
+fn makes_new(rest: &[Word]) -> bool {
+    let is_nothing = |word: &&Word| word.kind == WordKind::Known && word.text.chars().all(|c| c == '0');
+    let operands: Vec<&Word> = words::operands(rest).collect();
+    matches!(operands.as_slice(), [.., _, _, old] if is_nothing(old)) && !rest.iter().any(words::may_be_option)
+}
+
+/// A path that stands for all there is.
+fn is_all(word: &Word) -> bool {
+    word.text.chars().all(|c| "./*".contains(c)) || matches!(word.text.as_str(), ":/" | "/workspace" | "$PWD")
 }
 
 /// A `clean` that certainly removes nothing: it says `-n`, and every other option is known to take no value and to take nothing back.

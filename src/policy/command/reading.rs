@@ -23,8 +23,9 @@ use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 
 /// Programs that neither write nor run anything, whatever they are given.
-const ANYTHING: [&str; 70] = [
+const ANYTHING: [&str; 74] = [
     ":",
+    "b2sum",
     "basename",
     "break",
     "cat",
@@ -77,8 +78,11 @@ const ANYTHING: [&str; 70] = [
     "rev",
     "seq",
     "sha1sum",
+    "sha224sum",
     "sha256sum",
+    "sha384sum",
     "sha512sum",
+    "shasum",
     "shift",
     "sleep",
     "stat",
@@ -116,10 +120,36 @@ const BUT: [(&str, &str, &[&str]); 14] = [
 ];
 
 /// Programs that say which version they are. Those that a file of the project may put another program in the place of, such as the
-/// toolchain of `cargo` and `go`, are none of them.
-const VERSIONED: [&str; 22] = [
-    "bash", "clang", "cmake", "curl", "docker", "g++", "gcc", "java", "javac", "make", "ninja", "node", "npm", "perl", "php", "pip",
-    "pip3", "python", "python3", "ruby", "sqlite3", "uv",
+/// toolchain of `cargo` and `go`, are none of them, nor those that load plugins of the project first, such as `pytest` and `flake8`.
+const VERSIONED: [&str; 28] = [
+    "bash",
+    "black",
+    "clang",
+    "cmake",
+    "curl",
+    "docker",
+    "eslint",
+    "g++",
+    "gcc",
+    "java",
+    "javac",
+    "make",
+    "mypy",
+    "ninja",
+    "node",
+    "npm",
+    "perl",
+    "php",
+    "pip",
+    "pip3",
+    "python",
+    "python3",
+    "ruby",
+    "ruff",
+    "shellcheck",
+    "sqlite3",
+    "tsc",
+    "uv",
 ];
 
 /// Those to which `-v` says the same, and not to say more of what they do.
@@ -221,6 +251,9 @@ fn program_reads(name: &str, arguments: &[Word]) -> bool {
             )
         }),
         "ip" => allowed::ip(arguments),
+        "top" => allowed::top(arguments),
+        // A script around `grep`, which takes names apart.
+        "zgrep" | "zegrep" | "zfgrep" => arguments.iter().all(|word| word.known().is_some_and(|text| !text.contains('\n'))),
         "env" | "hostname" => arguments.is_empty(),
         "command" => arguments.first().is_some_and(|word| matches!(word.known(), Some("-v" | "-V"))),
         "uniq" => are_certain(arguments) && operands(arguments).count() <= 1 && arguments.iter().all(|word| word.known().is_some()),
