@@ -1,4 +1,5 @@
-//! Where a value stands in a text that nobody would find by looking for its letters: escaped as in an address, a string or a page, or in base 64.
+//! Where a value stands in a text that nobody would find by looking for its letters: escaped as in an address, a string or a page, in base 64 or
+//! in the digits of its bytes, and any of these within another.
 
 use std::ops::Range;
 
@@ -18,19 +19,23 @@ const MAX_ENTITY: usize = 8;
 
 /// Returns a text with a value blotted out wherever it is encoded.
 pub(super) fn hide(value: &str, mut text: String) -> String {
+    let forms = forms(value.as_bytes());
     if text.contains(['%', '\\', '&']) {
-        text = blotted(&text, escaped(value.as_bytes(), text.as_bytes()));
+        text = blotted(&text, escaped(value.as_bytes(), &forms, text.as_bytes()));
     }
-    for form in forms_in_base64(value.as_bytes()) {
-        if text.contains(&form) {
-            let found = text.match_indices(&form).map(|(at, form)| run_around(text.as_bytes(), at..at + form.len())).collect();
-            text = blotted(&text, found);
-        }
-    }
-    text
+    let found = found(&forms, text.as_bytes());
+    let found = [found, in_digits(value.as_bytes(), text.as_bytes())].concat();
+    if found.is_empty() { text } else { blotted(&text, found) }
 }
 
-fn blotted(text: &str, ranges: Vec<Range<usize>>) -> String {
+/// Returns where a text has one of the forms in base 64, with all that belongs to it.
+fn found(forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
+    let places = forms.iter().flat_map(|form| memmem::find_iter(text, form).map(|at| at..at + form.len()).collect::<Vec<_>>());
+    places.map(|place| run_around(text, place)).collect()
+}
+
+fn blotted(text: &str, mut ranges: Vec<Range<usize>>) -> String {
+    ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     let (mut out, mut end) = (String::with_capacity(text.len()), 0);
     for range in ranges {
         if range.start >= end
@@ -45,8 +50,8 @@ fn blotted(text: &str, ranges: Vec<Range<usize>>) -> String {
     out
 }
 
-/// Returns where a text holds the value once its escapes are read, layer by layer.
-fn escaped(value: &[u8], text: &[u8]) -> Vec<Range<usize>> {
+/// Returns where a text holds the value, or a form of it, once its escapes are read, layer by layer.
+fn escaped(value: &[u8], forms: &[String], text: &[u8]) -> Vec<Range<usize>> {
     let (mut bytes, mut from): (Vec<u8>, Vec<usize>) = (text.to_vec(), (0..=text.len()).collect());
     let mut found = Vec::new();
     for _ in 0..MAX_LAYERS {
@@ -56,9 +61,10 @@ fn escaped(value: &[u8], text: &[u8]) -> Vec<Range<usize>> {
         }
         from = places.into_iter().map(|place| from[place]).collect();
         bytes = read;
-        found.extend(memmem::find_iter(&bytes, value).map(|at| from[at]..from[at + value.len()]));
+        let plain = memmem::find_iter(&bytes, value).map(|at| at..at + value.len());
+        let all = plain.chain(self::found(forms, &bytes)).chain(in_digits(value, &bytes));
+        found.extend(all.map(|range| from[range.start]..from[range.end]));
     }
-    found.sort_by_key(|range| range.start);
     found
 }
 
@@ -109,6 +115,13 @@ fn entity(text: &[u8]) -> Option<(u8, usize)> {
     byte.is_ascii().then_some((byte, length))
 }
 
+/// Returns what a value is in base 64, once and twice, whatever stands before and behind it.
+fn forms(value: &[u8]) -> Vec<String> {
+    let once = forms_in_base64(value);
+    let twice: Vec<String> = once.iter().flat_map(|form| forms_in_base64(form.as_bytes())).collect();
+    [once, twice].concat()
+}
+
 /// Returns what a value is in base 64, whatever stands before and behind it: all signs that are made of its own bits.
 fn forms_in_base64(value: &[u8]) -> Vec<String> {
     let mut forms = Vec::new();
@@ -123,6 +136,35 @@ fn forms_in_base64(value: &[u8]) -> Vec<String> {
         }
     }
     forms
+}
+
+/// Returns where the bytes of a value stand as two digits each, of either case, whatever single signs part them, with all digits around.
+fn in_digits(value: &[u8], text: &[u8]) -> Vec<Range<usize>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let nibbles: Vec<u8> = value.iter().flat_map(|byte| [byte >> 4, byte & 15]).collect();
+    // Signs between two bytes: `73:65`, `73 65`, `0x73, 0x65`, `\x73\x65`.
+    let is_between = |byte: &u8| matches!(byte, b' ' | b':' | b'-' | b',' | b'x' | b'X' | b'\\' | b'\n' | b'\r');
+    let (mut digits, mut from) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut take = |digits: &mut Vec<u8>, from: &mut Vec<usize>| {
+        found.extend(memmem::find_iter(digits, &nibbles).map(|at| from[at]..from[at + nibbles.len() - 1] + 1));
+        digits.clear();
+        from.clear();
+    };
+    for (at, byte) in text.iter().enumerate() {
+        match digit(*byte) {
+            // A zero before an `x` says that digits follow.
+            Some(0) if matches!(text.get(at + 1), Some(b'x' | b'X')) => {}
+            Some(nibble) => {
+                digits.push(nibble);
+                from.push(at);
+            }
+            None if is_between(byte) => {}
+            None => take(&mut digits, &mut from),
+        }
+    }
+    take(&mut digits, &mut from);
+    found
 }
 
 /// Returns all the base 64 around a piece of it.
@@ -164,8 +206,23 @@ mod tests {
     }
 
     #[test]
+    fn a_value_is_found_in_digits_and_in_one_form_within_another() {
+        let hex: Vec<String> = KEY.bytes().map(|byte| format!("{byte:02x}")).collect();
+        let once = GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD).encode(format!("u:{KEY}"));
+        let twice = GeneralPurpose::new(&STANDARD, base64::engine::general_purpose::PAD).encode(&once);
+        let escaped: String = once.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        for text in [hex.concat(), hex.concat().to_uppercase(), hex.join(":"), hex.join(" "), twice, escaped, hex.join("%3A")] {
+            assert_eq!(hide(KEY, format!("key=({text})")), "key=(***)", "{text}");
+        }
+        for text in [format!("\\x{}", hex.join("\\x")), format!("0x{}", hex.join(", 0x"))] {
+            let hidden = hide(KEY, text);
+            assert!(hidden.len() <= 8 && hidden.contains("***"), "{hidden}");
+        }
+    }
+
+    #[test]
     fn other_text_stays_as_it_is() {
-        for text in ["", "100 % of it & more \\ or less", "%", "&#;", "\\u12", "%zz%e9\u{e9}&amp;", "c2stYQ=="] {
+        for text in ["", "100 % of it & more \\ or less", "%", "&#;", "\\u12", "%zz%e9\u{e9}&amp;", "c2stYQ==", "736b2d", "0x73 0x6b"] {
             assert_eq!(hide(KEY, text.to_owned()), text);
         }
     }
