@@ -38,6 +38,16 @@ impl<'a> Asking<'a> {
         self.begun.elapsed()
     }
 
+    /// Returns how long it may still be asked.
+    pub(super) fn left(&self) -> Duration {
+        self.limits.deadline.saturating_sub(self.waited())
+    }
+
+    /// Returns the error of one that took longer.
+    pub(super) fn late(&self) -> Error {
+        Error::Timeout { after: self.limits.deadline }
+    }
+
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), Error> {
         self.limits.pause(pause).await
     }

@@ -547,6 +547,19 @@ async fn a_probe_survives_servers_of_all_kinds() {
     assert_eq!(probed.context, None);
 }
 
+/// The run ended with code 6, though all that was missing was what the server would have said of itself.
+#[tokio::test]
+async fn a_server_that_does_not_say_what_it_is_answers_all_the_same() {
+    let silent = ScriptedModel::new().silent_props().says("Here.").start().await;
+    let client = client(&silent);
+    let begun = Instant::now();
+    let probed = client.probe(&CancellationToken::new(), Duration::from_secs(4)).await.expect("a probe");
+    assert_eq!((probed.model.as_str(), probed.context, probed.tools, probed.server), ("scripted", None, ToolMode::Native, Server::Other));
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    let (reply, _) = ask(&client, &prompt(ToolMode::Native)).await;
+    assert_eq!(reply.expect("a reply").text, "Here.");
+}
+
 #[tokio::test]
 async fn many_calls_are_bounded_and_ids_are_made_unique() {
     let mut events = String::new();

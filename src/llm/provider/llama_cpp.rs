@@ -27,6 +27,8 @@ use crate::llm::prompt::Prompt;
 
 /// Pause between two questions while the model loads.
 const LOADING: Duration = Duration::from_millis(500);
+/// How long it may take to say what it is: it answers that at once, also while it loads.
+const PROPS: Duration = Duration::from_secs(5);
 /// How long it may take to say what its slots do: one that reads a long prompt answers only between two pieces of it.
 const SLOTS: Duration = Duration::from_secs(1);
 /// More slots than this are a mistake or a trick.
@@ -111,12 +113,19 @@ async fn tokens(asking: &Asking<'_>, body: String) -> Option<u64> {
     answer.get("tokens")?.as_array().map(|tokens| tokens.len() as u64)
 }
 
-/// Returns what `/props` says, once the model is loaded; `None` from another kind of server.
+/// Returns what `/props` says, once the model is loaded; `None` from another kind of server, or one that does not say it soon: what it would say
+/// is a help, and others answer without it.
 async fn props(asking: &Asking<'_>) -> Result<Option<Value>, Error> {
+    let mut is_loading = false;
     loop {
-        match asking.page("/props").await {
+        let most = if is_loading { asking.left() } else { PROPS.min(asking.left() / 2) };
+        let Ok(answer) = tokio::time::timeout(most, asking.page("/props")).await else {
+            return if is_loading { Err(asking.late()) } else { Ok(None) };
+        };
+        match answer {
             Ok(value) => return Ok(Some(value).filter(is_props)),
             Err(Error::ModelLoading { endpoint, .. }) => {
+                is_loading = true;
                 asking.pause(LOADING).await.map_err(|error| match error {
                     Error::Timeout { .. } => Error::ModelLoading { endpoint, waited: asking.waited() },
                     other => other,

@@ -47,6 +47,8 @@ pub(crate) struct ScriptedModel {
     n_busy: Option<u64>,
     /// It never says what its slots do.
     silent_slots: bool,
+    /// It never says what it is.
+    silent_props: bool,
     is_asleep: bool,
     /// It writes out what its template makes of a conversation.
     has_template: bool,
@@ -129,6 +131,7 @@ impl ScriptedModel {
             n_slots: 1,
             n_busy: Some(0),
             silent_slots: false,
+            silent_props: false,
             is_asleep: false,
             has_template: true,
             n_loading: 0,
@@ -287,6 +290,12 @@ impl ScriptedModel {
     /// Does not answer when it is asked what its slots do, as while it reads a long prompt.
     pub(crate) fn silent_slots(mut self) -> Self {
         self.silent_slots = true;
+        self
+    }
+
+    /// Does not answer when it is asked what it is.
+    pub(crate) fn silent_props(mut self) -> Self {
+        self.silent_props = true;
         self
     }
 

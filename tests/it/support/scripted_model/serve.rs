@@ -98,6 +98,7 @@ async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8])
     let script = &shared.script;
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
     let (code, answer) = match path {
+        "/props" if script.silent_props => std::future::pending().await,
         "/props" if script.other_server => (404, json!({"error": {"message": "not found", "code": 404}})),
         "/props" => {
             let caps = json!({
