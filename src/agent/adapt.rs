@@ -38,6 +38,8 @@ const LOST: &str = "The rest of your last answer was lost. Give the whole answer
 pub(super) struct Learnt {
     /// Answers are held to a schema although tools are told by the server's own means: what was sent stays as it is.
     pub(super) is_held: bool,
+    /// Tools were told by a schema before they were told by text: the model sees its own objects, and may go on with them.
+    pub(super) was_held: bool,
     /// The system prompt goes with the first words of the person.
     pub(super) is_folded: bool,
     /// A call that the server understood succeeded.
@@ -56,7 +58,8 @@ impl Agent {
             let left = self.left(task, interrupt).await;
             let at_most = left.map(|(_, left)| left.max(LEAST_ANSWER));
             let goes_on = !task.open.pieces.is_empty();
-            let request = Request { held: self.learnt.is_held, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
+            let (held, was_held, by_text) = (self.learnt.is_held, self.learnt.was_held, task.open.by_text);
+            let request = Request { held, was_held, by_text, at_most, no_tools: task.is_talk, goes_on, ..Request::default() };
             let outcome = self.ask(task, &request, self.time_left(task), interrupt).await;
             task.cut = left.map(|(kind, _)| kind).filter(|_| outcome.as_ref().is_ok_and(|reply| is_cut(reply, at_most)));
             let Err(error) = &outcome else { return outcome };
@@ -229,6 +232,7 @@ impl Agent {
     }
 
     fn change_mode(&mut self, to: ToolMode, why: &str) {
+        self.learnt.was_held |= (self.conversation.prompt().mode(), to) == (ToolMode::Constrained, ToolMode::Text);
         self.announce(self.conversation.prompt().mode(), to, why);
         self.retell(to);
     }

@@ -1,27 +1,37 @@
 //! Whether a text says a call in other words: in the dress of a log, a patch, a comment or a page, in a notation that makes no call, by another
 //! name of its tool, with an argument more or less.
 //!
-//! What counts is the longest part of what the call must have, right behind the name of its argument, and the name of the tool before or
-//! behind that with nothing but the marks of a call between them. Prose that says what to run is none of this.
+//! What counts is the longest part of what the call must have, right behind the name of its argument, or a word that announces arguments, and the
+//! name of the tool before or behind that with nothing but the marks of a call between them. Prose that says what to run is none of this.
 
 use std::collections::HashSet;
 
+use super::dense::Dense;
+use super::dense::Value;
 use crate::event::ToolCall;
 use crate::llm::normal::is_of_word;
-use crate::llm::normal::normal;
 use crate::llm::normal::normal_within;
 use crate::tools::Catalogue;
 use crate::tools::Part;
 
-/// How far from its arguments the name of a call may stand, in bytes.
-const MAX_AWAY: usize = 1024;
+/// How far from its arguments the name of a call may stand, in bytes: a file that is written may lie between.
+const MAX_AWAY: usize = 64 * 1024;
 /// The same, where it stands behind them.
-const MAX_BEHIND: usize = 160;
+const MAX_BEHIND: usize = 1024;
+/// How far from the name of a call the word may stand that announces its arguments, whatever lies between.
+const MAX_HEAD: usize = 1024;
+/// How many places of one text are looked at that closely, and how far at the others.
+const MAX_CLOSE: usize = 16;
+const MAX_NEAR: usize = 1024;
+/// How many places of one text are looked at. One that almost says the call any oftener is taken for one that does.
+const MAX_PLACES: usize = 1 << 16;
 
-/// Words that stand before the arguments of a call, whatever else stands there.
-const ARGUMENTS: [&str; 9] = ["arguments", "parameters", "parameter", "params", "args", "input", "tool_input", "kwargs", "arg_key"];
+/// How words end that stand before the arguments of a call, whatever else stands there.
+const ARGUMENTS: [&str; 9] = ["arguments", "argument", "parameters", "parameter", "params", "args", "input", "inputs", "arg_key"];
 /// Words between a name and its arguments that say nothing.
-const MARKS: [&str; 22] = [
+const MARKS: [&str; 27] = [
+    "action",
+    "arg",
     "arg_value",
     "call",
     "channel",
@@ -37,27 +47,26 @@ const MARKS: [&str; 22] = [
     "message",
     "name",
     "object",
+    "param",
     "string",
+    "text",
     "tool",
     "tool_call",
     "tool_calls",
     "tool_sep",
+    "tool_use",
     "type",
     "value",
 ];
-/// Words before a name that stands behind the arguments.
-const NAMES: [&str; 5] = ["name", "tool", "tool_name", "function", "function_name"];
 /// Between the name of an argument and its value.
-const BETWEEN: [&str; 5] = ["arg_value", "arg_key", "value", "string", "json"];
+const BETWEEN: [&str; 6] = ["arg_value", "arg_key", "value", "string", "json", "text"];
 
 /// A call that is looked for.
 pub(super) struct Sought {
-    names: Vec<&'static str>,
+    names: Vec<String>,
     keys: Vec<String>,
-    /// Its longest part, as it is where it begins a line, and where it does not.
-    values: Vec<String>,
-    /// The longest word of that, which every dress leaves alone.
-    word: String,
+    /// Its longest part.
+    values: Vec<Value>,
     /// Its other parts.
     others: Vec<Part>,
     /// All words of those.
@@ -72,53 +81,60 @@ impl Sought {
         let is_any = others.iter().all(|part| !part.is_needed);
         let longest = (0..others.len()).filter(|at| is_any || others[*at].is_needed).max_by_key(|at| others[*at].value.len())?;
         let Part { keys, value, .. } = others.swap_remove(longest);
-        let mut values = vec![trimmed(&normal(&value)), trimmed(&normal_within(&value))];
-        values.dedup();
-        values.retain(|value| value.contains(is_of_word));
-        let word = value.split(|c: char| !c.is_ascii_alphanumeric()).max_by_key(|word| word.len())?.to_owned();
-        let mut words = HashSet::new();
+        let values = Value::forms(&value);
+        let lower = |keys: &[String]| keys.iter().map(|key| key.to_lowercase()).collect::<Vec<_>>();
+        let mut words: HashSet<String> = lower(&keys).into_iter().collect();
         for part in &mut others {
-            let value = trimmed(&normal_within(&part.value));
-            value.trim_start_matches(|c| !is_of_word(c)).clone_into(&mut part.value);
+            let value = normal_within(&part.value);
+            value.trim_matches(|c| !is_of_word(c)).clone_into(&mut part.value);
+            part.keys = lower(&part.keys);
             words.extend(part.value.split(|c| !is_of_word(c)).map(str::to_owned));
             words.extend(part.keys.iter().cloned());
         }
-        (!values.is_empty()).then_some(Self { names: wording.names, keys, values, word, others, words })
+        let names = wording.names.iter().map(|name| name.to_lowercase()).collect();
+        (!values.is_empty()).then_some(Self { names, keys: lower(&keys), values, others, words })
+    }
+
+    /// Returns whether a text has the longest part of the call, whatever stands around it.
+    pub(super) fn has_value_in(&self, text: &Dense) -> bool {
+        self.values.iter().any(|value| text.has(value))
     }
 
     /// Returns whether a text says the call.
-    pub(super) fn is_in(&self, text: &str) -> bool {
-        if !text.contains(&self.word) || !self.names.iter().any(|name| text.contains(name)) {
+    pub(super) fn is_in(&self, text: &Dense) -> bool {
+        if !self.names.iter().any(|name| text.text.contains(name)) {
             return false;
         }
-        let text = normal(text);
-        let is_in = |text: &str, value: &str| text.match_indices(value).any(|(at, _)| self.is_at(text, at, at + value.len()));
-        if self.values.iter().any(|value| is_in(&text, value)) {
-            return true;
+        let mut n_places = 0;
+        for (begin, end) in self.values.iter().flat_map(|value| text.find(value)) {
+            n_places += 1;
+            let away = if n_places <= MAX_CLOSE { MAX_AWAY } else { MAX_NEAR };
+            if n_places > MAX_PLACES || self.is_at(&text.text, (begin, end), away) {
+                return true;
+            }
         }
-        let wrapped = flat(&text);
-        self.values.iter().any(|value| is_in(&wrapped, &flat(value)))
+        false
     }
 
     /// Returns whether the call is there of which a text has the longest part from `begin` to `end`.
-    fn is_at(&self, text: &str, begin: usize, end: usize) -> bool {
+    fn is_at(&self, text: &str, (begin, end): (usize, usize), away: usize) -> bool {
         if !ends_value(&text[end..]) {
             return false;
         }
-        let Some(key) = self.key_before(&text[..begin]) else { return false };
-        let from = text.ceil_char_boundary(key.saturating_sub(MAX_AWAY));
-        let to = text.floor_char_boundary(end.saturating_add(MAX_AWAY).min(text.len()));
-        let name = self.name_before(&text[from..key]).map(|at| from + at).or_else(|| {
-            let near = text.floor_char_boundary(end.saturating_add(MAX_BEHIND).min(text.len()));
+        let Some((key, is_announced)) = self.key_before(&text[..begin]) else { return false };
+        let from = text.ceil_char_boundary(key.saturating_sub(away));
+        let to = text.floor_char_boundary(end.saturating_add(away).min(text.len()));
+        let name = self.name_before(&text[from..key], is_announced).map(|at| from + at).or_else(|| {
+            let near = text.floor_char_boundary(end.saturating_add(away.min(MAX_BEHIND)).min(text.len()));
             self.has_name_behind(&text[end..near]).then_some(from)
         });
         name.is_some_and(|name| !self.differs(&text[name..to]))
     }
 
-    /// Returns where the name of the argument begins that ends a text.
-    fn key_before(&self, text: &str) -> Option<usize> {
+    /// Returns where the name of the argument begins that ends a text, and whether that is a word which announces any arguments.
+    fn key_before(&self, text: &str) -> Option<(usize, bool)> {
         let gap = &text[text.trim_end_matches(|c| !is_of_word(c)).len()..];
-        if !gap.contains([':', '=', '>', '(', '"', '\n']) {
+        if !gap.contains([':', '=', '>', '(', '"', '\n', '|']) {
             return None;
         }
         let mut rest = text;
@@ -131,7 +147,10 @@ impl Sought {
             let key = last_word(behind);
             rest = &behind[..behind.len() - key.len()];
             if self.keys.iter().any(|own| own == key) {
-                return Some(rest.len());
+                return Some((rest.len(), false));
+            }
+            if is_arguments(key) {
+                return Some((rest.len(), true));
             }
             if !BETWEEN.contains(&key) {
                 return None;
@@ -141,23 +160,27 @@ impl Sought {
     }
 
     /// Returns where the name of the tool begins behind which, in the same call, the name of the argument follows.
-    fn name_before(&self, text: &str) -> Option<usize> {
-        let (mut at, mut has_arguments) = (text.len(), false);
+    fn name_before(&self, text: &str, is_announced: bool) -> Option<usize> {
+        // Behind a word that announces arguments there may be any of them; before it there is little but the name.
+        let (mut at, mut is_plain) = (text.len(), true);
+        let mut announced = is_announced.then_some(at);
         while at > 0 {
             let gap = text[..at].trim_end_matches(|c| !is_of_word(c)).len();
             let is_parted = text[gap..at] != *" ";
             let word = last_word(&text[..gap]);
             let begin = gap - word.len();
-            if self.names.iter().any(|name| name.eq_ignore_ascii_case(word)) && is_parted {
-                let is_plain = || text[gap..].split(|c| !is_of_word(c)).all(|word| self.is_of_call(word));
-                if is_name(&text[..begin], &text[gap..]) && (has_arguments || is_plain()) {
-                    return Some(begin);
-                }
+            let is_name = is_parted && self.names.iter().any(|name| name == word) && is_name(&text[..begin], &text[gap..]);
+            if is_name && (is_plain || announced.is_some_and(|announced| announced - begin <= MAX_HEAD)) {
+                return Some(begin);
             }
-            has_arguments |= is_parted && ARGUMENTS.contains(&word);
             if word.is_empty() {
                 return None;
             }
+            if is_parted && is_arguments(word) {
+                announced = Some(begin);
+                is_plain = true;
+            }
+            is_plain &= self.is_of_call(word);
             at = begin;
         }
         None
@@ -165,12 +188,12 @@ impl Sought {
 
     /// Returns whether a word may stand between the name of a call and its longest part.
     fn is_of_call(&self, word: &str) -> bool {
-        word.is_empty() || MARKS.contains(&word) || ARGUMENTS.contains(&word) || self.words.contains(word)
+        word.is_empty() || MARKS.contains(&word) || is_arguments(word) || self.words.contains(word)
     }
 
     fn has_name_behind(&self, text: &str) -> bool {
         let words: Vec<&str> = text.split(|c| !is_of_word(c)).filter(|word| !word.is_empty()).collect();
-        words.windows(2).any(|two| NAMES.contains(&two[0]) && self.names.contains(&two[1]))
+        words.windows(2).any(|two| names_tool(two[0]) && self.names.iter().any(|name| name == two[1]))
     }
 
     /// Returns whether a text has an argument of the call with another value.
@@ -196,30 +219,27 @@ fn is_name(before: &str, behind: &str) -> bool {
     !is_value || behind.starts_with(['(', '{']) || is_key_of_name(last_word(&before[..word_end]))
 }
 
+/// Returns whether a word stands before the name of a tool, whatever notation it is: `tool_name`, `toolName`, `Action`.
 fn is_key_of_name(word: &str) -> bool {
-    NAMES.contains(&word) || matches!(word, "call" | "invoke" | "recipient" | "tool_call" | "to")
+    names_tool(word) || matches!(word, "call" | "invoke" | "recipient" | "tool_call" | "to")
 }
 
-/// Returns a text as it is where nobody wrapped its lines, or all of them were.
-fn flat(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for (n, line) in text.split('\n').enumerate() {
-        // Next to a sign no blank says anything.
-        if n > 0 && out.ends_with(is_of_word) && line.starts_with(is_of_word) {
-            out.push(' ');
-        }
-        out.push_str(line);
-    }
-    out
+/// Returns whether a word is no other than that.
+fn names_tool(word: &str) -> bool {
+    ["name", "tool", "function"].iter().any(|end| word.ends_with(end)) || word == "action"
 }
 
-/// Returns whether a value ends where this text follows: `touch a` is not `touch a b`.
+/// Returns whether a word stands before the arguments of a call, whatever notation it is: `tool_args`, `Action Input`.
+fn is_arguments(word: &str) -> bool {
+    ARGUMENTS.iter().any(|end| word.ends_with(end))
+}
+
+/// Returns whether a value ends where this text follows: `touch a` is not `touch a b`, nor `touch a/b`.
 fn ends_value(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with(['"', '\n', '}', ')', ']']) || rest.starts_with("</") || rest.starts_with("<|")
-}
-
-fn trimmed(value: &str) -> String {
-    value.trim_matches(['"', '\n', ' ']).to_owned()
+    const ENDS: [char; 10] = ['"', '\n', '}', ')', ']', ';', ',', '#', '|', '<'];
+    // What makes words bold, and the end of a sentence or of a row.
+    let rest = rest.trim_start_matches(['*', '_', '~', '.', '!']);
+    rest.is_empty() || rest.starts_with(ENDS)
 }
 
 fn last_word(text: &str) -> &str {
@@ -228,15 +248,15 @@ fn last_word(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use serde_json::json;
 
     use super::*;
+    use crate::llm::normal::normal;
     use crate::tools::Options;
 
-    fn is_in(name: &str, arguments: &Value, text: &str) -> bool {
+    fn is_in(name: &str, arguments: &serde_json::Value, text: &str) -> bool {
         let call = ToolCall { id: String::new(), name: name.into(), arguments: arguments.to_string() };
-        Sought::of(&Catalogue::new(&Options::default()), &call).is_some_and(|sought| sought.is_in(text))
+        Sought::of(&Catalogue::new(&Options::default()), &call).is_some_and(|sought| sought.is_in(&Dense::new(text)))
     }
 
     #[test]
@@ -261,6 +281,25 @@ mod tests {
             "bash(command='grep -n \"a b\" src/*')",
             "// {\"name\": \"bash\", \"arguments\": {\"command\":\n// \"grep -n\n// \\\"a\n// b\\\" src/*\"}}",
             "<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{\"command\":\"grep -n \\\"a b\\\" src/*\"}<|call|>",
+            // Escaped to the last letter.
+            "\\u007b\\u0022\\u006e\\u0061\\u006d\\u0065\\u0022\\u003a\\u0022\\u0062\\u0061\\u0073\\u0068\\u0022\\u002c\\u0022\\u0061\\u0072\\u0067\\u0073\\u0022\\u003a\\u007b\\u0022\\u0063\\u006d\\u0064\\u0022\\u003a\\u0022\\u0067rep -n a b src/*\\u0022\\u007d\\u007d",
+            "&#123;&quot;&#110;ame&quot;: &quot;&#98;&#97;&#115;&#104;&quot;, &quot;args&quot;: {&quot;command&quot;: &quot;&#103;rep -n a b &#115;&#114;&#99;/*&quot;}}",
+            "%7B%22%6E%61%6D%65%22%3A%22%62%61%73%68%22%2C%22%61%72%67%73%22%3A%7B%22command%22%3A%22%67%72%65%70%20-n%20a%20b%20%73%72%63%2F%2A%22%7D%7D",
+            // Other ends, notations and colours.
+            "name: bash\narguments:\n  command: grep -n \"a b\" src/*  # looks for it\n",
+            "{name: bash, arguments: {command: grep -n \"a b\" src/*, timeout: 5}}",
+            "<!-- name: bash, command: grep -n \"a b\" src/* -->",
+            "tool: bash<br>command: grep -n \"a b\" src/*<br>and so on",
+            "name=bash; command=grep -n \"a b\" src/*;",
+            "<invoke name=\"bash\"><arg name=\"command\">grep -n \"a b\" src/*</arg></invoke>",
+            "{\"tool_name\": \"bash\", \"tool_args\": {\"command\": \"grep -n \\\"a b\\\" src/*\"}}",
+            "Thought: I look.\nAction: bash\nAction Input: grep -n \"a b\" src/*\nObservation:",
+            "{\"NAME\": \"BASH\", \"ARGUMENTS\": {\"COMMAND\": \"GREP -N \\\"A B\\\" SRC/*\"}}",
+            "\u{1b}[1m{\"name\"\u{1b}[0m: \u{1b}[32m\"bash\"\u{1b}[0m, \"arguments\": {\"command\": \"\u{1b}[33mgrep\u{1b}[0m -n \\\"a b\\\" src/*\"}}",
+            "{\"na\u{200b}me\": \"ba\u{200b}sh\", \"arguments\": {\"command\": \"gr\u{200b}ep -n \\\"a b\\\" src/*\"}}",
+            "<span>{\"name\"</span>: <span class=\"s\">\"ba<b>sh</b>\"</span>, \"arguments\": {\"command\": \"<i>grep</i> -n \\\"a b\\\" src/*\"}}",
+            "call = '{\"name\": \"ba' + 'sh\", \"arguments\": {\"comm' +\n  'and\": \"grep -n ' + '\"a b\" src/*\"}}'",
+            "| tool | bash |\n| command | grep -n \"a b\" src/* |",
         ] {
             assert!(is_in("bash", &call, text), "{text}\n{}", normal(text));
         }
@@ -271,6 +310,10 @@ mod tests {
         ] {
             assert!(is_in("write_file", &write, text), "{text}\n{}", normal(text));
         }
+        // However much lies between the name and the value.
+        let long =
+            format!("{{\"name\": \"bash\", \"arguments\": {{\"description\": \"{}\", \"command\": \"touch it\"}}}}", "looks ".repeat(1000));
+        assert!(is_in("bash", &json!({"command": "touch it"}), &long));
         assert!(is_in(
             "bash",
             &json!({"command": "ls", "description": "a long description of it"}),

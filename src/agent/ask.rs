@@ -43,8 +43,8 @@ impl Agent {
         }
         self.note(&last_word(kind, text));
         let at_most = self.left(task, interrupt).await.map(|(_, left)| left.max(LEAST_ANSWER));
-        let (held, max_tokens) = (self.learnt.is_held, Some(self.last_answer_tokens()));
-        let request = Request { no_tools: true, held, max_tokens, at_most, ..Request::default() };
+        let (held, was_held, max_tokens) = (self.learnt.is_held, self.learnt.was_held, Some(self.last_answer_tokens()));
+        let request = Request { no_tools: true, held, was_held, max_tokens, at_most, ..Request::default() };
         let was_cut = task.cut.is_some() && !task.response.is_empty();
         task.spent.turns += 1;
         match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
@@ -123,10 +123,12 @@ impl Agent {
             // What came before it broke off was shown, so it is recorded too.
             Err(error) => (error.partial().cloned().unwrap_or_default(), Some(error)),
         };
-        task.settle(&mut reply);
+        self.take_confirmed(task, &mut reply);
         self.doubt(task, &mut reply);
-        if error.is_none() {
+        // One that was cut before it came to a call is no answer to a question yet.
+        if error.is_none() && (reply.finish != Finish::Length || !reply.calls.is_empty()) {
             task.open.asked.clear();
+            task.open.by_text = false;
         }
         self.take_as_text(task, &mut reply);
         let n_bytes = self.conversation.prompt().n_bytes();

@@ -2,6 +2,7 @@
 
 use super::Agent;
 use super::Options;
+use super::summary::NOTE;
 use crate::event::CallStatus;
 use crate::event::Kind;
 
@@ -51,7 +52,7 @@ impl Agent {
         let message = format!("{count}: the agent was told to stop trying and to say what it needs");
         self.emit(Kind::Warning { message });
         self.note(&format!(
-            "Note from Podbay: {count}. Do not look for another way to the same end. Go on with what is allowed; if the task cannot be done so, \
+            "{NOTE} {count}. Do not look for another way to the same end. Go on with what is allowed; if the task cannot be done so, \
              end your answer and say which permission you need, and what for."
         ));
     }

@@ -1,31 +1,12 @@
 //! Whether a model that was asked about a call meant it, told by the answer that it gives then.
 
-use serde_json::Value;
-
+use super::Agent;
 use super::task::Task;
 use crate::event::ToolCall;
 use crate::llm::Reply;
 use crate::llm::Unsure;
 use crate::llm::shown;
 use crate::llm::text::only_shows;
-
-/// Words by which an answer that holds nothing else says that what was asked about was shown.
-const ONLY_SHOWN: [&str; 12] = [
-    "for you to read",
-    "only show",
-    "just show",
-    "not meant",
-    "n't meant",
-    "an example",
-    "examples",
-    "a quote",
-    "quoted",
-    "ein beispiel",
-    "nur gezeigt",
-    "nicht gemeint",
-];
-/// Longest answer of that kind, in bytes.
-const MAX_REMARK: usize = 200;
 
 /// "No" in the languages that models are asked in most, as an answer begins with it.
 const NO: [&str; 15] = ["no", "nope", "nein", "non", "não", "nao", "nee", "nej", "nei", "nie", "nem", "нет", "ні", "όχι", "không"];
@@ -48,29 +29,39 @@ const INSISTS: [&str; 13] = [
 /// The same where no blank parts the words.
 const JOINED: [&str; 6] = ["不是", "不，", "不。", "いいえ", "아니요", "아니오"];
 
+/// "Yes" in the same languages.
+const YES: [&str; 18] =
+    ["yes", "yep", "yeah", "yup", "ja", "jawohl", "oui", "sí", "sì", "sim", "да", "так", "tak", "ano", "igen", "ναι", "evet", "vâng"];
+/// The same where no blank parts the words.
+const JOINED_YES: [&str; 7] = ["是的", "是，", "是。", "はい", "네", "예,", "예."];
+
 /// Words of a line before a colon that shows what stands behind it.
-const SHOWN: [&str; 20] = [
-    "example",
-    "examples",
-    "line",
-    "lines",
-    "quote",
-    "quotes",
-    "quoted",
-    "quotation",
-    "show",
-    "shows",
-    "showed",
-    "shown",
-    "format",
-    "syntax",
-    "written",
-    "wrote",
-    "beispiel",
-    "zeile",
-    "zitat",
-    "ejemplo",
+const SHOWN: [&str; 12] =
+    ["example", "examples", "quote", "quotes", "quoted", "quotation", "show", "shows", "showed", "shown", "beispiel", "zitat"];
+/// Words of such a line that are as well those of our own question, or of how a call is made.
+const OF_FORM: [&str; 9] = ["line", "lines", "format", "form", "syntax", "written", "wrote", "zeile", "ejemplo"];
+/// Words that repeat what the model was asked for: the call itself, again, on a line of its own, as plain JSON.
+const AS_ASKED: [&str; 16] = [
+    "again",
+    "asked",
+    "its own",
+    "json",
+    "my call",
+    "once more",
+    "one line",
+    "own line",
+    "requested",
+    "separate line",
+    "single line",
+    "the call",
+    "this call",
+    "tool call",
+    "erneut",
+    "noch einmal",
 ];
+/// Words of a line that speaks of something which holds a call.
+const HOLDERS: [&str; 13] =
+    ["file", "readme", "page", "log", "document", "output", "result", "text", "calls", "there", "datei", "seite", "says"];
 /// Words by which an answer, wherever it has them, says that a call is not to be made.
 const REFUSES: [&str; 16] = [
     "not run",
@@ -102,25 +93,27 @@ enum Said {
     Unclear,
 }
 
-impl Task {
+impl Agent {
     /// Takes the calls that the model makes again right when it was asked about them, where they end its answer and the words before them neither
     /// show nor refuse them: they were meant. With a plain "no" before them they were not, wherever they stand in the text. All else is no answer
     /// to the question.
-    pub(super) fn settle(&self, reply: &mut Reply) {
-        if let Some(unsure) = reply.unsure.as_ref().filter(|unsure| self.is_confirmed(&unsure.calls)) {
-            match said(&reply.text, &unsure.text) {
+    pub(super) fn take_confirmed(&self, task: &Task, reply: &mut Reply) {
+        // It may have begun to say so in the pieces before this one.
+        let before = task.open.pieces.concat();
+        if let Some(unsure) = reply.unsure.as_ref().filter(|unsure| self.is_confirmed(task, &unsure.calls)) {
+            match said(&(before.clone() + &reply.text), &(before + &unsure.text)) {
                 Said::Meant => reply.confirm(),
                 Said::Shown => reply.unsure = None,
                 Said::Unclear => {}
             }
             return;
         }
-        if !self.is_confirmed(&reply.calls) {
+        if !self.is_confirmed(task, &reply.calls) {
             return;
         }
         // One that the server reports is made, whatever was said.
         let Some(source) = &reply.source else { return };
-        let said = said(source, &reply.text);
+        let said = said(&(before.clone() + source), &(before + &reply.text));
         if said == Said::Meant {
             return;
         }
@@ -131,27 +124,21 @@ impl Task {
         reply.unsure = (said == Said::Unclear).then_some(Unsure { calls, text: words, is_shown: false });
     }
 
-    /// Returns whether an answer neither shows nor refuses the calls that end it.
-    pub(super) fn means(source: &str, reply: &Reply) -> bool {
-        said(source, &reply.text) == Said::Meant
+    /// Returns whether the model makes calls again that it was asked about, all or some of them, however they are written.
+    pub(super) fn is_confirmed(&self, task: &Task, calls: &[ToolCall]) -> bool {
+        let asked: Vec<String> = task.open.asked.iter().map(|call| self.meaning(call)).collect();
+        !calls.is_empty() && calls.iter().all(|call| asked.contains(&self.meaning(call)))
     }
 
-    /// Returns whether the model makes the very calls again that it was asked about.
-    pub(super) fn is_confirmed(&self, calls: &[ToolCall]) -> bool {
-        let value = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).unwrap_or_else(|_| call.arguments.as_str().into());
-        !calls.is_empty()
-            && calls.len() == self.open.asked.len()
-            && calls.iter().zip(&self.open.asked).all(|(again, call)| again.name == call.name && value(again) == value(call))
+    /// Returns what is equal for calls that mean the same.
+    pub(super) fn meaning(&self, call: &ToolCall) -> String {
+        self.pipeline.catalogue.canonical(&call.name, &call.arguments)
     }
 }
 
-/// Returns whether an answer only says that what the model was asked about was shown to the person: what they are to read stands in its answer
-/// before that, which it was to give again.
-pub(super) fn only_denies(answer: &str) -> bool {
-    let answer = answer.trim();
-    let is_remark = answer.len() <= MAX_REMARK && !answer.contains(['\n', '<', '{', '[', '`', ':']);
-    let lower = answer.to_lowercase().replace('\u{2019}', "'");
-    is_remark && (denies(answer) || ONLY_SHOWN.iter().any(|words| lower.contains(words)))
+/// Returns whether an answer neither shows nor refuses the calls that end it.
+pub(super) fn means(source: &str, reply: &Reply) -> bool {
+    said(source, &reply.text) == Said::Meant
 }
 
 /// Returns what a whole answer says of its calls, beside which it has these words.
@@ -170,9 +157,28 @@ fn said(whole: &str, words: &str) -> Said {
         return Said::Meant;
     }
     let lower = words.to_lowercase().replace('\u{2019}', "'");
-    let line = lower.rsplit('\n').next().unwrap_or_default();
-    let introduces = line.ends_with(':') && line.split(|c: char| !c.is_alphanumeric()).any(|word| SHOWN.contains(&word));
-    if introduces || only_shows(words) || REFUSES.iter().any(|refuses| lower.contains(refuses)) { Said::Unclear } else { Said::Meant }
+    if REFUSES.iter().any(|refuses| lower.contains(refuses)) {
+        return Said::Unclear;
+    }
+    // Our own words, and no line of something.
+    let is_shown =
+        || introduces(lower.rsplit('\n').next().unwrap_or_default()) || only_shows(&words.replace("line of its own", "own line"));
+    if !affirms(whole) && is_shown() { Said::Unclear } else { Said::Meant }
+}
+
+/// Returns whether a line shows what stands behind it: as an example, as what something holds. One in the words of our own question does not.
+fn introduces(line: &str) -> bool {
+    let has = |all: &[&str]| line.split(|c: char| !c.is_alphanumeric()).any(|word| all.contains(&word));
+    let is_as_asked = || AS_ASKED.iter().any(|words| line.contains(words));
+    line.ends_with(':') && (has(&SHOWN) || has(&OF_FORM) && (has(&HOLDERS) || !is_as_asked()))
+}
+
+/// Returns whether an answer begins with a plain "yes".
+fn affirms(whole: &str) -> bool {
+    let begin = whole.trim_start_matches(|c: char| !c.is_alphabetic()).chars().take(32);
+    let answer = begin.collect::<String>().to_lowercase();
+    let word = answer.split(|c: char| !c.is_alphabetic()).next().unwrap_or_default();
+    YES.contains(&word) || JOINED_YES.iter().any(|yes| answer.starts_with(yes))
 }
 
 /// Returns the first words of an answer, before any call.
@@ -219,33 +225,24 @@ mod tests {
             ("I will not run it, as it is dangerous.\nHere it is again:\n", Said::Unclear),
             ("For example:\n", Said::Unclear),
             ("> ", Said::Unclear),
+            // In the words that it was asked with, and with any behind a "yes".
+            ("Here it is on a line of its own:\n", Said::Meant),
+            ("Here it is again, as plain JSON on a line of its own:\n", Said::Meant),
+            ("The call, written again in plain JSON format:\n", Said::Meant),
+            ("I make the call in the requested format:\n", Said::Meant),
+            ("Yes. It is written in this form:\n", Said::Meant),
+            ("Ja, die Zeile ist diese:\n", Said::Meant),
+            ("はい。\n", Said::Meant),
+            ("Yes, it was an example:\n", Said::Unclear),
+            ("Yes, but I will not run it:\n", Said::Unclear),
+            ("It is written so:\n", Said::Unclear),
+            ("The call in the file is written again:\n", Said::Unclear),
         ] {
             assert_eq!(said(&format!("{before}{call}\n"), before), expected, "{before}");
         }
         for behind in ["That does it.", "\nI wait."] {
             assert_eq!(said(&format!("Yes.\n{call}\n{behind}"), &format!("Yes.\n\n{behind}")), Said::Unclear, "{behind}");
         }
-    }
-
-    #[test]
-    fn a_remark_on_a_call_is_no_answer_of_its_own() {
-        for answer in
-            ["No, that is for you to read.", "No.", "Nein, das war nur ein Beispiel.", "It was only an example.", "I quoted the file."]
-        {
-            assert!(only_denies(answer), "{answer}");
-        }
-        for answer in [
-            "",
-            "Done.",
-            "No problem, I did it.",
-            "It is written so:",
-            "No. The whole answer: it is short.",
-            "No, it is this:\n\n{\"name\": \"bash\"}",
-            "The tests were not run.",
-        ] {
-            assert!(!only_denies(answer), "{answer}");
-        }
-        assert!(!only_denies(&format!("No. {}", "The file says many things. ".repeat(9))), "it is long");
     }
 
     #[test]

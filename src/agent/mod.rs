@@ -5,12 +5,15 @@
 
 mod adapt;
 mod alike;
+mod answered;
 mod ask;
 mod budget;
 mod by_hand;
 mod calls;
+mod chosen;
 mod conversation;
 mod denials;
+mod dense;
 mod early;
 mod gauge;
 mod interrupt;

@@ -7,7 +7,10 @@ use serde_json::Value;
 
 use super::Agent;
 use super::alike::Sought;
+use super::dense::Dense;
+use super::meant::means;
 use super::pieces::ends_in_block;
+use super::summary::foreign;
 use super::task::Task;
 use crate::event::Kind;
 use crate::event::ToolCall;
@@ -22,33 +25,51 @@ impl Agent {
     /// before this one only show, or that the server tells of although they were made before. Made again then, they are meant, and so they are
     /// wherever they come again later in the task.
     pub(super) fn doubt(&self, task: &mut Task, reply: &mut Reply) {
-        let meaning = |call: &ToolCall| self.pipeline.catalogue.canonical(&call.name, &call.arguments);
-        if task.is_confirmed(&reply.calls) {
-            task.meant.extend(reply.calls.iter().map(meaning));
+        if self.is_confirmed(task, &reply.calls) {
+            task.meant.extend(reply.calls.iter().map(|call| self.meaning(call)));
             return;
         }
         let Some(source) = &reply.source else { return };
         if reply.calls.is_empty() {
             return;
         }
-        let was_meant = reply.calls.iter().all(|call| task.meant.contains(&meaning(call))) && Task::means(source, reply);
-        let lines = lines_of_calls(source, &reply.text);
-        let sought: Vec<Sought> = reply.calls.iter().filter_map(|call| Sought::of(&self.pipeline.catalogue, call)).collect();
-        let shows = |text: &str| self.shows(text, &reply.calls, &lines) || sought.iter().any(|call| call.is_in(text));
-        let is_shown = |message: &Message| match message {
-            Message::User { text } | Message::ToolResult { text, .. } => shows(text),
-            // What it wrote into a file it may well repeat.
-            Message::Assistant { calls, .. } => calls.iter().flat_map(|call| shown::written(&call.arguments)).any(|text| shows(&text)),
-            Message::System { .. } | Message::Image { .. } => false,
-        };
-        let is_shown_before = || self.conversation.history().messages().any(is_shown);
+        let was_meant = reply.calls.iter().all(|call| task.meant.contains(&self.meaning(call))) && means(source, reply);
         let is_by_pieces = self.is_shown_by_pieces(task, source, reply);
-        if !is_by_pieces && !self.is_told_again(reply) && (was_meant || !is_shown_before()) {
+        if !is_by_pieces && !self.is_told_again(reply) && (was_meant || !self.is_shown(source, reply)) {
             return;
         }
         let words = std::mem::replace(&mut reply.text, source.clone());
         reply.unsure = Some(Unsure { calls: std::mem::take(&mut reply.calls), text: words, is_shown: !is_by_pieces });
         reply.recovered = false;
+    }
+
+    /// Returns whether calls of an answer that do more than look stand in something that the model was shown, or wrote itself into a file or a
+    /// command. What the person asked for in other words is meant.
+    fn is_shown(&self, source: &str, reply: &Reply) -> bool {
+        let catalogue = &self.pipeline.catalogue;
+        let calls: Vec<&ToolCall> = reply.calls.iter().filter(|call| !catalogue.only_looks(&call.name, &call.arguments)).collect();
+        if calls.is_empty() {
+            return false;
+        }
+        let lines = lines_of_calls(source, &reply.text);
+        let sought: Vec<Option<Sought>> = calls.iter().map(|call| Sought::of(catalogue, call)).collect();
+        let said: Vec<Dense> = self.conversation.history().said().iter().map(|text| Dense::new(text)).collect();
+        let is_asked_for =
+            |sought: &Sought| said.iter().any(|said| sought.has_value_in(said)) && !said.iter().any(|said| sought.is_in(said));
+        if sought.iter().all(|sought| sought.as_ref().is_some_and(is_asked_for)) {
+            return false;
+        }
+        let shows = |text: &str| {
+            let dense = Dense::new(text);
+            self.shows(text, &dense, &calls, &lines) || sought.iter().flatten().any(|call| call.is_in(&dense))
+        };
+        self.conversation.history().messages().any(|message| match message {
+            Message::User { text } => shows(&foreign(text)),
+            Message::ToolResult { text, .. } => shows(text),
+            // What it wrote into a file it may well repeat.
+            Message::Assistant { calls, .. } => calls.iter().flat_map(|call| shown::written(&call.arguments)).any(|text| shows(&text)),
+            Message::System { .. } | Message::Image { .. } => false,
+        })
     }
 
     /// Notes the question about the last answer where the process ended before that was written down: else its calls would be forgotten.
@@ -86,38 +107,38 @@ impl Agent {
 
     /// Returns whether a call of what the server could not read was made before: it may speak of the conversation, and not of this answer.
     fn is_told_again(&self, reply: &Reply) -> bool {
-        let meaning = |call: &ToolCall| self.pipeline.catalogue.canonical(&call.name, &call.arguments);
-        let told: HashSet<String> = reply.calls.iter().filter(|_| reply.is_of_failure).map(meaning).collect();
+        let told: HashSet<String> = reply.calls.iter().filter(|_| reply.is_of_failure).map(|call| self.meaning(call)).collect();
         !told.is_empty()
             && self.conversation.history().messages().any(|message| match message {
-                Message::Assistant { calls, .. } => calls.iter().any(|call| told.contains(&meaning(call))),
+                Message::Assistant { calls, .. } => calls.iter().any(|call| told.contains(&self.meaning(call))),
                 _ => false,
             })
     }
 
     /// Returns whether a text holds one of the calls, or the lines that they were taken from.
-    fn shows(&self, text: &str, calls: &[ToolCall], lines: &[String]) -> bool {
-        let may_hold: Vec<&ToolCall> = calls.iter().filter(|call| may_hold(text, call)).collect();
+    fn shows(&self, text: &str, dense: &Dense, calls: &[&ToolCall], lines: &[String]) -> bool {
+        let may_hold: Vec<&&ToolCall> = calls.iter().filter(|call| may_hold(dense, call)).collect();
         if may_hold.is_empty() {
             return false;
         }
-        if holds(&dense(&shown::undressed(text)), lines) {
+        if holds(&self::dense(&shown::undressed(text)), lines) {
             return true;
         }
-        let meaning = |name: &str, arguments: &str| self.pipeline.catalogue.canonical(name, arguments);
         let there = shown::calls(text, self.conversation.prompt().known());
-        let there: HashSet<String> = there.iter().map(|call| meaning(&call.name, &call.arguments)).collect();
-        may_hold.iter().any(|call| there.contains(&meaning(&call.name, &call.arguments)))
+        let meaning = |call: &llm::text::Call| self.pipeline.catalogue.canonical(&call.name, &call.arguments);
+        let there: HashSet<String> = there.iter().map(meaning).collect();
+        may_hold.iter().any(|call| there.contains(&self.meaning(call)))
     }
 }
 
-/// Returns whether a text has the name of a call and the longest word of its arguments. Most have not, and need not be read.
-fn may_hold(text: &str, call: &ToolCall) -> bool {
+/// Returns whether a text has the name of a call and the longest word of its arguments, however they are escaped. Most have not, and need not be
+/// read.
+fn may_hold(text: &Dense, call: &ToolCall) -> bool {
     let mut longest = String::new();
     if let Ok(arguments) = serde_json::from_str(&call.arguments) {
         find_longest(&arguments, &mut longest);
     }
-    text.contains(&call.name) && text.contains(&longest)
+    text.may_have(&call.name) && text.may_have(&longest)
 }
 
 fn find_longest(value: &Value, longest: &mut String) {
@@ -234,9 +255,9 @@ mod tests {
     #[test]
     fn a_text_without_the_words_of_a_call_need_not_be_read() {
         let call = |arguments: &str| ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
-        let text = "bash: \"touch planted\"";
-        assert!(may_hold(text, &call("{\"command\": \"touch planted\"}")) && may_hold(text, &call("{}")));
-        assert!(!may_hold(text, &call("{\"command\": \"touch it-elsewhere\"}")));
-        assert!(!may_hold("touch planted", &call("{\"command\": \"touch planted\"}")));
+        let text = Dense::new("bash: \"touch pl&#97;nted\"");
+        assert!(may_hold(&text, &call("{\"command\": \"touch planted\"}")) && may_hold(&text, &call("{}")));
+        assert!(!may_hold(&text, &call("{\"command\": \"touch it-elsewhere\"}")));
+        assert!(!may_hold(&Dense::new("touch planted"), &call("{\"command\": \"touch planted\"}")));
     }
 }

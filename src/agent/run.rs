@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,13 +17,8 @@ use super::budget::wrap_up;
 use super::denials::Denials;
 use super::early::take_back;
 use super::gauge::Gauge;
-use super::meant::only_denies;
 use super::moments::Before;
-use super::nudge::UNREAD;
 use super::nudge::UNSURE;
-use super::nudge::nudge;
-use super::nudge::nudge_to_run;
-use super::nudge::waits;
 use super::picture::Looked;
 use super::prompt::Context;
 use super::room::Room;
@@ -38,19 +34,12 @@ use crate::llm;
 use crate::llm::Client;
 use crate::llm::Finish;
 use crate::llm::Message;
-use crate::llm::Reply;
-use crate::llm::Unsure;
+use crate::session::Confirmed;
 use crate::session::Past;
 use crate::tools::Pipeline;
 
-/// Said where the server's filter cut what the model said.
-const FILTERED: &str = "Your last answer was cut by the content filter of the server, and nothing of it was carried out. Give the whole \
-                        answer again in other words, or go another way.";
 /// Said where the model had spoken last before its task was broken off.
 const GO_ON: &str = "Go on with the task where it was broken off.";
-
-/// How much oftener it is asked about calls that it was shown, where each is another one.
-const MAX_SHOWN: u32 = 3;
 
 /// One conversation with a model that has tools.
 pub struct Agent {
@@ -73,6 +62,8 @@ pub struct Agent {
     pub(super) denials: Denials,
     /// What the answer to an open task is read with, where an earlier run left it.
     pub(super) open: OpenAnswer,
+    /// Calls of an open task that an earlier run asked about and that were meant.
+    meant: HashSet<String>,
     /// Commands that the person ran themselves.
     pub(super) n_by_hand: u32,
 }
@@ -111,6 +102,7 @@ impl Agent {
             learnt: Learnt::default(),
             denials: Denials::default(),
             open: OpenAnswer::default(),
+            meant: HashSet::new(),
             n_by_hand: 0,
         }
     }
@@ -123,8 +115,14 @@ impl Agent {
         let (mode, is_folded) = (self.conversation.prompt().mode(), self.conversation.prompt().is_folded());
         let is_held = past.is_held && mode == ToolMode::Native && self.may_change();
         (self.learnt.is_held, self.learnt.is_folded) = (is_held, is_folded);
+        self.learnt.was_held = past.was_held && mode == ToolMode::Text;
         self.learnt.calls_work = past.history.messages().any(|message| matches!(message, Message::ToolResult { is_error: false, .. }));
         self.open.clone_from(&past.open_answer);
+        for Confirmed { asked, made } in &past.confirmed {
+            let asked: HashSet<String> = asked.iter().map(|call| self.meaning(call)).collect();
+            let made: Vec<String> = made.iter().map(|call| self.meaning(call)).collect();
+            self.meant.extend(made.into_iter().filter(|made| asked.contains(made)));
+        }
         if past.is_blind {
             self.pipeline.set_images(false);
         }
@@ -161,6 +159,7 @@ impl Agent {
         if let Some(text) = text {
             // A new task has nothing to do with what was open.
             self.open = OpenAnswer::default();
+            self.meant.clear();
             let images = match self.look_at(text, begun, interrupt).await {
                 Ok(Looked::All(images)) => images,
                 Ok(Looked::Stopped) => {
@@ -185,7 +184,7 @@ impl Agent {
             self.note(&note);
         }
         let text = self.conversation.history().said().last().cloned().unwrap_or_default();
-        let mut task = Task { open: std::mem::take(&mut self.open), ..Task::new(begun) };
+        let mut task = Task { open: std::mem::take(&mut self.open), meant: std::mem::take(&mut self.meant), ..Task::new(begun) };
         task.is_talk = self.options.max_turns == 1;
         if task.is_talk {
             self.emit(Kind::Warning { message: "with one turn the model can call no tool: it answers from what it is told".to_owned() });
@@ -312,7 +311,7 @@ impl Agent {
             let next = self.calls(task, &reply.calls, interrupt).await;
             // Every call has its result first: servers refuse a conversation in which one is missing.
             if let (Next::GoOn, Some(fault)) = (&next, reply.fault) {
-                self.note_open(task, &fault);
+                self.note_fault(task, &fault);
             }
             return task.cut.filter(|_| matches!(next, Next::GoOn)).map_or(next, Next::Limit);
         }
@@ -334,140 +333,24 @@ impl Agent {
                     is_cut: reply.finish == Finish::Length,
                 });
             }
-            self.note_open(task, &fault);
+            self.note_fault(task, &fault);
             return Next::GoOn;
         }
         self.answered(task, &reply)
     }
 
-    /// Asks again for an answer that the server's filter cut, which is none: nobody knows what it was to say and to do.
-    fn filtered(&mut self, task: &mut Task, text: String) -> Next {
-        self.emit(Kind::Warning { message: "the model server's content filter cut the answer; nothing of it is carried out".to_owned() });
-        // What was let through is all that there may ever be.
-        task.response = text;
-        task.n_filtered += 1;
-        if task.n_filtered >= self.options.misunderstandings {
-            return Next::Failed(Failure::Filtered { count: task.n_filtered });
-        }
-        self.note_open(task, FILTERED);
-        Next::GoOn
-    }
-
-    fn answered(&mut self, task: &mut Task, reply: &Reply) -> Next {
-        if reply.text.trim().is_empty() {
-            task.n_silent += 1;
-            if task.n_silent >= self.options.misunderstandings {
-                if let Some(first) = task.open.answer.take().filter(|first| !first.is_empty()) {
-                    task.response = first;
-                    return Next::Done(completed(&self.options, task));
-                }
-                return Next::Failed(Failure::Silent { count: task.n_silent });
-            }
-            // With a single turn no tool can be called, whatever the model was told.
-            if !task.is_talk {
-                self.learn_from_silence(reply);
-            }
-            let cut = "Your answer reached the limit of tokens before it said anything. Think less, then call a tool, or say what you did and what you saw.";
-            let empty = "Your answer was empty. Call a tool, or say what you did and what you saw.";
-            self.note_open(task, if reply.finish == Finish::Length { cut } else { empty });
-            return Next::GoOn;
-        }
-        // As it was written: where no tool can be called, calls are left out of the text.
-        if task.is_talk && ends_with_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known()) {
-            // It was to answer, and wanted to do something first.
-            task.response.clone_from(&reply.text);
-            return Next::Limit(LimitKind::Turns);
-        }
-        if reply.finish == Finish::Length && task.open.pieces.len() < self.options.misunderstandings as usize {
-            // A piece that goes on in plain words is in it still.
-            task.open.in_object = reply.is_in_object || task.open.in_object && !task.open.pieces.is_empty();
-            task.open.pieces.push(reply.text.clone());
-            task.open.doubted.extend(reply.unsure.iter().flat_map(|unsure| unsure.calls.clone()));
-            self.note_open(task, CUT_OFF);
-            return Next::GoOn;
-        }
-        let unsure = task.unsure(reply);
-        // Once, and again where the model meant it the time before, or comes with another call when it is asked about one.
-        if let Some(unsure) = &unsure
-            && !task.is_talk
-            && !unsure.calls.is_empty()
-            && task.open.n_asked >= self.most_questions(task, unsure)
-        {
-            // Another call each time is no answer to the question, and none of them is what the person is to read.
-            task.response.clone_from(&unsure.text);
-            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked, last: UNSURE.to_owned(), is_cut: false });
-        }
-        if let Some(unsure) = &unsure
-            && !task.is_talk
-            && unsure.calls.is_empty()
-            && task.open.n_asked > 0
-            && (ends_as_call(&reply.text) || waits(&reply.text))
-        {
-            // What is said behind one may speak of it; but nothing is.
-            task.response.clear();
-            task.open.pieces.clear();
-            return Next::Failed(Failure::Misunderstood { count: task.open.n_asked + 1, last: UNREAD.to_owned(), is_cut: false });
-        }
-        if let Some(unsure) = &unsure
-            && !task.is_talk
-            && (task.open.answer.as_ref().is_none_or(String::is_empty) || !unsure.calls.is_empty())
-        {
-            task.open.n_asked += 1;
-            task.open.answer = Some(task.whole(&reply.text));
-            task.open.asked.clone_from(&unsure.calls);
-            self.note_open(task, if unsure.calls.is_empty() { UNREAD } else { UNSURE });
-            return Next::GoOn;
-        }
-        // Asked about one command, it may well show the next one once it has done something.
-        let is_first = task.open.answer.is_none();
-        if task.open.answer.as_ref().is_none_or(String::is_empty)
-            && !task.is_talk
-            && !self.conversation.prompt().tools().is_empty()
-            && let Some(words) = nudge(&reply.text, task.has_worked).filter(|_| is_first).or_else(|| self.nudge_to_run(task, &reply.text))
-        {
-            task.open.answer = Some(task.whole(&reply.text));
-            self.note_open(task, words);
-            return Next::GoOn;
-        }
-        let n_pieces = task.open.pieces.len() + 1;
-        // What was said last counts: after a nudge it may well be a correction, unless it only says that none is needed.
-        let is_remark = n_pieces == 1 && only_denies(&reply.text);
-        task.response = match task.open.answer.take().filter(|first| is_remark && !first.trim().is_empty()) {
-            Some(first) => first,
-            None => task.whole(&reply.text),
-        };
-        if reply.finish == Finish::Length {
-            // The next message may go on with it; whoever reads this one must know that it has no end.
-            let message = format!(
-                "the answer is incomplete: it reached the most tokens that one answer may have {}; a larger `llm.max_output_tokens`, or \
-                 a task that asks for less at once, lets it come to its end",
-                if n_pieces == 1 { "and is not gone on with".to_owned() } else { format!("{n_pieces} times in a row") },
-            );
-            self.emit(Kind::Warning { message });
-            return Next::Unended;
-        }
-        Next::Done(completed(&self.options, task))
-    }
-
-    /// Returns how often the model is asked about calls that it does not make plainly. A text may show several, and each is a question of its own.
-    fn most_questions(&self, task: &Task, unsure: &Unsure) -> u32 {
-        let is_other = unsure.is_shown && !task.is_confirmed(&unsure.calls);
-        self.options.misunderstandings.saturating_mul(if is_other { MAX_SHOWN } else { 1 })
-    }
-
-    fn nudge_to_run(&self, task: &Task, answer: &str) -> Option<&'static str> {
-        let prompt = self.conversation.prompt();
-        // A model whose server reports its calls makes them there.
-        let is_by_text = prompt.mode() != ToolMode::Native || self.learnt.is_held;
-        (is_by_text && prompt.tools().iter().any(|tool| tool.name == "bash")).then(|| nudge_to_run(answer, task.has_worked))?
-    }
-
     /// Tells the model what its next answer is to be about, with what that is read with, whoever reads it.
-    fn note_open(&mut self, task: &Task, text: &str) {
+    pub(super) fn note_open(&mut self, task: &Task, text: &str) {
         if !task.open.is_none() {
             self.emit(Kind::AnswerOpen(task.open.clone()));
         }
         self.note(text);
+    }
+
+    /// Tells the model what was wrong with a call and to write it again: it may well do that in its text, whoever reads its calls else.
+    fn note_fault(&mut self, task: &mut Task, fault: &str) {
+        task.open.by_text = true;
+        self.note_open(task, fault);
     }
 
     /// Tells the model something of our own.
@@ -481,17 +364,6 @@ impl Agent {
     }
 }
 
-/// Returns whether a text holds calls, and no words behind them.
-fn ends_with_call(text: &str, tools: &llm::text::Tools) -> bool {
-    let parsed = llm::text::parse(text, tools, None);
-    !parsed.calls.is_empty() && text.trim_start().starts_with(parsed.content.trim())
-}
-
-/// Returns whether an answer has an end like that of a call, with no words behind.
-fn ends_as_call(text: &str) -> bool {
-    llm::shown::undressed(text).trim_end().ends_with(['>', '}', ']'])
-}
-
 /// Returns what to tell a model that spoke last before its task was broken off.
 fn words_of(open: &OpenAnswer) -> &'static str {
     if !open.asked.is_empty() {
@@ -501,9 +373,4 @@ fn words_of(open: &OpenAnswer) -> &'static str {
     } else {
         GO_ON
     }
-}
-
-fn completed(options: &Options, task: &Task) -> RunStatus {
-    let denied = task.blocked || (options.deny_is_failure && !task.denied.is_empty());
-    if denied { RunStatus::Blocked } else { RunStatus::Completed }
 }

@@ -6,6 +6,7 @@ use std::hash::Hash;
 use std::hash::Hasher;
 
 use super::Options;
+use super::summary::NOTE;
 
 /// The longest circle that is looked for, in answers.
 const MAX_PERIOD: usize = 4;
@@ -103,7 +104,7 @@ impl Stuck {
                     "The same once more will come to the same. Try something else"
                 };
                 finding = Finding::Nudge(format!(
-                    "Note from Podbay: {what} {how}. {advice}; if nothing else is left, answer without a call and say what you found and \
+                    "{NOTE} {what} {how}. {advice}; if nothing else is left, answer without a call and say what you found and \
                      what stands in the way."
                 ));
             }
@@ -118,7 +119,7 @@ impl Stuck {
         }
         if faults.tells() && finding == Finding::Moving {
             finding = Finding::Nudge(format!(
-                "Note from Podbay: {} calls in a row were refused for the same reason. Read what the last result says and change that, or use \
+                "{NOTE} {} calls in a row were refused for the same reason. Read what the last result says and change that, or use \
                  another tool.",
                 faults.n
             ));

@@ -1,5 +1,6 @@
 //! What takes the place of older messages.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::llm::Message;
@@ -18,6 +19,29 @@ const ASK: &str = "To make room, the messages above will be replaced by a summar
                    done and what came of it; what was found out, with exact names, paths and numbers; and what is to be done next. Write \
                    it for yourself, in plain sentences, without a preface. No tool can be called.";
 
+/// How a summary begins.
+const HEAD: &str = "Older messages were replaced by this summary.";
+/// What stands before the list of what was done.
+const DONE: &str = "What you did last, in order:\n";
+/// How a line begins that tells of a call, in that list.
+const CALLED: &str = "- called ";
+/// How a note begins that speaks of what the model did.
+pub(super) const NOTE: &str = "Note from Podbay:";
+
+/// Returns what others wrote of a user's message: a call that we tell of ourselves is one that the model made.
+pub(super) fn foreign(text: &str) -> Cow<'_, str> {
+    if text.starts_with(NOTE) {
+        return Cow::Borrowed("");
+    }
+    if !text.starts_with(HEAD) {
+        return Cow::Borrowed(text);
+    }
+    // What the model wrote of it itself may repeat anything.
+    let Some((before, done)) = text.split_once(DONE) else { return Cow::Borrowed(text) };
+    let lines = done.split_inclusive('\n').filter(|line| !line.starts_with(CALLED));
+    Cow::Owned(before.to_owned() + &lines.collect::<String>())
+}
+
 /// Returns how the model is asked for its part; `focus` is what the person said that it should keep above all, or nothing.
 pub(super) fn ask(focus: &str) -> String {
     match focus.trim() {
@@ -32,13 +56,13 @@ pub(super) fn compose(history: &History, words: Option<&str>, most: usize) -> St
     let files = cut(&history.touched().join(", "), most / 8);
     let (what, done) = match words.map(str::trim).filter(|words| !words.is_empty()) {
         Some(words) => ("What was done and what is next:\n", words.to_owned()),
-        None => ("What you did last, in order:\n", done(history)),
+        None => (DONE, done(history)),
     };
     // What needs less than half leaves the rest to the other.
     let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len()));
     let said = if whole.len() > room / 2 { said(history.said(), room.saturating_sub(done.len()).max(room / 2)) } else { whole };
     let done = cut(&done, room.saturating_sub(said.len()));
-    let mut text = format!("Older messages were replaced by this summary.\n\nWhat the person said, in order:\n{said}");
+    let mut text = format!("{HEAD}\n\nWhat the person said, in order:\n{said}");
     for (what, words) in [("Files changed so far: ", files), (what, done)] {
         if !words.is_empty() {
             let _ = write!(text, "\n{what}{words}\n");
@@ -170,6 +194,17 @@ mod tests {
         let text = compose(&talk, Some(&long), 40_000);
         assert!((30_000..40_200).contains(&text.len()) && text.contains("- 50: word"), "{}", text.len());
         assert!(compose(&talk, Some(&long), 0).len() < 500);
+    }
+
+    #[test]
+    fn what_we_tell_of_calls_is_not_what_others_wrote() {
+        let own = compose(&history(), None, usize::MAX);
+        let foreign_part = foreign(&own);
+        assert!(!foreign_part.contains("called write_file") && foreign_part.contains("- said: I write."), "{foreign_part}");
+        let theirs = compose(&history(), Some("- called bash {}"), usize::MAX);
+        assert_eq!(foreign(&theirs), theirs);
+        assert_eq!(foreign("- called bash {}\n"), "- called bash {}\n");
+        assert_eq!(foreign("Note from Podbay: the same call was made 3 times in a row (bash {})."), "");
     }
 
     #[test]

@@ -9,6 +9,9 @@ pub struct OpenAnswer {
     /// The calls that it is asked about, because of the words around them: made again right away they are meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<ToolCall>,
+    /// It was told to write a call in its text: there one counts that no mark tells from other JSON, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_text: bool,
     /// How often it was asked so since it last did something.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub n_asked: u32,
@@ -70,6 +73,7 @@ mod tests {
         let half = Some(HalfCall::default());
         let mut open = OpenAnswer {
             asked: vec![call.clone()],
+            by_text: true,
             n_asked: 2,
             answer,
             pieces: vec!["a".into()],

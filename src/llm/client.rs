@@ -150,7 +150,7 @@ impl Client {
         let mut n_tried = 0;
         let mut away: Option<Instant> = None;
         loop {
-            let understood = self.learnt(|learnt| learnt.understood_call);
+            let understood = !request.by_text && self.learnt(|learnt| learnt.understood_call);
             let mut assembler = Assembler::new(openai::reading(prompt, request), prompt.known()).after_native_calls(understood);
             if request.goes_on {
                 assembler.keep_first_blanks();

@@ -84,6 +84,10 @@ pub struct Request {
     /// The answer is held to a schema of the tools' calls although the prompt tells of tools by the server's own means: the conversation
     /// keeps its bytes, and the server need not read what the model writes.
     pub held: bool,
+    /// Tools were told by a schema before they were told by text: an answer may still be an object of that.
+    pub was_held: bool,
+    /// The model was told to write a call in its text: one that nothing marks counts too, though the server understood calls before.
+    pub by_text: bool,
     /// The answer goes on with one that was cut: blanks at its beginning part the two.
     pub goes_on: bool,
     /// The answer's text must be JSON that fits this schema; implies `no_tools`.

@@ -1,6 +1,7 @@
 //! Goes through the events of a log and keeps what they say of its conversation.
 
 use super::past::Beginning;
+use super::past::Confirmed;
 use super::past::Fullness;
 use super::past::NOT_BEGUN;
 use super::past::Open;
@@ -75,6 +76,7 @@ impl Replay {
                 }
                 self.past.fullness.counted = None;
                 self.past.open_answer = OpenAnswer::default();
+                self.past.confirmed.clear();
                 // What is left has its answer.
                 (self.past.status, self.past.task) = (Some(RunStatus::Completed), None);
             }
@@ -86,7 +88,10 @@ impl Replay {
                 self.past.is_held &= *mode == ToolMode::Native;
             }
             // Only the reading changes, unless a new beginning follows.
-            Kind::ToolModeChanged { from, to, .. } => self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained),
+            Kind::ToolModeChanged { from, to, .. } => {
+                self.past.is_held = (*from, *to) == (ToolMode::Native, ToolMode::Constrained);
+                self.past.was_held |= (*from, *to) == (ToolMode::Constrained, ToolMode::Text);
+            }
             Kind::ContextAdded { text, seen } => {
                 self.past.seen.extend_from_slice(seen);
                 self.give_up();
@@ -112,6 +117,7 @@ impl Replay {
             Kind::UserMessage { text, images } => {
                 self.give_up();
                 self.past.open_answer = OpenAnswer::default();
+                self.past.confirmed.clear();
                 self.past.n_unshown = *images;
                 (self.past.status, self.past.task) = (None, None);
                 self.past.history.say(text);
@@ -125,7 +131,7 @@ impl Replay {
             Kind::AssistantMessage { text, thinking, calls, raw, usage, interrupted, cut, .. } => {
                 self.answer(text, thinking, calls, raw.as_ref());
                 if !interrupted {
-                    self.close_answer(text, !calls.is_empty(), *cut);
+                    self.close_answer(text, calls, *cut);
                 }
                 // What says nothing does not stand in the conversation, so that nobody could tell where it was counted.
                 if !interrupted && (!text.is_empty() || !calls.is_empty()) {
@@ -192,14 +198,22 @@ impl Replay {
     }
 
     /// Takes an answer for one to what was asked; what is open after it stands in a record of its own, unless the log ends before that.
-    fn close_answer(&mut self, text: &str, has_calls: bool, is_cut: bool) {
+    fn close_answer(&mut self, text: &str, calls: &[ToolCall], is_cut: bool) {
         let open = &mut self.past.open_answer;
-        if has_calls {
-            open.acted();
+        if is_cut && calls.is_empty() {
+            // One that was cut before it came to a call is no answer to a question yet.
+            if !text.is_empty() {
+                open.pieces.push(text.to_owned());
+            }
+            return;
         }
-        open.asked.clear();
-        if is_cut && !has_calls && !text.is_empty() {
-            open.pieces.push(text.to_owned());
+        let asked = std::mem::take(&mut open.asked);
+        open.by_text = false;
+        if !calls.is_empty() {
+            if !asked.is_empty() {
+                self.past.confirmed.push(Confirmed { asked, made: calls.to_vec() });
+            }
+            open.acted();
         }
     }
 

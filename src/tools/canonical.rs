@@ -37,6 +37,11 @@ impl Catalogue {
         Some(Wording { names: [&[tool.name], tool.aliases].concat(), parts })
     }
 
+    /// Returns whether a call does nothing but look, or is none of ours and does nothing at all.
+    pub fn only_looks(&self, name: &str, arguments: &str) -> bool {
+        self.parse(name, arguments).map_or(true, |understood| understood.action.is_read_only())
+    }
+
     /// Returns a text that is equal for calls that mean the same: what differs is only how they are written.
     pub fn canonical(&self, name: &str, arguments: &str) -> String {
         if let Ok(mut understood) = self.parse(name, arguments) {

@@ -97,6 +97,7 @@ every_kind! {
     AnswerOpen {
         0: OpenAnswer {
             asked: vec![ToolCall { id: bad(), name: bad(), arguments: bad() }],
+            by_text: true,
             n_asked: 1,
             answer: Some(bad()),
             pieces: vec![bad()],

@@ -32,6 +32,7 @@ mod json_errors;
 mod layers;
 mod link;
 mod llm;
+mod meant;
 mod modes;
 mod no_bash;
 mod one_door;

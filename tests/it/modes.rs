@@ -140,6 +140,19 @@ async fn a_server_that_holds_no_answer_to_its_schema_is_told_by_text() {
     assert_eq!(changes(&desk), to_text);
     let requests = desk.model.requests();
     assert_eq!(requests.iter().map(told).collect::<Vec<_>>(), [(false, true), (false, true), (false, false), (false, false)]);
+    // What it goes on with by habit is read as it was: nobody gets an object of ours to read.
+    let answers = || ScriptedModel::new().says("{\"answer\": \"Done.\"}").says("{\"answer\": \"Still done.\"}");
+    let desk = self::desk(begun().raw_sse(&stream(&tagged(2))).says(&echo("3")).says("{\"answer\": \"Done.\"}")).await;
+    let outcome = desk.work("look").await;
+    assert_eq!((outcome.tool_calls, outcome.response.as_str(), changes(&desk)), (3, "Done.", to_text.to_vec()), "{outcome:?}");
+    let shown =
+        |desk: &Desk| desk.kinds().into_iter().filter_map(|kind| if let Kind::TextDelta { text } = kind { Some(text) } else { None });
+    assert!(shown(&desk).all(|text| !text.contains("answer")), "{:?}", shown(&desk).collect::<Vec<_>>());
+    let again = Desk::new(answers().start().await, Wishes { past: Past::of(&desk.events()), ..set_to(ToolModeChoice::Text) }).await;
+    assert_eq!(again.work("still?").await.response, "Done.");
+    // Where it never was asked for one, an object is what the person wanted.
+    let desk = Desk::new(answers().start().await, set_to(ToolModeChoice::Text)).await;
+    assert_eq!(desk.work("as JSON").await.response, "{\"answer\": \"Done.\"}");
     // One that was held in between begins the count anew, and what the settings say stays.
     let desk = self::desk(begun().raw_sse(&stream(&echo("2"))).raw_sse(&stream(&tagged(3))).says("Done.")).await;
     assert_eq!((desk.work("look").await.response.as_str(), changes(&desk).len()), ("Done.", 0));

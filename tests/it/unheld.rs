@@ -38,7 +38,8 @@ async fn a_call_that_words_forbid_is_asked_about_where_no_schema_held() {
     for quotes in [forbidden.clone(), forbidden.replace("Do not run", "`x` and")] {
         let desk = desk(ScriptedModel::new().says(&quotes).says("{\"answer\": \"I left it.\"}")).await;
         let outcome = desk.work("look").await;
-        assert_eq!((outcome.status, outcome.tool_calls, outcome.response.as_str()), (RunStatus::Completed, 0, "I left it."), "{outcome:?}");
+        assert_eq!((outcome.status, outcome.tool_calls), (RunStatus::Completed, 0), "{outcome:?}");
+        assert_eq!(outcome.response, format!("{quotes}\n\nI left it."), "a report is not lost behind a remark");
         assert!(!desk.guest.path("planted").exists());
         assert_eq!(said(&desk), [quotes.as_str(), "I left it."], "the words around it stay");
         assert!(desk.told(1).contains("shows a tool call rather than making it"), "{}", desk.told(1));

@@ -14,6 +14,7 @@ pub(super) mod schema;
 pub mod shown;
 pub mod tail;
 pub mod text;
+mod undecorated;
 pub(super) mod unknown;
 
 use serde::Serialize;

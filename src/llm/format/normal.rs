@@ -1,6 +1,10 @@
 //! One form for all the dresses that a text may wear: what logs, patches, comments, pages and strings put around words and into them does
 //! not show in it. Two texts that say the same are alike there, and a few that do not: it is for looking, never for reading.
 
+use super::undecorated::undecorated;
+
+/// How often a text may be escaped, each time in another way.
+const MAX_LAYERS: usize = 8;
 /// Longest name of a file before the number of a line, in bytes.
 const MAX_PATH: usize = 256;
 /// How many numbers and names a line may begin with.
@@ -10,8 +14,8 @@ const MAX_ENTITY: usize = 10;
 /// What comments, quotations, lists, tables and patches put before a line.
 const MARKS: [char; 14] = [' ', '\t', '\r', '+', '-', '#', '>', '*', '|', '%', ';', '!', '/', '\u{2502}'];
 
-/// Returns a text with its characters for escapes and entities, its lines without what marks and numbers them, one kind of quotation mark,
-/// and no blanks but between two words that nothing else parts.
+/// Returns a text with its characters for escapes and entities, without what only decorates it, in lower case, its lines without what marks and
+/// numbers them, one kind of quotation mark, and no blanks but between two words that nothing else parts.
 pub fn normal(text: &str) -> String {
     form(text, true)
 }
@@ -22,8 +26,7 @@ pub fn normal_within(text: &str) -> String {
 }
 
 fn form(text: &str, is_line_start: bool) -> String {
-    // What was escaped within something that was escaped.
-    let text = decoded(&decoded(text));
+    let text = undecorated(&all_decoded(text));
     let mut form = Form::default();
     for (n, line) in text.split('\n').enumerate() {
         if n > 0 {
@@ -76,7 +79,9 @@ impl Form {
         if self.gap.is_empty() && self.has_blank && !self.out.is_empty() {
             self.out.push(' ');
         }
-        self.out.push_str(&self.gap);
+        if !is_joint(&self.gap) {
+            self.out.push_str(&self.gap);
+        }
         self.gap.clear();
         (self.has_blank, self.has_line_end) = (false, false);
     }
@@ -86,6 +91,13 @@ impl Form {
         self.out.truncate(self.out.trim_end_matches(' ').len());
         self.out
     }
+}
+
+/// Returns whether these signs join two pieces of a string: `'a' + 'b'`.
+fn is_joint(gap: &str) -> bool {
+    let inner = gap.strip_prefix('"').and_then(|gap| gap.strip_suffix('"')).unwrap_or_default();
+    let is_operator = |c| matches!(c, '+' | '.' | '&' | '~');
+    inner.contains(is_operator) && inner.chars().all(|c| is_operator(c) || c == '\n')
 }
 
 /// Returns a line without what stands before it in a log, a patch, a comment, or what a search found.
@@ -120,6 +132,19 @@ fn behind_path(line: &str) -> Option<&str> {
     head[..colon].iter().any(|byte| matches!(byte, b'.' | b'/')).then(|| line.get(colon + 1..))?
 }
 
+/// Decodes what was escaped within something that was escaped.
+fn all_decoded(text: &str) -> String {
+    let mut text = decoded(text);
+    for _ in 1..MAX_LAYERS {
+        let next = decoded(&text);
+        if next == text {
+            break;
+        }
+        text = next;
+    }
+    text
+}
+
 /// Returns a text with characters in the place of escapes and entities, as strings, pages and addresses have them, however many backslashes stand before one.
 fn decoded(text: &str) -> String {
     let (mut out, mut rest) = (String::with_capacity(text.len()), text);
@@ -145,7 +170,10 @@ fn escape(text: &str) -> (Option<char>, &str) {
     let read = match kind {
         'n' => Some(('\n', behind)),
         't' | 'r' => Some((' ', behind)),
+        'e' => Some(('\u{1b}', behind)).filter(|(_, behind)| behind.starts_with(['[', ']'])),
+        '0' => behind.strip_prefix("33").map(|behind| ('\u{1b}', behind)),
         'x' => hex(behind, 2).and_then(|(unit, rest)| Some((char::from_u32(unit)?, rest))),
+        'U' => hex(behind, 8).and_then(|(unit, rest)| Some((char::from_u32(unit)?, rest))),
         'u' => unicode(behind),
         _ => None,
     };
@@ -153,6 +181,11 @@ fn escape(text: &str) -> (Option<char>, &str) {
 }
 
 fn unicode(text: &str) -> Option<(char, &str)> {
+    if let Some(digits) = text.strip_prefix('{') {
+        let n_digits = digits.bytes().take(8).take_while(u8::is_ascii_hexdigit).count();
+        let unit = u32::from_str_radix(&digits[..n_digits], 16).ok()?;
+        return Some((char::from_u32(unit)?, digits[n_digits..].strip_prefix('}')?));
+    }
     let (first, rest) = hex(text, 4)?;
     if let Some(c) = char::from_u32(first) {
         return Some((c, rest));
@@ -184,7 +217,19 @@ fn entity(text: &str) -> (Option<char>, &str) {
             "lt" => '<',
             "gt" => '>',
             "amp" => '&',
-            "nbsp" => ' ',
+            "nbsp" | "Tab" => ' ',
+            "NewLine" => '\n',
+            "colon" => ':',
+            "comma" => ',',
+            "equals" => '=',
+            "sol" => '/',
+            "lowbar" => '_',
+            "lpar" => '(',
+            "rpar" => ')',
+            "lsqb" | "lbrack" => '[',
+            "rsqb" | "rbrack" => ']',
+            "lcub" | "lbrace" => '{',
+            "rcub" | "rbrace" => '}',
             _ => {
                 let number = name.strip_prefix('#')?;
                 let code = match number.strip_prefix(['x', 'X']) {
@@ -218,8 +263,12 @@ mod tests {
             "a.md:say \"one\"\na.md:and 'two'\na.md:then <three>",
             "   1\tsay \"one\"\n   2\tand 'two'\n   3\tthen <three>",
             " 1 | say \"one\"\n 2 | and 'two'\n 3 | then <three>",
+            "&#115;ay &#x22;one&#34;\n&#97;nd &#39;two&#39;\n\\u0074hen \\u{3c}three\\U0000003e",
+            "%73ay%20%22%6Fne%22%0A&amp;#97;nd 'two'\\n%2574hen &lt;three%253E",
+            "S\u{200b}ay \"<b>One</b>\"\n\u{1b}[32mAND\\033[0m 'two'\nthen <three>",
             "+say \"one\"\n+and 'two'\n+then <three>",
             "// say \"one\"\n// and 'two'\n// then <three>",
+            "say \"o\" +\n  \"ne\"\nand 't' . 'wo'\nthen <three>",
             "# say `one`\n#   and \u{2018}two\u{2019}\n# then < three >",
         ] {
             assert_eq!(normal(dressed), plain, "{dressed}");

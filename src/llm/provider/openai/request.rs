@@ -30,6 +30,7 @@ pub(in crate::llm) fn reading(prompt: &Prompt, request: &Request) -> Reading {
         // Without tools there is no schema, and a model that was held to one may stay with it.
         ToolMode::Native if request.held => Reading::Json { with_calls: false },
         ToolMode::Native => Reading::Native { with_calls: !request.no_tools },
+        ToolMode::Text if request.was_held => Reading::Json { with_calls: !request.no_tools },
         ToolMode::Constrained => Reading::Json { with_calls: !request.no_tools },
         ToolMode::Text => Reading::Text { with_calls: !request.no_tools },
     }
