@@ -247,9 +247,13 @@ impl Bench {
             session: session.cloned(),
             ..Labels::new(Role::Workspace)
         };
-        let git = sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()) };
-        let spec = if session.is_some() && !spec.is_held_back() { &spec.with_git(git) } else { spec };
+        let spec = if session.is_some() { &spec.with_git(self.git_options()) } else { spec };
         Sandbox::start(self.engine()?, spec, &self.config.sandbox, labels, &self.state.covers(), sink, cancel).await.map_err(Error::Sandbox)
+    }
+
+    /// Returns what a session's git needs.
+    pub(super) fn git_options(&self) -> sandbox::git::Options {
+        sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()) }
     }
 
     /// Says which containers could not be removed while something else was to be said.

@@ -74,9 +74,12 @@ pub use report::GitBranch;
 pub use report::GitReport;
 pub use report::Report;
 pub use resume::Resume;
+pub use review::Commits;
 pub use review::ReviewWish;
+pub use review::Reviewed;
 pub use review::accept;
 pub use review::is_in;
+pub use review::is_taken;
 pub use review::review;
 pub use run::Front;
 pub use run::Place;
@@ -114,6 +117,7 @@ pub use shell::shell;
 pub use undo::undo;
 
 pub use crate::guest::not_watched;
+pub use crate::sandbox::git::Ended as GitEnded;
 pub use crate::wire::keep::Applied;
 pub use crate::wire::keep::EntryType;
 pub use crate::wire::keep::LeftReason;
@@ -131,6 +135,7 @@ pub use crate::wire::keep::TurnTaken;
 pub use crate::wire::keep::Turns;
 pub use crate::wire::keep::UndoAnswer;
 pub use crate::wire::keep::UndoOrder as Undo;
+pub use crate::wire::keep::WaitingGit;
 pub use crate::wire::keep::What;
 
 use std::ffi::OsString;

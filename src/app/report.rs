@@ -43,6 +43,8 @@ pub struct Report {
     pub may_run: Vec<String>,
     /// What the session did with git and what became of it; `null` where nothing is known of it.
     pub git: Option<GitReport>,
+    /// Branches and tags that wait with the review, where changes were held back.
+    pub commits: Vec<GitBranch>,
     pub denied: Vec<String>,
     pub warnings: Vec<String>,
     pub error: Option<ErrorReport>,
@@ -126,6 +128,7 @@ impl Report {
             applied: false,
             may_run: Vec::new(),
             git: None,
+            commits: Vec::new(),
             denied: Vec::new(),
             warnings: Vec::new(),
             error: Some(error.report()),
@@ -137,8 +140,16 @@ impl Report {
     /// Takes what was held back.
     pub(super) fn take_review(&mut self, pending: Pending) {
         self.changes = Changes::default();
-        if pending.changes.is_empty() {
+        if pending.is_empty() {
             return;
+        }
+        for repository in &pending.git.repositories {
+            self.commits.extend(repository.names.first.iter().map(|waiting| GitBranch {
+                repository: repository.path.to_string(),
+                name: waiting.name.to_string(),
+                old: waiting.old.clone(),
+                new: waiting.new.clone(),
+            }));
         }
         self.review = self.session.as_ref().map(ToString::to_string);
         let paths = pending.changes.first.iter().map(|path| &path.change);
@@ -249,6 +260,7 @@ impl Report {
             applied: false,
             may_run: Vec::new(),
             git: None,
+            commits: Vec::new(),
             denied: outcome.denied,
             warnings,
             error: error.map(Error::report),
@@ -267,7 +279,8 @@ impl Report {
             let names = git.branches.iter_mut().map(|branch| &mut branch.name);
             names.chain(&mut git.stashes).chain(&mut git.head).chain(&mut git.not_taken).chain(&mut git.moved_aside)
         });
-        let lists = self.denied.iter_mut().chain(&mut self.warnings).chain(git);
+        let commits = self.commits.iter_mut().map(|branch| &mut branch.name);
+        let lists = self.denied.iter_mut().chain(&mut self.warnings).chain(git).chain(commits);
         for text in std::iter::once(&mut self.response).chain(&mut self.model).chain(lists).chain(error) {
             *text = key.hide_in(std::mem::take(text));
         }

@@ -16,12 +16,15 @@ use crate::sandbox;
 use crate::sandbox::HeldReview;
 use crate::sandbox::LineError;
 use crate::sandbox::Lock;
+use crate::sandbox::Spec;
+use crate::sandbox::git;
 use crate::wire::BytesPath;
 use crate::wire::keep::LeftReason;
 use crate::wire::keep::Review;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewApplied;
 use crate::wire::keep::ReviewOrder;
+use crate::wire::keep::WaitingGit;
 
 /// What a person wants of reviews. An id may be the beginning of one; without one there must be only one review.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,14 +41,37 @@ pub enum ReviewWish {
         merge: bool,
         /// Also what may run on the person's machine later.
         with_auto_run: bool,
+        commits: Commits,
     },
     Discard {
         id: Option<String>,
     },
 }
 
+/// Whether what the session did with git is taken over as it is: commits as commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Commits {
+    /// Once all files are in that go with them.
+    #[default]
+    WithTheRest,
+    /// In any case.
+    Now,
+    /// They wait.
+    Later,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reviewed {
+    /// The review; empty for a list.
+    pub name: String,
+    pub answer: ReviewAnswer,
+    /// What of the session's git was taken over, where that was tried.
+    pub git: Option<git::Ended>,
+}
+
 /// Shows, brings in or discards what waits. Whoever changes files holds the project for that time.
-pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<(String, ReviewAnswer), Error> {
+pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<Reviewed, Error> {
     let cancel = front.interrupt.run();
     let ground = match Ground::open(place)? {
         Ground::Socket(_) => return Err(Error::not_attached("`podbay review`")),
@@ -65,12 +91,25 @@ pub async fn review(place: &Place, wish: ReviewWish, front: &Front) -> Result<(S
 /// Brings in what a task that was done has changed, and says in its report what came of it.
 pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
     let Some(id) = report.review.clone() else { return };
-    let wish = ReviewWish::Apply { id: Some(id.clone()), only: Vec::new(), merge: false, with_auto_run: false };
+    let (only, commits) = (Vec::new(), Commits::default());
+    let wish = ReviewWish::Apply { id: Some(id.clone()), only, merge: false, with_auto_run: false, commits };
     match review(place, wish, front).await {
-        Ok((_, ReviewAnswer::Applied(done))) => {
-            report.applied = is_in(&done);
-            if done.n_left == 0 {
+        Ok(Reviewed { answer: ReviewAnswer::Applied(done), git, .. }) => {
+            report.applied = is_in(&done) && git.as_ref().is_none_or(is_taken);
+            if done.n_left == 0 && done.git.is_empty() {
                 report.review = None;
+            }
+            if done.git.is_empty() {
+                report.commits.clear();
+            }
+            if git.is_some() {
+                report.take_git(git.as_ref());
+            }
+            if !done.git.is_empty() {
+                let waits = "what was done with git still waits";
+                report
+                    .warnings
+                    .push(format!("{waits}: `podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over"));
             }
             for left in done.applied.conflicts.first.iter().chain(&done.applied.refused.first) {
                 report.warnings.push(format!("not applied: {} {}", left.path, left.reason));
@@ -93,8 +132,14 @@ pub fn is_in(done: &ReviewApplied) -> bool {
     applied.stopped.is_none() && applied.conflicts.is_empty() && n_unusual == 0
 }
 
-async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &CancellationToken) -> Result<(String, ReviewAnswer), Error> {
+/// Whether all of a session's git is taken over that is unasked.
+pub fn is_taken(ended: &git::Ended) -> bool {
+    ended.is_settled() || !ended.held().is_empty()
+}
+
+async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &CancellationToken) -> Result<Reviewed, Error> {
     let engine = bench.engine()?;
+    let mut taking = None;
     let auto_run = || bench.config.sandbox.auto_run.clone();
     let held = sandbox::reviews(engine, bench.project()?, cancel).await.map_err(Error::Sandbox)?;
     let (name, order) = match wish {
@@ -105,8 +150,9 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
             let name = chosen(&held, id.as_deref())?;
             (name.clone(), ReviewOrder::Diff { name, only: paths(&words), auto_run: auto_run() })
         }
-        ReviewWish::Apply { id, only, merge, with_auto_run } => {
+        ReviewWish::Apply { id, only, merge, with_auto_run, commits } => {
             let name = chosen(&held, id.as_deref())?;
+            taking = Some(Taking { commits, is_whole: only.is_empty(), with_auto_run });
             (name.clone(), ReviewOrder::Apply { name, only: paths(&only), merge, with_auto_run, auto_run: auto_run() })
         }
         ReviewWish::Discard { id } => {
@@ -119,47 +165,97 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
     let held = held.into_iter().find(|held| held.session.as_str() == name);
     // To forget it needs no look at what the session worked on.
     let looked_at = held.as_ref().filter(|_| !matches!(order, ReviewOrder::Discard { .. }));
-    let answer = ask(bench, looked_at, order, front, cancel).await?;
+    let spec = spec(bench, front, cancel).await?;
+    let mut answer = ask(bench, &spec, looked_at, order, cancel).await?;
+    let mut git = None;
+    if let (ReviewAnswer::Applied(done), Some(taking), Some(held)) = (&mut answer, &taking, &held)
+        && taking.is_due(done)
+    {
+        let ended = taking.take_over(bench, &spec, held, cancel).await?;
+        if ended.is_settled() {
+            done.git = WaitingGit::default();
+        }
+        ended.told().into_iter().for_each(|kind| (front.sink)(kind.into()));
+        git = Some(ended);
+    }
     let is_over = match &answer {
         ReviewAnswer::Discarded => true,
-        ReviewAnswer::Applied(done) => done.n_left == 0,
+        ReviewAnswer::Applied(done) => done.n_left == 0 && done.git.is_empty(),
         _ => false,
     };
     if let Some(held) = held.filter(|_| is_over) {
         sandbox::remove_review(engine, &held, cancel).await.map_err(Error::Sandbox)?;
     }
     lock.release();
-    Ok((name, answer))
+    Ok(Reviewed { name, answer, git })
+}
+
+/// How commits are taken over with the files that are brought in.
+struct Taking {
+    commits: Commits,
+    /// Whether all files were to be brought in.
+    is_whole: bool,
+    with_auto_run: bool,
+}
+
+impl Taking {
+    /// Whether it is their turn, now that this was brought in: unasked no commit comes without the files that go with it.
+    fn is_due(&self, done: &ReviewApplied) -> bool {
+        let is_all_in = self.is_whole && done.n_left == 0 && done.applied.stopped.is_none();
+        !done.git.is_empty()
+            && match self.commits {
+                Commits::WithTheRest => is_all_in,
+                Commits::Now => true,
+                Commits::Later => false,
+            }
+    }
+
+    async fn take_over(&self, bench: &Bench, spec: &Spec, held: &HeldReview, cancel: &CancellationToken) -> Result<git::Ended, Error> {
+        let options = &bench.config.sandbox;
+        let is_asked = self.with_auto_run || self.commits == Commits::Now;
+        let unless_it_may_run = if is_asked { None } else { Some(options.auto_run.clone()) };
+        let with = (options, &bench.git_options());
+        let taken = Box::pin(git::take_over(bench.engine()?, spec, with, &held.session, unless_it_may_run, cancel)).await;
+        taken.map_err(of_keeper)
+    }
 }
 
 /// Lists those that the keeper knows, and those of which it was never told: their session was killed while it started.
-async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &CancellationToken) -> Result<(String, ReviewAnswer), Error> {
-    let mut answer = ask(bench, None, ReviewOrder::List, front, cancel).await?;
+async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &CancellationToken) -> Result<Reviewed, Error> {
+    let spec = spec(bench, front, cancel).await?;
+    let mut answer = ask(bench, &spec, None, ReviewOrder::List, cancel).await?;
     if let ReviewAnswer::Reviews { reviews } = &mut answer {
         for HeldReview { session } in held {
             if !reviews.first.iter().any(|review| review.name == session.as_str()) {
-                reviews.add(Review { name: session.to_string(), words: String::new(), at: 0, n_changes: None });
+                let (name, git) = (session.to_string(), WaitingGit::default());
+                reviews.add(Review { name, words: String::new(), at: 0, n_changes: None, git });
             }
         }
     }
-    Ok((String::new(), answer))
+    Ok(Reviewed { name: String::new(), answer, git: None })
+}
+
+async fn spec(bench: &Bench, front: &Front, cancel: &CancellationToken) -> Result<Spec, Error> {
+    let sink = std::sync::Arc::clone(&front.sink);
+    let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
+    bench.spec(&progress, cancel).await
 }
 
 async fn ask(
     bench: &Bench,
+    spec: &Spec,
     held: Option<&HeldReview>,
     order: ReviewOrder,
-    front: &Front,
     cancel: &CancellationToken,
 ) -> Result<ReviewAnswer, Error> {
-    let sink = std::sync::Arc::clone(&front.sink);
-    let progress: ProgressSink = std::sync::Arc::new(move |step| sink(Kind::Progress(step).into()));
-    let spec = bench.spec(&progress, cancel).await?;
-    let asked = sandbox::review(bench.engine()?, &spec, &bench.config.sandbox, held, order, cancel).await;
-    asked.map_err(|error| match error {
+    sandbox::review(bench.engine()?, spec, &bench.config.sandbox, held, order, cancel).await.map_err(of_keeper)
+}
+
+fn of_keeper(error: sandbox::Error) -> Error {
+    match error {
         sandbox::Error::Keeper { source: LineError::Failed { problem, .. } } => Error::Review { problem: Told(problem) },
         error => Error::Sandbox(error),
-    })
+    }
 }
 
 /// Returns the name of the review that is meant.

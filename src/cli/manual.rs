@@ -446,18 +446,20 @@ pub(super) const PAGES: &[Page] = &[
         text: "Brings changes into the project, file by file, each in one step. A file that was changed since is named and left as it is, and so is \
                what would be dangerous: links out of the project, set-user-id bits, devices and whatever belongs to git; the code is 1 then. \
                Files that programs on your machine may run by themselves are left out unless --auto-run is given. What was not brought in still \
-               waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it.",
+               waits. `podbay undo` takes it back. If it was interrupted, the same command finishes it. What was done with git is taken over when the last \
+               path is in and --only is not given: commits as commits, branches that did not move meanwhile, what is staged. `podbay undo` takes back files, not commits.",
         examples: &[
             ("Bring in all of it:", "podbay review apply"),
             ("Only one folder:", "podbay review apply --only src"),
             ("Keep your own lines where they do not meet:", "podbay review apply --merge"),
             ("Build scripts and CI files, too:", "podbay review apply --auto-run"),
+            ("The files, without the commits:", "podbay review apply --no-commits"),
         ],
         codes: Codes::Shared,
     },
     Page {
         command: "review discard",
-        text: "Drops what waits for good. What was brought in already stays.",
+        text: "Drops what waits for good, commits too. What was brought in already stays.",
         examples: &[("Drop it:", "podbay review discard"), ("One of several:", "podbay review discard k3f9")],
         codes: Codes::Shared,
     },

@@ -15,12 +15,16 @@ use super::run::listen;
 use super::setup::Setup;
 use super::undo::applied;
 use crate::app;
+use crate::app::Commits;
+use crate::app::GitEnded;
 use crate::app::Interrupt;
 use crate::app::Pending;
 use crate::app::ReviewAnswer;
 use crate::app::ReviewApplied;
 use crate::app::ReviewWish;
+use crate::app::Reviewed;
 use crate::app::ReviewedPath;
+use crate::app::WaitingGit;
 use crate::app::What;
 use crate::app::exit_code;
 use crate::ui::Paint;
@@ -64,8 +68,26 @@ pub(super) struct ApplyArgs {
     /// Bring in files, too, that programs on your machine may run by themselves
     #[arg(long)]
     auto_run: bool,
+    /// Take commits over now, even while paths wait or what they hold may run on your machine
+    #[arg(long, conflicts_with = "no_commits")]
+    commits: bool,
+    /// Leave commits waiting
+    #[arg(long)]
+    no_commits: bool,
     #[command(flatten)]
     place: PlaceFlags,
+}
+
+impl ApplyArgs {
+    fn wish(self) -> (ReviewWish, PlaceFlags) {
+        let commits = match (self.commits, self.no_commits) {
+            (true, _) => Commits::Now,
+            (false, true) => Commits::Later,
+            (false, false) => Commits::WithTheRest,
+        };
+        let Self { id, only, merge, auto_run, place, .. } = self;
+        (ReviewWish::Apply { id, only, merge, with_auto_run: auto_run, commits }, place)
+    }
 }
 
 #[derive(Debug, Args)]
@@ -82,9 +104,7 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let (wish, flags) = match command {
         ReviewCommand::List(place) => (ReviewWish::List, place),
         ReviewCommand::Diff(args) => (ReviewWish::Diff { words: args.words }, args.place),
-        ReviewCommand::Apply(ApplyArgs { id, only, merge, auto_run, place }) => {
-            (ReviewWish::Apply { id, only, merge, with_auto_run: auto_run }, place)
-        }
+        ReviewCommand::Apply(args) => args.wish(),
         ReviewCommand::Discard(args) => (ReviewWish::Discard { id: args.id }, args.place),
     };
     let mut overrides = Vec::new();
@@ -96,31 +116,34 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     setup.show_warnings(&terminal);
     let place = setup.place_without_key(flags.path.as_deref(), app::Mode::Auto)?;
     let front = terminal.front(&interrupt, Arc::new(Nobody));
-    let (name, answer) = Box::pin(app::review(&place, wish, &front)).await?;
+    let reviewed = Box::pin(app::review(&place, wish, &front)).await?;
     terminal.finish();
     let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| std::env::var_os(name));
-    let (words, is_whole) = told(&name, &answer, paint);
+    let (words, is_whole) = told(&reviewed, paint);
     deliver(&words)?;
     Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
 }
 
 /// Says what came of it in lines for a terminal, and whether all that was wanted was done.
-fn told(name: &str, answer: &ReviewAnswer, paint: Paint) -> (String, bool) {
-    match answer {
+fn told(reviewed: &Reviewed, paint: Paint) -> (String, bool) {
+    let name = &reviewed.name;
+    match &reviewed.answer {
         ReviewAnswer::Reviews { reviews } => (list(reviews), true),
         ReviewAnswer::Difference(difference) => {
-            let mut words = coloured(&text::clean(&difference.text), paint);
+            let mut words = commits(&difference.review.git);
+            words.push_str(&coloured(&text::clean(&difference.text), paint));
             if difference.n_left_out > 0 {
                 let _ = writeln!(words, "({} more files are not shown)", difference.n_left_out);
             }
             if difference.pending.changes.is_empty() {
-                words.push_str("all of it is in the project\n");
+                let all = if difference.review.git.is_empty() { "all of it is in the project\n" } else { "no path waits\n" };
+                words.push_str(all);
             }
             (words, true)
         }
-        ReviewAnswer::Applied(done) => brought_in(name, done),
+        ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
-        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) => (String::new(), true),
+        ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::GitTaken => (String::new(), true),
     }
 }
 
@@ -128,14 +151,15 @@ fn list(reviews: &app::Named<app::Review>) -> String {
     let mut words = String::new();
     for review in &reviews.first {
         let state = match review.n_changes {
-            Some(1) => "1 path".to_owned(),
-            Some(n) => format!("{n} paths"),
+            Some(0) if !review.git.is_empty() => "no path".to_owned(),
+            Some(n) => paths(n),
             None if review.at == 0 => {
                 format!("nothing is kept of it: `podbay review discard {}` removes the rest", text::line(&review.name))
             }
             None => "at work, or cut off".to_owned(),
         };
         let _ = writeln!(words, "{}  {state}  {}", text::line(&review.name), text::line(&review.words));
+        words.push_str(&indented(&commits(&review.git)));
     }
     if reviews.is_empty() {
         words.push_str("nothing waits to be reviewed\n");
@@ -146,13 +170,22 @@ fn list(reviews: &app::Named<app::Review>) -> String {
     words
 }
 
-fn brought_in(name: &str, done: &ReviewApplied) -> (String, bool) {
+fn indented(lines: &str) -> String {
+    lines.lines().map(|line| format!("  {line}\n")).collect()
+}
+
+/// Says what of a session's git waits with a review.
+fn commits(git: &WaitingGit) -> String {
+    git.lines().iter().map(|line| format!("commits: {}\n", text::line(line))).collect()
+}
+
+fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, bool) {
     let mut words = String::new();
     if let Some(resumed) = &done.resumed {
         words.push_str("what had been interrupted is finished:\n");
         applied(&mut words, resumed);
     }
-    if done.applied.changed.is_empty() && done.resumed.is_none() {
+    if done.applied.changed.is_empty() && done.resumed.is_none() && git.is_none_or(|git| git.taken().next().is_none()) {
         words.push_str("nothing was brought in\n");
     }
     applied(&mut words, &done.applied);
@@ -163,7 +196,27 @@ fn brought_in(name: &str, done: &ReviewApplied) -> (String, bool) {
     if done.n_left > 0 {
         let _ = writeln!(words, "{} still waiting: `podbay review diff {name}` shows it", paths(done.n_left));
     }
-    (words, app::is_in(done))
+    if !done.git.is_empty() {
+        words.push_str("what was done with git still waits:\n");
+        words.push_str(&indented(&commits(&done.git)));
+        words.push_str(&how_commits_come(name, done, git));
+    }
+    (words, app::is_in(done) && git.is_none_or(app::is_taken))
+}
+
+/// Says why they wait, and what is to be done about it.
+fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> String {
+    let held = git.map(|git| &git.held().first).filter(|held| !held.is_empty());
+    if let Some(held) = held {
+        let files: String = held.iter().map(|file| format!("  {} may run on your machine: {}\n", file.path, file.why)).collect();
+        return format!("commits of it hold\n{files}`podbay review apply {name} --auto-run` takes them over all the same\n");
+    }
+    if git.is_some() {
+        // Why, was said where it was tried.
+        return String::new();
+    }
+    let with = if done.n_left > 0 { "comes with the last path" } else { "comes with all of it" };
+    format!("it {with} (`podbay review apply {name}`), or now: `podbay review apply {name} --commits`\n")
 }
 
 pub(super) fn paths(n: u64) -> String {
@@ -199,8 +252,11 @@ fn coloured(diff: &str, paint: Paint) -> String {
 pub(super) fn summary(id: &str, pending: &Pending) -> String {
     let is_folder = |path: &&ReviewedPath| path.change.entry == app::EntryType::Folder && path.change.what != What::Mode;
     let shown: Vec<&ReviewedPath> = pending.changes.first.iter().filter(|path| !is_folder(path)).collect();
-    let mut words =
-        format!("{} changed, not in your project yet (+{} -{}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed);
+    let mut words = if pending.changes.is_empty() {
+        "no path changed; what was done with git is not in your project yet:\n".to_owned()
+    } else {
+        format!("{} changed, not in your project yet (+{} -{}):\n", paths(pending.changes.n), pending.n_added, pending.n_removed)
+    };
     for path in shown.iter().take(MOST_SHOWN) {
         let sign = match &path.change.what {
             What::Created => "new     ",
@@ -221,6 +277,7 @@ pub(super) fn summary(id: &str, pending: &Pending) -> String {
     if n_more > 0 {
         let _ = writeln!(words, "  and {n_more} more");
     }
+    words.push_str(&indented(&commits(&pending.git)));
     let _ = writeln!(
         words,
         "look at them:    podbay review diff {id}\nbring them in:   podbay review apply {id}\ndrop them:       podbay review discard {id}"

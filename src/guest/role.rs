@@ -200,6 +200,7 @@ fn run(role: Role) -> io::Result<()> {
                 state,
                 copy: PathBuf::from("/review/copy"),
                 upper: PathBuf::from("/review/upper/up"),
+                git: PathBuf::from("/review/git"),
                 aside: PathBuf::from("/aside"),
                 scratch: PathBuf::from("/tmp"),
             };

@@ -149,13 +149,22 @@ impl Sandbox {
         let mut git = None;
         if let (Some(session), Some(git_options)) = (&labels.session, &spec.git) {
             let within = options.start_timeout.duration();
-            for ended in git::settle_left(engine, spec, &labels, git_options, within, cancel).await {
+            // Whoever works on a copy does not hold the project, and takes nothing over.
+            let left =
+                if spec.is_held_back() { Vec::new() } else { git::settle_left(engine, spec, &labels, git_options, within, cancel).await };
+            for ended in left {
                 let told = ended.map_or_else(|(name, error)| vec![git::Ended::failed(&name, &error)], |ended| ended.told());
                 for kind in told {
                     sink(kind.into());
                 }
             }
-            git = Some(SessionGit::new(session, git_options.clone()));
+            git = if !spec.is_held_back() {
+                Some(SessionGit::new(session, git_options.clone()))
+            } else if spec.has_git_folder() {
+                Some(SessionGit::of_review(session, git_options.clone()))
+            } else {
+                None
+            };
         }
         let way = Way::Engine(Box::new(Made { engine: engine.clone(), spec: spec.clone(), labels, covering, git }));
         Self::begin(way, options, sink, cancel).await
@@ -341,7 +350,7 @@ impl Sandbox {
         self.close().await;
         let Way::Engine(made) = &self.inner.way else { return None };
         if made.spec.review.is_some() {
-            // It could make none there.
+            // It could make none there, and what it did with git waits with the rest.
             return None;
         }
         if let Some(ended) = self.settle_git(made).await {

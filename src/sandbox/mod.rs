@@ -28,6 +28,7 @@ mod options;
 mod overlay;
 mod project;
 mod review;
+mod reviewing;
 mod spec;
 mod turns;
 mod user;

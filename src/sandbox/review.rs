@@ -13,17 +13,13 @@ use tokio_util::sync::CancellationToken;
 use super::Error;
 use super::Options;
 use super::Project;
-use super::Sandbox;
 use super::Spec;
 use super::docker::facts_of;
+use super::git;
 use super::guest_volume::bare;
 use super::keeper::Keeper;
-use super::keeper::LineError;
 use super::keeper::Purpose;
-use super::kept::Way;
-use super::lost::must_go;
 use super::overlay::overlay;
-use super::turns::with_causes;
 use crate::engine;
 use crate::engine::ContainerSpec;
 use crate::engine::Content;
@@ -38,7 +34,6 @@ use crate::event::ByteSize;
 use crate::event::InstanceId;
 use crate::event::SessionId;
 use crate::guest;
-use crate::wire::keep::Pending;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
 
@@ -51,6 +46,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Held {
     session: SessionId,
     kind: Kind,
+    /// Whether the session has a git folder of its own.
+    has_git: bool,
 }
 
 /// How a session comes to its copy.
@@ -73,7 +70,8 @@ pub struct HeldReview {
 impl Held {
     /// Finds out which kind of copy a session has or is to have.
     async fn of(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<Self, Error> {
-        let copied = Self { session: session.clone(), kind: Kind::Copied };
+        let has_git = git::is_there(engine, session, cancel).await?;
+        let copied = Self { session: session.clone(), kind: Kind::Copied, has_git };
         // It is made when all is copied.
         let folder = engine.volume_folder(&copied.copy(), cancel).await.map_err(Error::engine("look at what was held back"))?;
         Ok(if folder.is_some() { copied } else { Self { kind: Kind::LaidOver, ..copied } })
@@ -81,6 +79,14 @@ impl Held {
 
     pub(super) fn is_laid_over(&self) -> bool {
         self.kind == Kind::LaidOver
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    pub(super) fn has_git(&self) -> bool {
+        self.has_git
     }
 
     /// What the session changed.
@@ -112,6 +118,9 @@ impl Held {
             Kind::Copied => vec![copy],
         };
         let read_only = self.kind != Kind::Copying;
+        if self.has_git {
+            container.mounts.push(Mount::Volume { name: git::volume_of(&self.session), target: "/review/git".to_owned(), read_only: true });
+        }
         container.mounts.extend(shown.into_iter().map(|(name, target)| Mount::Volume { name, target: target.to_owned(), read_only }));
     }
 
@@ -141,8 +150,9 @@ pub async fn hold_back(
     session: &SessionId,
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
-    let held = Held::of(engine, session, cancel).await?;
+    let mut held = Held::of(engine, session, cancel).await?;
     make_upper(engine, spec, &held, cancel).await?;
+    held.has_git = git::keep_for_review(engine, spec, session, cancel).await?;
     let facts = facts_of(engine, cancel).await?;
     if held.is_laid_over() && (!facts.local || facts.desktop) {
         return copy_whole(engine, spec, options, session, "the engine's machine is another one", cancel).await;
@@ -166,7 +176,7 @@ pub async fn copy_whole(
     cancel: &CancellationToken,
 ) -> Result<Spec, Error> {
     // What was laid over it is in nobody's use.
-    let laid_over = Held { session: session.clone(), kind: Kind::LaidOver };
+    let laid_over = Held { kind: Kind::LaidOver, ..Held::of(engine, session, cancel).await? };
     let failed = Error::engine("make the copy that the session works on");
     engine.remove_volume(&laid_over.copy(), cancel).await.map_err(failed)?;
     let copying = spec.held_back(&Held { kind: Kind::Copying, ..laid_over.clone() });
@@ -248,9 +258,12 @@ pub async fn review(
 
 /// Removes the volumes of a review. Nothing may use them any more.
 pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &CancellationToken) -> Result<(), Error> {
-    let of_kind = |kind: Kind| Held { session: review.session.clone(), kind };
-    // First what is mounted from the last one: it may be in use a moment longer than its container.
-    for name in [of_kind(Kind::LaidOver).copy(), of_kind(Kind::Copied).copy(), of_kind(Kind::LaidOver).upper()] {
+    let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false };
+    // First what is mounted from the last one: it may be in use a moment longer than its container. As long as that is there, the others are
+    // known to be left.
+    for name in
+        [git::volume_of(&review.session), of_kind(Kind::LaidOver).copy(), of_kind(Kind::Copied).copy(), of_kind(Kind::LaidOver).upper()]
+    {
         let mut n_tries = 0;
         loop {
             let failed = Error::engine("remove what was reviewed");
@@ -267,112 +280,4 @@ pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &Cancel
         }
     }
     Ok(())
-}
-
-impl Sandbox {
-    /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,
-    /// and no such call is carried out.
-    /// `is_new`: no session has worked on this review before.
-    pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
-        let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return };
-        let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
-        let order = ReviewOrder::Begin { name: name.to_string(), words: words.to_owned(), is_copied };
-        let beginning = self.inner.base.begin(is_new);
-        let (sandbox, cancel) = (self.clone(), cancel.clone());
-        tokio::spawn(async move {
-            let kept = sandbox.tell_review(order, &cancel).await;
-            if let Err(error) = &kept
-                && !cancel.is_cancelled()
-            {
-                sandbox.say_once(not_kept(error));
-            }
-            beginning.end(kept.map(|_| ()).map_err(Arc::new));
-        });
-    }
-
-    /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.
-    ///
-    /// A person who does not want to wait leaves it to be found later.
-    pub async fn end_review(&self) -> Option<Result<Pending, Error>> {
-        let session = self.reviewed()?;
-        let cancel = self.inner.haste.get_or_init(CancellationToken::new);
-        self.end_box().await;
-        // It has no end before it has begun.
-        let _ = self.inner.base.is_kept(cancel).await;
-        let order = ReviewOrder::End { name: session.to_string(), auto_run: self.inner.options.auto_run.clone() };
-        Some(match self.tell_review(order, cancel).await {
-            Ok(ReviewAnswer::Ended(pending)) => {
-                if pending.changes.is_empty() {
-                    self.remove_empty(session, cancel).await;
-                }
-                Ok(pending)
-            }
-            Ok(_) => Ok(Pending::default()),
-            Err(error) if self.inner.base.is_in_vain() => {
-                tracing::debug!(%error, "a review that never began is removed");
-                self.remove_empty(session, cancel).await;
-                return None;
-            }
-            Err(error) => Err(error),
-        })
-    }
-
-    /// Ends a box that nothing came of, with whatever was made for it.
-    pub async fn give_up(&self) {
-        if let Some(Err(error)) = self.end_review().await {
-            tracing::debug!(%error, "a review that was begun is left");
-        }
-        // Nothing has run there, and what was made for the session's git goes with it.
-        self.close_session().await;
-    }
-
-    pub fn is_reviewed(&self) -> bool {
-        self.reviewed().is_some()
-    }
-
-    fn reviewed(&self) -> Option<SessionId> {
-        match &self.inner.way {
-            Way::Engine(made) => made.spec.review.as_ref().map(|held| held.session.clone()),
-            Way::Attached(_) => None,
-        }
-    }
-
-    async fn tell_review(&self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
-        let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
-        let within = self.inner.options.start_timeout.duration();
-        let ask = |order| Box::pin(made.covering.review(&made.engine, &made.spec, &made.labels, within, order, cancel));
-        match ask(order.clone()).await {
-            // Whatever it did before its end, another one does again.
-            Err(Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) }) => {
-                tracing::warn!(error = %source, "the keeper ended, and another one takes its place");
-                ask(order).await
-            }
-            other => other,
-        }
-    }
-
-    async fn remove_empty(&self, session: SessionId, cancel: &CancellationToken) {
-        let Way::Engine(made) = &self.inner.way else { return };
-        made.covering.discard(&made.engine).await;
-        if let Err(error) = remove_review(&made.engine, &HeldReview { session }, cancel).await {
-            tracing::debug!(%error, "the volumes of a review without changes are left");
-        }
-    }
-
-    /// Ends the box for good; the keeper stays.
-    async fn end_box(&self) {
-        let mut state = self.inner.state.lock().await;
-        state.end();
-        if let Some(running) = state.running.take() {
-            let must_go = must_go(&running);
-            running.link.close();
-            if must_go {
-                self.inner.remove(&running).await;
-            }
-        }
-    }
-}
-
-fn not_kept(error: &Error) -> String {
-    format!("nothing can be changed in this run, since how the project is could not be kept before: {}", with_causes(error))
 }

@@ -277,6 +277,11 @@ impl Spec {
         self.review.is_some()
     }
 
+    /// Returns whether a session whose changes are held back has a git folder to work in.
+    pub(super) fn has_git_folder(&self) -> bool {
+        self.review.as_ref().is_some_and(Held::has_git)
+    }
+
     /// Returns the same for a session, which has a git folder of its own.
     #[must_use]
     pub fn with_git(&self, git: git::Options) -> Self {

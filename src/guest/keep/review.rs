@@ -14,9 +14,11 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
+pub(super) use self::choose::AutoRun;
 pub(super) use self::duplicate::duplicate;
 pub(super) use self::over::seen;
 use self::record::Record;
+pub(super) use self::record::is_on_record;
 use super::Error;
 use super::Folder;
 use super::MOST_DIFFERENCE;
@@ -49,6 +51,7 @@ use crate::wire::keep::ReviewApplied;
 use crate::wire::keep::ReviewBegan;
 use crate::wire::keep::ReviewDifference;
 use crate::wire::keep::ReviewOrder;
+use crate::wire::keep::WaitingGit;
 
 /// What of a review is to be brought in, and how.
 #[derive(Clone, Copy, Debug)]
@@ -59,21 +62,33 @@ pub struct Wanted<'a> {
     pub auto_run: &'a [String],
 }
 
-/// Does what is asked. `copy` is what the session worked on, as long as that is there; for an order that
-/// [writes](ReviewOrder::writes) the project's folder must be one that can be written to.
-pub fn order(project: &Project, copy: Option<&Project>, state: &Folder, order: &ReviewOrder) -> Result<ReviewAnswer, Error> {
+/// What of a session's work is there to be looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen<'a> {
+    /// What it worked on.
+    pub copy: Option<&'a Project>,
+    /// What it did with git.
+    pub git: Option<&'a WaitingGit>,
+}
+
+/// Does what is asked; for an order that [writes](ReviewOrder::writes) the project's folder must be one that can be written to.
+pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOrder) -> Result<ReviewAnswer, Error> {
     Ok(match order {
         ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
         ReviewOrder::Begin { name, words, is_copied } => {
-            let copy = copy.filter(|_| *is_copied);
+            let copy = seen.copy.filter(|_| *is_copied);
             ReviewAnswer::Began(ReviewBegan { goes_on: begin(project, copy, state, name, words)? })
         }
-        ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, copy, state, name, auto_run)?),
+        ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, seen, state, name, auto_run)?),
         ReviewOrder::List => ReviewAnswer::Reviews { reviews: list(project, state)?.into_iter().collect() },
-        ReviewOrder::Diff { name, only, auto_run } => ReviewAnswer::Difference(difference(project, copy, state, name, only, auto_run)?),
+        ReviewOrder::Diff { name, only, auto_run } => ReviewAnswer::Difference(difference(project, seen, state, name, only, auto_run)?),
         ReviewOrder::Apply { name, only, merge, with_auto_run, auto_run } => {
             let wanted = Wanted { only, merge: *merge, with_auto_run: *with_auto_run, auto_run };
-            ReviewAnswer::Applied(Box::new(bring_in(project, copy, state, name, wanted)?))
+            ReviewAnswer::Applied(Box::new(bring_in(project, seen, state, name, wanted)?))
+        }
+        ReviewOrder::GitTaken { name } => {
+            git_taken(project, state, name)?;
+            ReviewAnswer::GitTaken
         }
         ReviewOrder::Discard { name } => {
             discard(state, name)?;
@@ -99,20 +114,21 @@ pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &s
     pin::pin(state, &store, &pin_of(name), [now.id])?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (name, words) = (name.to_owned(), shortened(words));
-    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it: Vec::new() }.save(state)?;
+    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it: Vec::new(), git: WaitingGit::default() }.save(state)?;
     Ok(false)
 }
 
 /// Finds what the session changed. A review without changes is none and is forgotten.
-pub fn end(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, auto_run: &[String]) -> Result<Pending, Error> {
-    let work = Work::open(project, copy, state, name, true)?;
+pub fn end(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, auto_run: &[String]) -> Result<Pending, Error> {
+    let work = Work::open(project, seen, state, name, true)?;
     let rest = work.rest()?;
-    if rest.is_empty() && work.all()?.is_empty() {
+    let git = work.record.git.clone();
+    if rest.is_empty() && git.is_empty() && work.all()?.is_empty() {
         work.forget()?;
         return Ok(Pending::default());
     }
     let difference = unified(&work.store, &rest, MOST_DIFFERENCE)?;
-    count::pending(&rest, &difference, auto_run)
+    Ok(Pending { git, ..count::pending(&rest, &difference, auto_run)? })
 }
 
 /// Lists what waits, the newest first.
@@ -130,13 +146,13 @@ pub fn list(project: &Project, state: &Folder) -> Result<Vec<Review>, Error> {
 /// Shows what is not in the project yet.
 pub fn difference(
     project: &Project,
-    copy: Option<&Project>,
+    seen: Seen<'_>,
     state: &Folder,
     name: &str,
     only: &[BytesPath],
     auto_run: &[String],
 ) -> Result<ReviewDifference, Error> {
-    let work = Work::open(project, copy, state, name, false)?;
+    let work = Work::open(project, seen, state, name, false)?;
     let mut rest = work.rest()?;
     choose::select(&mut rest, only)?;
     let Difference { text, n_left_out } = unified(&work.store, &rest, MOST_DIFFERENCE)?;
@@ -147,7 +163,7 @@ pub fn difference(
 }
 
 /// Brings changes into the project, as a turn that can be taken back. What was interrupted is finished first.
-pub fn bring_in(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, wanted: Wanted<'_>) -> Result<ReviewApplied, Error> {
+pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, wanted: Wanted<'_>) -> Result<ReviewApplied, Error> {
     let mut resumed = None;
     if apply::is_unfinished(state)? {
         resumed = match undo::resume(project, state)? {
@@ -160,9 +176,9 @@ pub fn bring_in(project: &Project, copy: Option<&Project>, state: &Folder, name:
     }
     // Refused before a turn is begun for it.
     let words = format!("apply of the review {name}");
-    drop(Work::open(project, copy, state, name, false)?.chosen(wanted)?);
+    drop(Work::open(project, seen, state, name, false)?.chosen(wanted)?);
     undo::begin(project, state, name, 0, &words)?;
-    let mut work = Work::open(project, copy, state, name, false)?;
+    let mut work = Work::open(project, seen, state, name, false)?;
     let (chosen, left) = work.chosen(wanted)?;
     let (from, to) = (work.record.base, work.record.after());
     let purpose = Purpose::Review { name: name.to_owned() };
@@ -170,14 +186,22 @@ pub fn bring_in(project: &Project, copy: Option<&Project>, state: &Folder, name:
     let applied =
         apply::apply_wanted(project, state, &mut work.store, &request, chosen, Outcome { applied: left, left: Vec::new() }, |_| Ok(()))?;
     let n_left = if applied.stopped.is_some() { work.all()?.len() as u64 } else { work.rest()?.len() as u64 };
-    if n_left == 0 {
+    let git = work.record.git.clone();
+    if n_left == 0 && git.is_empty() {
         work.forget()?;
     } else {
         drop(work);
     }
     // What was brought in is in; a turn that has no end ends with the next one.
     let _ = undo::end(project, state);
-    Ok(ReviewApplied { applied, resumed, n_left })
+    Ok(ReviewApplied { applied, resumed, n_left, git })
+}
+
+/// Notes that nothing of what the session did with git waits any more. With no path left it is over.
+fn git_taken(project: &Project, state: &Folder, name: &str) -> Result<(), Error> {
+    let none = WaitingGit::default();
+    let work = Work::open(project, Seen { copy: None, git: Some(&none) }, state, name, false)?;
+    if work.rest()?.is_empty() { work.forget() } else { work.record.save(state) }
 }
 
 /// Forgets a review.
@@ -199,12 +223,15 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     /// Opens a review, and looks at the copy where the session that worked on it was cut off; `anew`: in any case.
-    fn open(project: &'a Project, copy: Option<&Project>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
+    fn open(project: &'a Project, seen: Seen<'_>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
         let Some(mut record) = Record::load(state, name)? else { return Err(Error::NoReview { name: name.to_owned() }) };
+        if let Some(git) = seen.git {
+            record.git.clone_from(git);
+        }
         if !record.is_open && !anew {
             return Ok(Self { project, state, store: Store::open(state)?, record });
         }
-        let Some(copy) = copy else { return Err(Error::NoCopy { name: name.to_owned() }) };
+        let Some(copy) = seen.copy else { return Err(Error::NoCopy { name: name.to_owned() }) };
         let (mut store, now) = undo::keep_now(project, state)?;
         let after = snapshot::take(copy, state, &mut store, &cache_of(name))?;
         // What somebody changed in the project meanwhile shows through in the copy.

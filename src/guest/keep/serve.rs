@@ -29,6 +29,7 @@ use crate::wire::keep::Order;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
 use crate::wire::keep::ToKeeper;
+use crate::wire::keep::git_of_review;
 
 /// Orders that wait while one is carried out; the host gives one at a time.
 const MOST_WAITING: usize = 4;
@@ -43,6 +44,8 @@ pub(in crate::guest) struct Places {
     /// What a review's session works on, and what of it is that session's own; neither is there where nothing is reviewed.
     pub(in crate::guest) copy: PathBuf,
     pub(in crate::guest) upper: PathBuf,
+    /// The git folder of that session, if it has one.
+    pub(in crate::guest) git: PathBuf,
     /// Where repositories go that a session made, `/aside` in a box; it is there only for those keepers that move some.
     pub(in crate::guest) aside: PathBuf,
     /// For what is needed meanwhile.
@@ -78,7 +81,18 @@ impl Places {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(format!("what the session worked on cannot be opened: {error}")),
         };
-        review::order(&project, copy.as_ref(), &state, order).map_err(|error| with_cause(&error))
+        let starts = self.state.join("git");
+        let git = order.name().and_then(|name| {
+            let folder = Some(self.git.as_path()).filter(|folder| folder.is_dir());
+            git::waiting(&starts, folder, &git_of_review(name))
+        });
+        let answer = review::order(&project, review::Seen { copy: copy.as_ref(), git: git.as_ref() }, &state, order);
+        let answer = answer.map_err(|error| with_cause(&error))?;
+        if let Some(name) = order.name().filter(|name| !review::is_on_record(&self.state, name)) {
+            // It is over.
+            git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
+        }
+        Ok(answer)
     }
 }
 
@@ -230,6 +244,7 @@ mod tests {
             state: at("no/state"),
             copy: at("no"),
             upper: at("no"),
+            git: at("no"),
             aside: at("no/aside"),
             scratch: at("no/scratch"),
         };

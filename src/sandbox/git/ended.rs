@@ -7,8 +7,11 @@ use crate::wire::BytesPath;
 use crate::wire::keep::Aside;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
+use crate::wire::keep::MayRun;
 use crate::wire::keep::MovedRef;
+use crate::wire::keep::Named;
 use crate::wire::keep::SettledGit;
+use crate::wire::keep::short;
 
 /// What of a session's git is the person's now, and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub struct Ended {
     pub(super) volume: String,
     /// Where repositories are that the session made.
     pub(super) aside: PathBuf,
+    /// The review that it waited in, and waits in still where not all was taken over.
+    pub(super) review: Option<String>,
 }
 
 impl Ended {
@@ -28,6 +33,16 @@ impl Ended {
             .repositories
             .iter()
             .filter(|one| !one.moved.is_empty() || !one.stashes.is_empty() || one.head.is_some() || one.index == IndexImport::Taken)
+    }
+
+    /// Whether nothing of it waits or stays anywhere else.
+    pub fn is_settled(&self) -> bool {
+        self.settled.is_settled
+    }
+
+    /// What its commits hold that may run on the person's machine, because of which nothing was taken over.
+    pub fn held(&self) -> &Named<MayRun> {
+        &self.settled.held
     }
 
     /// What stays in the session's folder, with why.
@@ -56,17 +71,18 @@ impl Ended {
     }
 
     /// Tells it, as events.
-    pub(in crate::sandbox) fn told(&self) -> Vec<Kind> {
+    pub fn told(&self) -> Vec<Kind> {
         let mut told: Vec<Kind> = self.taken().map(taken).collect();
         let warn = |message: String| Kind::Warning { message };
         let not_taken = self.not_taken();
         if !not_taken.is_empty() {
-            told.push(warn(format!(
-                "not everything that the session did with git was taken over: {}; it stays in the volume `{}`, and docs/guides/git.md says how to \
-                 look at it and how to let it go",
-                not_taken.join("; "),
-                self.volume
-            )));
+            let stays = match &self.review {
+                Some(id) => format!("it waits in the volume `{}`, and `podbay review discard {id}` drops it", self.volume),
+                None => {
+                    format!("it stays in the volume `{}`, and docs/guides/git.md says how to look at it and how to let it go", self.volume)
+                }
+            };
+            told.push(warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; "))));
         }
         told.extend(self.settled.imported.repositories.iter().flat_map(|one| {
             let place = place(&one.path);
@@ -112,10 +128,6 @@ fn branch(moved: &MovedRef) -> String {
     format!("{} {from}{}", short(&name), commit(&moved.new))
 }
 
-fn short(name: &str) -> &str {
-    ["refs/heads/", "refs/"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
-}
-
 fn place(path: &BytesPath) -> String {
     if path.as_bytes() == b".git" { String::new() } else { format!(" of {path}") }
 }
@@ -152,9 +164,11 @@ mod tests {
                 imported: ImportedGit { repositories: vec![module, top] },
                 aside: AsideGit { moved: vec![aside], whole: true },
                 is_settled: false,
+                held: Named::default(),
             },
             volume: "podbay-git-s".to_owned(),
             aside: "/state/aside/s".into(),
+            review: None,
         };
         let told = ended.told();
         let Kind::GitTaken { repository: None, branches, staged: true, head: None, .. } = &told[0] else { panic!("{told:?}") };

@@ -1,12 +1,14 @@
 //! The git of a session: a folder of its own in a volume, which stands where `.git` is in its box and borrows the objects of the real one.
 //!
 //! A keeper makes it before the first command and takes over what is in it after the last one; what runs in there is `guest::keep::git`.
+//! Where the session's changes are held back, what it did with git waits with them (`reviewed`).
 //! Start with [`SessionGit`]; [`Lent`] is what the box sees of it, and [`Ended`] what came of it.
 
 mod ended;
 mod identity;
 mod left;
 mod lent;
+mod reviewed;
 mod session;
 mod settle;
 mod top;
@@ -20,6 +22,10 @@ pub use self::left::LeftGit;
 pub use self::left::left;
 pub(super) use self::lent::DOT_GIT;
 pub(super) use self::lent::Lent;
+pub(super) use self::reviewed::is_there;
+pub(super) use self::reviewed::keep_for_review;
+pub use self::reviewed::take_over;
+pub(super) use self::reviewed::volume_of;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
 use crate::wire::keep::Identity;

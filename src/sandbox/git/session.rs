@@ -24,6 +24,7 @@ use crate::wire::keep::Find;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
 use crate::wire::keep::PreparedGit;
+use crate::wire::keep::git_of_review;
 
 /// What is said where the box of a session has no git folder of its own.
 const READ_ONLY: &str = "git can only read in this session";
@@ -32,6 +33,8 @@ const READ_ONLY: &str = "git can only read in this session";
 pub(in crate::sandbox) struct SessionGit {
     /// Names it to the keeper, and its volume. A session that is gone on with has another one.
     id: String,
+    /// The review that its changes wait in, if they do: what it does with git waits there, too.
+    review: Option<SessionId>,
     options: Options,
     state: Mutex<State>,
 }
@@ -54,7 +57,12 @@ struct State {
 
 impl SessionGit {
     pub(in crate::sandbox) fn new(session: &SessionId, options: Options) -> Self {
-        Self { id: format!("{session}-{}", InstanceId::random()), options, state: Mutex::default() }
+        Self { id: format!("{session}-{}", InstanceId::random()), review: None, options, state: Mutex::default() }
+    }
+
+    /// The git of a session whose changes are held back. Going on in its review it goes on in the same folder.
+    pub(in crate::sandbox) fn of_review(session: &SessionId, options: Options) -> Self {
+        Self { id: git_of_review(session.as_str()), review: Some(session.clone()), options, state: Mutex::default() }
     }
 
     /// Makes the box of the session, and before that or beside it the session's folder.
@@ -168,6 +176,7 @@ impl SessionGit {
             sources: top.source(&spec.project).into_iter().collect(),
             hidden: spec.covers.hidden().iter().map(|path| BytesPath::from_bytes(path.as_bytes())).collect(),
             identity: self.options.identity.clone(),
+            review: self.review.as_ref().map(ToString::to_string),
         };
         let answer = keeper.git(order, cancel).await;
         match &answer {
@@ -222,13 +231,14 @@ impl SessionGit {
             return None;
         }
         let top = if state.lent.is_some() { Top::of(&spec.project) } else { Top::None };
-        let left = settle::Left { id: &self.id, top, has_folder: state.lent.is_some(), is_top_theirs: Some(is_top_theirs) };
+        let left = settle::Left { id: &self.id, top, has_folder: state.lent.is_some(), is_top_theirs: Some(is_top_theirs), review: None };
         Some(Box::pin(settle::settle(engine, spec, labels, &self.options, left, within)).await)
     }
 
     /// Removes what a session has that never began; one that is on record is settled at the next start.
     pub(in crate::sandbox) async fn forget(&self, engine: &Engine) {
-        if !self.state.lock().await.is_on_record {
+        // That of a review goes with the review.
+        if self.review.is_none() && !self.state.lock().await.is_on_record {
             volume::remove(engine, &self.id).await;
         }
     }

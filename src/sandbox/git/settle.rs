@@ -23,6 +23,9 @@ use crate::sandbox::keeper::Keeper;
 use crate::sandbox::keeper::Purpose;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
+use crate::wire::keep::ReviewOrder;
+use crate::wire::keep::ReviewedGit;
+use crate::wire::keep::git_of_review;
 
 /// A session that is over.
 pub(super) struct Left<'a> {
@@ -32,6 +35,14 @@ pub(super) struct Left<'a> {
     pub(super) has_folder: bool,
     /// Whether the `.git` at the top is the person's, where somebody has watched.
     pub(super) is_top_theirs: Option<bool>,
+    /// For one whose changes waited in a review.
+    pub(super) review: Option<OfReview>,
+}
+
+/// A review whose commits a person wants.
+pub(super) struct OfReview {
+    pub(super) name: String,
+    pub(super) how: ReviewedGit,
 }
 
 /// Has a keeper take over what a session left, which may write to the project for that time. Somebody who wants to leave waits a moment for it;
@@ -59,7 +70,7 @@ async fn to_its_end(
     within: Duration,
 ) -> Result<Ended, Error> {
     let cancel = CancellationToken::new();
-    let Left { id, top, has_folder, is_top_theirs } = left;
+    let Left { id, top, has_folder, is_top_theirs, review } = left;
     let mut no_import = None;
     let mut tries_again = false;
     let mut spec = spec.clone();
@@ -73,26 +84,43 @@ async fn to_its_end(
             no_import = Some(format!("there is no image `{DEFAULT_IMAGE}`, whose git does it; `podbay images build` makes it"));
         }
     }
-    let folder = Folder::make(&options.aside, id, spec.ids())?;
     let mut mounts = top.mounts(&volume::name(id), true);
-    mounts.push(Mount::Bind { source: folder.text()?, target: "/aside".to_owned(), read_only: false });
+    // What waited in a review could make no repository in the project.
+    let folder = if review.is_none() { Some(Folder::make(&options.aside, id, spec.ids())?) } else { None };
+    if let Some(folder) = &folder {
+        mounts.push(Mount::Bind { source: folder.text()?, target: "/aside".to_owned(), read_only: false });
+    }
     let mut keeper = Keeper::start_with(engine, &spec, labels, Purpose::Restore, &mounts, within, &cancel).await?;
     let sources = if has_folder { top.source(&spec.project).into_iter().collect() } else { Vec::new() };
     if has_folder && sources.is_empty() {
         tries_again = false;
         no_import = Some("the project has no `.git` any more that it could go to".to_owned());
     }
-    let answer = keeper.git(GitOrder::Settle { id: id.to_owned(), sources, no_import, tries_again, is_top_theirs }, &cancel).await;
-    match &answer {
-        Ok(_) => keeper.close(),
-        Err(_) => keeper.discard(engine).await,
+    // A review waits until somebody wants it gone.
+    tries_again |= review.is_some();
+    let how = review.as_ref().map(|review| review.how.clone());
+    let order = GitOrder::Settle { id: id.to_owned(), sources, no_import, tries_again, is_top_theirs, review: how };
+    let answer = keeper.git(order, &cancel).await;
+    let is_settled = matches!(&answer, Ok(GitAnswer::Settled(settled)) if settled.is_settled);
+    let noted = match review.as_ref().filter(|_| is_settled) {
+        // The same keeper notes it, so that a review is over as soon as it can be.
+        Some(review) => keeper.review(ReviewOrder::GitTaken { name: review.name.clone() }, &cancel).await.map(drop),
+        None => Ok(()),
+    };
+    match (&answer, &noted) {
+        (Ok(_), Ok(())) => keeper.close(),
+        _ => keeper.discard(engine).await,
     }
     let GitAnswer::Settled(settled) = answer? else { return Err(Keeper::unexpected()) };
+    noted?;
     if settled.is_settled {
         volume::remove(engine, id).await;
     }
-    folder.remove_if_empty();
-    Ok(Ended { settled, volume: volume::name(id), aside: folder.path.clone() })
+    let aside = folder.map(|folder| {
+        folder.remove_if_empty();
+        folder.path
+    });
+    Ok(Ended { settled, volume: volume::name(id), aside: aside.unwrap_or_default(), review: review.map(|review| review.name) })
 }
 
 /// Settles the sessions of a project whose controllers were killed, before another one begins; returns what came of each.
@@ -119,7 +147,11 @@ pub(in crate::sandbox) async fn settle_left(
             continue;
         }
         let Some(id) = volume::id(&name) else { continue };
-        let left = Left { id, top: Top::of(&spec.project), has_folder: true, is_top_theirs: None };
+        if of_volume.session.as_ref().is_some_and(|session| git_of_review(session.as_str()) == id) {
+            // It waits until a person accepts it, whatever became of its session.
+            continue;
+        }
+        let left = Left { id, top: Top::of(&spec.project), has_folder: true, is_top_theirs: None, review: None };
         let settled = Box::pin(settle(engine, spec, labels, options, left, within)).await;
         ended.push(settled.map_err(|error| (name.clone(), error)));
     }

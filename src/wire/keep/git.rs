@@ -81,6 +81,8 @@ pub enum GitRefusal {
     Elsewhere { path: BytesPath },
     #[error("{path} is a symbolic link, or leads through one, which is not followed; put what it leads to in its place")]
     Linked { path: BytesPath },
+    #[error("it is another one than when the session began")]
+    Replaced,
     #[error("its worktree does not lead back to the project; `git worktree repair` sets that right")]
     NotOurs,
     #[error("its {path} cannot be read: {problem}; `git fsck` may say more")]

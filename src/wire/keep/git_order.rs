@@ -4,6 +4,8 @@ use serde::Serialize;
 use super::AsideGit;
 use super::Identity;
 use super::ImportedGit;
+use super::MayRun;
+use super::Named;
 use super::PreparedGit;
 use crate::wire::BytesPath;
 
@@ -20,6 +22,8 @@ pub enum GitOrder {
         /// Files and folders of the project that the session cannot read.
         hidden: Vec<BytesPath>,
         identity: Option<Identity>,
+        /// The review that the session's changes wait in; where that is on record already, the session goes on in the folders that it has.
+        review: Option<String>,
     },
     /// After it: takes over what it committed, stashed and staged, and moves repositories out of the project that it made.
     Settle {
@@ -31,7 +35,17 @@ pub enum GitOrder {
         tries_again: bool,
         /// Whether the `.git` at the top is the person's, where somebody has watched it.
         is_top_theirs: Option<bool>,
+        /// For what waited in a review: that session could make no repository in the project.
+        review: Option<ReviewedGit>,
     },
+}
+
+/// How what waited in a review is taken over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReviewedGit {
+    /// Takes nothing over if a commit holds what may run on the person's machine, by these patterns beside what is known; `None`: takes it all
+    /// the same.
+    pub unless_it_may_run: Option<Vec<String>>,
 }
 
 /// A repository that the session is to work in, and where the keeper finds what.
@@ -65,4 +79,6 @@ pub struct SettledGit {
     pub aside: AsideGit,
     /// Whether nothing of the session is in its own folder alone. That it is not was told before if nothing else is told.
     pub is_settled: bool,
+    /// What may run on the person's machine, because of which nothing was taken over.
+    pub held: Named<MayRun>,
 }

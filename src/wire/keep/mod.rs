@@ -10,6 +10,7 @@ mod git_order;
 mod named;
 mod review;
 mod undo;
+mod waiting;
 
 use serde::Deserialize;
 use serde::Serialize;
@@ -45,6 +46,7 @@ pub use self::git::PreparedRepository;
 pub use self::git_order::GitAnswer;
 pub use self::git_order::GitOrder;
 pub use self::git_order::GitSource;
+pub use self::git_order::ReviewedGit;
 pub use self::git_order::SettledGit;
 pub use self::named::MOST_NAMED;
 pub use self::named::Named;
@@ -58,6 +60,7 @@ pub use self::review::ReviewBegan;
 pub use self::review::ReviewDifference;
 pub use self::review::ReviewOrder;
 pub use self::review::ReviewedPath;
+pub use self::review::git_of_review;
 pub use self::undo::MayRun;
 pub use self::undo::TurnAnswer;
 pub use self::undo::TurnBegan;
@@ -71,6 +74,10 @@ pub use self::undo::UndoAnswer;
 pub use self::undo::UndoOrder;
 pub use self::undo::Undone;
 pub use self::undo::UndoneTurn;
+pub use self::waiting::WaitingGit;
+pub use self::waiting::WaitingName;
+pub use self::waiting::WaitingRepository;
+pub use self::waiting::short;
 
 /// From the host to the keeper.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

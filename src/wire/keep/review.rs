@@ -5,6 +5,7 @@ use super::Applied;
 use super::MayRun;
 use super::Named;
 use super::PathChange;
+use super::WaitingGit;
 use crate::wire::BytesPath;
 
 /// What is asked about changes that are held back until a person accepts them. A review is called by the session that made it.
@@ -39,6 +40,8 @@ pub enum ReviewOrder {
         /// Patterns of such files beside those that are known.
         auto_run: Vec<String>,
     },
+    /// What it did with git is taken over; paths may still wait.
+    GitTaken { name: String },
     /// Forgets it.
     Discard { name: String },
 }
@@ -48,6 +51,24 @@ impl ReviewOrder {
     pub fn writes(&self) -> bool {
         matches!(self, Self::Apply { .. })
     }
+
+    /// The review that it is about.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Copy | Self::List => None,
+            Self::Begin { name, .. }
+            | Self::End { name, .. }
+            | Self::Diff { name, .. }
+            | Self::Apply { name, .. }
+            | Self::GitTaken { name }
+            | Self::Discard { name } => Some(name),
+        }
+    }
+}
+
+/// Names the git of a session whose changes wait in a review: a session has only one review at a time.
+pub fn git_of_review(name: &str) -> String {
+    format!("{name}-review")
 }
 
 /// What is answered to a [`ReviewOrder`].
@@ -60,6 +81,7 @@ pub enum ReviewAnswer {
     Reviews { reviews: Named<Review> },
     Difference(ReviewDifference),
     Applied(Box<ReviewApplied>),
+    GitTaken,
     Discarded,
 }
 
@@ -86,6 +108,8 @@ pub struct Review {
     pub at: u64,
     /// How many paths are not in the project yet; `None`: its session was cut off or goes on, or what it needs is broken.
     pub n_changes: Option<u64>,
+    /// What its session did with git that waits, too.
+    pub git: WaitingGit,
 }
 
 /// What of a review is not in the project.
@@ -97,6 +121,15 @@ pub struct Pending {
     pub n_removed: u64,
     /// Which of all of them may run on the person's machine later.
     pub may_run: Named<MayRun>,
+    /// What the session did with git.
+    pub git: WaitingGit,
+}
+
+impl Pending {
+    /// Whether nothing waits.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.git.is_empty()
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,6 +161,8 @@ pub struct ReviewApplied {
     pub applied: Applied,
     /// What was finished first because it had been interrupted.
     pub resumed: Option<Applied>,
-    /// How many paths still wait; with none left the review is over.
+    /// How many paths still wait.
     pub n_left: u64,
+    /// What the session did with git, none of which is brought in by this. With no path left and nothing here the review is over.
+    pub git: WaitingGit,
 }

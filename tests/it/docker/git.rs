@@ -43,7 +43,7 @@ pub(super) fn git(env: &TestBox, words: &[&str]) -> String {
 }
 
 /// What the tests' git wrote belongs to whoever has the project.
-fn give_all(folder: &Path) {
+pub(super) fn give_all(folder: &Path) {
     TestEnv::give(folder);
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -65,7 +65,7 @@ pub(super) fn repository() -> Option<TestBox> {
 }
 
 /// Has a session run one command after the other.
-fn session(env: &TestBox, commands: &[&str]) -> (Value, String) {
+pub(super) fn session(env: &TestBox, commands: &[&str]) -> (Value, String) {
     let mut model = ScriptedModel::new();
     for command in commands {
         model = model.calls("bash", json!({ "command": command }));
@@ -90,7 +90,7 @@ pub(super) fn volumes(env: &TestBox) -> Vec<String> {
 }
 
 /// Everything in the real `.git`, with its contents.
-fn fingerprint(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(super) fn fingerprint(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
@@ -252,7 +252,7 @@ const EVERYDAY: [&[&str]; 9] = [
 ];
 
 /// A project with a submodule, hooks in its tree and a secret that git tracks.
-fn full_repository() -> Option<TestBox> {
+pub(super) fn full_repository() -> Option<TestBox> {
     let env = repository()?;
     let other = env.beside("other");
     std::fs::create_dir(&other).expect("made");

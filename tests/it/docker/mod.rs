@@ -48,6 +48,7 @@ mod reboot;
 mod resources;
 mod resumed;
 mod review;
+mod reviewed_git;
 mod second;
 mod second_engine;
 mod secrets;

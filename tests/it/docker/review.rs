@@ -66,18 +66,18 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
     }
 }
 
-fn held_back(env: &TestBox, command: &str, flags: &[&str]) -> Value {
+pub(super) fn held_back(env: &TestBox, command: &str, flags: &[&str]) -> Value {
     let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
     let mut task = env.task(&model, &["change it all", "--changes", "review"]);
     run(task.args(flags)).expect(0).json()
 }
 
-fn review(env: &TestBox, arguments: &[&str]) -> Done {
+pub(super) fn review(env: &TestBox, arguments: &[&str]) -> Done {
     let mut command = env.podbay(&["review"]);
     run(command.args(arguments).arg("-C").arg(env.project()))
 }
 
-fn volumes(env: &TestBox) -> Vec<String> {
+pub(super) fn volumes(env: &TestBox) -> Vec<String> {
     let project = format!("label=dev.podbay.project={}", env.key());
     let listed = docker(&["volume", "ls", "--quiet", "--filter", &project, "--filter", "label=dev.podbay.role=review"]);
     listed.lines().map(str::to_owned).collect()

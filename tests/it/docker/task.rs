@@ -14,7 +14,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// The keys of the result that scripts depend on, in their order.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "status",
     "exit_code",
     "session",
@@ -29,6 +29,7 @@ const KEYS: [&str; 18] = [
     "applied",
     "may_run",
     "git",
+    "commits",
     "denied",
     "warnings",
     "error",

@@ -71,21 +71,21 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
 }
 
 /// One repository on its way.
-struct One<'a> {
-    id: &'a str,
-    at: usize,
-    state: &'a Folder,
-    scratch: &'a Path,
-    started: &'a Started,
-    start_index: Option<Vec<u8>>,
-    real_path: PathBuf,
-    session_path: PathBuf,
-    real: Folder,
-    session: Folder,
+pub(super) struct One<'a> {
+    pub(super) id: &'a str,
+    pub(super) at: usize,
+    pub(super) state: &'a Folder,
+    pub(super) scratch: &'a Path,
+    pub(super) started: &'a Started,
+    pub(super) start_index: Option<Vec<u8>>,
+    pub(super) real_path: PathBuf,
+    pub(super) session_path: PathBuf,
+    pub(super) real: Folder,
+    pub(super) session: Folder,
     /// Below both: what a worktree has of its own.
-    private: Vec<u8>,
-    git: Git,
-    end: Instant,
+    pub(super) private: Vec<u8>,
+    pub(super) git: Git,
+    pub(super) end: Instant,
 }
 
 type Bound = BTreeMap<BytesPath, String>;
@@ -119,7 +119,13 @@ impl Tip<'_> {
 }
 
 impl<'a> One<'a> {
-    fn open(import: &'a Import<'a>, at: usize, start_index: Option<Vec<u8>>, end: Instant, started: &'a Started) -> Result<Self, Fault> {
+    pub(super) fn open(
+        import: &'a Import<'a>,
+        at: usize,
+        start_index: Option<Vec<u8>>,
+        end: Instant,
+        started: &'a Started,
+    ) -> Result<Self, Fault> {
         let place = import.places.get(started.source);
         let (real, session) = place.ok_or_else(|| Fault::Io {
             doing: format!("import {}", started.path),
@@ -132,10 +138,6 @@ impl<'a> One<'a> {
             let whole = Folder::open(path).map_err(|error| failed("open", b"the repository", &error))?;
             let inner = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
             whole.descend(inner).map_err(|errno| failed("open", inner, &errno.into()))
-        };
-        let private = match &started.worktree {
-            Some(name) => [b"worktrees/", name.as_bytes()].concat(),
-            None => b".".to_vec(),
         };
         let folder = Folder::open(import.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
         folder.make(b"empty")?;
@@ -150,7 +152,7 @@ impl<'a> One<'a> {
             real: open(real)?,
             session: open(session)?,
             session_path: join_path(session),
-            private,
+            private: started.private(),
             git: Git::new(&real_path, &import.scratch.join("empty"), end),
             real_path,
             end,

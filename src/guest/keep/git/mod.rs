@@ -3,12 +3,13 @@
 //!
 //! Start with [`carry_out`], which is what the host orders; then [`find`](find()) (which repositories there are), then [`prepare`](prepare()) (a session's folder, made without git),
 //! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder), and [`aside`](aside()) (repositories that
-//! a session made or put in another's place). What a session's start was like is kept where it cannot reach ([`Start`]).
+//! a session made or put in another's place); [`waiting`](waiting()) says what would come back, where that waits to be accepted. What a session's start was like is kept where it cannot reach ([`Start`]).
 
 mod aside;
 #[cfg(test)]
 mod attacked;
 mod checksum;
+mod commits;
 mod config;
 #[cfg(test)]
 mod days;
@@ -26,6 +27,8 @@ mod land;
 mod left;
 mod leftover;
 mod order;
+#[cfg(test)]
+mod ordered;
 mod prepare;
 #[cfg(test)]
 mod prepared;
@@ -38,6 +41,8 @@ mod sample;
 mod settings;
 mod stage;
 mod stash;
+mod touched;
+mod waiting;
 
 pub use aside::aside;
 pub use find::find;
@@ -53,3 +58,5 @@ pub use prepare::prepare;
 pub use record::Start;
 pub use repository::linked;
 pub use settings::identity_in;
+pub use waiting::forget;
+pub use waiting::waiting;

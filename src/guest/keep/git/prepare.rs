@@ -80,8 +80,11 @@ pub fn prepare(
         }
         all.prepare(&Place { source, at, inside: Vec::new(), is_module: false })?;
     }
-    Start::new(project, found, all.started).write(state, id, &all.indexes)?;
-    Ok(PreparedGit { repositories: all.prepared, hooks: hooks_in(project) })
+    let prepared = PreparedGit { repositories: all.prepared, hooks: hooks_in(project) };
+    let mut start = Start::new(project, found, all.started);
+    start.prepared.clone_from(&prepared);
+    start.write(state, id, &all.indexes)?;
+    Ok(prepared)
 }
 
 struct All<'a> {

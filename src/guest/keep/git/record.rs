@@ -18,6 +18,7 @@ use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
 use crate::wire::keep::FoundRepository;
 use crate::wire::keep::GitKind;
+use crate::wire::keep::PreparedGit;
 
 const VERSION: u32 = 1;
 const MAX_RECORD: u64 = 512 << 20;
@@ -33,6 +34,9 @@ pub struct Start {
     /// Which folders the found ones were: another one in the place of one of them was made since.
     #[serde(default)]
     stands: BTreeMap<BytesPath, Stands>,
+    /// What was answered when the session's folders were made, for one that goes on in them.
+    #[serde(default)]
+    pub(crate) prepared: PreparedGit,
 }
 
 /// Which folder stands somewhere. An inode is given to another one when it is free; the time at which one was made nobody can choose.
@@ -73,7 +77,7 @@ impl Start {
     pub(crate) fn new(project: &Folder, found: FoundGit, repositories: Vec<Started>) -> Self {
         let folders = found.repositories.iter().filter(|one| is_folder(one));
         let stands = folders.filter_map(|one| Some((one.path.clone(), Stands::of(project, one.path.as_bytes())?))).collect();
-        Self { version: VERSION, found, repositories, stands }
+        Self { version: VERSION, found, repositories, stands, prepared: PreparedGit::default() }
     }
 
     /// Returns whether what stood somewhere still does; what is no folder is known by what it says.

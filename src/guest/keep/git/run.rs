@@ -21,7 +21,7 @@ use nix::unistd::Pid;
 use crate::wire::Fault;
 
 /// What git may say at most; more is cut.
-const MAX_SAID: u64 = 1 << 20;
+pub(crate) const MAX_SAID: u64 = 1 << 20;
 
 const SETTINGS: [&str; 37] = [
     "safe.directory=*",

@@ -106,12 +106,12 @@ fn mark_above(marked: &mut BTreeSet<Vec<u8>>, path: &[u8]) {
 }
 
 /// Knows what may run on the person's machine later.
-pub(super) struct AutoRun {
+pub(in crate::guest::keep) struct AutoRun {
     by_setting: Gitignore,
 }
 
 impl AutoRun {
-    pub(super) fn new(lines: &[String]) -> Result<Self, Error> {
+    pub(in crate::guest::keep) fn new(lines: &[String]) -> Result<Self, Error> {
         let refused = |error: std::io::Error| {
             let pattern = BytesPath::from_bytes(lines.join(", "));
             Error::Pattern { pattern, problem: error.to_string() }
@@ -134,6 +134,16 @@ impl AutoRun {
             }
             Some(_) => false,
         };
+        self.why_there(path, is_folder)
+    }
+
+    /// The same for what has this path, of which nothing else is known: it may be a link.
+    pub(in crate::guest::keep) fn of_path(&self, path: &BytesPath) -> Option<String> {
+        let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
+        may_run(&within).map(ToOwned::to_owned).or_else(|| self.why_there(path, true))
+    }
+
+    fn why_there(&self, path: &BytesPath, is_folder: bool) -> Option<String> {
         let full = [b"/", path.as_bytes()].concat();
         let by_setting = || {
             let as_file = self.by_setting.matched_path_or_any_parents(as_path(&full), false);

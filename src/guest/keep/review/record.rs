@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use serde::Deserialize;
 use serde::Serialize;
 
@@ -6,6 +8,7 @@ use crate::guest::keep::Folder;
 use crate::guest::keep::ObjectId;
 use crate::wire::BytesPath;
 use crate::wire::keep::Review;
+use crate::wire::keep::WaitingGit;
 
 const FOLDER: &str = "reviews";
 const END: &str = ".json";
@@ -24,6 +27,9 @@ pub(super) struct Record {
     pub(super) is_open: bool,
     /// Paths that differ between the two because somebody else changed them in the project, sorted.
     pub(super) not_of_it: Vec<BytesPath>,
+    /// What its session did with git, as it was last looked at.
+    #[serde(default)]
+    pub(super) git: WaitingGit,
 }
 
 impl Record {
@@ -55,8 +61,13 @@ impl Record {
     }
 
     pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
-        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes }
+        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes, git: self.git.clone() }
     }
+}
+
+/// Returns whether a review is written down; `state` is where the keeper's folder is.
+pub(in crate::guest::keep) fn is_on_record(state: &Path, name: &str) -> bool {
+    state.join(FOLDER).join(file_of(name)).is_file()
 }
 
 fn file_of(name: &str) -> String {

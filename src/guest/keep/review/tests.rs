@@ -46,18 +46,18 @@ impl Held {
     }
 
     fn end(&self) -> Pending {
-        end(&self.scene.project(), Some(&self.copy()), &self.scene.state(), "r1", &[]).expect("ended")
+        end(&self.scene.project(), seen(&self.copy()), &self.scene.state(), "r1", &[]).expect("ended")
     }
 
     fn apply(&self, only: &[&str], merge: bool, with_auto_run: bool) -> ReviewApplied {
         let only: Vec<BytesPath> = only.iter().map(|&path| BytesPath::from(path)).collect();
         let auto_run = ["tools/*.run".to_owned()];
         let wanted = Wanted { only: &only, merge, with_auto_run, auto_run: &auto_run };
-        bring_in(&self.scene.project(), None, &self.scene.state(), "r1", wanted).expect("brought in")
+        bring_in(&self.scene.project(), Seen::default(), &self.scene.state(), "r1", wanted).expect("brought in")
     }
 
     fn shown(&self) -> String {
-        difference(&self.scene.project(), None, &self.scene.state(), "r1", &[], &[]).expect("shown").text
+        difference(&self.scene.project(), Seen::default(), &self.scene.state(), "r1", &[], &[]).expect("shown").text
     }
 
     fn listed(&self) -> Vec<(String, Option<u64>)> {
@@ -68,6 +68,11 @@ impl Held {
     fn paths(&self) -> Vec<String> {
         self.scene.all().into_keys().map(|path| path.display().to_string()).collect()
     }
+}
+
+/// What a keeper sees that has the copy before it.
+fn seen(copy: &Project) -> Seen<'_> {
+    Seen { copy: Some(copy), git: None }
 }
 
 fn duplicate(from: &Path, to: &Path) {
@@ -107,7 +112,7 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
     assert_eq!(done.n_left, 0);
     assert_eq!(held.paths(), ["kept.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
     assert_eq!(held.listed(), []);
-    let nothing = difference(&held.scene.project(), None, &held.scene.state(), "r1", &[], &[]);
+    let nothing = difference(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", &[], &[]);
     assert!(matches!(nothing, Err(Error::NoReview { .. })), "{nothing:?}");
     // What was brought in can be taken back.
     let undone = undo::back(&held.scene.project(), &held.scene.state(), 2, undo::How::default()).expect("taken back");
@@ -193,7 +198,7 @@ fn what_may_run_later_is_brought_in_only_when_asked() {
 fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
     let held = Held::begin();
     held.change();
-    let asked = |copy: Option<&Project>| difference(&held.scene.project(), copy, &held.scene.state(), "r1", &[], &[]);
+    let asked = |copy: Option<&Project>| difference(&held.scene.project(), Seen { copy, git: None }, &held.scene.state(), "r1", &[], &[]);
     assert!(matches!(asked(None), Err(Error::NoCopy { .. })));
     let shown = asked(Some(&held.copy())).expect("shown");
     assert_eq!(shown.review.n_changes, Some(6));
@@ -213,8 +218,42 @@ fn a_name_that_is_no_change_is_a_mistake() {
     for only in ["nowhere", "*.rs", "[", "kept"] {
         let only = [BytesPath::from(only)];
         let wanted = Wanted { only: &only, merge: false, with_auto_run: false, auto_run: &[] };
-        let refused = bring_in(&held.scene.project(), None, &held.scene.state(), "r1", wanted);
+        let refused = bring_in(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", wanted);
         assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
     }
     assert!(undo::list(&held.scene.state()).expect("listed").turns.is_empty());
+}
+
+#[test]
+fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
+    use crate::wire::keep::WaitingRepository;
+    let held = Held::begin();
+    let repository = WaitingRepository { path: ".git".into(), is_staged: true, ..WaitingRepository::default() };
+    let git = WaitingGit { repositories: vec![repository] };
+    let with_git = |copy| Seen { copy, git: Some(&git) };
+    let copy = held.copy();
+    let pending = end(&held.scene.project(), with_git(Some(&copy)), &held.scene.state(), "r1", &[]).expect("ended");
+    assert!(pending.changes.is_empty() && pending.git == git);
+    let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
+    assert_eq!((listed[0].n_changes, &listed[0].git), (Some(0), &git));
+    // It goes on, and is brought in: the paths alone, by this.
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
+    held.change();
+    end(&held.scene.project(), with_git(Some(&copy)), &held.scene.state(), "r1", &[]).expect("ended");
+    let done = held.apply(&["kept.txt"], false, false);
+    assert!(done.n_left > 0 && done.git == git);
+    let done = held.apply(&[], false, false);
+    assert_eq!((done.n_left, &done.git), (0, &git));
+    assert_eq!(held.listed(), [("change it".to_owned(), Some(0))]);
+    let done = held.apply(&[], false, false);
+    assert_eq!((done.applied.changed.n, &done.git), (0, &git), "again is no harm");
+    git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
+    assert_eq!(held.listed(), []);
+    // Where paths are left the review stays.
+    let held = Held::begin();
+    held.change();
+    end(&held.scene.project(), with_git(Some(&held.copy())), &held.scene.state(), "r1", &[]).expect("ended");
+    git_taken(&held.scene.project(), &held.scene.state(), "r1").expect("noted");
+    let listed = list(&held.scene.project(), &held.scene.state()).expect("listed");
+    assert_eq!((listed[0].n_changes, listed[0].git.is_empty()), (Some(6), true));
 }

@@ -1,0 +1,86 @@
+use std::collections::BTreeSet;
+use std::io::Read;
+
+use flate2::read::ZlibDecoder;
+
+use super::folder::Folder;
+use super::record::Started;
+use super::refs::Head;
+use super::refs::object;
+use crate::guest::root::join;
+
+/// How much of a commit is read: all that is looked for stands at its beginning.
+const MAX_COMMIT: u64 = 64 << 10;
+const MAX_OBJECT: u64 = 16 << 20;
+const MAX_COMMITS: usize = 2000;
+const MAX_SUBJECT: usize = 100;
+
+/// The commits that a session made, as far as each is a file of its own: those lie in its folder, and whatever it borrows does not.
+pub(super) struct Commits<'a> {
+    session: &'a Folder,
+    /// What there was before.
+    known: BTreeSet<&'a str>,
+    /// Whether some may be packed, where they are not looked for.
+    are_packed: bool,
+}
+
+struct Commit {
+    parents: Vec<String>,
+    subject: String,
+}
+
+impl<'a> Commits<'a> {
+    pub(super) fn new(session: &'a Folder, started: &'a Started) -> Self {
+        let packs = session.names(b"objects/pack").unwrap_or_default();
+        let are_packed = packs.iter().any(|(name, _)| name.ends_with(b".pack"));
+        let head = if let Head::Commit { object } = &started.head { Some(object) } else { None };
+        let known = started.refs.values().chain(head).map(String::as_str).collect();
+        Self { session, known, are_packed }
+    }
+
+    /// Counts the session's commits that one leads to, itself included, and says what it says of itself; `None`: they cannot be counted.
+    pub(super) fn since_the_start(&self, tip: &str) -> (Option<u64>, Option<String>) {
+        let mut waiting = vec![tip.to_owned()];
+        let mut seen = BTreeSet::new();
+        let mut subject = None;
+        while let Some(name) = waiting.pop() {
+            if self.known.contains(name.as_str()) || seen.contains(&name) {
+                continue;
+            }
+            match self.read(&name) {
+                Some(commit) => {
+                    subject.get_or_insert(commit.subject);
+                    waiting.extend(commit.parents);
+                }
+                None if self.are_packed || seen.is_empty() => return (None, subject),
+                // It is borrowed.
+                None => continue,
+            }
+            seen.insert(name);
+            if seen.len() > MAX_COMMITS {
+                return (None, subject);
+            }
+        }
+        (Some(seen.len() as u64), subject)
+    }
+
+    /// Reads a commit that is a file of its own; nobody has checked it.
+    fn read(&self, name: &str) -> Option<Commit> {
+        let (folder, rest) = name.split_at_checked(2)?;
+        let path = join(&join(b"objects", folder.as_bytes()), rest.as_bytes());
+        let packed = self.session.read(&path, MAX_OBJECT).ok()??;
+        let mut text = Vec::new();
+        // What comes after the beginning may be wrong as it likes.
+        let _ = ZlibDecoder::new(packed.as_slice()).take(MAX_COMMIT).read_to_end(&mut text);
+        let start = text.iter().position(|byte| *byte == 0)?;
+        if !text.starts_with(b"commit ") {
+            return None;
+        }
+        let mut lines = text[start + 1..].split(|byte| *byte == b'\n');
+        let parents =
+            lines.by_ref().take_while(|line| !line.is_empty()).filter_map(|line| object(line.strip_prefix(b"parent ")?)).collect();
+        let subject = String::from_utf8_lossy(lines.next().unwrap_or_default());
+        let is_shown = |character: &char| !character.is_control() && !crate::wire::is_hidden(*character);
+        Some(Commit { parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
+    }
+}

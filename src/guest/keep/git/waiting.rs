@@ -1,0 +1,141 @@
+//! What a session did with git that waits until its changes are accepted. Nothing here runs git or changes anything.
+
+use std::path::Path;
+
+use super::commits::Commits;
+use super::folder::Folder;
+use super::left::Left;
+use super::record::Start;
+use super::record::Started;
+use super::refs::Head;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::WaitingGit;
+use crate::wire::keep::WaitingName;
+use crate::wire::keep::WaitingRepository;
+
+/// Looks at what a session left in its folder; `None`: that is not there to be looked at. `starts` is where it is on record
+/// how sessions began.
+///
+/// What cannot be read is said in its place: it must not be taken for nothing.
+pub fn waiting(starts: &Path, session: Option<&Path>, id: &str) -> Option<WaitingGit> {
+    let Ok(starts) = Folder::open(starts) else { return Some(WaitingGit::default()) };
+    let start = match Start::read(&starts, id) {
+        Ok(Some(start)) if !start.repositories.is_empty() && !Start::is_settled(&starts, id) => start,
+        Ok(_) => return Some(WaitingGit::default()),
+        Err(fault) => return Some(WaitingGit { repositories: vec![unreadable(&BytesPath::from(".git"), &fault)] }),
+    };
+    let session = Folder::open(session?).ok()?;
+    let look = |(at, started): (usize, &Started)| {
+        let looked = start.index(&starts, id, at).and_then(|index| repository(&session, started, index.as_deref()));
+        looked.unwrap_or_else(|fault| unreadable(&started.path, &fault))
+    };
+    let all = start.repositories.iter().enumerate().map(look);
+    Some(WaitingGit { repositories: all.filter(|one| !one.is_empty()).collect() })
+}
+
+/// Forgets how the repositories were when a session began whose review is over.
+pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
+    match Folder::open(starts) {
+        Ok(starts) => Start::forget(&starts, id),
+        Err(_) => Ok(()),
+    }
+}
+
+fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -> Result<WaitingRepository, Fault> {
+    let inside = if started.inside.is_empty() { b".".as_slice() } else { started.inside.as_bytes() };
+    let folder = session.descend(inside).map_err(|errno| super::folder::failed("open", inside, &errno.into()))?;
+    let left = Left::read(&folder, &started.private(), started, start_index)?;
+    let commits = Commits::new(&folder, started);
+    let name = |(name, object): (&BytesPath, &String)| {
+        let (n_commits, subject) = commits.since_the_start(object);
+        WaitingName { name: name.clone(), old: started.refs.get(name).cloned(), new: object.clone(), n_commits, subject }
+    };
+    Ok(WaitingRepository {
+        path: started.path.clone(),
+        names: left.names.iter().map(name).collect(),
+        stashes: left.stashes.into_iter().map(|stash| stash.message).collect(),
+        head: left.head.filter(|head| *head != started.head).map(|head| match head {
+            Head::Branch { name } => name.to_text(),
+            Head::Commit { object } => object,
+        }),
+        is_staged: left.index.is_some(),
+        odd: left.not_imported.iter().map(|odd| format!("{}: {}", odd.what, odd.why)).collect(),
+    })
+}
+
+fn unreadable(path: &BytesPath, fault: &Fault) -> WaitingRepository {
+    let odd = vec![format!("what the session did with git cannot be looked at: {fault}")];
+    WaitingRepository { path: path.clone(), odd, ..WaitingRepository::default() }
+}
+
+impl Started {
+    /// Returns the folder of what its worktree has of its own.
+    pub(super) fn private(&self) -> Vec<u8> {
+        self.worktree.as_ref().map_or_else(|| b".".to_vec(), |name| join(b"worktrees", name.as_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::sample::ID;
+    use super::super::sample::InSession;
+    use super::super::sample::Sample;
+    use super::*;
+
+    fn look(case: &InSession) -> Option<WaitingGit> {
+        waiting(&case.sample.beside("state"), Some(&case.sample.path(".git")), ID)
+    }
+
+    fn told(case: &InSession) -> Vec<String> {
+        look(case).expect("looked at").lines()
+    }
+
+    #[test]
+    fn what_a_session_did_is_known_without_git_and_looking_on_is_nothing() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = InSession::of(sample);
+        case.git(&["status"]);
+        case.git(&["log"]);
+        assert_eq!(told(&case), Vec::<String>::new());
+        for n in ["22", "333"] {
+            case.sample.write("a", n);
+            case.git(&["commit", "-q", "-a", "-m", &format!("take \x1b[2J{n}\n\nwith more")]);
+        }
+        let lines = told(&case);
+        assert!(lines.len() == 1 && lines[0].starts_with("main ") && lines[0].ends_with(" (2) take [2J333"), "{lines:?}");
+        case.git(&["checkout", "-q", "-b", "side"]);
+        case.sample.write("b", "1");
+        case.git(&["add", "b"]);
+        case.git(&["stash", "-q"]);
+        let lines = told(&case);
+        assert!(lines[1].starts_with("side new, ") && lines[1].ends_with("(2) take [2J333"), "{lines:?}");
+        assert!(lines[2].starts_with("a stash: WIP on side") && lines[3] == "checked out: side", "{lines:?}");
+        // Packed, they are no longer counted.
+        case.git(&["gc", "-q"]);
+        let lines = told(&case);
+        assert!(lines[0].starts_with("main ") && !lines[0].contains('('), "{lines:?}");
+        case.check_untouched();
+    }
+
+    #[test]
+    fn what_nobody_can_look_at_is_not_taken_for_nothing() {
+        let sample = Sample::new();
+        sample.commit("a", "1");
+        let case = InSession::of(sample);
+        let starts = case.sample.beside("state");
+        assert_eq!(waiting(&starts, None, ID), None);
+        assert_eq!(waiting(&starts, None, "another"), Some(WaitingGit::default()));
+        fs::write(case.sample.path(".git/packed-refs"), "odd\n").expect("written");
+        assert!(told(&case)[0].contains("none that git writes"), "{:?}", told(&case));
+        fs::remove_file(case.sample.path(".git/packed-refs")).expect("removed");
+        std::os::unix::fs::symlink("/etc/passwd", case.sample.path(".git/packed-refs")).expect("linked");
+        assert!(told(&case)[0].contains("cannot be looked at"), "{:?}", told(&case));
+        forget(&starts, ID).expect("forgotten");
+        assert_eq!(look(&case), Some(WaitingGit::default()));
+    }
+}

@@ -1,0 +1,74 @@
+//! The git of a session whose changes wait in a review: its folder waits with them, until a person wants it.
+
+use tokio_util::sync::CancellationToken;
+
+use super::Ended;
+use super::Options;
+use super::settle;
+use super::settle::Left;
+use super::settle::OfReview;
+use super::top::Top;
+use super::volume;
+use crate::engine::Engine;
+use crate::engine::Labels;
+use crate::engine::Owner;
+use crate::engine::Role;
+use crate::event::SessionId;
+use crate::sandbox;
+use crate::sandbox::Error;
+use crate::sandbox::Spec;
+use crate::wire::keep::ReviewedGit;
+use crate::wire::keep::git_of_review;
+
+/// Names the volume of a session's git folder that waits with its review.
+pub(in crate::sandbox) fn volume_of(session: &SessionId) -> String {
+    volume::name(&git_of_review(session.as_str()))
+}
+
+/// Returns whether that volume is there.
+pub(in crate::sandbox) async fn is_there(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
+    let folder = engine.volume_folder(&volume_of(session), cancel).await;
+    Ok(folder.map_err(Error::engine("look for the session's git folder"))?.is_some())
+}
+
+/// Makes that volume for a session that is about to begin, where its project has a repository; returns whether there is one.
+pub(in crate::sandbox) async fn keep_for_review(
+    engine: &Engine,
+    spec: &Spec,
+    session: &SessionId,
+    cancel: &CancellationToken,
+) -> Result<bool, Error> {
+    if is_there(engine, session, cancel).await? {
+        return Ok(true);
+    }
+    if Top::of(&spec.project) == Top::None {
+        return Ok(false);
+    }
+    let labels = Labels { session: Some(session.clone()), ..Labels::new(Role::Git) };
+    volume::make(engine, spec, &labels, (&git_of_review(session.as_str()), false), cancel).await?;
+    Ok(true)
+}
+
+/// Takes over what the session of a review did with git. If it was all, that is noted in the review, which is over where no path waits.
+///
+/// `spec` is that of the project itself. Killed at any point it can be begun again.
+pub async fn take_over(
+    engine: &Engine,
+    spec: &Spec,
+    (sandbox, options): (&sandbox::Options, &Options),
+    session: &SessionId,
+    unless_it_may_run: Option<Vec<String>>,
+    cancel: &CancellationToken,
+) -> Result<Ended, Error> {
+    let id = git_of_review(session.as_str());
+    let has_folder = is_there(engine, session, cancel).await?;
+    let labels = Labels { owner: Some(Owner::current()), session: Some(session.clone()), ..Labels::new(Role::Keeper) };
+    let left = Left {
+        id: &id,
+        top: if has_folder { Top::of(&spec.project) } else { Top::None },
+        has_folder,
+        is_top_theirs: None,
+        review: Some(OfReview { name: session.to_string(), how: ReviewedGit { unless_it_may_run } }),
+    };
+    settle::settle(engine, spec, &labels, options, left, sandbox.start_timeout.duration()).await
+}

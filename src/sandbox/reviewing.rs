@@ -1,0 +1,126 @@
+//! How a session begins and ends whose changes are held back.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Error;
+use super::HeldReview;
+use super::Sandbox;
+use super::keeper::LineError;
+use super::kept::Way;
+use super::lost::must_go;
+use super::review::remove_review;
+use super::turns::with_causes;
+use crate::event::SessionId;
+use crate::wire::keep::Pending;
+use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewOrder;
+
+impl Sandbox {
+    /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,
+    /// and no such call is carried out.
+    /// `is_new`: no session has worked on this review before.
+    pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
+        let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return };
+        let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
+        let order = ReviewOrder::Begin { name: name.to_string(), words: words.to_owned(), is_copied };
+        let beginning = self.inner.base.begin(is_new);
+        let (sandbox, cancel) = (self.clone(), cancel.clone());
+        tokio::spawn(async move {
+            let kept = sandbox.tell_review(order, &cancel).await;
+            if let Err(error) = &kept
+                && !cancel.is_cancelled()
+            {
+                sandbox.say_once(not_kept(error));
+            }
+            beginning.end(kept.map(|_| ()).map_err(Arc::new));
+        });
+    }
+
+    /// Ends the box and finds what it changed; `None`: changes are not held back. What changed nothing is removed.
+    ///
+    /// A person who does not want to wait leaves it to be found later.
+    pub async fn end_review(&self) -> Option<Result<Pending, Error>> {
+        let session = self.reviewed()?;
+        let cancel = self.inner.haste.get_or_init(CancellationToken::new);
+        self.end_box().await;
+        // It has no end before it has begun.
+        let _ = self.inner.base.is_kept(cancel).await;
+        let order = ReviewOrder::End { name: session.to_string(), auto_run: self.inner.options.auto_run.clone() };
+        Some(match self.tell_review(order, cancel).await {
+            Ok(ReviewAnswer::Ended(pending)) => {
+                if pending.is_empty() {
+                    self.remove_empty(session, cancel).await;
+                }
+                Ok(pending)
+            }
+            Ok(_) => Ok(Pending::default()),
+            Err(error) if self.inner.base.is_in_vain() => {
+                tracing::debug!(%error, "a review that never began is removed");
+                self.remove_empty(session, cancel).await;
+                return None;
+            }
+            Err(error) => Err(error),
+        })
+    }
+
+    /// Ends a box that nothing came of, with whatever was made for it.
+    pub async fn give_up(&self) {
+        if let Some(Err(error)) = self.end_review().await {
+            tracing::debug!(%error, "a review that was begun is left");
+        }
+        // Nothing has run there, and what was made for the session's git goes with it.
+        self.close_session().await;
+    }
+
+    pub fn is_reviewed(&self) -> bool {
+        self.reviewed().is_some()
+    }
+
+    fn reviewed(&self) -> Option<SessionId> {
+        match &self.inner.way {
+            Way::Engine(made) => made.spec.review.as_ref().map(|held| held.session().clone()),
+            Way::Attached(_) => None,
+        }
+    }
+
+    async fn tell_review(&self, order: ReviewOrder, cancel: &CancellationToken) -> Result<ReviewAnswer, Error> {
+        let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
+        let within = self.inner.options.start_timeout.duration();
+        let ask = |order| Box::pin(made.covering.review(&made.engine, &made.spec, &made.labels, within, order, cancel));
+        match ask(order.clone()).await {
+            // Whatever it did before its end, another one does again.
+            Err(Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) }) => {
+                tracing::warn!(error = %source, "the keeper ended, and another one takes its place");
+                ask(order).await
+            }
+            other => other,
+        }
+    }
+
+    async fn remove_empty(&self, session: SessionId, cancel: &CancellationToken) {
+        let Way::Engine(made) = &self.inner.way else { return };
+        made.covering.discard(&made.engine).await;
+        if let Err(error) = remove_review(&made.engine, &HeldReview { session }, cancel).await {
+            tracing::debug!(%error, "the volumes of a review without changes are left");
+        }
+    }
+
+    /// Ends the box for good; the keeper stays.
+    async fn end_box(&self) {
+        let mut state = self.inner.state.lock().await;
+        state.end();
+        if let Some(running) = state.running.take() {
+            let must_go = must_go(&running);
+            running.link.close();
+            if must_go {
+                self.inner.remove(&running).await;
+            }
+        }
+    }
+}
+
+fn not_kept(error: &Error) -> String {
+    format!("nothing can be changed in this run, since how the project is could not be kept before: {}", with_causes(error))
+}

@@ -1,0 +1,127 @@
+use serde::Deserialize;
+use serde::Serialize;
+
+use super::Named;
+use crate::wire::BytesPath;
+
+/// What a session did with git that waits with its review.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingGit {
+    /// Only those in which something waits.
+    pub repositories: Vec<WaitingRepository>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingRepository {
+    /// As in [`FoundRepository`](super::FoundRepository).
+    pub path: BytesPath,
+    /// Branches and new tags.
+    pub names: Named<WaitingName>,
+    /// What its stashes say of themselves.
+    pub stashes: Vec<String>,
+    /// What is checked out, where the session changed that.
+    pub head: Option<String>,
+    /// Whether something else is staged than at the start.
+    pub is_staged: bool,
+    /// What can be taken over by nobody as it is, with why.
+    pub odd: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitingName {
+    /// With all of its name: `refs/heads/main`.
+    pub name: BytesPath,
+    /// `None`: it is new.
+    pub old: Option<String>,
+    pub new: String,
+    /// Commits of the session that it holds; `None`: they were not counted.
+    pub n_commits: Option<u64>,
+    /// What the last one of them says of itself.
+    pub subject: Option<String>,
+}
+
+impl WaitingGit {
+    pub fn is_empty(&self) -> bool {
+        self.repositories.is_empty()
+    }
+
+    /// Says what waits, one line for each name and for each thing besides.
+    pub fn lines(&self) -> Vec<String> {
+        self.repositories.iter().flat_map(WaitingRepository::lines).collect()
+    }
+}
+
+impl WaitingRepository {
+    /// Whether nothing waits in it.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.stashes.is_empty() && self.head.is_none() && !self.is_staged && self.odd.is_empty()
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.names.first.iter().map(WaitingName::words).collect();
+        let n_more = self.names.n.saturating_sub(self.names.first.len() as u64);
+        if n_more > 0 {
+            lines.push(format!("and {n_more} more names"));
+        }
+        lines.extend(self.stashes.iter().map(|words| format!("a stash: {words}")));
+        lines.extend(self.head.iter().map(|name| format!("checked out: {}", short(name))));
+        // With a commit the index changes anyway.
+        if self.is_staged && lines.is_empty() {
+            lines.push("what is staged".to_owned());
+        }
+        lines.extend(self.odd.iter().cloned());
+        if self.path.as_bytes() != b".git" {
+            return lines.into_iter().map(|line| format!("{line}, of {}", self.path)).collect();
+        }
+        lines
+    }
+}
+
+impl WaitingName {
+    /// `main 0123456..89abcde (2)`, with what the last commit says of itself.
+    fn words(&self) -> String {
+        let commit = |object: &str| object.chars().take(7).collect::<String>();
+        let name = self.name.to_string();
+        let from = self.old.as_deref().map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
+        let count = self.n_commits.filter(|n| *n > 0).map(|n| format!(" ({n})")).unwrap_or_default();
+        let subject = self.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
+        format!("{} {from}{}{count}{subject}", short(&name), commit(&self.new))
+    }
+}
+
+/// Returns a name as people call it.
+pub fn short(name: &str) -> &str {
+    ["refs/heads/", "refs/"].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_said_in_few_words() {
+        let name = |name: &str, old: Option<&str>, n_commits, subject: Option<&str>| WaitingName {
+            name: name.into(),
+            old: old.map(|digit| digit.repeat(40)),
+            new: "2".repeat(40),
+            n_commits,
+            subject: subject.map(str::to_owned),
+        };
+        let top = WaitingRepository {
+            path: ".git".into(),
+            names: [name("refs/heads/main", Some("1"), Some(2), Some("mend it")), name("refs/tags/v1", None, None, None)]
+                .into_iter()
+                .collect(),
+            head: Some("refs/heads/main".to_owned()),
+            is_staged: true,
+            ..WaitingRepository::default()
+        };
+        let module = WaitingRepository { path: ".git/modules/sub".into(), is_staged: true, ..WaitingRepository::default() };
+        assert!(!top.is_empty() && !module.is_empty() && WaitingRepository::default().is_empty());
+        let lines = WaitingGit { repositories: vec![top, module] }.lines();
+        assert_eq!(
+            lines,
+            ["main 1111111..2222222 (2) mend it", "tags/v1 new, 2222222", "checked out: main", "what is staged, of .git/modules/sub"]
+        );
+    }
+}
