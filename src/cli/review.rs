@@ -176,7 +176,7 @@ fn indented(lines: &str) -> String {
 
 /// Says what of a session's git waits with a review.
 fn commits(git: &WaitingGit) -> String {
-    git.lines().iter().map(|line| format!("commits: {}\n", text::line(line))).collect()
+    git.lines().iter().map(|line| format!("{}\n", text::line(line))).collect()
 }
 
 fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, bool) {

@@ -61,15 +61,15 @@ impl WaitingRepository {
         let mut lines: Vec<String> = self.names.first.iter().map(WaitingName::words).collect();
         let n_more = self.names.n.saturating_sub(self.names.first.len() as u64);
         if n_more > 0 {
-            lines.push(format!("and {n_more} more names"));
+            lines.push(format!("commits: and {n_more} more names"));
         }
-        lines.extend(self.stashes.iter().map(|words| format!("a stash: {words}")));
+        lines.extend(self.stashes.iter().map(|words| format!("stash: {words}")));
         lines.extend(self.head.iter().map(|name| format!("checked out: {}", short(name))));
         // With a commit the index changes anyway.
         if self.is_staged && lines.is_empty() {
-            lines.push("what is staged".to_owned());
+            lines.push("staged: other files than at the start".to_owned());
         }
-        lines.extend(self.odd.iter().cloned());
+        lines.extend(self.odd.iter().map(|words| format!("git: {words}")));
         if self.path.as_bytes() != b".git" {
             return lines.into_iter().map(|line| format!("{line}, of {}", self.path)).collect();
         }
@@ -78,14 +78,14 @@ impl WaitingRepository {
 }
 
 impl WaitingName {
-    /// `main 0123456..89abcde (2)`, with what the last commit says of itself.
+    /// `commits: main 0123456..89abcde (2)`, with what the last commit says of itself.
     fn words(&self) -> String {
         let commit = |object: &str| object.chars().take(7).collect::<String>();
         let name = self.name.to_string();
         let from = self.old.as_deref().map_or_else(|| "new, ".to_owned(), |old| format!("{}..", commit(old)));
         let count = self.n_commits.filter(|n| *n > 0).map(|n| format!(" ({n})")).unwrap_or_default();
         let subject = self.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
-        format!("{} {from}{}{count}{subject}", short(&name), commit(&self.new))
+        format!("commits: {} {from}{}{count}{subject}", short(&name), commit(&self.new))
     }
 }
 
@@ -121,7 +121,12 @@ mod tests {
         let lines = WaitingGit { repositories: vec![top, module] }.lines();
         assert_eq!(
             lines,
-            ["main 1111111..2222222 (2) mend it", "tags/v1 new, 2222222", "checked out: main", "what is staged, of .git/modules/sub"]
+            [
+                "commits: main 1111111..2222222 (2) mend it",
+                "commits: tags/v1 new, 2222222",
+                "checked out: main",
+                "staged: other files than at the start, of .git/modules/sub"
+            ]
         );
     }
 }

@@ -107,18 +107,18 @@ mod tests {
             case.git(&["commit", "-q", "-a", "-m", &format!("take \x1b[2J{n}\n\nwith more")]);
         }
         let lines = told(&case);
-        assert!(lines.len() == 1 && lines[0].starts_with("main ") && lines[0].ends_with(" (2) take [2J333"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].starts_with("commits: main ") && lines[0].ends_with(" (2) take [2J333"), "{lines:?}");
         case.git(&["checkout", "-q", "-b", "side"]);
         case.sample.write("b", "1");
         case.git(&["add", "b"]);
         case.git(&["stash", "-q"]);
         let lines = told(&case);
-        assert!(lines[1].starts_with("side new, ") && lines[1].ends_with("(2) take [2J333"), "{lines:?}");
-        assert!(lines[2].starts_with("a stash: WIP on side") && lines[3] == "checked out: side", "{lines:?}");
+        assert!(lines[1].starts_with("commits: side new, ") && lines[1].ends_with("(2) take [2J333"), "{lines:?}");
+        assert!(lines[2].starts_with("stash: WIP on side") && lines[3] == "checked out: side", "{lines:?}");
         // Packed, they are no longer counted.
         case.git(&["gc", "-q"]);
         let lines = told(&case);
-        assert!(lines[0].starts_with("main ") && !lines[0].contains('('), "{lines:?}");
+        assert!(lines[0].starts_with("commits: main ") && !lines[0].contains('('), "{lines:?}");
         case.check_untouched();
     }
 
