@@ -85,7 +85,7 @@ impl Warm {
         match session {
             Session::None => {}
             Session::Live(id) => sandbox.begin_turn(id.as_str(), 1, "bench"),
-            Session::HeldBack(_) => sandbox.begin_review("bench", &cancel).await?,
+            Session::HeldBack(_) => sandbox.begin_review("bench", true, &cancel),
         }
         let (container, guest) = sandbox.describe().await.ok_or("the sandbox has ended")?;
         let container = container.ok_or("a sandbox of ours has a container")?;

@@ -5,7 +5,6 @@
 //! is accepted or discarded. The keeper sees the copy read-only, and the project beside it; what it does with them is `guest::keep::review`.
 
 use std::os::unix::fs::PermissionsExt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;

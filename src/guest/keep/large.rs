@@ -58,10 +58,10 @@ fn five_gigabytes_of_holes_are_copied_as_holes_and_changes_in_them_are_named_and
     review::begin(&project, Some(&copy), &state, "r", "change it").expect("begun");
     file.write_all_at(b"changed", 4 * GIB).expect("written");
     fs::write(scene.folder().join("copy/small"), "new\n").expect("written");
-    let pending = review::end(&project, Some(&copy), &state, "r", &[]).expect("ended");
+    let pending = review::end(&project, review::Seen { copy: Some(&copy), git: None }, &state, "r", &[]).expect("ended");
     assert_eq!(pending.changes.n, 2, "{pending:?}");
     let wanted = review::Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
-    let done = review::bring_in(&project, None, &state, "r", wanted).expect("brought in");
+    let done = review::bring_in(&project, review::Seen::default(), &state, "r", wanted).expect("brought in");
     assert_eq!((done.applied.changed.n, done.n_left), (1, 1));
     let refused = [left(&done.applied.refused), left(&done.applied.conflicts)].concat();
     assert!(refused.len() == 1 && refused[0].starts_with("sparse "), "{refused:?}");
