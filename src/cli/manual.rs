@@ -453,7 +453,6 @@ pub(super) const PAGES: &[Page] = &[
             ("Only one folder:", "podbay review apply --only src"),
             ("Keep your own lines where they do not meet:", "podbay review apply --merge"),
             ("Build scripts and CI files, too:", "podbay review apply --auto-run"),
-            ("The files, without the commits:", "podbay review apply --no-commits"),
         ],
         codes: Codes::Shared,
     },
