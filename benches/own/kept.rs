@@ -154,12 +154,12 @@ impl Beside {
 
     fn prepare(&self) -> GitOrder {
         let identity = Some(Identity { name: "Bench".to_owned(), email: "bench@localhost".to_owned() });
-        GitOrder::Prepare { id: "bench".to_owned(), sources: self.sources.clone(), hidden: Vec::new(), identity }
+        GitOrder::Prepare { id: "bench".to_owned(), sources: self.sources.clone(), hidden: Vec::new(), identity, review: None }
     }
 
     fn settle(&self) -> GitOrder {
         let sources = self.sources.clone();
-        GitOrder::Settle { id: "bench".to_owned(), sources, no_import: None, tries_again: false, is_top_theirs: Some(true) }
+        GitOrder::Settle { id: "bench".to_owned(), sources, no_import: None, tries_again: false, is_top_theirs: Some(true), review: None }
     }
 
     fn carry_out(&self, project: &Path, order: &GitOrder) -> Outcome<GitAnswer> {
