@@ -201,8 +201,8 @@ impl Bench {
     ) -> Result<(Sandbox, sandbox::Started), Error> {
         let (engine, spec) = (self.engine()?, self.spec(progress, cancel).await?);
         let held = sandbox::reviews(engine, self.project()?, cancel).await.map_err(Error::Sandbox)?;
-        let review = sandbox::HeldReview { session: session.clone() };
-        let is_new = !held.contains(&review);
+        let review = sandbox::HeldReview::of(session);
+        let is_new = held.iter().all(|held| held.session != *session);
         let started = Box::pin(self.hold_back(&spec, session, sink, cancel)).await;
         if let Ok((sandbox, _)) = &started {
             sandbox.begin_review(words, is_new, cancel);

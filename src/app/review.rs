@@ -127,7 +127,7 @@ pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
 /// Whether all is in that is brought in unasked.
 pub fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
-    let is_usual = |reason: &LeftReason| matches!(reason, LeftReason::MayRun { .. });
+    let is_usual = |reason: &LeftReason| matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. });
     let n_unusual = applied.refused.first.iter().filter(|left| !is_usual(&left.reason)).count();
     applied.stopped.is_none() && applied.conflicts.is_empty() && n_unusual == 0
 }
@@ -163,6 +163,10 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
     // Its session may be at work on it.
     let lock = Lock::take_review(&bench.state.locks(), &name).map_err(Error::Sandbox)?;
     let held = held.into_iter().find(|held| held.session.as_str() == name);
+    if let Some(path) = held.as_ref().and_then(|held| held.elsewhere.as_ref()) {
+        let hint = format!("move the project back to {path}, where it was when the session worked on it, for as long as this takes");
+        return Err(Error::usage(format!("the review {name} is of the project at {path}, and nothing of it can be found from here"), hint));
+    }
     // To forget it needs no look at what the session worked on.
     let looked_at = held.as_ref().filter(|_| !matches!(order, ReviewOrder::Discard { .. }));
     let spec = spec(bench, front, cancel).await?;
@@ -225,10 +229,10 @@ async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &Canc
     let spec = spec(bench, front, cancel).await?;
     let mut answer = ask(bench, &spec, None, ReviewOrder::List, cancel).await?;
     if let ReviewAnswer::Reviews { reviews } = &mut answer {
-        for HeldReview { session } in held {
+        for HeldReview { session, elsewhere } in held {
             if !reviews.first.iter().any(|review| review.name == session.as_str()) {
                 let (name, git) = (session.to_string(), WaitingGit::default());
-                reviews.add(Review { name, words: String::new(), at: 0, n_changes: None, git });
+                reviews.add(Review { name, words: String::new(), at: 0, n_changes: None, git, elsewhere });
             }
         }
     }
@@ -290,8 +294,7 @@ mod tests {
 
     #[test]
     fn the_review_that_is_meant_is_found_by_the_beginning_of_its_id() {
-        let held: Vec<HeldReview> =
-            ["abc1", "abd2", "xyz3"].map(|id| HeldReview { session: id.parse().expect("an id") }).into_iter().collect();
+        let held: Vec<HeldReview> = ["abc1", "abd2", "xyz3"].map(|id| HeldReview::of(&id.parse().expect("an id"))).into_iter().collect();
         let check = |held: &[HeldReview], id: Option<&str>, expected: &str| {
             let said = chosen(held, id).unwrap_or_else(|error| error.to_string());
             assert!(said.contains(expected), "{id:?}: {said}");

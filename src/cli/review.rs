@@ -153,6 +153,9 @@ fn list(reviews: &app::Named<app::Review>) -> String {
         let state = match review.n_changes {
             Some(0) if !review.git.is_empty() => "no path".to_owned(),
             Some(n) => paths(n),
+            None if let Some(path) = &review.elsewhere => {
+                format!("of the project as it was at {}: it can be looked at there alone", text::line(path))
+            }
             None if review.at == 0 => {
                 format!("nothing is kept of it: `podbay review discard {}` removes the rest", text::line(&review.name))
             }

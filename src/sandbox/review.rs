@@ -64,6 +64,15 @@ enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeldReview {
     pub session: SessionId,
+    /// Where the project was when the session worked on it, if it was elsewhere. What is kept of the review is known by that path.
+    pub elsewhere: Option<String>,
+}
+
+impl HeldReview {
+    /// That of a session in the project as it is.
+    pub fn of(session: &SessionId) -> Self {
+        Self { session: session.clone(), elsewhere: None }
+    }
 }
 
 impl Held {
@@ -100,7 +109,12 @@ impl Held {
     }
 
     fn labels(&self, project: &Project) -> Labels {
-        Labels { project: Some(project.key()), session: Some(self.session.clone()), ..Labels::new(Role::Review) }
+        Labels {
+            project: Some(project.key()),
+            path: Some(project.text().to_owned()),
+            session: Some(self.session.clone()),
+            ..Labels::new(Role::Review)
+        }
     }
 
     pub(super) fn take_the_place_of_the_project(&self, container: &mut ContainerSpec) {
@@ -222,14 +236,16 @@ async fn make_upper(engine: &Engine, spec: &Spec, held: &Held, cancel: &Cancella
 /// Returns the reviews of a project whose volumes are there.
 pub async fn reviews(engine: &Engine, project: &Project, cancel: &CancellationToken) -> Result<Vec<HeldReview>, Error> {
     let volumes = engine.volumes(cancel).await.map_err(Error::engine("list what waits to be reviewed"))?;
-    let session = |leftover: Leftover| match leftover {
-        Leftover::Volume { labels, .. } if labels.role == Role::Review && labels.project == Some(project.key()) => labels.session,
+    let held = |leftover: Leftover| match leftover {
+        Leftover::Volume { labels, .. } if labels.role == Role::Review && labels.project == Some(project.key()) => {
+            Some(HeldReview { session: labels.session?, elsewhere: labels.path.filter(|path| path != project.text()) })
+        }
         _ => None,
     };
-    let mut found: Vec<SessionId> = volumes.into_iter().filter_map(session).collect();
-    found.sort_by(|one, other| one.as_str().cmp(other.as_str()));
-    found.dedup();
-    Ok(found.into_iter().map(|session| HeldReview { session }).collect())
+    let mut found: Vec<HeldReview> = volumes.into_iter().filter_map(held).collect();
+    found.sort_by(|one, other| one.session.as_str().cmp(other.session.as_str()));
+    found.dedup_by(|one, other| one.session == other.session);
+    Ok(found)
 }
 
 /// Shows, brings in or discards what is held back, by a keeper of its own. `held`: the review whose copy it may have to look at.
@@ -242,7 +258,7 @@ pub async fn review(
     cancel: &CancellationToken,
 ) -> Result<ReviewAnswer, Error> {
     let mut spec = spec.clone();
-    if let Some(HeldReview { session }) = held {
+    if let Some(HeldReview { session, .. }) = held {
         let held = Held::of(engine, session, cancel).await?;
         held.ready(engine, &spec.project, cancel).await?;
         spec = spec.held_back(&held);

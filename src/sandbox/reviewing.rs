@@ -102,7 +102,7 @@ impl Sandbox {
     async fn remove_empty(&self, session: SessionId, cancel: &CancellationToken) {
         let Way::Engine(made) = &self.inner.way else { return };
         made.covering.discard(&made.engine).await;
-        if let Err(error) = remove_review(&made.engine, &HeldReview { session }, cancel).await {
+        if let Err(error) = remove_review(&made.engine, &HeldReview::of(&session), cancel).await {
             tracing::debug!(%error, "the volumes of a review without changes are left");
         }
     }

@@ -17,8 +17,11 @@ use super::compare::Change;
 use super::folder::Folder;
 use super::journal::Journal;
 use super::journal::Purpose;
+use super::look::Look;
+use super::look::Name;
 use super::plan::Outcome;
 use super::plan::Request;
+use super::plan::is_done;
 use super::plan::open;
 use super::plan::plan_of;
 use super::plan::token;
@@ -156,6 +159,12 @@ fn finish(
     match all {
         Err(Stop::Full(errno)) => {
             outcome.applied.stopped = Some(errno.desc().to_owned());
+            // The journal has the rest.
+            let is_in = |change: &&Change| {
+                let here = Look::at(project, change.path.as_bytes(), Name::Plain);
+                here.is_ok_and(|look| is_done(change, look.found.node().as_ref()))
+            };
+            outcome.applied.changed = journal.changes.iter().filter(is_in).map(|change| change.path.clone()).collect();
             return Ok(outcome.applied);
         }
         Err(Stop::Failed(error)) => return Err(error),

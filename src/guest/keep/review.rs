@@ -185,7 +185,8 @@ pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, w
     let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, purpose };
     let applied =
         apply::apply_wanted(project, state, &mut work.store, &request, chosen, Outcome { applied: left, left: Vec::new() }, |_| Ok(()))?;
-    let n_left = if applied.stopped.is_some() { work.all()?.len() as u64 } else { work.rest()?.len() as u64 };
+    // One that was stopped is not over, whatever is in.
+    let n_left = (work.rest()?.len() as u64).max(u64::from(applied.stopped.is_some()));
     let git = work.record.git.clone();
     if n_left == 0 && git.is_empty() {
         work.forget()?;
@@ -264,9 +265,11 @@ impl<'a> Work<'a> {
         let mut chosen = self.all()?;
         choose::select(&mut chosen, wanted.only)?;
         let mut left = Applied::default();
+        let all = chosen.clone();
         if !wanted.with_auto_run {
             choose::leave_auto_run(self.project, &mut chosen, wanted.auto_run, &mut left)?;
         }
+        choose::leave_old_names(&all, &mut chosen, &mut left);
         Ok((chosen, left))
     }
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use sha2::Digest;
 use tokio_util::sync::CancellationToken;
 
@@ -54,14 +56,24 @@ pub struct Abandoned {
     pub path: String,
 }
 
-/// Lists them. What another machine has made cannot be judged.
+/// Lists them. What another machine has made cannot be judged, and what a review needs that waits is no less wanted for its project being away.
 pub async fn abandoned(engine: &Engine, cancel: &CancellationToken) -> Result<Vec<Abandoned>, engine::Error> {
-    let volumes = engine.volumes(cancel).await?.into_iter();
+    let volumes = engine.volumes(cancel).await?;
+    let reviewed: BTreeSet<String> = volumes
+        .iter()
+        .filter_map(|found| match found {
+            Leftover::Volume { labels, .. } if labels.role == Role::Review => labels.project.clone(),
+            _ => None,
+        })
+        .collect();
     Ok(volumes
+        .into_iter()
         .filter_map(|found| match found {
             Leftover::Volume { name, labels, .. } if labels.role == Role::Keep => {
                 let is_ours = labels.owner.as_ref().is_some_and(Owner::is_of_this_machine);
-                let path = labels.path.filter(|path| is_ours && labels.project.is_some_and(|key| !Project::is_there(path, &key)))?;
+                let path = labels.path.filter(|path| {
+                    is_ours && labels.project.is_some_and(|key| !reviewed.contains(&key) && !Project::is_there(path, &key))
+                })?;
                 Some(Abandoned { volume: name, path })
             }
             _ => None,

@@ -98,6 +98,8 @@ pub enum LeftReason {
     Git,
     #[error("may run on your machine: {why}")]
     MayRun { why: String },
+    #[error("has another name now, {to}, which is left, so the old one is too")]
+    Renamed { to: BytesPath },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
     Unkept { why: Unkept },
     #[error(
@@ -115,7 +117,7 @@ impl LeftReason {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::ChangedSince | Self::NotEmpty | Self::NoFolder | Self::NotKept { .. } | Self::BesideSandbox | Self::Failed { .. } => true,
-            Self::SetId | Self::LeadsOut { .. } | Self::Git | Self::Unkept { .. } | Self::MayRun { .. } => false,
+            Self::SetId | Self::LeadsOut { .. } | Self::Git | Self::Unkept { .. } | Self::MayRun { .. } | Self::Renamed { .. } => false,
         }
     }
 }

@@ -110,6 +110,9 @@ pub struct Review {
     pub n_changes: Option<u64>,
     /// What its session did with git that waits, too.
     pub git: WaitingGit,
+    /// Where the project was that it is of, if that is elsewhere now. The keeper there alone knows more of it.
+    #[serde(default)]
+    pub elsewhere: Option<String>,
 }
 
 /// What of a review is not in the project.

@@ -228,6 +228,28 @@ fn what_the_person_changed_meanwhile_stays_or_is_put_together() {
     env.assert_no_container();
 }
 
+#[test]
+fn what_waits_is_not_lost_while_its_project_is_elsewhere() {
+    let Some(env) = TestBox::new() else { return };
+    let _alone = alone_with_gc();
+    fill(&env);
+    let id = held_back(&env, "echo new > made.txt", &[])["review"].as_str().expect("an id").to_owned();
+    let (here, away) = (env.project(), env.project().with_extension("away"));
+    std::fs::rename(&here, &away).expect("renamed");
+    let there = |words: &[&str]| run(env.podbay(&["review"]).args(words).arg("-C").arg(&away));
+    let listed = there(&["list"]).expect(0).text();
+    assert!(listed.contains(&format!("{id}  of the project as it was at {}", here.display())), "{listed}");
+    for words in [&["diff", &*id][..], &["apply", &id], &["discard", &id]] {
+        there(words).expect(2).says(&["is of the project at", "move the project back"]);
+    }
+    let collected = run(&mut env.podbay(&["gc", "--snapshots"])).expect(0).text();
+    assert!(!collected.contains(&here.display().to_string()), "{collected}");
+    std::fs::rename(&away, &here).expect("renamed");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!(env.read("made.txt"), "new\n");
+    env.assert_no_container();
+}
+
 /// Waits until a box has this file in its copy, and returns its id.
 #[track_caller]
 fn box_with(env: &TestBox, name: &str) -> String {

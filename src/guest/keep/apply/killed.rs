@@ -159,6 +159,10 @@ fn a_full_disk_stops_an_application_which_is_finished_when_there_is_room() {
     request.only = (0..6).map(|n| BytesPath::from(n.to_string().as_str())).collect();
     let applied = scene.ask(&request);
     assert_eq!(applied.stopped.as_deref(), Some("No space left on device"));
+    let mut in_already: Vec<String> = scene.all().into_keys().map(|path| path.display().to_string()).collect();
+    in_already.retain(|path| path != "mine" && path != "filler");
+    let told: Vec<String> = applied.changed.first.iter().map(ToString::to_string).collect();
+    assert_eq!(told, in_already, "what is in already is told");
     for (path, told) in scene.all() {
         assert!(old.get(&path) == Some(&told) || path.to_str() == Some("mine") || path.to_str() == Some("filler"), "{path:?}");
     }

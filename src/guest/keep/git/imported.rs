@@ -65,6 +65,29 @@ fn commits_branches_tags_and_what_is_staged_come_back() {
 }
 
 #[test]
+fn names_that_git_would_take_for_others_stay_in_the_session() {
+    let sample = sample();
+    let head = sample.git(&["rev-parse", "HEAD"]);
+    sample.git(&["update-ref", "refs/remotes/origin/main", head.trim()]);
+    sample.git(&["tag", "known"]);
+    let session = InSession::of(sample);
+    let new = commit(&session, "a", "2\n");
+    let names = ["heads/HEAD", "heads/@", "heads/-x", "heads/origin/main", "heads/known", "tags/main", "tags/-evil", "tags/HEAD"];
+    for name in names.iter().chain(&["heads/origin-main", "heads/topic/main", "tags/v2"]) {
+        session.git(&["update-ref", &format!("refs/{name}"), &new]);
+    }
+    let sample = session.end();
+    let imported = sample.import_one();
+    assert_eq!(moved(&imported), ["refs/heads/main", "refs/heads/origin-main", "refs/heads/topic/main", "refs/tags/v2"]);
+    let left = not_imported(&imported).join("\n");
+    for name in names {
+        assert!(left.contains(&format!("refs/{name}: has ")), "{name}: {left}");
+    }
+    assert_eq!(sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
+    assert_eq!(sample.git(&["rev-parse", "origin/main"]), head);
+}
+
+#[test]
 fn a_session_that_did_nothing_leaves_everything_as_it_is() {
     let session = session();
     session.git(&["status"]);

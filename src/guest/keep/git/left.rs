@@ -37,6 +37,24 @@ pub(crate) struct Left {
     pub(crate) notes: Vec<String>,
 }
 
+/// Says why a new branch or tag would have git take it for something else, if so: one that `git branch` and `git tag` do not make, or that has
+/// the name of another thing.
+fn misleads(name: &[u8], bound: &BTreeMap<BytesPath, String>, started: &Started) -> Option<&'static str> {
+    let (short, others): (&[u8], &[&[u8]]) = match (name.strip_prefix(b"refs/heads/"), name.strip_prefix(b"refs/tags/")) {
+        (Some(short), _) => (short, &[b"refs/tags/", b"refs/remotes/"]),
+        (_, Some(short)) => (short, &[b"refs/heads/", b"refs/remotes/"]),
+        _ => return None,
+    };
+    if matches!(short, b"HEAD" | b"@") || short.starts_with(b"-") || short.starts_with(b"refs/") {
+        return Some("has a name that git takes for something else");
+    }
+    let has = |other: &&[u8]| {
+        let other = BytesPath::from_bytes([other, short].concat());
+        started.refs.contains_key(&other) || bound.contains_key(&other)
+    };
+    others.iter().any(has).then_some("has the name of another branch or tag, for which git would take it")
+}
+
 impl Left {
     /// Reads a session's folder; `private` is what its worktree has of its own there.
     pub(crate) fn read(session: &Folder, private: &[u8], started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
@@ -72,7 +90,11 @@ impl Left {
                 continue;
             }
             let bytes = name.as_bytes();
-            if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {
+            if before.is_none()
+                && let Some(why) = misleads(bytes, bound, started)
+            {
+                self.refuse(name, why.to_owned());
+            } else if bytes.starts_with(b"refs/heads/") || (bytes.starts_with(b"refs/tags/") && before.is_none()) {
                 self.names.insert(name.clone(), object.clone());
             } else if bytes.starts_with(b"refs/tags/") {
                 self.refuse(name, "is a tag that stood for something else before; delete the old one to take it over".to_owned());

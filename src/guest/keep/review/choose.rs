@@ -1,6 +1,8 @@
 //! Which of the changes are brought in.
 
 use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::collections::VecDeque;
 
 use globset::GlobBuilder;
 use ignore::gitignore::Gitignore;
@@ -14,6 +16,7 @@ use crate::guest::keep::find::patterns;
 use crate::guest::keep::forbidden;
 use crate::guest::keep::look::Look;
 use crate::guest::keep::look::Name;
+use crate::guest::keep::object::ObjectId;
 use crate::guest::keep::plan;
 use crate::guest::root::as_path;
 use crate::guest::root::join;
@@ -34,18 +37,17 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<()
         let before = paths.len();
         let name = each.as_bytes();
         let name = name.strip_prefix(b"./").unwrap_or(name);
-        if name.iter().any(|byte| b"*?[".contains(byte)) {
+        let path = name.strip_suffix(b"/").unwrap_or(name);
+        let is_within = |changed: &[u8]| changed.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+        // A name may look like a pattern, as `[id]` does.
+        if changes.iter().any(|change| is_within(change.path.as_bytes())) {
+            paths.push(BytesPath::from_bytes(path));
+        } else if name.iter().any(|byte| b"*?[".contains(byte)) {
             let refused = |problem: String| Error::Pattern { pattern: each.clone(), problem };
             let text = std::str::from_utf8(name).map_err(|_| refused("it is not UTF-8".to_owned()))?;
             let glob = GlobBuilder::new(text).build().map_err(|error| refused(error.kind().to_string()))?.compile_matcher();
             let matching = changes.iter().filter(|change| glob.is_match(as_path(change.path.as_bytes())));
             paths.extend(matching.map(|change| change.path.clone()));
-        } else {
-            let name = name.strip_suffix(b"/").unwrap_or(name);
-            let is_within = |path: &[u8]| path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
-            if changes.iter().any(|change| is_within(change.path.as_bytes())) {
-                paths.push(BytesPath::from_bytes(name));
-            }
         }
         if paths.len() == before {
             return Err(Error::Pattern { pattern: each.clone(), problem: "no change of the review is there".to_owned() });
@@ -96,6 +98,48 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
     }
     changes.retain(|change| !out.contains(&change.path));
     Ok(())
+}
+
+/// Takes out that the old names of files go whose new names are not brought in, and the folders that these are in. A rename is one thing to
+/// the person: half of it would be a loss. `all`: what was chosen at first.
+pub(super) fn leave_old_names(all: &[Change], changes: &mut Vec<Change>, left: &mut Applied) {
+    let stays: BTreeSet<&BytesPath> = changes.iter().map(|change| &change.path).collect();
+    let mut left_out: HashMap<Content<'_>, VecDeque<&BytesPath>> = HashMap::new();
+    for change in all {
+        let is_left = !stays.contains(&change.path) || forbidden::reason(change, Origin::Elsewhere).is_some();
+        if let Some(content) = change.after.as_ref().and_then(Content::of).filter(|_| is_left && change.before.is_none()) {
+            left_out.entry(content).or_default().push_back(&change.path);
+        }
+    }
+    let mut out: BTreeSet<BytesPath> = BTreeSet::new();
+    let mut above = BTreeSet::new();
+    for change in changes.iter().filter(|change| change.after.is_none()) {
+        let new_names = change.before.as_ref().and_then(Content::of).and_then(|content| left_out.get_mut(&content));
+        if let Some(to) = new_names.and_then(VecDeque::pop_front) {
+            left.refused.add(Left { path: change.path.clone(), reason: LeftReason::Renamed { to: to.clone() } });
+            mark_above(&mut above, change.path.as_bytes());
+            out.insert(change.path.clone());
+        }
+    }
+    changes.retain(|change| !out.contains(&change.path) && !(change.after.is_none() && above.contains(change.path.as_bytes())));
+}
+
+/// By what a file or link is known under another name.
+#[derive(PartialEq, Eq, Hash)]
+enum Content<'a> {
+    File(ObjectId),
+    Link(&'a BytesPath),
+}
+
+impl<'a> Content<'a> {
+    fn of(node: &'a Node) -> Option<Self> {
+        match node {
+            // Empty files are all alike.
+            Node::File { object, n_bytes: 1.., .. } => Some(Self::File(*object)),
+            Node::Link { target } => Some(Self::Link(target)),
+            Node::File { .. } | Node::Folder { .. } | Node::Unkept { .. } => None,
+        }
+    }
 }
 
 fn mark_above(marked: &mut BTreeSet<Vec<u8>>, path: &[u8]) {

@@ -61,7 +61,7 @@ impl Record {
     }
 
     pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
-        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes, git: self.git.clone() }
+        Review { name: self.name.clone(), words: self.words.clone(), at: self.at, n_changes, git: self.git.clone(), elsewhere: None }
     }
 }
 

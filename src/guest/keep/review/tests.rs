@@ -195,6 +195,49 @@ fn what_may_run_later_is_brought_in_only_when_asked() {
 }
 
 #[test]
+fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
+    let scene = Scene::new();
+    for (path, content) in
+        [("plan.txt", "all:\n"), ("sub/.env", "A=1\n"), ("sub/plain.txt", "plain\n"), ("tool", "run\n"), ("gone.txt", "gone\n")]
+    {
+        scene.write(path, content);
+    }
+    symlink("/usr/share", scene.path("share")).expect("linked");
+    let copy = scene.folder().join("copy");
+    duplicate(&scene.root(), &copy);
+    fs::remove_dir_all(copy.join("share")).expect("a copy of what it leads to");
+    symlink("/usr/share", copy.join("share")).expect("linked");
+    let held = Held { scene, copy };
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "move it").expect("begun");
+    for (from, to) in [("plan.txt", "Makefile"), ("sub", "sub2"), ("tool", "tool2"), ("share", "share2")] {
+        fs::rename(held.copy.join(from), held.copy.join(to)).expect("moved");
+    }
+    fs::set_permissions(held.copy.join("tool2"), fs::Permissions::from_mode(0o4755)).expect("set");
+    fs::remove_file(held.copy.join("gone.txt")).expect("removed");
+    held.end();
+    let done = held.apply(&[], false, false);
+    let kept: Vec<String> = left(&done.applied.refused).into_iter().filter(|line| line.contains("has another name now")).collect();
+    let line = |from: &str, to: &str| format!("{from} has another name now, {to}, which is left, so the old one is too");
+    assert_eq!(kept, [line("plan.txt", "Makefile"), line("share", "share2"), line("sub/.env", "sub2/.env"), line("tool", "tool2")]);
+    assert_eq!(held.paths(), ["plan.txt", "share", "sub", "sub/.env", "sub2", "sub2/plain.txt", "tool"]);
+    // With what may run both sides of such a rename go.
+    held.apply(&[], false, true);
+    assert_eq!(held.paths(), ["Makefile", "share", "sub2", "sub2/.env", "sub2/plain.txt", "tool"]);
+}
+
+#[test]
+fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
+    let held = Held::begin();
+    held.write("app/[id]/page.tsx", "page\n");
+    held.write("app/i/page.tsx", "other\n");
+    held.end();
+    held.apply(&["app/[id]/page.tsx"], false, false);
+    assert!(held.scene.path("app/[id]/page.tsx").exists() && !held.scene.path("app/i").exists());
+    held.apply(&["app/[ij]/*"], false, false);
+    assert!(held.scene.path("app/i/page.tsx").exists());
+}
+
+#[test]
 fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
     let held = Held::begin();
     held.change();
