@@ -109,9 +109,10 @@ fn every_test_that_a_table_of_bad_days_names_exists() {
 }
 
 /// The cases that must be there, whatever else is: how many there are of each kind from number one on, and those with other numbers.
-const CASES: [(&str, u32, &[u32]); 9] = [
+const CASES: [(&str, u32, &[u32]); 10] = [
     ("ESC", 19, &[]),
     ("P", 17, &[]),
+    ("G", 10, &[]),
     ("N", 5, &[]),
     ("F", 13, &[]),
     ("T", 5, &[]),

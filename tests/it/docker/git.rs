@@ -26,6 +26,7 @@ pub(super) fn try_git(env: &TestBox, folder: &str, words: &[&str]) -> (String, b
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())
         .env("HOME", "/nonexistent")
+        .env("GIT_TERMINAL_PROMPT", "0")
         .envs(["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_NAME"), "Ann")))
         .envs(["AUTHOR", "COMMITTER"].map(|role| (format!("GIT_{role}_EMAIL"), "ann@example.org")))
         .output()
@@ -77,7 +78,7 @@ pub(super) fn session(env: &TestBox, commands: &[&str]) -> (Value, String) {
 }
 
 /// Returns the warnings that are about git.
-fn about_git(result: &Value) -> Vec<&str> {
+pub(super) fn about_git(result: &Value) -> Vec<&str> {
     let all = result["warnings"].as_array().expect("a list").iter().filter_map(Value::as_str);
     all.filter(|warning| warning.contains("git")).collect()
 }

@@ -22,6 +22,7 @@ mod forged;
 mod full;
 mod git;
 mod git_killed;
+mod git_rows;
 mod given_up;
 mod greedy;
 mod hidden;

@@ -6,6 +6,8 @@ use std::process::Command;
 
 use serde_json::json;
 
+use super::git::give_all;
+use super::git::try_git;
 use super::test_box::TestBox;
 use crate::support::ScriptedModel;
 use crate::support::engine_proxy::engine_socket;
@@ -57,9 +59,15 @@ fn a_run_starts_no_program_and_talks_to_engine_and_endpoint_alone() {
         return;
     }
     // What other tools would run on the host when they come by.
-    env.write(".git/HEAD", "ref: refs/heads/main\n");
-    env.write(".git/config", "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch /tmp/podbay-test-pwned\n");
-    env.write(".git/hooks/post-index-change", "#!/bin/sh\ntouch pwned\n");
+    for folder in ["", "nested"] {
+        env.write(format!("{folder}/old.txt").trim_start_matches('/'), "old\n");
+        for words in [&["init", "-q"][..], &["add", "."], &["commit", "-q", "-m", "old"], &["config", "core.fsmonitor", "touch pwned"]] {
+            let (text, is_good) = try_git(&env, folder, words);
+            assert!(is_good, "{text}");
+        }
+        env.write(format!("{folder}/.git/hooks/post-index-change").trim_start_matches('/'), "#!/bin/sh\ntouch pwned\n");
+    }
+    give_all(&env.project());
     env.write(".envrc", "touch pwned\n");
     env.write("Makefile", "all:\n\ttouch pwned\n");
     env.write(".podbay/config.toml", "[llm]\nendpoint = \"http://127.0.0.1:1/v1\"\n");
@@ -68,7 +76,7 @@ fn a_run_starts_no_program_and_talks_to_engine_and_endpoint_alone() {
         .calls("read_file", json!({"path": "AGENTS.md"}))
         .calls("write_file", json!({"path": "made.txt", "content": "one\n"}))
         .calls("grep", json!({"pattern": "one"}))
-        .calls("bash", json!({"command": "cat made.txt; ls -a"}))
+        .calls("bash", json!({"command": "cat made.txt; ls -a; git add made.txt; git commit -q -m made; git init -q new"}))
         .says("Done.")
         .start_blocking();
     let mut task = env.task(&model, &["look around"]);
@@ -82,7 +90,9 @@ fn a_run_starts_no_program_and_talks_to_engine_and_endpoint_alone() {
     // Both were seen, so that nothing else was seen says something.
     assert!(connections.contains(&engine) && connections.contains(&endpoint), "{connections:?}");
     assert_eq!(env.read("made.txt"), "one\n");
-    assert!(!env.path("pwned").exists());
+    assert!(!env.path("pwned").exists() && !env.path("nested/pwned").exists());
+    // What git had to do at the end was done in a container.
+    assert!(try_git(&env, "", &["log", "--format=%s"]).0.starts_with("made\n") && !env.path("new/.git").exists());
     env.assert_no_container();
 }
 
