@@ -93,8 +93,8 @@ pub struct Ulimit {
 pub enum Mount {
     /// A folder or file of the host; it must exist.
     Bind { source: String, target: String, read_only: bool },
-    /// A file of the engine's own, read-only: one that lies in a volume.
-    FileOfVolume { source: String, target: String },
+    /// A file or folder of the engine's own: one that lies in a volume.
+    OfVolume { source: String, target: String, read_only: bool },
     /// A named volume; what the image has at the target is not copied into it.
     Volume { name: String, target: String, read_only: bool },
 }
@@ -376,7 +376,7 @@ fn mount(mount: &Mount) -> bollard::models::Mount {
     match mount {
         Mount::Bind { source, target, read_only } => bind(source, target, *read_only, MountBindOptionsPropagationEnum::RPRIVATE),
         // For what lies in its own folder the engine takes no private one.
-        Mount::FileOfVolume { source, target } => bind(source, target, true, MountBindOptionsPropagationEnum::RSLAVE),
+        Mount::OfVolume { source, target, read_only } => bind(source, target, *read_only, MountBindOptionsPropagationEnum::RSLAVE),
         Mount::Volume { name, target, read_only } => bollard::models::Mount {
             typ: Some(MountType::VOLUME),
             source: Some(name.clone()),

@@ -30,6 +30,7 @@ use super::kept::Made;
 use crate::engine::ContainerId;
 use crate::engine::Engine;
 use crate::engine::Labels;
+use crate::wire::BytesPath;
 use crate::wire::keep::Find;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
@@ -86,7 +87,8 @@ impl State {
 
 impl Covering {
     pub(super) fn new(options: &Options, records: &Path, project: &Project, purpose: Purpose) -> Self {
-        Self { find: options.find(), record: Record::new(records, project), purpose, state: Mutex::default() }
+        let find = Find { place: BytesPath::from(project.path()), ..options.find() };
+        Self { find, record: Record::new(records, project), purpose, state: Mutex::default() }
     }
 
     /// Tells the keeper where a turn begins or ends. One that has ended is started anew.
@@ -222,7 +224,12 @@ impl Covering {
             n_tries += 1;
             covers = match made {
                 Ok(attempt) => {
-                    let uncovered = is_covered(&covering, &attempt.running.facts);
+                    // A box that somebody else keeps has nothing of the session's.
+                    let lent = match git.filter(|_| attempt.running.owned) {
+                        Some(git) => git.lent().await,
+                        None => None,
+                    };
+                    let uncovered = is_covered(&covering.lending(lent), &attempt.running.facts);
                     if attempt.covers == covers && uncovered.is_ok() {
                         // What lies in a copy tells nothing of the project.
                         if spec.review.is_none() {
@@ -256,12 +263,13 @@ impl Covering {
         };
         let mut found = running.found.take().unwrap_or_default();
         // The settings that name it are hidden from the guest there.
-        if let Some(git) = git
-            && let Some(hooks) = git.hooks().await
-            && !found.auto_run.contains(&hooks)
-        {
-            found.auto_run.push(hooks);
-            found.auto_run.sort();
+        if let Some(git) = git {
+            let obeyed = git.obeyed().await;
+            for (list, more) in [(&mut found.auto_run, obeyed.paths), (&mut found.unread, obeyed.unread)] {
+                list.extend(more);
+                list.sort();
+                list.dedup();
+            }
         }
         let (covers, warnings) = Covers::of(&found);
         Ok(Attempt { running, covers, warnings })

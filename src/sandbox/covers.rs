@@ -67,6 +67,14 @@ impl Covers {
                     .to_owned(),
             );
         }
+        if !found.unread.is_empty() {
+            let unread: Vec<String> = found.unread.iter().map(ToString::to_string).collect();
+            warnings.push(format!(
+                "settings of the project's git include {}, which could not be read: files in the project that they have git run can be changed \
+                 by commands",
+                unread.join(", ")
+            ));
+        }
         if found.n_left_out > 0 {
             warnings.push(format!(
                 "{} more files hold secrets or run on your machine by themselves than can be covered: commands can read and change them",
@@ -103,6 +111,17 @@ impl Covers {
     /// Returns what commands cannot read, for a person to see.
     pub(super) fn hidden(&self) -> &[String] {
         &self.hidden
+    }
+
+    /// Returns the repositories below the top that were found, as paths of their `.git`, which may be a file.
+    pub(super) fn repositories(&self) -> impl Iterator<Item = &String> {
+        self.read_only.iter().filter(|path| path.ends_with("/.git"))
+    }
+
+    /// Returns whether no folder above a path can be moved away with it.
+    pub(super) fn is_held(&self, path: &str) -> bool {
+        let movable = self.movable();
+        !movable.iter().any(|folder| is_below(path, &BytesPath::from_bytes(folder.as_bytes())))
     }
 
     pub(super) fn masked_paths(&self) -> impl Iterator<Item = String> {
@@ -250,12 +269,14 @@ mod tests {
         let mut found = found(&[], &many.iter().map(String::as_str).collect::<Vec<_>>());
         found.secrets.push(Secret { path: BytesPath::from_bytes(b".env.\xff"), is_folder: false });
         (found.is_whole, found.n_left_out) = (false, 3);
+        found.unread = vec!["~/shared".into()];
         let (covers, warnings) = Covers::of(&found);
         let all = warnings.join("\n");
-        for words in [r".env.\xff: no engine", "not enough time", "3 more files", "in 64, 65, 66, 67, 68, 69:"] {
+        for words in [r".env.\xff: no engine", "not enough time", "3 more files", "include ~/shared, which", "in 64, 65, 66, 67, 68, 69:"] {
             assert!(all.contains(words), "{words}: {all}");
         }
         assert_eq!((covers.held_folders().len(), covers.hidden().len()), (64, 0));
+        assert!(covers.is_held("63/.vscode") && covers.is_held(".envrc") && !covers.is_held("64/.vscode") && !covers.is_held("69/a/.git"));
     }
 
     #[test]

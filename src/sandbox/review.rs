@@ -276,9 +276,13 @@ pub async fn remove_review(engine: &Engine, review: &HeldReview, cancel: &Cancel
     let of_kind = |kind: Kind| Held { session: review.session.clone(), kind, has_git: false };
     // First what is mounted from the last one: it may be in use a moment longer than its container. As long as that is there, the others are
     // known to be left.
-    for name in
-        [git::volume_of(&review.session), of_kind(Kind::LaidOver).copy(), of_kind(Kind::Copied).copy(), of_kind(Kind::LaidOver).upper()]
-    {
+    for name in [
+        git::volume_of_below(&review.session),
+        git::volume_of(&review.session),
+        of_kind(Kind::LaidOver).copy(),
+        of_kind(Kind::Copied).copy(),
+        of_kind(Kind::LaidOver).upper(),
+    ] {
         let mut n_tries = 0;
         loop {
             let failed = Error::engine("remove what was reviewed");

@@ -254,7 +254,12 @@ impl Spec {
 
     /// Returns where the box must have mounts of its own.
     pub(super) fn places(&self) -> BTreeSet<BytesPath> {
-        if self.review.is_some() { self.covers.covered() } else { self.covers.places() }
+        let mut places = if self.review.is_some() { self.covers.covered() } else { self.covers.places() };
+        if let Some(lent) = &self.lent {
+            // What is covered of a real repository is not there at all.
+            places.retain(|place| !lent.is_in_place_of(place));
+        }
+        places
     }
 
     fn uncovered(&self, name: String, labels: Labels, hosts: Option<&str>) -> ContainerSpec {
@@ -262,7 +267,7 @@ impl Spec {
         let mut container = ContainerSpec { name, labels, ..self.container.clone() };
         if let Some(hosts) = hosts {
             container.network = Network::Bare;
-            container.mounts.push(Mount::FileOfVolume { source: hosts.to_owned(), target: "/etc/hosts".to_owned() });
+            container.mounts.push(Mount::OfVolume { source: hosts.to_owned(), target: "/etc/hosts".to_owned(), read_only: true });
         }
         container
     }

@@ -112,7 +112,7 @@ fn every_test_that_a_table_of_bad_days_names_exists() {
 const CASES: [(&str, u32, &[u32]); 10] = [
     ("ESC", 19, &[]),
     ("P", 17, &[]),
-    ("G", 10, &[]),
+    ("G", 11, &[]),
     ("N", 5, &[]),
     ("F", 13, &[]),
     ("T", 5, &[]),

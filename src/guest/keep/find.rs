@@ -83,10 +83,14 @@ pub(in crate::guest) fn find(workspace: &Path, find: &Find, covered: &BTreeSet<B
     let (repositories, auto_run): (Vec<_>, Vec<_>) = read_only.iter().cloned().partition(is_repository);
     found.repositories.extend(repositories);
     found.auto_run.extend(auto_run);
+    found.n_left_out = bound(&mut found.secrets, &hidden) + bound(&mut found.repositories, &read_only);
     // Git itself runs what is in there, whatever that folder is called.
-    found.auto_run.extend(git::Folder::open(workspace).ok().and_then(|project| git::hooks_in(&project)));
-    found.n_left_out =
-        bound(&mut found.secrets, &hidden) + bound(&mut found.auto_run, &read_only) + bound(&mut found.repositories, &read_only);
+    if let Ok(project) = git::Folder::open(workspace) {
+        let obeyed = git::obeyed(&project, found.repositories.iter(), find.place.as_bytes());
+        found.auto_run.extend(obeyed.paths);
+        found.unread = obeyed.unread;
+    }
+    found.n_left_out += bound(&mut found.auto_run, &read_only);
     Ok(found)
 }
 

@@ -17,8 +17,9 @@ use crate::wire::keep::short;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     pub(super) settled: SettledGit,
-    /// Where what was not taken over stays.
+    /// Where what was not taken over stays, and where if it is of a repository below the top.
     pub(super) volume: String,
+    pub(super) volume_of_below: String,
     /// Where repositories are that the session made.
     pub(super) aside: PathBuf,
     /// The review that it waited in, and waits in still where not all was taken over.
@@ -54,6 +55,15 @@ impl Ended {
         self.settled.imported.repositories.iter().flat_map(of).collect()
     }
 
+    /// Names the volumes in which something stays.
+    fn volumes(&self) -> Vec<String> {
+        let left = self.settled.imported.repositories.iter().filter(|one| !one.not_imported.is_empty());
+        let (top, below): (Vec<_>, Vec<_>) =
+            left.partition(|one| one.path.as_bytes() == b".git" || one.path.as_bytes().starts_with(b".git/"));
+        let named = [(&self.volume, top.is_empty()), (&self.volume_of_below, below.is_empty())];
+        named.into_iter().filter(|(_, is_empty)| !is_empty).map(|(name, _)| format!("`{name}`")).collect()
+    }
+
     /// Where repositories were that the session made, and where each is now.
     pub fn moved_aside(&self) -> Vec<String> {
         self.settled.aside.moved.iter().map(|aside| self.aside_words(aside)).collect()
@@ -76,11 +86,10 @@ impl Ended {
         let warn = |message: String| Kind::Warning { message };
         let not_taken = self.not_taken();
         if !not_taken.is_empty() {
+            let volumes = self.volumes().join(" and ");
             let stays = match &self.review {
-                Some(id) => format!("it waits in the volume `{}`, and `podbay review discard {id}` drops it", self.volume),
-                None => {
-                    format!("it stays in the volume `{}`, and docs/guides/git.md says how to look at it and how to let it go", self.volume)
-                }
+                Some(id) => format!("it waits in the volume {volumes}, and `podbay review discard {id}` drops it"),
+                None => format!("it stays in the volume {volumes}, and docs/guides/git.md says how to look at it and how to let it go"),
             };
             told.push(warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; "))));
         }
@@ -167,6 +176,7 @@ mod tests {
                 held: Named::default(),
             },
             volume: "podbay-git-s".to_owned(),
+            volume_of_below: "podbay-below-s".to_owned(),
             aside: "/state/aside/s".into(),
             review: None,
         };
@@ -179,5 +189,9 @@ mod tests {
         assert_eq!(words[1], "git of .git/modules/sub: x was deleted");
         assert!(words[2].contains("new/.git is now /state/aside/s/s-0; git on your machine"), "{words:?}");
         assert_eq!(words.len(), 3);
+        let mut ended = ended;
+        ended.settled.imported.repositories[0].path = "sub/.git".into();
+        ended.settled.imported.repositories[0].not_imported = vec![NotImported { what: "HEAD".into(), why: "x".to_owned() }];
+        assert_eq!(ended.volumes(), ["`podbay-git-s`", "`podbay-below-s`"]);
     }
 }

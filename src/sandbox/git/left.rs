@@ -51,12 +51,15 @@ mod tests {
         let volumes = [
             volume("over", Role::Git, &over, gone()),
             volume("reviewed", Role::Git, &reviewed, gone()),
+            volume("over-below", Role::Git, &over, gone()),
+            volume("reviewed-below", Role::Git, &reviewed, gone()),
             volume("running", Role::Git, &running, Some(Owner::current())),
             volume("nobody-knows", Role::Git, &over, None),
             volume("changes", Role::Review, &reviewed, gone()),
             volume("snapshots", Role::Keep, &over, gone()),
         ];
-        assert_eq!(left_of(&volumes), [LeftGit { volume: "over".to_owned(), path: Some("/p".to_owned()) }]);
-        assert_eq!(left_of(&volumes[..2]).len(), 2, "nothing waits there");
+        let left = |volume: &str| LeftGit { volume: volume.to_owned(), path: Some("/p".to_owned()) };
+        assert_eq!(left_of(&volumes), [left("over"), left("over-below")]);
+        assert_eq!(left_of(&volumes[..4]).len(), 4, "nothing waits there");
     }
 }

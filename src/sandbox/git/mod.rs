@@ -4,6 +4,7 @@
 //! Where the session's changes are held back, what it did with git waits with them (`reviewed`).
 //! Start with [`SessionGit`]; [`Lent`] is what the box sees of it, and [`Ended`] what came of it.
 
+mod below;
 mod ended;
 mod identity;
 mod left;
@@ -26,6 +27,7 @@ pub(super) use self::reviewed::is_there;
 pub(super) use self::reviewed::keep_for_review;
 pub use self::reviewed::take_over;
 pub(super) use self::reviewed::volume_of;
+pub(super) use self::reviewed::volume_of_below;
 pub(super) use self::session::SessionGit;
 pub(super) use self::settle::settle_left;
 use crate::wire::keep::Identity;

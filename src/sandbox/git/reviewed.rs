@@ -25,7 +25,12 @@ pub(in crate::sandbox) fn volume_of(session: &SessionId) -> String {
     volume::name(&git_of_review(session.as_str()))
 }
 
-/// Returns whether that volume is there.
+/// Names the other one, which has what leads a linked worktree to its folder.
+pub(in crate::sandbox) fn volume_of_below(session: &SessionId) -> String {
+    volume::name_of_below(&git_of_review(session.as_str()))
+}
+
+/// Returns whether the volume of the git folder is there.
 pub(in crate::sandbox) async fn is_there(engine: &Engine, session: &SessionId, cancel: &CancellationToken) -> Result<bool, Error> {
     let folder = engine.volume_folder(&volume_of(session), cancel).await;
     Ok(folder.map_err(Error::engine("look for the session's git folder"))?.is_some())
@@ -45,7 +50,7 @@ pub(in crate::sandbox) async fn keep_for_review(
         return Ok(false);
     }
     let labels = Labels { session: Some(session.clone()), ..Labels::new(Role::Git) };
-    volume::make(engine, spec, &labels, (&git_of_review(session.as_str()), false), cancel).await?;
+    volume::make(engine, spec, &labels, (&volume_of(session), false), cancel).await?;
     Ok(true)
 }
 

@@ -6,6 +6,8 @@ use tokio_util::sync::CancellationToken;
 use super::Ended;
 use super::Lent;
 use super::Options;
+use super::below;
+use super::below::Below;
 use super::settle;
 use super::top::Top;
 use super::volume;
@@ -23,6 +25,7 @@ use crate::wire::BytesPath;
 use crate::wire::keep::Find;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
+use crate::wire::keep::Obeyed;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::git_of_review;
 
@@ -41,18 +44,33 @@ pub(in crate::sandbox) struct SessionGit {
 
 #[derive(Default)]
 struct State {
-    /// What was hidden from the session when its folder was made.
-    hiding: Option<Vec<String>>,
+    /// What was hidden when its folders were made, and which repositories there were.
+    seen: Option<Seen>,
     /// What its boxes have of it, and which `.git` that was made of.
     lent: Option<Lent>,
     top: Option<(u64, u64)>,
+    /// What the last box got.
+    given: Option<Lent>,
     /// Whether it is on record how the project was.
     is_on_record: bool,
-    /// Where the person's git looks for hooks in the project.
-    hooks: Option<BytesPath>,
+    /// What the person's git obeys in the project.
+    obeyed: Obeyed,
     /// Something may have run: what is in the folder is nowhere else.
     is_sealed: bool,
     notes: Vec<String>,
+}
+
+/// What of a project decides what its session's folders are.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    hidden: Vec<String>,
+    repositories: Vec<String>,
+}
+
+impl Seen {
+    fn of(spec: &Spec) -> Self {
+        Self { hidden: spec.covers.hidden().to_vec(), repositories: spec.covers.repositories().cloned().collect() }
+    }
 }
 
 impl SessionGit {
@@ -80,18 +98,29 @@ impl SessionGit {
             let spec = spec.lending(lent);
             async move { docker::start(engine, &spec, labels, find, within, cancel).await }
         };
-        if state.is_sealed || state.hiding.as_deref() == Some(spec.covers.hidden()) {
-            let lent = state.lent.clone().filter(|lent| top_identity(spec) == state.top && lent.check().is_ok());
-            return Box::pin(start(lent)).await;
+        if state.is_sealed || state.seen.as_ref() == Some(&Seen::of(spec)) {
+            let is_same_top = top_identity(spec) == state.top;
+            state.given = state.lent.clone().and_then(|lent| lent.still(is_same_top));
+            return Box::pin(start(state.given.clone())).await;
         }
         let top = Top::of(&spec.project);
+        let below = match self.review {
+            None => Below::of(spec, docker::facts_of(engine, cancel).await?),
+            Some(_) => Below::of_review(spec),
+        };
         *state = State { top: top_identity(spec), ..State::default() };
-        if let Err(error) = volume::make(engine, spec, labels, (&self.id, top != Top::None), cancel).await {
+        if let Err(error) = self.make_volumes(engine, spec, labels, &top, &below, cancel).await {
             state.give_up(spec, &top, &error)?;
             return Box::pin(start(None)).await;
         }
-        let preparing = Box::pin(self.prepare(engine, spec, labels, &top, within, cancel));
-        let guess = if top == Top::None { Some(None) } else { Lent::guess(&spec.project, &top, &volume::name(&self.id)).map(Some) };
+        let preparing = Box::pin(self.prepare(engine, spec, labels, (&top, &below), within, cancel));
+        let guess = if !below.is_empty() {
+            None
+        } else if top == Top::None {
+            Some(None)
+        } else {
+            Lent::guess(&spec.project, &top, &volume::name(&self.id)).map(Some)
+        };
         let (started, prepared) = match &guess {
             Some(lent) => {
                 let (started, prepared) = tokio::join!(Box::pin(start(lent.clone())), preparing);
@@ -101,12 +130,13 @@ impl SessionGit {
             None => (None, preparing.await),
         };
         match prepared {
-            Ok(Outcome { lent, hooks, notes }) => {
+            Ok(Outcome { lent, obeyed, notes }) => {
                 state.notes = notes;
+                state.notes.extend(below.notes);
                 state.lent = lent;
-                state.hooks = hooks;
+                state.obeyed = obeyed;
                 state.is_on_record = true;
-                state.hiding = Some(spec.covers.hidden().to_vec());
+                state.seen = Some(Seen::of(spec));
             }
             Err(error) => {
                 if let Some(Ok(running)) = &started
@@ -117,6 +147,8 @@ impl SessionGit {
                 state.give_up(spec, &top, &error)?;
             }
         }
+        let given = state.lent.clone();
+        state.given = given;
         match started {
             Some(started) if guess == Some(state.lent.clone()) => started,
             other => {
@@ -143,8 +175,8 @@ impl SessionGit {
         }
         *state = State { top: top_identity(spec), ..State::default() };
         let looked = async {
-            volume::make(engine, spec, labels, (&self.id, false), cancel).await?;
-            Box::pin(self.prepare(engine, spec, labels, &Top::None, within, cancel)).await
+            self.make_volumes(engine, spec, labels, &Top::None, &Below::default(), cancel).await?;
+            Box::pin(self.prepare(engine, spec, labels, (&Top::None, &Below::default()), within, cancel)).await
         };
         match looked.await {
             Ok(_) => state.is_on_record = true,
@@ -158,25 +190,49 @@ impl SessionGit {
         Ok(())
     }
 
+    /// Makes the session's volume, and beside it the other one where there is something for it.
+    async fn make_volumes(
+        &self,
+        engine: &Engine,
+        spec: &Spec,
+        labels: &Labels,
+        top: &Top,
+        below: &Below,
+        cancel: &CancellationToken,
+    ) -> Result<(), Error> {
+        // By its session it is known that they wait with a review.
+        let of_review = self.review.clone().map(|session| Labels { session: Some(session), ..labels.clone() });
+        let labels = of_review.as_ref().unwrap_or(labels);
+        let (name, other) = (volume::name(&self.id), volume::name_of_below(&self.id));
+        let making = Box::pin(volume::make(engine, spec, labels, (&name, *top != Top::None), cancel));
+        if !has_other(top, below) {
+            return making.await;
+        }
+        let (made, other) = tokio::join!(making, Box::pin(volume::make(engine, spec, labels, (&other, true), cancel)));
+        made.and(other)
+    }
+
     /// Has a keeper write down how the project is, and make the session's folder.
     async fn prepare(
         &self,
         engine: &Engine,
         spec: &Spec,
         labels: &Labels,
-        top: &Top,
+        (top, below): (&Top, &Below),
         within: Duration,
         cancel: &CancellationToken,
     ) -> Result<Outcome, Error> {
         let name = volume::name(&self.id);
-        let mounts = top.mounts(&name, false);
+        let mut mounts = top.mounts(&name, false);
+        mounts.extend(has_other(top, below).then(|| below::mount(&self.id, false)));
         let mut keeper = Keeper::start_with(engine, spec, labels, Purpose::Keep, &mounts, within, cancel).await?;
         let order = GitOrder::Prepare {
             id: self.id.clone(),
-            sources: top.source(&spec.project).into_iter().collect(),
+            sources: top.source(&spec.project).into_iter().chain(below.sources()).collect(),
             hidden: spec.covers.hidden().iter().map(|path| BytesPath::from_bytes(path.as_bytes())).collect(),
             identity: self.options.identity.clone(),
             review: self.review.as_ref().map(ToString::to_string),
+            place: BytesPath::from(spec.project.path()),
         };
         let answer = keeper.git(order, cancel).await;
         match &answer {
@@ -185,23 +241,26 @@ impl SessionGit {
             Err(_) => keeper.discard(engine).await,
         }
         let GitAnswer::Prepared(prepared) = answer? else { return Err(Keeper::unexpected()) };
-        let (notes, hooks) = (told(&prepared), prepared.hooks.clone());
-        let is_good = |path: &[u8]| prepared.repositories.iter().any(|one| one.path.as_bytes() == path && one.refused.is_none());
-        if !is_good(b".git") {
-            return Ok(Outcome { lent: None, hooks, notes });
-        }
-        let folder = match top {
-            Top::Worktree { .. } => {
-                engine.volume_folder(&name, cancel).await.map_err(Error::engine("look for the session's git folder"))?
-            }
-            Top::Folder | Top::None => None,
+        let folder = if has_other(top, below) {
+            let other = volume::name_of_below(&self.id);
+            engine.volume_folder(&other, cancel).await.map_err(Error::engine("look for the session's git folder"))?
+        } else {
+            None
         };
-        Ok(Outcome { lent: Lent::of(&spec.project, top, &name, &prepared, folder.as_deref()), hooks, notes })
+        let is_top_good = prepared.repositories.iter().any(|one| one.path.as_bytes() == b".git" && one.refused.is_none());
+        let top = if is_top_good { top } else { &Top::None };
+        let lent = Lent::of(&spec.project, (top, &name), below, &prepared, folder.as_deref());
+        Ok(Outcome { lent, notes: told(&prepared), obeyed: prepared.obeyed })
     }
 
-    /// Returns the folder of the project in which the person's git looks for hooks, as the real settings said before anything ran.
-    pub(in crate::sandbox) async fn hooks(&self) -> Option<BytesPath> {
-        self.state.lock().await.hooks.clone()
+    /// Returns what the person's git obeys in the project, as the real settings said before anything ran.
+    pub(in crate::sandbox) async fn obeyed(&self) -> Obeyed {
+        self.state.lock().await.obeyed.clone()
+    }
+
+    /// Returns what the last box has of the session's.
+    pub(in crate::sandbox) async fn lent(&self) -> Option<Lent> {
+        self.state.lock().await.given.clone()
     }
 
     pub(in crate::sandbox) fn volume(&self) -> String {
@@ -230,7 +289,7 @@ impl SessionGit {
             volume::remove(engine, &self.id).await;
             return None;
         }
-        let top = if state.lent.is_some() { Top::of(&spec.project) } else { Top::None };
+        let top = if state.lent.as_ref().is_some_and(Lent::has_top) { Top::of(&spec.project) } else { Top::None };
         let left = settle::Left { id: &self.id, top, has_folder: state.lent.is_some(), is_top_theirs: Some(is_top_theirs), review: None };
         Some(Box::pin(settle::settle(engine, spec, labels, &self.options, left, within)).await)
     }
@@ -247,8 +306,13 @@ impl SessionGit {
 /// What came of the preparation.
 struct Outcome {
     lent: Option<Lent>,
-    hooks: Option<BytesPath>,
+    obeyed: Obeyed,
     notes: Vec<String>,
+}
+
+/// Whether something is to be mounted by its path on the engine's machine.
+fn has_other(top: &Top, below: &Below) -> bool {
+    matches!(top, Top::Worktree { .. }) || !below.is_empty()
 }
 
 impl State {
@@ -257,7 +321,7 @@ impl State {
         if matches!(error, Error::Cancelled) {
             return Err(Error::Cancelled);
         }
-        self.hiding = Some(spec.covers.hidden().to_vec());
+        self.seen = Some(Seen::of(spec));
         if *top == Top::None {
             tracing::debug!(%error, "how the repositories were is not on record");
         } else {
@@ -281,7 +345,8 @@ fn told(prepared: &PreparedGit) -> Vec<String> {
                 if repository.path.as_bytes() == b".git" { READ_ONLY.to_owned() } else { format!("{READ_ONLY} at {}", repository.path) };
             told.push(format!("{what}: {refusal}"));
         }
-        told.extend(repository.notes.iter().map(|note| format!("git in this session: {note}")));
+        let place = if repository.path.as_bytes() == b".git" { String::new() } else { format!(" at {}", repository.path) };
+        told.extend(repository.notes.iter().map(|note| format!("git in this session{place}: {note}")));
     }
     told
 }

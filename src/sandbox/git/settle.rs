@@ -8,6 +8,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::Ended;
 use super::Options;
+use super::below;
+use super::below::BELOW;
 use super::top::Top;
 use super::volume;
 use crate::engine::Engine;
@@ -85,21 +87,21 @@ async fn to_its_end(
         }
     }
     let mut mounts = top.mounts(&volume::name(id), true);
+    // The engine would make one that is not there.
+    let other = engine.volume_folder(&volume::name_of_below(id), &cancel).await;
+    let has_other = other.map_err(Error::engine("look for the session's git folders"))?.is_some();
+    mounts.extend(has_other.then(|| below::mount(id, true)));
     // What waited in a review could make no repository in the project.
     let folder = if review.is_none() { Some(Folder::make(&options.aside, id, spec.ids())?) } else { None };
     if let Some(folder) = &folder {
         mounts.push(Mount::Bind { source: folder.text()?, target: "/aside".to_owned(), read_only: false });
     }
     let mut keeper = Keeper::start_with(engine, &spec, labels, Purpose::Restore, &mounts, within, &cancel).await?;
-    let sources = if has_folder { top.source(&spec.project).into_iter().collect() } else { Vec::new() };
-    if has_folder && sources.is_empty() {
-        tries_again = false;
-        no_import = Some("the project has no `.git` any more that it could go to".to_owned());
-    }
     // A review waits until somebody wants it gone.
     tries_again |= review.is_some();
+    let (id_there, top, below) = (id.to_owned(), top.source(&spec.project), has_other.then(|| BELOW.into()));
     let how = review.as_ref().map(|review| review.how.clone());
-    let order = GitOrder::Settle { id: id.to_owned(), sources, no_import, tries_again, is_top_theirs, review: how };
+    let order = GitOrder::Settle { id: id_there, top, below, no_import, tries_again, is_top_theirs, review: how };
     let answer = keeper.git(order, &cancel).await;
     let is_settled = matches!(&answer, Ok(GitAnswer::Settled(settled)) if settled.is_settled);
     let noted = match review.as_ref().filter(|_| is_settled) {
@@ -120,7 +122,13 @@ async fn to_its_end(
         folder.remove_if_empty();
         folder.path
     });
-    Ok(Ended { settled, volume: volume::name(id), aside: aside.unwrap_or_default(), review: review.map(|review| review.name) })
+    Ok(Ended {
+        settled,
+        volume: volume::name(id),
+        volume_of_below: volume::name_of_below(id),
+        aside: aside.unwrap_or_default(),
+        review: review.map(|review| review.name),
+    })
 }
 
 /// Settles the sessions of a project whose controllers were killed, before another one begins; returns what came of each.

@@ -13,9 +13,16 @@ use crate::wire::keep::GitSource;
 const SESSION: &str = "/session/0";
 const REAL: &str = "/real/0";
 
-/// Where a box sees the real repository, and the session's folder where that cannot stand at `.git`.
-pub(super) const LENT: &str = "/run/podbay/git/0";
+/// Where it writes what leads a linked worktree to the session's folder.
+const POINTER_AT: &str = "/below/pointer";
+
+/// Where a box sees the session's folder where that cannot stand at `.git`.
 pub(super) const BESIDE: &str = "/run/podbay/session";
+
+/// Where a box sees real repositories, by their number.
+pub(super) fn lent_at(number: usize) -> String {
+    format!("/run/podbay/git/{number}")
+}
 
 /// What the `.git` at the top of a project is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +61,8 @@ impl Top {
             real: real.into(),
             worktree,
             session: SESSION.into(),
-            real_in_box: LENT.into(),
+            pointer: matches!(self, Self::Worktree { .. }).then(|| POINTER_AT.into()),
+            real_in_box: lent_at(0).as_str().into(),
             session_in_box: session_in_box.into(),
         };
         match self {

@@ -13,8 +13,16 @@ use crate::sandbox::guest_volume::bare;
 /// How the volume of a session's git folder is named.
 const PREFIX: &str = "podbay-git-";
 
+/// How the volume is named that no box has as a whole: it has the folders for repositories below the top, and what leads a linked worktree
+/// to its own. What the engine is to mount by its path must lie where no command can put something else in its place.
+const PREFIX_BELOW: &str = "podbay-below-";
+
 pub(super) fn name(id: &str) -> String {
     format!("{PREFIX}{id}")
+}
+
+pub(super) fn name_of_below(id: &str) -> String {
+    format!("{PREFIX_BELOW}{id}")
 }
 
 /// Returns the name of the session's git that a volume is of.
@@ -27,10 +35,9 @@ pub(super) async fn make(
     engine: &Engine,
     spec: &Spec,
     labels: &Labels,
-    (id, owned): (&str, bool),
+    (name, owned): (&str, bool),
     cancel: &CancellationToken,
 ) -> Result<(), Error> {
-    let name = name(id);
     let failed = Error::engine("make the volume for the session's git folder");
     let labels = Labels {
         project: Some(spec.project.key()),
@@ -40,30 +47,35 @@ pub(super) async fn make(
         ..Labels::new(Role::Git)
     };
     let exchange = async {
-        engine.create_volume(&name, &labels, cancel).await?;
+        engine.create_volume(name, &labels, cancel).await?;
         if owned {
             let labels = Labels { owner: Some(Owner::current()), ..Labels::new(Role::Filler) };
             let filler = spec.container(format!("podbay-filler-{}-{}", guest::build_id(), InstanceId::random()), labels, None);
-            engine.own_volume(&name, &bare(&filler), spec.ids(), cancel).await?;
+            engine.own_volume(name, &bare(&filler), spec.ids(), cancel).await?;
         }
         Ok(())
     };
     exchange.await.map_err(failed)
 }
 
-/// Removes the volume once nothing uses it; a container that used it may take a moment to go.
+/// Removes both volumes once nothing uses them; a container that used one may take a moment to go.
 pub(super) async fn remove(engine: &Engine, id: &str) {
+    let both = async {
+        // The other one is what the next start goes by.
+        remove_in_time(engine, name_of_below(id)).await;
+        remove_in_time(engine, name(id)).await;
+    };
     // What is left is removed at the next start.
     tokio::select! {
-        () = remove_in_time(engine, id) => {}
+        () = both => {}
         () = engine.late() => {}
     }
 }
 
-async fn remove_in_time(engine: &Engine, id: &str) {
+async fn remove_in_time(engine: &Engine, name: String) {
     const MOST_TRIES: u32 = 60;
     const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
-    let (name, cancel) = (name(id), CancellationToken::new());
+    let cancel = CancellationToken::new();
     for _ in 0..MOST_TRIES {
         match engine.remove_volume(&name, &cancel).await {
             Ok(true) => return,

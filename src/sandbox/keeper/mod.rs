@@ -173,7 +173,7 @@ impl Keeper {
 
     /// Has it look after the project's repositories.
     pub(super) async fn git(&mut self, order: GitOrder, cancel: &CancellationToken) -> Result<GitAnswer, Error> {
-        match self.ask(Order::Git { order }, SNAPSHOT, cancel).await? {
+        match self.ask(Order::Git { order: Box::new(order) }, SNAPSHOT, cancel).await? {
             Kept::Git { answer } => Ok(*answer),
             _ => Err(Self::unexpected()),
         }

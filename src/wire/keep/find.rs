@@ -21,6 +21,9 @@ pub struct Find {
     /// What was covered before and stays so for as long as it is there: what commands did meanwhile must not uncover it.
     #[serde(default)]
     pub known: Known,
+    /// Where the project's folder is on the person's machine: settings of git may say it.
+    #[serde(default)]
+    pub place: BytesPath,
 }
 
 /// What was covered before; paths from the project's folder.
@@ -37,6 +40,9 @@ pub struct Found {
     pub auto_run: Vec<BytesPath>,
     /// Every `.git` below the top, folder or file.
     pub repositories: Vec<BytesPath>,
+    /// Files that git's settings include and that were not read.
+    #[serde(default)]
+    pub unread: Vec<BytesPath>,
     /// Whether there was time to look everywhere.
     pub is_whole: bool,
     /// Folders that could not be read.
@@ -48,9 +54,9 @@ pub struct Found {
 impl Found {
     /// Returns whether it is more than a look can bring: whoever says so is none of ours.
     pub fn is_too_much(&self) -> bool {
-        let paths = self.secrets.iter().map(|secret| &secret.path).chain(&self.auto_run).chain(&self.repositories);
+        let paths = self.secrets.iter().map(|secret| &secret.path).chain(&self.auto_run).chain(&self.repositories).chain(&self.unread);
         let is_long = |path: &BytesPath| path.as_bytes().len() > LONGEST_PATH;
-        [self.secrets.len(), self.auto_run.len(), self.repositories.len()].into_iter().any(|n| n > MOST_HIDDEN)
+        [self.secrets.len(), self.auto_run.len(), self.repositories.len(), self.unread.len()].into_iter().any(|n| n > MOST_HIDDEN)
             || paths.into_iter().any(is_long)
     }
 }

@@ -85,6 +85,8 @@ pub enum GitRefusal {
     Replaced,
     #[error("its worktree does not lead back to the project; `git worktree repair` sets that right")]
     NotOurs,
+    #[error("it is a worktree of another repository, and only the project itself may be one; `podbay run -C` with its folder works there")]
+    WorktreeBelow,
     #[error("its {path} cannot be read: {problem}; `git fsck` may say more")]
     Broken { path: BytesPath, problem: String },
 }
@@ -93,8 +95,17 @@ pub enum GitRefusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedGit {
     pub repositories: Vec<PreparedRepository>,
-    /// The folder of the project in which the person's git looks for hooks, if its settings name one: a session does not see them.
-    pub hooks: Option<BytesPath>,
+    /// What the person's git obeys by settings that a session does not see.
+    pub obeyed: Obeyed,
+}
+
+/// What git on the host obeys in the project because the settings of a repository there say so.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Obeyed {
+    /// Folders with hooks, and files of settings that others include.
+    pub paths: Vec<BytesPath>,
+    /// Files that settings include and that were not read: they lie elsewhere, or are not there yet.
+    pub unread: Vec<BytesPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,6 +121,14 @@ pub struct PreparedRepository {
     pub hidden: Vec<BytesPath>,
     /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
     pub pointer: Option<BytesPath>,
+}
+
+impl PreparedRepository {
+    /// One that nothing was made for.
+    pub fn refused(path: &BytesPath, refusal: GitRefusal) -> Self {
+        let (path, refused) = (path.clone(), Some(refusal));
+        Self { path, refused, notes: Vec::new(), n_refs: 0, hidden: Vec::new(), pointer: None }
+    }
 }
 
 /// What a session left, and what of it is in the real repositories now.

@@ -24,11 +24,16 @@ pub enum GitOrder {
         identity: Option<Identity>,
         /// The review that the session's changes wait in; where that is on record already, the session goes on in the folders that it has.
         review: Option<String>,
+        /// Where the project's folder is on the person's machine.
+        place: BytesPath,
     },
     /// After it: takes over what it committed, stashed and staged, and moves repositories out of the project that it made.
     Settle {
         id: String,
-        sources: Vec<GitSource>,
+        /// The repository at the top, as it is reached now; the others are on record.
+        top: Option<GitSource>,
+        /// The folder with those of the session's that are for repositories below the top, if there is one.
+        below: Option<BytesPath>,
         /// Why nothing can be taken over now, if so; repositories that the session made go all the same.
         no_import: Option<String>,
         /// Whether that may be otherwise at the next start, so that it is to be tried again then.
@@ -59,6 +64,8 @@ pub struct GitSource {
     pub worktree: Option<(BytesPath, BytesPath)>,
     /// The session's folder.
     pub session: BytesPath,
+    /// Where a file is written that leads a linked worktree to the session's folder.
+    pub pointer: Option<BytesPath>,
     /// Where the box sees the two.
     pub real_in_box: BytesPath,
     pub session_in_box: BytesPath,

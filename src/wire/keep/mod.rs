@@ -41,6 +41,7 @@ pub use self::git::ImportedRepository;
 pub use self::git::IndexImport;
 pub use self::git::MovedRef;
 pub use self::git::NotImported;
+pub use self::git::Obeyed;
 pub use self::git::PreparedGit;
 pub use self::git::PreparedRepository;
 pub use self::git_order::GitAnswer;
@@ -131,7 +132,7 @@ pub enum Order {
     Turn { order: TurnOrder },
     Undo { order: UndoOrder },
     Review { order: ReviewOrder },
-    Git { order: GitOrder },
+    Git { order: Box<GitOrder> },
 }
 
 /// What came of it.

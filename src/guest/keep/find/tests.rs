@@ -16,7 +16,7 @@ fn project(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 fn looked(folder: &Path, reveal: &[&str], auto_run: &[&str]) -> Found {
     let owned = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect();
-    find(folder, &Find { reveal: owned(reveal), auto_run: owned(auto_run), budget_ms: 10_000, known: Known::default() }, &BTreeSet::new())
+    find(folder, &Find { reveal: owned(reveal), auto_run: owned(auto_run), budget_ms: 10_000, ..Find::default() }, &BTreeSet::new())
         .expect("looked through")
 }
 
@@ -145,7 +145,7 @@ fn knowing(folder: &Path, hidden: &[&str], read_only: &[&str], reveal: &[&str], 
     let paths = |list: &[&str]| list.iter().map(|path| BytesPath::from_bytes(*path)).collect();
     let known = Known { hidden: paths(hidden), read_only: paths(read_only) };
     let reveal = reveal.iter().map(|&line| line.to_owned()).collect();
-    find(folder, &Find { reveal, auto_run: Vec::new(), budget_ms, known }, &BTreeSet::new()).expect("looked through")
+    find(folder, &Find { reveal, budget_ms, known, ..Find::default() }, &BTreeSet::new()).expect("looked through")
 }
 
 #[test]
@@ -199,8 +199,6 @@ fn a_link_of_a_keys_name_hides_the_key_it_leads_to() {
 #[test]
 fn without_time_it_says_that_it_did_not_see_all() {
     let folder = project(&[("a/b/c/.env", "A=1")]);
-    let found =
-        find(folder.path(), &Find { reveal: Vec::new(), auto_run: Vec::new(), budget_ms: 0, known: Known::default() }, &BTreeSet::new())
-            .expect("looked through");
+    let found = find(folder.path(), &Find::default(), &BTreeSet::new()).expect("looked through");
     assert!(!found.is_whole, "{found:?}");
 }

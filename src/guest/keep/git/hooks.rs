@@ -1,30 +1,194 @@
-//! Where the person's git looks for hooks: a folder of the project, where the repository's settings say so.
+//! What the person's git obeys in the project because the settings of a repository there say so: folders with hooks, and files of settings
+//! that others include. Whoever can write them runs programs at the person's next git command.
+
+use std::collections::BTreeSet;
 
 use super::config;
+use super::config::Entry;
+use super::find::MAX_POINTER;
 use super::folder::Folder;
 use super::folder::Kind;
+use super::repository::linked;
+use super::repository::modules;
+use super::repository::pointed;
 use super::repository::work_tree;
+use crate::guest::root::join;
+use crate::guest::root::split;
 use crate::wire::BytesPath;
+use crate::wire::keep::Obeyed;
 
 const MAX_CONFIG: u64 = 1 << 20;
+/// How deep git itself follows.
+const MAX_DEPTH: usize = 10;
+/// How many files of settings are read for one repository, and how many repositories are looked at.
+const MAX_FILES: usize = 64;
+const MAX_REPOSITORIES: usize = 300;
 
-/// Returns the folder in the project, if it is one, that has the hooks of the repository at its top.
+/// The repository at the top of a project.
+const TOP: &[u8] = b".git";
+
+/// Returns what git obeys in a project. `gits` are the `.git` below the top, folders and files; `place` is where the project's folder is on
+/// the person's machine, as far as that is known.
 ///
-/// What the person's settings for all repositories say is not known here, and a file that the settings include is not read.
-pub fn hooks_in(project: &Folder) -> Option<BytesPath> {
-    let text = project.read(b".git/config", MAX_CONFIG).ok().flatten()?;
-    let entries = config::parse(&text).ok()?;
-    let said = entries.iter().rfind(|entry| entry.is("core", "hookspath"))?.value.clone()?;
-    // Seen from the project's folder; one that leads out is none of ours.
-    let path = work_tree(b"", &said).filter(|path| !path.is_empty() && !said.starts_with(b"~"))?;
-    let is_there = matches!(project.kind(&path), Some(Kind::Folder | Kind::File));
-    is_there.then(|| BytesPath::from_bytes(path))
+/// Of several values of one setting all count: which of them git takes may depend on what is checked out. What the person's settings for all
+/// repositories say is not known here.
+pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, place: &[u8]) -> Obeyed {
+    let gits: BTreeSet<&[u8]> = gits.map(BytesPath::as_bytes).chain([TOP]).take(MAX_REPOSITORIES).collect();
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new() };
+    let (folders, files): (Vec<&[u8]>, Vec<&[u8]>) = gits.into_iter().partition(|path| project.kind(path) == Some(Kind::Folder));
+    let trees: Vec<(Vec<u8>, Vec<u8>)> = files
+        .iter()
+        .filter_map(|file| {
+            let text = project.read(file, MAX_POINTER).ok().flatten()?;
+            let (_, name) = linked(&BytesPath::from_bytes(pointed(&text)?))?;
+            Some((name.as_bytes().to_vec(), split(file).0.to_vec()))
+        })
+        .collect();
+    for git in folders {
+        all.repository(git, split(git).0);
+        for (name, tree) in &trees {
+            let own = join(&join(git, b"worktrees"), name);
+            if project.kind(&own) == Some(Kind::Folder) {
+                all.settings(project, true, &[join(git, b"config"), join(&own, b"config.worktree")], tree);
+                all.modules(&own);
+            }
+        }
+    }
+    all.done()
+}
+
+/// Returns the same for a project that is a linked worktree of a repository elsewhere, by its name there.
+pub(crate) fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new() };
+    let own = [b"worktrees/", name, b"/config.worktree"].concat();
+    all.settings(real, false, &[b"config".to_vec(), own], b"");
+    all.done()
+}
+
+struct All<'a> {
+    project: &'a Folder,
+    place: &'a [u8],
+    paths: BTreeSet<Vec<u8>>,
+    unread: BTreeSet<Vec<u8>>,
+}
+
+impl All<'_> {
+    fn repository(&mut self, git: &[u8], tree: &[u8]) {
+        let project = self.project;
+        self.settings(project, true, &[join(git, b"config"), join(git, b"config.worktree")], tree);
+        self.modules(git);
+    }
+
+    /// Reads those of submodules, whose repositories lie within another one.
+    fn modules(&mut self, git: &[u8]) {
+        for module in modules(self.project, git).unwrap_or_default().iter().take(MAX_REPOSITORIES) {
+            let text = self.project.read(&join(module, b"config"), MAX_CONFIG).ok().flatten().unwrap_or_default();
+            let entries = config::parse(&text).unwrap_or_default();
+            let said = entries.iter().rfind(|entry| entry.is("core", "worktree")).and_then(|entry| entry.value.as_deref());
+            if let Some(tree) = said.and_then(|said| work_tree(module, said)) {
+                self.repository(module, &tree);
+            }
+        }
+    }
+
+    /// Reads the settings of one working tree. `in_project`: whether the files are of the project, where a command could change them.
+    fn settings(&mut self, folder: &Folder, in_project: bool, files: &[Vec<u8>], tree: &[u8]) {
+        let mut waiting: Vec<(Vec<u8>, usize)> = files.iter().map(|file| (file.clone(), 0)).collect();
+        let mut seen = BTreeSet::new();
+        let mut hooks = Vec::new();
+        while let Some((file, depth)) = waiting.pop() {
+            if !seen.insert(file.clone()) {
+                continue;
+            }
+            let entries: Option<Vec<Entry>> = folder
+                .read(&file, MAX_CONFIG)
+                .ok()
+                .flatten()
+                .and_then(|text| config::parse(&text).ok())
+                .filter(|_| seen.len() <= MAX_FILES);
+            let Some(entries) = entries else {
+                // A repository's own need not be there, and one that cannot be read is told of elsewhere.
+                if depth > 0 {
+                    self.unread.insert(file);
+                }
+                continue;
+            };
+            if depth > 0 && in_project {
+                self.add(file.clone());
+            }
+            for entry in entries {
+                let Some(value) = entry.value.as_deref().filter(|value| !value.is_empty()) else { continue };
+                if entry.is("core", "hookspath") {
+                    hooks.push(value.to_vec());
+                } else if matches!(entry.section.as_str(), "include" | "includeif") && entry.key == "path" {
+                    match self.inside(split(&file).0, value, in_project) {
+                        Some(path) if depth < MAX_DEPTH || seen.contains(&path) => waiting.push((path, depth + 1)),
+                        Some(path) => drop(self.unread.insert(path)),
+                        None => drop(self.unread.insert(value.to_vec())),
+                    }
+                }
+            }
+        }
+        for said in hooks {
+            if let Some(path) = self.inside(tree, &said, true).filter(|path| !path.is_empty()) {
+                self.add(path);
+            }
+        }
+    }
+
+    /// Returns where a path leads that is said somewhere, from the folder that this is in; `None`: out of it.
+    fn inside(&self, from: &[u8], said: &[u8], in_project: bool) -> Option<Vec<u8>> {
+        if said.starts_with(b"~") || said.starts_with(b"%(") {
+            return None;
+        }
+        if !said.starts_with(b"/") {
+            return work_tree(from, said);
+        }
+        let rest = said.strip_prefix(self.place).filter(|_| in_project && !self.place.is_empty())?;
+        rest.strip_prefix(b"/").and_then(|rest| work_tree(b"", rest))
+    }
+
+    /// What lies in a repository is as protected as that.
+    fn add(&mut self, path: Vec<u8>) {
+        let is_in_git = path.split(|byte| *byte == b'/').any(|part| part.eq_ignore_ascii_case(TOP));
+        if !is_in_git && matches!(self.project.kind(&path), Some(Kind::Folder | Kind::File)) {
+            self.paths.insert(path);
+        }
+    }
+
+    fn done(self) -> Obeyed {
+        let texts = |paths: BTreeSet<Vec<u8>>| paths.into_iter().take(MAX_FILES).map(BytesPath::from_bytes).collect();
+        Obeyed { paths: texts(self.paths), unread: texts(self.unread) }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::super::sample::Linked;
     use super::super::sample::Sample;
     use super::*;
+
+    fn open(sample: &Sample) -> Folder {
+        Folder::open(&sample.path("")).expect("opens")
+    }
+
+    fn found(sample: &Sample, gits: &[&str]) -> (Vec<String>, Vec<String>) {
+        let gits: Vec<BytesPath> = gits.iter().copied().map(BytesPath::from).collect();
+        let place = BytesPath::from(sample.path("").as_path());
+        let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
+        texts(obeyed(&open(sample), gits.iter(), &place))
+    }
+
+    fn texts(obeyed: Obeyed) -> (Vec<String>, Vec<String>) {
+        let texts = |paths: Vec<BytesPath>| paths.iter().map(BytesPath::to_text).collect();
+        (texts(obeyed.paths), texts(obeyed.unread))
+    }
+
+    fn none() -> Vec<String> {
+        Vec::new()
+    }
 
     #[test]
     fn hooks_are_found_where_they_lie_in_the_project() {
@@ -32,14 +196,87 @@ mod tests {
         sample.write("tools/hooks/pre-commit", "x");
         let found = |said: &str| {
             sample.git(&["config", "core.hooksPath", said]);
-            hooks_in(&Folder::open(&sample.path("")).expect("opens")).map(|path| path.to_text())
+            found(&sample, &[]).0
         };
-        assert_eq!(hooks_in(&Folder::open(&sample.path("")).expect("opens")), None);
-        for said in ["tools/hooks", "./tools//hooks/", "tools/x/../hooks"] {
-            assert_eq!(found(said).as_deref(), Some("tools/hooks"), "{said}");
+        assert_eq!(found(""), none());
+        for said in ["tools/hooks", "./tools//hooks/", "tools/x/../hooks", &sample.path("tools/hooks").display().to_string()] {
+            assert_eq!(found(said), ["tools/hooks"], "{said}");
         }
-        for said in ["absent", "../project", "/dev/null", "~/hooks", ".", ""] {
-            assert_eq!(found(said), None, "{said}");
+        // Those in a repository are protected as that is.
+        for said in ["absent", "../project", "/dev/null", "~/hooks", ".", ".git/hooks"] {
+            assert_eq!(found(said), none(), "{said}");
         }
+    }
+
+    #[test]
+    fn hooks_of_submodules_and_of_repositories_below_lie_in_their_own_trees() {
+        let sample = Sample::with_submodules();
+        sample.git(&["init", "-q", "deep/nested"]);
+        for folder in ["sub", "sub/deeper", "deep/nested"] {
+            sample.write(&format!("{folder}/hooks/pre-commit"), "x");
+            sample.git_in(folder, &["config", "core.hooksPath", "hooks"]);
+        }
+        let gits = ["sub/.git", "sub/deeper/.git", "deep/nested/.git"];
+        assert_eq!(found(&sample, &gits), (vec!["deep/nested/hooks".into(), "sub/deeper/hooks".into(), "sub/hooks".into()], none()));
+    }
+
+    #[test]
+    fn hooks_of_linked_worktrees_lie_in_their_own_trees_too() {
+        let sample = Sample::new();
+        sample.commit("file", "1");
+        sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
+        sample.git(&["config", "extensions.worktreeConfig", "true"]);
+        sample.git(&["config", "core.hooksPath", "all"]);
+        sample.git_in("tree", &["config", "--worktree", "core.hooksPath", "own"]);
+        for path in ["all/x", "tree/all/x", "tree/own/x", "own/x"] {
+            sample.write(path, "x");
+        }
+        assert_eq!(found(&sample, &["tree/.git"]).0, ["all", "tree/all", "tree/own"]);
+        let linked = Linked::new();
+        for path in ["own/x", "all/x", "other/x"] {
+            linked.sample.write(path, "x");
+        }
+        for words in [
+            &["config", "extensions.worktreeConfig", "true"][..],
+            &["config", "core.hooksPath", "all"],
+            &["config", "--worktree", "core.hooksPath", "own"],
+        ] {
+            linked.sample.git(words);
+        }
+        let real = Folder::open(&linked.main.join(".git")).expect("opens");
+        assert_eq!(texts(obeyed_in_worktree(&open(&linked.sample), &real, b"project", b"")).0, ["all", "own"]);
+    }
+
+    #[test]
+    fn settings_that_are_included_are_read_where_they_lie_in_the_project_and_named_where_not() {
+        let sample = Sample::new();
+        sample.write("hooks/pre-commit", "x");
+        sample.write("more/hooks/pre-commit", "x");
+        sample.write("shared.gitconfig", "[core]\nhooksPath = hooks\n[includeIf \"onbranch:x\"]\npath = more/own.gitconfig\n");
+        sample.write("more/own.gitconfig", "[core]\nhooksPath = more/hooks\n[include]\npath = own.gitconfig\n");
+        sample.git(&["config", "include.path", "../shared.gitconfig"]);
+        sample.git(&["config", "--add", "include.path", "own"]);
+        sample.write(".git/own", "[include]\npath = ../absent\n");
+        for said in ["~/all", "/etc/gitconfig", "../../beside"] {
+            sample.git(&["config", "--add", "include.path", said]);
+        }
+        let (paths, unread) = found(&sample, &[]);
+        assert_eq!(paths, ["hooks", "more/hooks", "more/own.gitconfig", "shared.gitconfig"]);
+        assert_eq!(unread, ["../../beside", "/etc/gitconfig", "absent", "~/all"]);
+        // Git itself takes what the include says.
+        assert_eq!(sample.git(&["config", "core.hooksPath"]), "hooks\n");
+    }
+
+    #[test]
+    fn settings_without_end_come_to_one() {
+        let sample = Sample::new();
+        for number in 0..200 {
+            sample.write(&format!("c/{number}"), &format!("[include]\npath = {}\n[include]\npath = {}\n", number + 1, number / 2));
+        }
+        sample.git(&["config", "include.path", "../c/0"]);
+        let (paths, unread) = found(&sample, &[]);
+        assert_eq!((paths.len(), unread), (MAX_DEPTH, vec!["c/10".to_owned()]));
+        fs::write(sample.path("c/0"), "[core\n").expect("written");
+        assert_eq!(found(&sample, &[]), (none(), vec!["c/0".into()]));
     }
 }

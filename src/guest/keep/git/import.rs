@@ -40,8 +40,8 @@ pub struct Import<'a> {
     pub state: &'a Folder,
     /// A folder of ours, for what is needed meanwhile.
     pub scratch: &'a Path,
-    /// The real repository and the session's folder of each place that was prepared, in that order.
-    pub places: &'a [(PathBuf, PathBuf)],
+    /// For each `.git` of the project that was prepared the real repository and the session's folder, or why nothing is to be taken over.
+    pub places: &'a BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>,
     /// How long git may take for all of it.
     pub budget: Duration,
 }
@@ -55,19 +55,34 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     let end = Instant::now() + import.budget;
     let mut imported = ImportedGit::default();
     for (at, started) in start.repositories.iter().enumerate() {
+        let git = BytesPath::from_bytes(started.git());
+        let unknown = || format!("where {git} is was not said");
+        let place = match import.places.get(&git) {
+            Some(Ok(place)) => place,
+            other => {
+                let why = other.and_then(|place| place.as_ref().err().cloned()).unwrap_or_else(unknown);
+                imported.repositories.push(left_out(&started.path, &why));
+                continue;
+            }
+        };
         let index = start.index(import.state, import.id, at)?;
-        let repository = match One::open(import, at, index, end, started) {
+        let repository = match One::open(import, place, (at, index), end, started) {
             Ok(one) => one.import(),
             Err(fault) => Err(fault),
         };
-        imported.repositories.push(repository.unwrap_or_else(|fault| ImportedRepository {
-            path: started.path.clone(),
-            index: IndexImport::Kept,
-            not_imported: vec![NotImported { what: started.path.clone(), why: fault.to_string() }],
-            ..ImportedRepository::default()
-        }));
+        imported.repositories.push(repository.unwrap_or_else(|fault| left_out(&started.path, &fault.to_string())));
     }
     Ok(imported)
+}
+
+/// Says of a repository that all of it stays in the session's folder.
+pub(crate) fn left_out(path: &BytesPath, why: &str) -> ImportedRepository {
+    ImportedRepository {
+        path: path.clone(),
+        index: IndexImport::Kept,
+        not_imported: vec![NotImported { what: path.clone(), why: why.to_owned() }],
+        ..ImportedRepository::default()
+    }
 }
 
 /// One repository on its way.
@@ -121,16 +136,11 @@ impl Tip<'_> {
 impl<'a> One<'a> {
     pub(super) fn open(
         import: &'a Import<'a>,
-        at: usize,
-        start_index: Option<Vec<u8>>,
+        (real, session): &'a (PathBuf, PathBuf),
+        (at, start_index): (usize, Option<Vec<u8>>),
         end: Instant,
         started: &'a Started,
     ) -> Result<Self, Fault> {
-        let place = import.places.get(started.source);
-        let (real, session) = place.ok_or_else(|| Fault::Io {
-            doing: format!("import {}", started.path),
-            problem: "where its repository is was not said".to_owned(),
-        })?;
         let inside = started.inside.as_path();
         // Joining nothing would add a slash.
         let join_path = |path: &Path| if started.inside.is_empty() { path.to_owned() } else { path.join(inside) };

@@ -1,5 +1,6 @@
 //! What the host orders about repositories, put together from what can be done with them.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,15 +11,20 @@ use super::folder::Folder;
 use super::folder::failed;
 use super::import::Import;
 use super::import::import;
+use super::import::left_out;
 use super::prepare::Source;
 use super::prepare::prepare;
 use super::record::Start;
+use super::record::Started;
 use super::record::check_id;
+use super::repository::linked;
 use super::touched::touched;
 use crate::guest::keep::review;
+use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::AsideGit;
+use crate::wire::keep::FoundGit;
 use crate::wire::keep::FoundRepository;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitKind;
@@ -27,18 +33,14 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
-use crate::wire::keep::IndexImport;
-use crate::wire::keep::NotImported;
 use crate::wire::keep::PreparedGit;
+use crate::wire::keep::PreparedRepository;
 use crate::wire::keep::ReviewedGit;
 use crate::wire::keep::SettledGit;
 
 /// How long the project is looked through for repositories, and how long git may work on an import.
 const LOOK: Duration = Duration::from_secs(20);
 const IMPORT: Duration = Duration::from_mins(2);
-
-/// The file in a session's folder that leads a linked worktree there.
-pub const POINTER: &[u8] = b"podbay-pointer";
 
 /// The `.git` of the project itself.
 const TOP: &[u8] = b".git";
@@ -69,7 +71,7 @@ pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, F
     let project = open(folders.project)?;
     let starts = folders.kept(b"git")?;
     match order {
-        GitOrder::Prepare { id, sources, hidden, identity, review } => {
+        GitOrder::Prepare { id, sources, hidden, identity, review, place } => {
             check_id(id)?;
             Start::forget_settled(&starts)?;
             // Where nothing was made for it before, it may be by now.
@@ -79,30 +81,44 @@ pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, F
                 && (sources.is_empty() || sources.iter().any(has_folder))
                 && let Some(start) = Start::read(&starts, id)?
             {
-                return Ok(GitAnswer::Prepared(start.goes_on(&project, sources)));
+                let prepared = start.goes_on(&project, sources);
+                write_pointers(sources, &prepared)?;
+                return Ok(GitAnswer::Prepared(prepared));
             }
             // Nothing has run in what an earlier preparation of it made.
             Start::forget(&starts, id)?;
-            let opened: Vec<(Folder, Folder)> = sources
-                .iter()
-                .map(|source| Ok((open(source.real.as_path())?, open(source.session.as_path())?)))
-                .collect::<Result<_, Fault>>()?;
-            let sources: Vec<Source<'_>> =
-                sources.iter().zip(&opened).map(|(source, (real, session))| taken(source, real, session)).collect();
-            let found = find(&project, LOOK);
-            let prepared = prepare(&project, found, &sources, hidden, identity.as_ref(), (&starts, id))?;
-            for (source, repository) in sources.iter().filter_map(|source| {
-                Some((source, prepared.repositories.iter().find(|one| one.path == source.path && one.refused.is_none())?))
-            }) {
-                if let Some(pointer) = &repository.pointer {
-                    source.session.write(POINTER, pointer.as_bytes())?;
+            let mut refused = Vec::new();
+            let mut opened = Vec::new();
+            for source in sources {
+                match open_both(&project, source) {
+                    Ok((real, session)) => opened.push((source, real, session)),
+                    Err(fault) if source.path.as_bytes() == TOP => return Err(fault),
+                    Err(fault) => {
+                        let broken = GitRefusal::Broken { path: source.path.clone(), problem: fault.to_string() };
+                        refused.push(PreparedRepository::refused(&source.path, broken));
+                    }
                 }
             }
+            let taken: Vec<Source<'_>> = opened.iter().map(|(source, real, session)| taken(source, real, session)).collect();
+            let found = find(&project, LOOK);
+            if !sources.is_empty() {
+                refused.extend(worktrees_below(&found));
+            }
+            let mut prepared = prepare(&project, found, &taken, hidden, identity.as_ref(), place.as_bytes(), (&starts, id))?;
+            write_pointers(sources, &prepared)?;
+            prepared.repositories.extend(refused);
             Ok(GitAnswer::Prepared(prepared))
         }
-        GitOrder::Settle { id, sources, no_import, tries_again, is_top_theirs, review } => {
-            let how = How { no_import: no_import.as_deref(), is_top_theirs: *is_top_theirs, review: review.as_ref() };
-            let settled = settle(folders, &project, &starts, (id, sources), how)?;
+        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review } => {
+            let left = Left {
+                id,
+                top: top.as_ref(),
+                below: below.as_ref(),
+                no_import: no_import.as_deref(),
+                is_top_theirs: *is_top_theirs,
+                review: review.as_ref(),
+            };
+            let settled = settle(folders, &project, &starts, &left)?;
             if !settled.is_settled && !tries_again {
                 Start::keep(&starts, id)?;
             }
@@ -111,24 +127,20 @@ pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, F
     }
 }
 
-/// How a session is settled.
-#[derive(Clone, Copy)]
-struct How<'a> {
+/// A session that is over, and how it is settled.
+struct Left<'a> {
+    id: &'a str,
+    top: Option<&'a GitSource>,
+    below: Option<&'a BytesPath>,
     no_import: Option<&'a str>,
     is_top_theirs: Option<bool>,
     review: Option<&'a ReviewedGit>,
 }
 
-fn settle(
-    folders: &Folders<'_>,
-    project: &Folder,
-    starts: &Folder,
-    (id, sources): (&str, &[GitSource]),
-    how: How<'_>,
-) -> Result<SettledGit, Fault> {
-    let How { no_import, is_top_theirs, review } = how;
+fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<'_>) -> Result<SettledGit, Fault> {
+    let id = left.id;
     let Some(start) = Start::read(starts, id)? else {
-        return Ok(unknown(sources));
+        return Ok(unknown(left));
     };
     if Start::is_settled(starts, id) {
         return Ok(SettledGit { is_settled: true, ..SettledGit::default() });
@@ -136,22 +148,16 @@ fn settle(
     if Start::is_kept(starts, id) {
         return Ok(SettledGit::default());
     }
-    let refused = no_import.map(str::to_owned).or_else(|| {
-        let is_another = sources.iter().any(|source| !start.is_still(project, source.path.as_bytes()));
-        is_another.then(|| "`.git` of the project is another one than when the session began".to_owned())
-    });
-    if let (None, Some(ReviewedGit { unless_it_may_run: Some(auto_run) })) = (&refused, review) {
-        let held = staged(folders, starts, id, sources, |import| touched(import, auto_run))?;
+    let places = places(folders, project, &start, left);
+    if let Some(ReviewedGit { unless_it_may_run: Some(auto_run) }) = left.review {
+        let held = staged(folders, starts, id, &places, |import| touched(import, auto_run))?;
         if !held.is_empty() {
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
     }
-    let imported = match refused {
-        None => staged(folders, starts, id, sources, import)?,
-        Some(why) => ImportedGit { repositories: start.repositories.iter().map(|started| left_out(&started.path, &why)).collect() },
-    };
+    let imported = staged(folders, starts, id, &places, import)?;
     let is_settled = imported.is_whole();
-    if review.is_some() {
+    if left.review.is_some() {
         // Whatever appeared in the project meanwhile is not the session's.
         if is_settled {
             Start::settle(starts, id)?;
@@ -159,7 +165,7 @@ fn settle(
         return Ok(SettledGit { imported, is_settled, ..SettledGit::default() });
     }
     let mut before = start.found_still(project);
-    if let Some(is_theirs) = is_top_theirs {
+    if let Some(is_theirs) = left.is_top_theirs {
         before.repositories.retain(|one| one.path.as_bytes() != TOP);
         if is_theirs {
             before.repositories.extend(find_top(project));
@@ -177,11 +183,39 @@ fn settle(
 }
 
 /// A session that is not on record was never prepared to its end, or its record is gone, and with it the way to take over what it did.
-fn unknown(sources: &[GitSource]) -> SettledGit {
-    let has_work = |source: &&GitSource| source.session.as_path().join("HEAD").is_file();
+fn unknown(left: &Left<'_>) -> SettledGit {
+    let has_work = |folder: &Path| folder.join("HEAD").is_file();
     let why = "how the repository was when the session began is not on record any more";
-    let repositories: Vec<ImportedRepository> = sources.iter().filter(has_work).map(|source| left_out(&source.path, why)).collect();
+    let mut repositories: Vec<ImportedRepository> =
+        left.top.iter().filter(|top| has_work(top.session.as_path())).map(|top| left_out(&top.path, why)).collect();
+    if let Some(below) = left.below {
+        let folders = std::fs::read_dir(below.as_path()).into_iter().flatten().flatten().map(|entry| entry.path());
+        repositories.extend(folders.filter(|folder| has_work(folder)).map(|folder| left_out(&BytesPath::from(folder), why)));
+    }
     SettledGit { is_settled: repositories.is_empty(), imported: ImportedGit { repositories }, ..SettledGit::default() }
+}
+
+type Places = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;
+
+/// Says where each repository is that the session had a folder for, or why nothing of it can be taken over.
+fn places(folders: &Folders<'_>, project: &Folder, start: &Start, left: &Left<'_>) -> Places {
+    let place = |started: &Started| {
+        let git = started.git();
+        let shown = BytesPath::from_bytes(git);
+        if let Some(why) = left.no_import {
+            return Err(why.to_owned());
+        }
+        // Below the top also what is a file by now, or lies behind a link.
+        if !start.is_still(project, git) || git != TOP && project.descend(git).is_err() {
+            return Err(format!("`{shown}` of the project is another one than when the session began"));
+        }
+        if git != TOP {
+            return Ok((folders.project.join(shown.as_path()), started.session.as_path().to_owned()));
+        }
+        let top = left.top.ok_or("the project has no `.git` any more that it could go to")?;
+        Ok((top.real.as_path().to_owned(), top.session.as_path().to_owned()))
+    };
+    start.repositories.iter().map(|started| (BytesPath::from_bytes(started.git()), place(started))).collect()
 }
 
 /// Has something done with what a session left, for which there is a folder meanwhile.
@@ -189,16 +223,14 @@ fn staged<T>(
     folders: &Folders<'_>,
     starts: &Folder,
     id: &str,
-    sources: &[GitSource],
+    places: &Places,
     work: impl FnOnce(&Import<'_>) -> Result<T, Fault>,
 ) -> Result<T, Fault> {
     let scratch = folders.scratch.join(format!("podbay-git-{id}"));
     let above = open(folders.scratch)?;
     let name = format!("podbay-git-{id}");
     above.make(name.as_bytes())?;
-    let places: Vec<(PathBuf, PathBuf)> =
-        sources.iter().map(|source| (source.real.as_path().to_owned(), source.session.as_path().to_owned())).collect();
-    let done = work(&Import { id, state: starts, scratch: &scratch, places: &places, budget: IMPORT });
+    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: IMPORT });
     above.remove(name.as_bytes())?;
     done
 }
@@ -211,16 +243,10 @@ impl Start {
         for one in prepared.repositories.iter_mut().filter(|one| is_another(&one.path)) {
             one.refused = Some(GitRefusal::Replaced);
         }
+        if !sources.is_empty() {
+            prepared.repositories.extend(worktrees_below(&self.found));
+        }
         prepared
-    }
-}
-
-fn left_out(path: &BytesPath, why: &str) -> ImportedRepository {
-    ImportedRepository {
-        path: path.clone(),
-        index: IndexImport::Kept,
-        not_imported: vec![NotImported { what: path.clone(), why: why.to_owned() }],
-        ..ImportedRepository::default()
     }
 }
 
@@ -234,12 +260,52 @@ fn is_pointer_at_top(one: &FoundRepository) -> bool {
     one.path.as_bytes() == TOP && matches!(one.kind, GitKind::Pointer { .. })
 }
 
+/// Writes what leads linked worktrees to the session's folder.
+fn write_pointers(sources: &[GitSource], prepared: &PreparedGit) -> Result<(), Fault> {
+    for source in sources {
+        let repository = prepared.repositories.iter().find(|one| one.path == source.path && one.refused.is_none());
+        if let (Some(pointer), Some(at)) = (repository.and_then(|one| one.pointer.as_ref()), &source.pointer) {
+            let (folder, name) = split(at.as_bytes());
+            open(BytesPath::from_bytes(folder).as_path())?.replace(name, pointer.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Names the linked worktrees in the project below its top.
+fn worktrees_below(found: &FoundGit) -> impl Iterator<Item = PreparedRepository> {
+    found
+        .repositories
+        .iter()
+        .filter(|one| is_worktree_below(one))
+        .map(|one| PreparedRepository::refused(&one.path, GitRefusal::WorktreeBelow))
+}
+
+/// A linked worktree in the project, of whichever repository.
+fn is_worktree_below(one: &FoundRepository) -> bool {
+    one.path.as_bytes() != TOP && matches!(&one.kind, GitKind::Pointer { to } if linked(to).is_some())
+}
+
+/// Opens a repository and the session's folder for it. That of one below the top is made; on the way to the real one no link is followed.
+fn open_both(project: &Folder, source: &GitSource) -> Result<(Folder, Folder), Fault> {
+    if source.path.as_bytes() == TOP {
+        return Ok((open(source.real.as_path())?, open(source.session.as_path())?));
+    }
+    let real = project.descend(source.path.as_bytes()).map_err(|errno| failed("open", source.path.as_bytes(), &errno.into()))?;
+    let (above, name) = split(source.session.as_bytes());
+    let above = open(BytesPath::from_bytes(above).as_path())?;
+    above.make(name)?;
+    let session = above.descend(name).map_err(|errno| failed("open", source.session.as_bytes(), &errno.into()))?;
+    Ok((real, session))
+}
+
 fn taken<'a>(source: &GitSource, real: &'a Folder, session: &'a Folder) -> Source<'a> {
     Source {
         path: source.path.clone(),
         real,
         worktree: source.worktree.clone(),
         session,
+        session_at: source.session.clone(),
         real_in_box: source.real_in_box.clone(),
         session_in_box: source.session_in_box.clone(),
     }

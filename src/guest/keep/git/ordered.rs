@@ -10,21 +10,25 @@ use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
+use crate::wire::keep::NotImported;
 use crate::wire::keep::PreparedGit;
+use crate::wire::keep::PreparedRepository;
 use crate::wire::keep::ReviewedGit;
 use crate::wire::keep::SettledGit;
 
 /// A project, and beside it what the keeper of its session has.
 struct Case {
     sample: Sample,
+    /// Which repositories below the top have folders too.
+    below: &'static [&'static str],
 }
 
 impl Case {
     fn of(sample: Sample) -> Self {
-        for name in ["state", "aside", "scratch", "session"] {
+        for name in ["state", "aside", "scratch", "session", "below"] {
             fs::create_dir(sample.beside(name)).expect("made");
         }
-        Self { sample }
+        Self { sample, below: &[] }
     }
 
     fn order(&self, order: &GitOrder) -> GitAnswer {
@@ -37,7 +41,18 @@ impl Case {
         let real = BytesPath::from(self.sample.path(".git"));
         let session = BytesPath::from(self.sample.beside("session"));
         let (real_in_box, session_in_box) = (real.clone(), session.clone());
-        vec![GitSource { path: ".git".into(), real, worktree: None, session, real_in_box, session_in_box }]
+        let top = GitSource { path: ".git".into(), real, worktree: None, session, pointer: None, real_in_box, session_in_box };
+        let below = |(at, path): (usize, &str)| {
+            let real = BytesPath::from(self.sample.path(path));
+            let session = BytesPath::from(self.sample.beside(&format!("below/{at}")));
+            let (path, real_in_box, session_in_box) = (path.into(), real.clone(), session.clone());
+            GitSource { path, real, worktree: None, session, pointer: None, real_in_box, session_in_box }
+        };
+        [top].into_iter().chain(self.below.iter().copied().enumerate().map(below)).collect()
+    }
+
+    fn top(&self) -> Option<GitSource> {
+        self.sources().into_iter().next()
     }
 
     fn prepare(&self) {
@@ -45,8 +60,8 @@ impl Case {
     }
 
     fn prepare_for(&self, review: Option<&str>) -> PreparedGit {
-        let (id, review) = ("s-1".to_owned(), review.map(str::to_owned));
-        let order = GitOrder::Prepare { id, sources: self.sources(), hidden: Vec::new(), identity: None, review };
+        let (id, review, place) = ("s-1".to_owned(), review.map(str::to_owned), BytesPath::default());
+        let order = GitOrder::Prepare { id, sources: self.sources(), hidden: Vec::new(), identity: None, review, place };
         let GitAnswer::Prepared(prepared) = self.order(&order) else { panic!("another answer") };
         prepared
     }
@@ -54,29 +69,38 @@ impl Case {
     /// Takes over what waited in a review.
     fn accept(&self, unless_it_may_run: Option<&[&str]>) -> SettledGit {
         let unless_it_may_run = unless_it_may_run.map(|patterns| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
-        let (id, sources, review) = ("s-1".to_owned(), self.sources(), Some(ReviewedGit { unless_it_may_run }));
-        let order = GitOrder::Settle { id, sources, no_import: None, tries_again: true, is_top_theirs: None, review };
+        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
+        let review = Some(ReviewedGit { unless_it_may_run });
+        let order = GitOrder::Settle { id, top: self.top(), below, no_import: None, tries_again: true, is_top_theirs: None, review };
         let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
         settled
     }
 
     /// Runs git as a command in the box does.
     fn in_session(&self, words: &[&str]) {
-        let folder = format!("--git-dir={}", self.sample.beside("session").display());
-        let (text, is_good) = run_git(&self.sample.path(""), &[&[folder.as_str(), "--work-tree=."], words].concat());
+        self.in_folder("", "session", words);
+    }
+
+    fn in_folder(&self, tree: &str, session: &str, words: &[&str]) {
+        let folder = format!("--git-dir={}", self.sample.beside(session).display());
+        let (text, is_good) = run_git(&self.sample.path(tree), &[&[folder.as_str(), "--work-tree=."], words].concat());
         assert!(is_good, "{text}");
     }
 
     fn commit(&self, path: &str) {
-        self.sample.write(path, "1");
-        self.in_session(&["add", path]);
-        self.in_session(&["commit", "-q", "-m", path]);
+        self.commit_in("", "session", path);
+    }
+
+    fn commit_in(&self, tree: &str, session: &str, path: &str) {
+        self.sample.write(&Path::new(tree).join(path).display().to_string(), "1");
+        self.in_folder(tree, session, &["add", path]);
+        self.in_folder(tree, session, &["commit", "-q", "-m", path]);
     }
 
     fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
         let no_import = no_import.map(str::to_owned);
-        let order =
-            GitOrder::Settle { id: "s-1".to_owned(), sources: self.sources(), no_import, tries_again: false, is_top_theirs, review: None };
+        let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
+        let order = GitOrder::Settle { id, top: self.top(), below, no_import, tries_again: false, is_top_theirs, review: None };
         let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
         settled
     }
@@ -113,7 +137,8 @@ fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
     assert_eq!(names(&case.sample.beside("scratch")), 0);
     assert_eq!(case.settle(None, None), SettledGit { is_settled: true, ..SettledGit::default() });
     // Its record goes with the next one's preparation, and without a record nobody says that there is nothing.
-    let order = GitOrder::Prepare { id: "s-2".to_owned(), sources: Vec::new(), hidden: Vec::new(), identity: None, review: None };
+    let (id, place) = ("s-2".to_owned(), BytesPath::default());
+    let order = GitOrder::Prepare { id, sources: Vec::new(), hidden: Vec::new(), identity: None, review: None, place };
     case.order(&order);
     assert_eq!(names(&case.sample.beside("state/git")), 1);
     let unknown = case.settle(None, None);
@@ -138,13 +163,87 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
     case.prepare();
     case.commit("b");
     let (id, no_import) = ("s-1".to_owned(), Some("no image".to_owned()));
-    let order = GitOrder::Settle { id, sources: case.sources(), no_import, tries_again: true, is_top_theirs: None, review: None };
+    let order = GitOrder::Settle { id, top: case.top(), below: None, no_import, tries_again: true, is_top_theirs: None, review: None };
     for _ in 0..2 {
         let GitAnswer::Settled(settled) = case.order(&order) else { panic!("another answer") };
         assert!(!settled.is_settled && settled.imported.repositories[0].not_imported[0].why == "no image", "{settled:?}");
     }
     assert!(case.settle(None, None).is_settled);
     assert_eq!(case.subjects(), "b\na\n");
+}
+
+/// A repository with two others below it, each with a commit.
+fn with_two_below() -> Case {
+    let sample = committed();
+    for folder in ["one", "deep/two"] {
+        sample.git(&["init", "-q", "-b", "main", folder]);
+        sample.write(&format!("{folder}/a"), "1");
+        sample.git_in(folder, &["add", "a"]);
+        sample.git_in(folder, &["commit", "-q", "-m", "a"]);
+    }
+    Case { below: &["one/.git", "deep/two/.git"], ..Case::of(sample) }
+}
+
+#[test]
+fn each_repository_below_the_top_gets_what_was_committed_in_it() {
+    let case = with_two_below();
+    case.prepare();
+    // Before anything ran it may be begun anew.
+    case.prepare();
+    case.commit("b");
+    case.commit_in("one", "below/0", "b");
+    case.commit_in("deep/two", "below/1", "c");
+    let settled = case.settle(None, Some(true));
+    assert!(settled.is_settled, "{settled:?}");
+    let subjects = |folder: &str| case.sample.git_in(folder, &["log", "--format=%s"]);
+    assert_eq!([subjects(""), subjects("one"), subjects("deep/two")], ["b\na\n", "b\na\n", "c\na\n"]);
+    assert_eq!(settled.aside.moved.len(), 0);
+}
+
+#[test]
+fn one_repository_below_that_is_another_by_now_keeps_the_others_from_nothing() {
+    for away in ["one", "one/.git"] {
+        let case = with_two_below();
+        case.prepare();
+        case.commit_in("one", "below/0", "b");
+        case.commit_in("deep/two", "below/1", "c");
+        // What leads there is followed by nobody.
+        fs::rename(case.sample.path(away), case.sample.beside("away")).expect("moved");
+        std::os::unix::fs::symlink(case.sample.beside("away"), case.sample.path(away)).expect("linked");
+        let settled = case.settle(None, Some(true));
+        let told: Vec<&NotImported> = settled.imported.repositories.iter().flat_map(|one| &one.not_imported).collect();
+        assert!(told.len() == 1 && told[0].why == "`one/.git` of the project is another one than when the session began", "{told:?}");
+        assert!(!settled.is_settled);
+        assert_eq!(case.sample.git_in("deep/two", &["log", "--format=%s"]), "c\na\n");
+        let real = case.sample.beside("away").join(if away == "one" { ".git" } else { "" });
+        let (log, _) = run_git(&case.sample.beside(""), &["--git-dir", &real.display().to_string(), "log", "--format=%s"]);
+        assert_eq!(log, "a\n");
+    }
+}
+
+#[test]
+fn what_below_the_top_cannot_have_a_folder_is_named_and_the_rest_has_one() {
+    let case = with_two_below();
+    let sample = &case.sample;
+    sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
+    sample.write("deep/two/.git/objects/info/alternates", "/elsewhere\n");
+    sample.write("one/.git/commondir", "../../.git\n");
+    fs::rename(sample.path("one"), sample.path("other")).expect("moved");
+    std::os::unix::fs::symlink("other", sample.path("one")).expect("linked");
+    let refused = |prepared: PreparedGit| -> Vec<(String, String)> {
+        let words = |one: PreparedRepository| Some((one.path.to_text(), one.refused?.to_string()));
+        prepared.repositories.into_iter().filter_map(words).collect()
+    };
+    let told = refused(case.prepare_for(None));
+    let names: Vec<&str> = told.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(names, ["deep/two/.git", "one/.git", "tree/.git"], "{told:?}");
+    assert!(told[0].1.contains("borrows objects from /elsewhere") && told[2].1.contains("a worktree of another"), "{told:?}");
+    fs::remove_file(sample.path("one")).expect("removed");
+    fs::rename(sample.path("other"), sample.path("one")).expect("moved");
+    let told = refused(case.prepare_for(None));
+    assert!(told.iter().any(|(path, why)| path == "one/.git" && why.contains("commondir")), "{told:?}");
+    case.commit("b");
+    assert!(case.settle(None, Some(true)).is_settled);
 }
 
 #[test]

@@ -5,7 +5,9 @@ use super::config;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::hide;
-use super::hooks::hooks_in;
+use super::hooks::obeyed;
+use super::hooks::obeyed_in_worktree;
+use super::logs;
 use super::record::Start;
 use super::record::Started;
 use super::record::check_id;
@@ -17,17 +19,14 @@ use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::FoundGit;
+use crate::wire::keep::GitKind;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::Identity;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 
 const MAX_SMALL: u64 = 16 << 20;
-/// How much of a log is taken over from its end, and how much of all.
-const MAX_LOG: usize = 256 * 1024;
-const MAX_LOGS: usize = 8 << 20;
-const MAX_LOG_FILES: usize = 200;
-const MAX_LOG_FILE: u64 = 256 << 20;
+
 /// What a merge or the like leaves in a repository while it lasts.
 pub(crate) const UNDER_WAY: [(&[u8], &str); 6] = [
     (b"MERGE_HEAD", "a merge"),
@@ -49,6 +48,8 @@ pub struct Source<'a> {
     pub worktree: Option<(BytesPath, BytesPath)>,
     /// The folder to make, which is empty, or was left by a preparation that did not come to its end.
     pub session: &'a Folder,
+    /// Where that is for whoever takes over what is in it.
+    pub session_at: BytesPath,
     /// Where the box sees the real repository and, of a linked worktree, the session's folder.
     pub real_in_box: BytesPath,
     pub session_in_box: BytesPath,
@@ -56,14 +57,16 @@ pub struct Source<'a> {
 
 /// Makes a session's git folders, without running git.
 ///
-/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are files and folders of the project that the box masks. Each repository that git cannot write to is named with why, and has no folder;
-/// the others do not wait for it.
+/// A session that has its folder is refused: what it left there is not to be lost. `hidden` are files and folders of the project that the
+/// box masks, `place` is where the project is on the person's machine. Each repository that git cannot write to is named with why, and has no
+/// folder; the others do not wait for it.
 pub fn prepare(
     project: &Folder,
     found: FoundGit,
     sources: &[Source<'_>],
     hidden: &[BytesPath],
     identity: Option<&Identity>,
+    place: &[u8],
     (state, id): (&Folder, &str),
 ) -> Result<PreparedGit, Fault> {
     check_id(id)?;
@@ -74,13 +77,20 @@ pub fn prepare(
     }
     Start::forget(state, id)?;
     let mut all = All { project, hidden, identity, prepared: Vec::new(), started: Vec::new(), indexes: Vec::new() };
-    for (at, source) in sources.iter().enumerate() {
+    for source in sources {
         for (name, _) in source.session.names(b"").map_err(|errno| super::folder::failed("list", b"", &errno.into()))? {
             source.session.remove(&name)?;
         }
-        all.prepare(&Place { source, at, inside: Vec::new(), is_module: false })?;
+        all.prepare(&Place { source, inside: Vec::new(), is_module: false })?;
     }
-    let prepared = PreparedGit { repositories: all.prepared, hooks: hooks_in(project) };
+    let gits = found.repositories.iter().filter(|one| matches!(one.kind, GitKind::Folder | GitKind::Pointer { .. }));
+    let mut obeyed = obeyed(project, gits.map(|one| &one.path), place);
+    for (source, (name, _)) in sources.iter().filter_map(|source| Some((source, source.worktree.as_ref()?))) {
+        let there = obeyed_in_worktree(project, source.real, name.as_bytes(), place);
+        obeyed.paths.extend(there.paths);
+        obeyed.unread.extend(there.unread);
+    }
+    let prepared = PreparedGit { repositories: all.prepared, obeyed };
     let mut start = Start::new(project, found, all.started);
     start.prepared.clone_from(&prepared);
     start.write(state, id, &all.indexes)?;
@@ -99,7 +109,6 @@ struct All<'a> {
 /// One repository: a source, or a submodule's in it.
 struct Place<'a> {
     source: &'a Source<'a>,
-    at: usize,
     /// Empty, or `modules/NAME`.
     inside: Vec<u8>,
     is_module: bool,
@@ -159,7 +168,7 @@ impl All<'_> {
                 let inside = inside.strip_suffix(b"/").unwrap_or(&inside);
                 for module in modules(place.source.real, inside).unwrap_or_default() {
                     let name = module[join(inside, b"modules").len() + 1..].to_vec();
-                    let inner = Place { source: place.source, at: place.at, inside: module, is_module: true };
+                    let inner = Place { source: place.source, inside: module, is_module: true };
                     if !self.prepare(&inner)? {
                         passed_over.push(name);
                     }
@@ -219,13 +228,7 @@ impl All<'_> {
         if let Ok(Some(bytes)) = real.read(&place.private(b"info/sparse-checkout"), MAX_SMALL) {
             session.write(&place.private(b"info/sparse-checkout"), &bytes)?;
         }
-        let logs = [place.common(b"logs"), place.private(b"logs")];
-        let mut room = MAX_LOGS;
-        for (at, path) in logs.iter().enumerate() {
-            if at == 0 || logs[0] != logs[1] {
-                copy_logs(real, session, path, &head, &mut room)?;
-            }
-        }
+        logs::copy(real, session, &[place.common(b"logs"), place.private(b"logs")], &head)?;
         if let Some((worktree, _)) = &place.source.worktree {
             // Its own folder needs to be one, too.
             let main = Head::read(real, b"HEAD").ok().flatten().unwrap_or_else(|| head.clone());
@@ -245,7 +248,7 @@ impl All<'_> {
         prepared.notes.extend(refs.odd.iter().take(20).map(|(name, why)| format!("{name} {why}, and is not there in the session")));
         let folder = real.descend(&place.common(b".")).map_err(|errno| super::folder::failed("open", &place.inside, &errno.into()))?;
         self.started.push(Started {
-            source: place.at,
+            session: place.source.session_at.clone(),
             inside: BytesPath::from_bytes(place.inside.clone()),
             path: prepared.path.clone(),
             worktree: place.source.worktree.as_ref().map(|(name, _)| name.clone()),
@@ -273,47 +276,6 @@ fn write_view(place: &Place<'_>) -> Result<(), Fault> {
     let bare = config::Entry::new("core", None, "bare", b"false");
     session.write(&place.common(b"config"), &config::write(&[bare]))?;
     session.write(&place.common(b"objects/info/alternates"), &place.borrowed())
-}
-
-/// Takes over the ends of logs: what was checked out lately, the stashes, and of the branches all, or of very many the one that is checked out.
-fn copy_logs(real: &Folder, session: &Folder, top: &[u8], head: &Head, room: &mut usize) -> Result<(), Fault> {
-    let mut paths = vec![top.to_vec()];
-    let mut files = Vec::new();
-    while let Some(path) = paths.pop() {
-        for (name, kind) in real.names(&path).unwrap_or_default() {
-            let path = join(&path, &name);
-            match kind {
-                Kind::Folder => paths.push(path),
-                Kind::File => files.push(path),
-                Kind::Link | Kind::Special => {}
-            }
-        }
-        if files.len() + paths.len() > MAX_LOG_FILES {
-            let branch = if let Head::Branch { name } = head { name.as_bytes() } else { b"HEAD" };
-            files = [b"HEAD", branch, stash::NAME].map(|name| join(top, name)).to_vec();
-            files.dedup();
-            break;
-        }
-    }
-    for path in files {
-        let is_stash = path.ends_with(stash::LOG);
-        let Ok(Some(text)) = real.read(&path, MAX_LOG_FILE) else { continue };
-        let text = tail(&text, if is_stash { stash::MAX_LOG as usize } else { MAX_LOG });
-        if text.len() <= *room || is_stash {
-            *room = room.saturating_sub(text.len());
-            session.write(&path, text)?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns whole lines from the end.
-fn tail(text: &[u8], limit: usize) -> &[u8] {
-    let Some(start) = text.len().checked_sub(limit).filter(|start| *start > 0) else { return text };
-    match memchr::memchr(b'\n', &text[start..]) {
-        Some(end) => &text[start + end + 1..],
-        None => b"",
-    }
 }
 
 /// Joins two paths of which either may be empty.

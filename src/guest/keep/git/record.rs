@@ -58,9 +58,10 @@ impl Stands {
 /// A repository at the start of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
-    /// Which of the places that were prepared it lies in, in their order.
-    pub source: usize,
-    /// Where in it: empty, or `modules/NAME`.
+    /// The session's folder that it, or the repository that it lies in, has; where a keeper finds it.
+    #[serde(default)]
+    pub session: BytesPath,
+    /// Where in that: empty, or `modules/NAME`.
     pub inside: BytesPath,
     /// From the project's folder.
     pub path: BytesPath,
@@ -71,6 +72,14 @@ pub struct Started {
     pub stashes: Vec<Stash>,
     /// Whether there was an index; it is kept beside this.
     pub has_index: bool,
+}
+
+impl Started {
+    /// Returns the `.git` of the project that has the repository in it, or is it.
+    pub(crate) fn git(&self) -> &[u8] {
+        let (path, inside) = (self.path.as_bytes(), self.inside.as_bytes());
+        if inside.is_empty() { path } else { path.strip_suffix(inside).and_then(|path| path.strip_suffix(b"/")).unwrap_or(path) }
+    }
 }
 
 impl Start {
@@ -204,7 +213,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a temporary folder");
         let state = Folder::open(place.path()).expect("opens");
         let started = Started {
-            source: 0,
+            session: "/session/0".into(),
             inside: BytesPath::default(),
             path: ".git".into(),
             worktree: None,
@@ -216,6 +225,9 @@ mod tests {
         let start = Start::new(&state, FoundGit::default(), vec![started]);
         start.write(&state, "a-1", &[Some(b"DIRC".to_vec())]).expect("written");
         assert_eq!(Start::read(&state, "a-1").expect("read"), Some(start.clone()));
+        let of = |path: &str, inside: &str| Started { path: path.into(), inside: inside.into(), ..start.repositories[0].clone() };
+        assert_eq!(of("a/.git/modules/x", "modules/x").git(), b"a/.git");
+        assert_eq!(of("a/.git", "").git(), b"a/.git");
         assert_eq!(start.index(&state, "a-1", 0).expect("read"), Some(b"DIRC".to_vec()));
         assert_eq!(Start::read(&state, "other").expect("read"), None);
         for id in ["", "../a", "a/b", "a b"] {

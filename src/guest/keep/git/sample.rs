@@ -180,7 +180,7 @@ pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
         id: ID,
         state: &Folder::open(&place.join("state")).expect("opens"),
         scratch: &scratch,
-        places: &[(place.join(real), place.join("session"))],
+        places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
         budget: Duration::from_secs(60),
     })
     .expect("imported")
@@ -212,6 +212,7 @@ impl InSession {
             real: &Folder::open(&real).expect("opens"),
             worktree: None,
             session: &Folder::open(&session).expect("opens"),
+            session_at: BytesPath::from(session.as_path()),
             real_in_box: BytesPath::from(real.as_path()),
             session_in_box: "/nowhere".into(),
         };
@@ -220,7 +221,7 @@ impl InSession {
         let found = find(&project, Duration::from_secs(20));
         let state = Folder::open(&state).expect("opens");
         let identity = Identity { name: "Ann".into(), email: "ann@example.org".into() };
-        let prepared = prepare(&project, found, &[source], &hidden, Some(&identity), (&state, ID)).expect("prepared");
+        let prepared = prepare(&project, found, &[source], &hidden, Some(&identity), b"", (&state, ID)).expect("prepared");
         Self { sample, prepared, before }
     }
 
@@ -289,11 +290,12 @@ impl Linked {
             real: &open(&self.main.join(".git")),
             worktree: Some(("project".into(), git_file.into())),
             session: &open(&session),
+            session_at: BytesPath::from(session.as_path()),
             real_in_box: BytesPath::from(self.main.join(".git").as_path()),
             session_in_box: BytesPath::from(session.as_path()),
         };
         let state = open(&self.sample.beside("state"));
         let project = open(&self.sample.path(""));
-        prepare(&project, FoundGit::default(), &[source], &[], None, (&state, ID))
+        prepare(&project, FoundGit::default(), &[source], &[], None, b"", (&state, ID))
     }
 }

@@ -29,8 +29,11 @@ pub(super) fn touched(import: &Import<'_>, auto_run: &[String]) -> Result<Named<
     let Some(start) = Start::read(import.state, import.id)? else { return Ok(found) };
     let end = Instant::now() + import.budget;
     for (at, started) in start.repositories.iter().enumerate() {
+        let git = BytesPath::from_bytes(started.git());
+        // Of one that is not to be taken over nothing comes.
+        let Some(Ok(place)) = import.places.get(&git) else { continue };
         let index = start.index(import.state, import.id, at)?;
-        let one = One::open(import, at, index, end, started)?;
+        let one = One::open(import, place, (at, index), end, started)?;
         found.extend(one.changed()?.into_iter().filter_map(|path| Some(MayRun { why: auto_run.of_path(&path)?, path })));
     }
     Ok(found)

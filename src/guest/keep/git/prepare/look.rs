@@ -39,6 +39,12 @@ pub(super) struct Contents {
 impl All<'_> {
     pub(super) fn look(&self, place: &Place<'_>) -> Result<Contents, GitRefusal> {
         let settings = self.settings(place)?;
+        let elsewhere = place.common(b"commondir");
+        if place.kind(&elsewhere).is_some() {
+            // Git would go where it says, which nobody has looked at.
+            let problem = "it says that the rest lies in another repository".to_owned();
+            return Err(GitRefusal::Broken { path: BytesPath::from_bytes(elsewhere), problem });
+        }
         for (path, known) in [(&b"objects"[..], Kind::Folder), (b"refs", Kind::Folder)] {
             let path = place.common(path);
             match place.kind(&path) {

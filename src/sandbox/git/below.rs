@@ -1,0 +1,127 @@
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::lent::Objects;
+use super::top::is_folder;
+use super::top::lent_at;
+use super::volume;
+use crate::engine;
+use crate::engine::Mount;
+use crate::sandbox::Error;
+use crate::sandbox::Project;
+use crate::sandbox::Spec;
+use crate::sandbox::way;
+use crate::wire::keep::GitSource;
+use crate::wire::keep::PreparedGit;
+
+/// Most repositories below the top that have a folder in one session.
+const MOST: usize = 16;
+
+/// Where a keeper sees the folders of the session for them.
+pub(super) const BELOW: &str = "/below";
+
+/// Repositories below the top of a project that are to have a folder of the session's own each, as paths of their `.git`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Below {
+    pub(super) gits: Vec<String>,
+    /// What is to be said of those that have none.
+    pub(super) notes: Vec<String>,
+}
+
+impl Below {
+    /// Picks them from what the box is to cover: the controller looks for none itself.
+    pub(super) fn of(spec: &Spec, engine: &engine::Facts) -> Self {
+        let path = |git: &String| spec.project.path().join(git);
+        let mut gits: Vec<String> = spec.covers.repositories().filter(|git| is_folder(&path(git))).cloned().collect();
+        let mut notes = Vec::new();
+        let mut note = |gits: &[String], why: &str| {
+            if !gits.is_empty() {
+                notes.push(format!("git can only read in this session at {}: {why}", gits.join(", ")));
+            }
+        };
+        // The engine is told a path on its machine, where that is what it seems to be.
+        if !engine.local || engine.desktop {
+            note(&gits, "an engine on another machine, or in a virtual one, cannot be given a folder of the session's for it");
+            return Self { gits: Vec::new(), notes };
+        }
+        let (held, movable): (Vec<String>, Vec<String>) = gits.into_iter().partition(|git| spec.covers.is_held(git));
+        note(&movable, "the folders above could be moved away: there are more such folders than can be held in place");
+        gits = held;
+        let left = gits.split_off(gits.len().min(MOST));
+        note(&left, &format!("no more than {MOST} repositories below the top have a folder in a session"));
+        Self { gits, notes }
+    }
+
+    /// What is held back waits with one folder, that of the repository at the top.
+    pub(super) fn of_review(spec: &Spec) -> Self {
+        let gits: Vec<&str> =
+            spec.covers.repositories().filter(|git| is_folder(&spec.project.path().join(git))).map(String::as_str).collect();
+        let words = || {
+            format!("git can only read in this session at {}: what is held back waits for the repository at the top alone", gits.join(", "))
+        };
+        Self { gits: Vec::new(), notes: (!gits.is_empty()).then(words).into_iter().collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.gits.is_empty()
+    }
+
+    /// What the keeper is told of them.
+    pub(super) fn sources(&self) -> impl Iterator<Item = GitSource> {
+        self.gits.iter().enumerate().map(|(at, git)| GitSource {
+            path: git.as_str().into(),
+            real: format!("/workspace/{git}").as_str().into(),
+            worktree: None,
+            session: format!("{BELOW}/{at}").as_str().into(),
+            pointer: None,
+            real_in_box: lent_at(at + 1).as_str().into(),
+            session_in_box: format!("/workspace/{git}").as_str().into(),
+        })
+    }
+}
+
+/// What the keeper sees of the volume with their folders.
+pub(super) fn mount(id: &str, imports: bool) -> Mount {
+    Mount::Volume { name: volume::name_of_below(id), target: BELOW.to_owned(), read_only: imports }
+}
+
+/// A repository below the top in a box: the session's folder, in the place of the real one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LentBelow {
+    /// From the project's folder.
+    pub(super) git: String,
+    /// The session's folder, on the engine's machine.
+    source: String,
+    /// The real one, and which folder that is.
+    real: PathBuf,
+    identity: (u64, u64),
+    objects: Objects,
+}
+
+impl LentBelow {
+    /// Returns one by its number, if it is there; `folder`: where the volume is.
+    pub(super) fn of(project: &Project, git: &str, at: usize, prepared: &PreparedGit, folder: &str) -> Option<Self> {
+        let real = project.path().join(git);
+        let facts = fs::symlink_metadata(&real).ok().filter(fs::Metadata::is_dir)?;
+        let objects = Objects::of(project, git, &real.join("objects"), &lent_at(at + 1), prepared)?;
+        Some(Self { git: git.to_owned(), source: format!("{folder}/{at}"), real, identity: (facts.dev(), facts.ino()), objects })
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        way::walk(&self.real, self.identity).map_err(|_| Error::Uncovered { path: self.git.clone() })?;
+        self.objects.check()
+    }
+
+    pub(super) fn objects(&self) -> impl Iterator<Item = Mount> {
+        self.objects.mounts()
+    }
+
+    pub(super) fn mount(&self) -> Mount {
+        Mount::OfVolume { source: self.source.clone(), target: self.target(), read_only: false }
+    }
+
+    pub(super) fn target(&self) -> String {
+        format!("/workspace/{}", self.git)
+    }
+}
