@@ -14,6 +14,7 @@ use std::time::Duration;
 use podbay::guest::keep;
 use podbay::guest::keep::git;
 use podbay::guest::keep::undo;
+use podbay::wire::BytesPath;
 use podbay::wire::keep::GitAnswer;
 use podbay::wire::keep::GitOrder;
 use podbay::wire::keep::GitSource;
@@ -133,7 +134,7 @@ struct Beside {
     state: PathBuf,
     aside: PathBuf,
     scratch: PathBuf,
-    sources: Vec<GitSource>,
+    source: GitSource,
 }
 
 impl Beside {
@@ -146,20 +147,22 @@ impl Beside {
             real: text(real),
             worktree: None,
             session: text(&session),
+            pointer: None,
             real_in_box: text(real),
             session_in_box: text(&session),
         };
-        Ok(Self { session, state: folder("state")?, aside: folder("aside")?, scratch: folder("scratch")?, sources: vec![source] })
+        Ok(Self { session, state: folder("state")?, aside: folder("aside")?, scratch: folder("scratch")?, source })
     }
 
     fn prepare(&self) -> GitOrder {
         let identity = Some(Identity { name: "Bench".to_owned(), email: "bench@localhost".to_owned() });
-        GitOrder::Prepare { id: "bench".to_owned(), sources: self.sources.clone(), hidden: Vec::new(), identity, review: None }
+        let (id, sources) = ("bench".to_owned(), vec![self.source.clone()]);
+        GitOrder::Prepare { id, sources, hidden: Vec::new(), identity, review: None, place: BytesPath::default() }
     }
 
     fn settle(&self) -> GitOrder {
-        let sources = self.sources.clone();
-        GitOrder::Settle { id: "bench".to_owned(), sources, no_import: None, tries_again: false, is_top_theirs: Some(true), review: None }
+        let (id, top) = ("bench".to_owned(), Some(self.source.clone()));
+        GitOrder::Settle { id, top, below: None, no_import: None, tries_again: false, is_top_theirs: Some(true), review: None }
     }
 
     fn carry_out(&self, project: &Path, order: &GitOrder) -> Outcome<GitAnswer> {

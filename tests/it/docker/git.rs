@@ -364,7 +364,7 @@ fn a_linked_worktree_works_in_a_session_and_gets_what_was_done_in_it() {
 }
 
 /// Makes a repository below the top with one commit, and a token in its settings.
-fn make_below(env: &TestBox, folder: &str) {
+pub(super) fn make_below(env: &TestBox, folder: &str) {
     env.write(&format!("{folder}/x"), "1\n");
     for words in [
         &["init", "-q", "-b", "main"][..],

@@ -12,6 +12,7 @@ use super::git::fingerprint;
 use super::git::full_repository;
 use super::git::git;
 use super::git::give_all;
+use super::git::make_below;
 use super::git::repository;
 use super::git::session;
 use super::git::try_git;
@@ -269,5 +270,26 @@ fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
     assert_eq!(subjects(&env), "one\n");
     review(&env, &["apply"]).expect(0);
     assert_eq!((subjects(&env).as_str(), status(&env).as_str()), ("three\ntwo\none\n", ""));
+    assert_nothing_waits(&env);
+}
+
+#[test]
+fn a_repository_below_the_top_can_only_be_read_where_changes_are_held_back() {
+    let Some(env) = repository() else { return };
+    make_below(&env, "deep/nested");
+    let real = fingerprint(&env.path("deep/nested/.git"));
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "cd deep/nested; git log --format=%s; cat .git/config; git commit -q --allow-empty -m inside"}))
+        .calls("bash", json!({"command": "echo 2 >> deep/nested/x; echo 2 >> a.txt; git commit -q -m around a.txt"}))
+        .says("Done.")
+        .start_blocking();
+    let result = run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0).json();
+    let told = model.requests().last().expect("a request")["messages"].to_string();
+    assert!(told.contains("below") && told.contains("Read-only file system") && !told.contains("sesame"), "{told}");
+    let said = git::about_git(&result).join("\n");
+    assert!(said.contains("git can only read in this session at deep/nested/.git: what is held back"), "{said}");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!((subjects(&env).as_str(), env.read("deep/nested/x").as_str()), ("around\none\n", "1\n2\n"));
+    assert_eq!(fingerprint(&env.path("deep/nested/.git")), real);
     assert_nothing_waits(&env);
 }
