@@ -121,7 +121,8 @@ pub(super) fn leave_old_names(all: &[Change], changes: &mut Vec<Change>, left: &
             out.insert(change.path.clone());
         }
     }
-    changes.retain(|change| !out.contains(&change.path) && !(change.after.is_none() && above.contains(change.path.as_bytes())));
+    let goes = |change: &Change| out.contains(&change.path) || change.after.is_none() && above.contains(change.path.as_bytes());
+    changes.retain(|change| !goes(change));
 }
 
 /// By what a file or link is known under another name.
