@@ -326,7 +326,7 @@ fn submodules_work_in_a_session_and_come_back() {
     let (result, told) = session(
         &env,
         &[
-            "git status --porcelain; cd sub && git checkout -q -B work && echo x > x && git add x && git commit -q -m inside && cd .. && git add sub \
+            "git status --porcelain; cd sub && git checkout -q -b work && echo x > x && git add x && git commit -q -m inside && cd .. && git add sub \
              && git commit -q -m around; git submodule status; cat /run/podbay/git/0/modules/sub/config",
         ],
     );

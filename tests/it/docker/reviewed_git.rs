@@ -238,7 +238,7 @@ fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
 #[test]
 fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
     let Some(env) = full_repository() else { return };
-    let inside = "cd sub && git checkout -q -B work && echo x > x && git add x && git commit -q -m inside && cd .. && git add sub && \
+    let inside = "cd sub && git checkout -q -b work && echo x > x && git add x && git commit -q -m inside && cd .. && git add sub && \
                   git commit -q -m around";
     let result = held_back(&env, inside, &[]);
     assert!(result["commits"].to_string().contains(".git/modules/sub"), "{result:#}");
@@ -279,7 +279,7 @@ fn a_repository_below_the_top_can_only_be_read_where_changes_are_held_back() {
     make_below(&env, "deep/nested");
     let real = fingerprint(&env.path("deep/nested/.git"));
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "cd deep/nested; git log --format=%s; cat .git/config; git commit -q --allow-empty -m inside"}))
+        .calls("bash", json!({"command": "(cd deep/nested; git log --format=%s; cat .git/config; git commit -q --allow-empty -m inside)"}))
         .calls("bash", json!({"command": "echo 2 >> deep/nested/x; echo 2 >> a.txt; git commit -q -m around a.txt"}))
         .says("Done.")
         .start_blocking();
