@@ -271,6 +271,12 @@ fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
     review(&env, &["apply"]).expect(0);
     assert_eq!((subjects(&env).as_str(), status(&env).as_str()), ("three\ntwo\none\n", ""));
     assert_nothing_waits(&env);
+    // What leads it to its folder goes with what is discarded.
+    let dropped = id(&held_back(&env, "git commit -q --allow-empty -m four", &[]));
+    assert_eq!(git::volumes(&env).len(), 2);
+    review(&env, &["discard", &dropped]).expect(0);
+    assert_eq!(subjects(&env), "three\ntwo\none\n");
+    assert_nothing_waits(&env);
 }
 
 #[test]

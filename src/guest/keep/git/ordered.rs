@@ -264,7 +264,9 @@ fn nothing_goes_to_a_repository_that_took_the_place_of_the_first() {
 #[test]
 fn a_session_goes_on_in_its_folders_as_long_as_its_review_waits() {
     let case = Case::of(committed());
+    case.sample.git(&["worktree", "add", "-q", "--detach", "tree"]);
     let first = case.prepare_for(Some("s"));
+    assert_eq!(first.repositories[1].refused, Some(GitRefusal::WorktreeBelow));
     case.commit("b");
     let reviews = case.sample.beside("state/reviews");
     fs::create_dir(&reviews).expect("made");
