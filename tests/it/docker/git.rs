@@ -437,6 +437,7 @@ fn repositories_without_one_above_work_and_what_cannot_is_named() {
 #[test]
 fn what_was_committed_below_the_top_is_taken_over_after_a_kill_too() {
     let Some(env) = repository() else { return };
+    let _alone = alone_with_gc();
     make_below(&env, "nested");
     let command = "git -C nested commit -q --allow-empty -m inside && touch begun && sleep 600";
     let model = ScriptedModel::new().calls("bash", json!({ "command": command })).start_blocking();
