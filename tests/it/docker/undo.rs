@@ -138,7 +138,9 @@ fn a_turn_ends_without_its_first_keeper_and_where_it_cannot_that_is_said() {
     env.write("go", "");
     let changes = task.wait().expect(0).json()["changes"].clone();
     assert!(changes["created"].to_string().contains("made.txt"), "{changes}");
-    let model = ScriptedModel::new().calls("bash", json!({"command": "echo 2 > made.txt; chmod 000 ."})).says("Done.").start_blocking();
+    // A command that says so itself is not let in.
+    env.write("close.sh", "echo 2 > made.txt; chmod 000 .\n");
+    let model = ScriptedModel::new().calls("bash", json!({"command": "sh close.sh"})).says("Done.").start_blocking();
     let done = run(&mut env.task(&model, &["close it"]));
     assert!(done.stderr.contains("the end of this turn could not be noted"), "{}", done.stderr);
     std::fs::set_permissions(env.project(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("open again");
