@@ -79,7 +79,7 @@ async fn work(state: &State, endpoint: &str) -> Outcome<agent::Outcome> {
         mode: "auto".to_owned(),
         task: None,
     };
-    let log = Mutex::new(Log::create(state, &Event::now(header), &session::Options::default())?);
+    let log = Mutex::new(Log::create(state, &Event::now(header), &session::Options::default(), None)?);
     let sink: podbay::event::Sink = Arc::new(move |event: Event| {
         let mut log = log.lock().expect("nothing panics while it holds this lock");
         let ends_turn = matches!(event.kind, Kind::AssistantMessage { .. });

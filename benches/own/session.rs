@@ -66,7 +66,7 @@ fn write(state: &State) -> Outcome<std::path::PathBuf> {
         mode: "auto".to_owned(),
         task: None,
     };
-    let mut log = Log::create(state, &Event::now(header), &Options::default())?;
+    let mut log = Log::create(state, &Event::now(header), &Options::default(), None)?;
     let line = "pub(crate) fn name(&self) -> &str { self.names.first().map_or(\"\", String::as_str) } // \u{e9}\t\n";
     let result = line.repeat(RESULT / line.len());
     log.append(&Event::now(Kind::UserMessage { text: "Read all of it.".to_owned(), images: 0 }))?;

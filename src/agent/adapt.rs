@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Agent;
 use super::Interrupt;
+use super::ask::too_late;
 use super::budget::LEAST_ANSWER;
 use super::budget::left;
 use super::task::Task;
@@ -69,7 +70,7 @@ impl Agent {
             let why = error.root().to_string();
             let pause = match error.objection() {
                 Some(objection) => self.adapt(objection, &why).then_some(Duration::ZERO),
-                None => self.asks_again(error, &mut n_lost),
+                None => self.asks_again(error, &mut n_lost, self.time_left(task)),
             };
             let Some(pause) = pause else { return outcome };
             if !self.rest(pause, task, interrupt).await {
@@ -85,7 +86,7 @@ impl Agent {
     /// Returns after how long an answer whose rest was lost is asked for again, if it is, and says so.
     ///
     /// Nothing of it was carried out: calls that only read and had begun early are taken back by now, and nobody heard of them.
-    fn asks_again(&self, error: &llm::Error, n_lost: &mut u32) -> Option<Duration> {
+    fn asks_again(&self, error: &llm::Error, n_lost: &mut u32, left: Duration) -> Option<Duration> {
         if error.partial().is_none() || *n_lost >= MAX_LOST.min(self.client.options().retries) {
             return None;
         }
@@ -99,7 +100,8 @@ impl Agent {
             return None;
         };
         *n_lost += 1;
-        let message = format!("the answer broke off: {}; the model is asked for all of it again{when}", error.root());
+        let then = if left <= pause { too_late(pause, left) } else { format!("the model is asked for all of it again{when}") };
+        let message = format!("the answer broke off: {}; {then}", error.root());
         self.emit(Kind::Warning { message });
         Some(pause)
     }

@@ -59,7 +59,7 @@ const MARKS: [&str; 27] = [
     "value",
 ];
 /// Between the name of an argument and its value.
-const BETWEEN: [&str; 6] = ["arg_value", "arg_key", "value", "string", "json", "text"];
+const BETWEEN: [&str; 7] = ["arg_value", "arg_key", "value", "string", "json", "text", "cdata"];
 
 /// A call that is looked for.
 pub(super) struct Sought {
@@ -67,6 +67,8 @@ pub(super) struct Sought {
     keys: Vec<String>,
     /// Its longest part.
     values: Vec<Value>,
+    /// That has several words.
+    is_of_words: bool,
     /// Its other parts.
     others: Vec<Part>,
     /// All words of those.
@@ -81,7 +83,7 @@ impl Sought {
         let is_any = others.iter().all(|part| !part.is_needed);
         let longest = (0..others.len()).filter(|at| is_any || others[*at].is_needed).max_by_key(|at| others[*at].value.len())?;
         let Part { keys, value, .. } = others.swap_remove(longest);
-        let values = Value::forms(&value);
+        let (values, is_of_words) = (Value::forms(&value), value.trim().contains(char::is_whitespace));
         let lower = |keys: &[String]| keys.iter().map(|key| key.to_lowercase()).collect::<Vec<_>>();
         let mut words: HashSet<String> = lower(&keys).into_iter().collect();
         for part in &mut others {
@@ -92,12 +94,16 @@ impl Sought {
             words.extend(part.keys.iter().cloned());
         }
         let names = wording.names.iter().map(|name| name.to_lowercase()).collect();
-        (!values.is_empty()).then_some(Self { names, keys: lower(&keys), values, others, words })
+        (!values.is_empty()).then_some(Self { names, keys: lower(&keys), values, is_of_words, others, words })
     }
 
-    /// Returns whether a text has the longest part of the call, whatever stands around it.
-    pub(super) fn has_value_in(&self, text: &Dense) -> bool {
+    /// Returns whether a text asks for the call, in whatever words. One name alone asks for nothing: who asks what a file says of another one names
+    /// that too.
+    pub(super) fn is_asked_for_in(&self, text: &Dense) -> bool {
+        let has = |part: &&Part| Value::forms(&part.value).iter().any(|value| text.has(value));
         self.values.iter().any(|value| text.has(value))
+            && self.others.iter().filter(|part| part.is_needed && !part.value.is_empty()).all(|part| has(&part))
+            && (self.is_of_words || self.others.iter().any(|part| has(&part)))
     }
 
     /// Returns whether a text says the call.
@@ -134,7 +140,7 @@ impl Sought {
     /// Returns where the name of the argument begins that ends a text, and whether that is a word which announces any arguments.
     fn key_before(&self, text: &str) -> Option<(usize, bool)> {
         let gap = &text[text.trim_end_matches(|c| !is_of_word(c)).len()..];
-        if !gap.contains([':', '=', '>', '(', '"', '\n', '|']) {
+        if !gap.contains([':', '=', '>', '(', '[', '"', '\n', '|']) {
             return None;
         }
         let mut rest = text;
@@ -292,6 +298,8 @@ mod tests {
             "tool: bash<br>command: grep -n \"a b\" src/*<br>and so on",
             "name=bash; command=grep -n \"a b\" src/*;",
             "<invoke name=\"bash\"><arg name=\"command\">grep -n \"a b\" src/*</arg></invoke>",
+            "<function=bash><parameter=command><![CDATA[grep -n \"a b\" src/*]]></parameter></function>",
+            "{\\042name\\042: \\042bash\\042, \\042arguments\\042: {\\042command\\042: \\042\\147\\162ep -n a b src/*\\042}}",
             "{\"tool_name\": \"bash\", \"tool_args\": {\"command\": \"grep -n \\\"a b\\\" src/*\"}}",
             "Thought: I look.\nAction: bash\nAction Input: grep -n \"a b\" src/*\nObservation:",
             "{\"NAME\": \"BASH\", \"ARGUMENTS\": {\"COMMAND\": \"GREP -N \\\"A B\\\" SRC/*\"}}",

@@ -3,12 +3,14 @@
 use super::Agent;
 use super::Failure;
 use super::Options;
+use super::chosen::before_call;
 use super::chosen::chosen;
 use super::chosen::only_remarks;
 use super::chosen::says_something;
 use super::nudge::UNREAD;
 use super::nudge::UNSURE;
 use super::nudge::nudge;
+use super::nudge::nudge_to_announced;
 use super::nudge::nudge_to_run;
 use super::nudge::waits;
 use super::run::Next;
@@ -64,9 +66,11 @@ impl Agent {
             return Next::GoOn;
         }
         // As it was written: where no tool can be called, calls are left out of the text.
-        if task.is_talk && ends_with_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known()) {
+        if task.is_talk
+            && let Some(words) = before_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known())
+        {
             // It was to answer, and wanted to do something first.
-            task.response.clone_from(&reply.text);
+            task.response = words;
             return Next::Limit(LimitKind::Turns);
         }
         if reply.finish == Finish::Length && task.open.pieces.len() < self.options.misunderstandings as usize {
@@ -131,7 +135,7 @@ impl Agent {
                 if n_pieces == 1 { "and is not gone on with".to_owned() } else { format!("{n_pieces} times in a row") },
             );
             self.emit(Kind::Warning { message });
-            return Next::Unended;
+            return Next::Ended(LimitKind::Tokens);
         }
         Next::Done(completed(&self.options, task))
     }
@@ -156,16 +160,13 @@ impl Agent {
 
     fn nudge_to_run(&self, task: &Task, answer: &str) -> Option<&'static str> {
         let prompt = self.conversation.prompt();
+        if !prompt.tools().iter().any(|tool| tool.name == "bash") {
+            return None;
+        }
         // A model whose server reports its calls makes them there.
         let is_by_text = prompt.mode() != ToolMode::Native || self.learnt.is_held;
-        (is_by_text && prompt.tools().iter().any(|tool| tool.name == "bash")).then(|| nudge_to_run(answer, task.has_worked))?
+        if is_by_text { nudge_to_run(answer, task.has_worked) } else { nudge_to_announced(answer) }
     }
-}
-
-/// Returns whether a text holds calls, and no words behind them.
-fn ends_with_call(text: &str, tools: &llm::text::Tools) -> bool {
-    let parsed = llm::text::parse(text, tools, None);
-    !parsed.calls.is_empty() && text.trim_start().starts_with(parsed.content.trim())
 }
 
 /// Returns whether an answer has an end like that of a call, with no words behind.

@@ -9,6 +9,7 @@ use super::Failure;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
 use super::budget::last_word;
+use super::chosen::before_call;
 use super::early::Starter;
 use super::task::Task;
 use crate::event::GIVEN_UP;
@@ -52,10 +53,15 @@ impl Agent {
                 if reply.finish == Finish::ContentFilter {
                     self.emit(Kind::Warning { message: "the model server's content filter cut the last answer".to_owned() });
                 }
-                // Half an answer from before is more than none.
-                let is_said = !reply.text.trim().is_empty();
+                let words = before_call(reply.written.as_ref().unwrap_or(&reply.text), self.conversation.prompt().known());
+                if words.is_some() {
+                    self.emit(Kind::Warning { message: "the last answer ends with a call, which is not carried out".to_owned() });
+                }
+                let said = words.unwrap_or(reply.text);
+                // Half an answer from before is more than none, and so are words that are no call.
+                let is_said = !said.trim().is_empty();
                 if is_said {
-                    task.response = reply.text;
+                    task.response = said;
                 }
                 if is_said && reply.finish == Finish::Length || !is_said && was_cut {
                     self.emit(Kind::Warning { message: INCOMPLETE.to_owned() });
@@ -198,6 +204,12 @@ impl Agent {
     }
 }
 
+/// Says that a pause is longer than the time there is: nothing is tried again behind it.
+pub(super) fn too_late(pause: Duration, left: Duration) -> String {
+    let (pause, left) = (pause.as_secs_f64(), left.as_secs_f64());
+    format!("trying again in {pause:.1} s would be too late, as the time is over in {left:.1} s")
+}
+
 /// Says how long something was waited for, and how long it may be.
 fn waiting(task: &str, waited: Duration, most: Option<Duration>) -> Kind {
     let total = most.map(|most| most.as_secs());
@@ -231,13 +243,17 @@ fn shown(update: Update) -> Vec<Kind> {
         Update::Away { waited, most, reason } => {
             let mut kinds = vec![waiting(AWAY, waited, Some(most))];
             if waited.is_zero() {
-                let message = format!("{reason}; trying again for up to {} s", most.as_secs());
+                let message = format!("{reason}; trying again for up to {} s", most.as_secs_f64().round());
                 kinds.insert(0, Kind::Warning { message });
             }
             return kinds;
         }
-        Update::Retrying { attempt, wait, reason } => {
-            Kind::Warning { message: format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()) }
+        Update::Retrying { attempt, wait, left, reason } => {
+            let message = match left {
+                Some(left) if left <= wait => format!("{reason}; {}", too_late(wait, left)),
+                _ => format!("{reason}; trying again in {:.1} s (attempt {attempt})", wait.as_secs_f64()),
+            };
+            Kind::Warning { message }
         }
     };
     vec![kind]

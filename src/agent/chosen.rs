@@ -51,6 +51,21 @@ pub(super) fn chosen(first: String, later: String, tools: &Tools) -> String {
     if behind.len() >= before.len() { later } else { format!("{}\n\n{}", first.trim_end(), later.trim_start()) }
 }
 
+/// Returns the words before the call that an answer ends with, where no tool can be called: none of it is carried out, and a call is nothing to
+/// read. `None` where it ends with no call.
+pub(super) fn before_call(answer: &str, tools: &Tools) -> Option<String> {
+    let parsed = text::parse(answer, tools, None);
+    let is_begun = parsed.incomplete.as_ref().is_some_and(|half| {
+        // The end of a call may have been left out as noise, and what begins in a block of code that is open is an example, as far as it goes.
+        let is_example = !answer.matches("```").count().is_multiple_of(2);
+        half.part == text::Part::Call && !parsed.content.contains(&half.text) && !is_example
+    });
+    if (!parsed.calls.is_empty() || is_begun) && answer.trim_start().starts_with(parsed.content.trim()) {
+        return Some(if words(&undressed(&parsed.content)).is_empty() { String::new() } else { parsed.content.trim().to_owned() });
+    }
+    (!parsed.mentions.is_empty() && !says_something(answer, tools)).then(String::new)
+}
+
 /// Returns whether an answer says anything beside the calls in it.
 pub(super) fn says_something(answer: &str, tools: &Tools) -> bool {
     !words_beside_calls(answer, tools).is_empty()
@@ -94,6 +109,32 @@ mod tests {
     #[track_caller]
     fn check(first: &str, later: &str, expected: &str) {
         assert_eq!(chosen(first.to_owned(), later.to_owned(), &tools()), expected, "{first}|{later}");
+    }
+
+    #[test]
+    fn the_words_before_a_call_that_is_not_carried_out_are_the_answer() {
+        let tools = tools();
+        for call in [
+            CALL,
+            "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}",
+            "<function=bash>\n<parameter=command>\ntouch X\n</parameter>\n</function>",
+            "<tool_call>\n<function=bash>\n<parameter=command>\ntouch X",
+            "{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}",
+        ] {
+            assert_eq!(before_call(call, &tools).as_deref(), Some(""), "{call}");
+            assert_eq!(before_call(&format!("I did it.\n{call}"), &tools).as_deref(), Some("I did it."), "{call}");
+        }
+        assert_eq!(before_call("```json\n{\"name\": \"bash\", \"arguments\": {\"command\": \"ls\"}}\n```", &tools).as_deref(), Some(""));
+        for words in [
+            "I did it.",
+            "",
+            "Call it so:\n```\n<tool>{\"tool\": \"bash\", \"argum",
+            "It holds `{\"name\": \"x\"}` now.",
+            "A tag such as <b> is bold.",
+            &format!("{CALL}\nis what it says."),
+        ] {
+            assert_eq!(before_call(words, &tools), None, "{words}");
+        }
     }
 
     #[test]

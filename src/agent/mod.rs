@@ -29,9 +29,11 @@ mod prompt;
 mod quoted;
 mod room;
 mod run;
+mod shrink;
 mod stuck;
 mod summary;
 mod task;
+mod unread;
 
 pub use by_hand::ByHand;
 pub use conversation::Conversation;

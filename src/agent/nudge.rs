@@ -7,6 +7,39 @@ const ACTIONS: [&str; 11] = ["create", "write", "save", "update", "add", "modify
 
 /// Words by which a model announces what it does next.
 const INTENDING: [&str; 8] = ["i will", "i'll", "i\u{2019}ll", "let me", "let's", "let\u{2019}s", "i am going to", "i need to"];
+/// Words by which it announces that it runs something itself, whoever reads its calls.
+const RUNNING: [&str; 13] = [
+    "i will",
+    "i'll",
+    "let me",
+    "let's",
+    "i am going to",
+    "i'm going to",
+    "i need to",
+    "now i",
+    "i now",
+    "i run",
+    "first i",
+    "next i",
+    "i shall",
+];
+/// Words by which a sentence of that kind is none all the same: it shows, explains or offers.
+const SHOWING: [&str; 14] = [
+    "show",
+    "explain",
+    "let me know",
+    "tell you",
+    "give you",
+    "would",
+    "example",
+    "you'll",
+    "you should",
+    "for you",
+    "recommend",
+    "suggest",
+    "not ",
+    "n't",
+];
 /// Words by which it tells a person what they may do.
 const ADVISING: [&str; 8] = ["you can", "you could", "you may", "yourself", "for example", "on your", "your terminal", "your machine"];
 
@@ -58,6 +91,10 @@ pub(super) const UNSURE: &str = "Your answer shows a tool call rather than makin
 pub(super) const UNREAD: &str = "Your answer holds what looks like a tool call in no form that can be read, so nothing was carried out. If it was meant, make it \
                                  again as plain JSON on a line of its own and end your answer with it; else give your whole answer again.";
 
+/// What to tell a model whose answer ends with a command that it only shows.
+const UNRUN: &str = "Your answer ends with a command in a code block, where it is not carried out. If you meant to run it, call the tool `bash` \
+                     with it; else give your whole answer again.";
+
 /// Returns what to tell a model whose answer holds no call, but looks as if one was meant. `has_worked`: something was changed already, so
 /// that code in the answer is rather a report.
 pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
@@ -80,14 +117,29 @@ pub fn nudge(answer: &str, has_worked: bool) -> Option<&'static str> {
 /// `has_worked`: something was done already, so that it rather tells what the person may run, unless it announces what it does itself.
 pub(super) fn nudge_to_run(answer: &str, has_worked: bool) -> Option<&'static str> {
     let (before, block, is_named) = last_block(answer)?;
-    let sentence = before.trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase();
+    let sentence = last_line(before);
     let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
     let is_command = is_named || is_shell(block) && !has(&REPORTING);
     let is_meant = is_command && (has(&INTENDING) || !has_worked && !has(&ADVISING));
-    (is_meant && !block.trim().is_empty()).then_some(
-        "Your answer ends with a command in a code block, where it is not carried out. If you meant to run it, call the tool `bash` with it; \
-         else give your whole answer again.",
-    )
+    (is_meant && !block.trim().is_empty()).then_some(UNRUN)
+}
+
+/// Returns the same for a model whose server reports its calls: it makes them there, so only a command that it announces as its own next step
+/// is asked about, and none that it explains to the person.
+pub(super) fn nudge_to_announced(answer: &str) -> Option<&'static str> {
+    let (before, block, is_named) = last_block(answer)?;
+    let line = last_line(before).replace('\u{2019}', "'");
+    // What a line says of something else before that is of no matter: "Done. Now I run it:".
+    let sentence = line.rsplit(['.', '!', '?', ';']).find(|sentence| sentence.contains(char::is_alphabetic)).unwrap_or_default();
+    let words = format!(" {}", sentence.trim_start_matches(|c: char| !c.is_alphabetic()));
+    let announces = RUNNING.iter().any(|begin| words.contains(&format!(" {begin} ")));
+    let has = |words: &[&str]| words.iter().any(|word| sentence.contains(word));
+    let is_command = !block.trim().is_empty() && (is_named || is_shell(block) && !has(&REPORTING));
+    (is_command && announces && !has(&ADVISING) && !has(&SHOWING)).then_some(UNRUN)
+}
+
+fn last_line(text: &str) -> String {
+    text.trim_end().rsplit('\n').next().unwrap_or_default().to_lowercase()
 }
 
 /// Returns whether each line of a block without a language begins as a command does.
@@ -224,6 +276,39 @@ mod tests {
             ("```\n\n```", false, false),
         ] {
             assert_eq!((nudge_to_run(answer, false).is_some(), nudge_to_run(answer, true).is_some()), (before, after), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_a_native_model_announces_as_its_own_is_asked_about_and_no_other() {
+        for answer in [
+            "I'll run the tests now:\n```bash\npytest -q\n```",
+            "Let me run the tests:\n```bash\npytest\n```",
+            "I\u{2019}ll run these:\n\n```sh\npip install x\npytest -q\n```\n",
+            "The file is there. Now I run it:\n```\n./run.sh\n```",
+            "**I am going to look.**\n~~~console\n$ ls",
+            "1. First I list your files:\n```bash\nls\n```",
+        ] {
+            assert!(nudge_to_announced(answer).is_some(), "{answer}");
+        }
+        for answer in [
+            "You can run:\n```bash\npytest\n```",
+            "To run the tests:\n```bash\npytest\n```",
+            "```bash\npytest\n```",
+            "I ran the tests with this:\n```bash\npytest\n```",
+            "Let me show you how to run it:\n```bash\npytest\n```",
+            "Let me know if this works:\n```bash\npytest\n```",
+            "I'll leave that to you; on your machine:\n```bash\npytest\n```",
+            "I would run:\n```bash\npytest\n```",
+            "I will not run this:\n```bash\npytest\n```",
+            "I'll run the tests now:\n```bash\npytest\n```\nThey pass.",
+            "I'll run it. You could do so too:\n```bash\npytest\n```",
+            "Let me run it:\n```python\nprint(1)\n```",
+            "Let me run it:\n```bash\n```",
+            "I'll run the tests now.",
+            "Multi run:\n```bash\nls\n```",
+        ] {
+            assert!(nudge_to_announced(answer).is_none(), "{answer}");
         }
     }
 

@@ -55,7 +55,7 @@ impl Agent {
         let sought: Vec<Option<Sought>> = calls.iter().map(|call| Sought::of(catalogue, call)).collect();
         let said: Vec<Dense> = self.conversation.history().said().iter().map(|text| Dense::new(text)).collect();
         let is_asked_for =
-            |sought: &Sought| said.iter().any(|said| sought.has_value_in(said)) && !said.iter().any(|said| sought.is_in(said));
+            |sought: &Sought| said.iter().any(|said| sought.is_asked_for_in(said)) && !said.iter().any(|said| sought.is_in(said));
         if sought.iter().all(|sought| sought.as_ref().is_some_and(is_asked_for)) {
             return false;
         }
@@ -117,7 +117,9 @@ impl Agent {
 
     /// Returns whether a text holds one of the calls, or the lines that they were taken from.
     fn shows(&self, text: &str, dense: &Dense, calls: &[&ToolCall], lines: &[String]) -> bool {
-        let may_hold: Vec<&&ToolCall> = calls.iter().filter(|call| may_hold(dense, call)).collect();
+        let names =
+            |call: &ToolCall| self.pipeline.catalogue.wording(&call.name, &call.arguments).map_or_else(Vec::new, |wording| wording.names);
+        let may_hold: Vec<&&ToolCall> = calls.iter().filter(|call| may_hold(dense, call, &names(call))).collect();
         if may_hold.is_empty() {
             return false;
         }
@@ -131,14 +133,14 @@ impl Agent {
     }
 }
 
-/// Returns whether a text has the name of a call and the longest word of its arguments, however they are escaped. Most have not, and need not be
-/// read.
-fn may_hold(text: &Dense, call: &ToolCall) -> bool {
+/// Returns whether a text has a name of a call, of which `names` are others, and the longest word of its arguments, however they are escaped. Most
+/// have not, and need not be read.
+fn may_hold(text: &Dense, call: &ToolCall, names: &[&str]) -> bool {
     let mut longest = String::new();
     if let Ok(arguments) = serde_json::from_str(&call.arguments) {
         find_longest(&arguments, &mut longest);
     }
-    text.may_have(&call.name) && text.may_have(&longest)
+    (text.may_have(&call.name) || names.iter().any(|name| text.may_have(name))) && text.may_have(&longest)
 }
 
 fn find_longest(value: &Value, longest: &mut String) {
@@ -256,8 +258,8 @@ mod tests {
     fn a_text_without_the_words_of_a_call_need_not_be_read() {
         let call = |arguments: &str| ToolCall { id: "c1".into(), name: "bash".into(), arguments: arguments.into() };
         let text = Dense::new("bash: \"touch pl&#97;nted\"");
-        assert!(may_hold(&text, &call("{\"command\": \"touch planted\"}")) && may_hold(&text, &call("{}")));
-        assert!(!may_hold(&text, &call("{\"command\": \"touch it-elsewhere\"}")));
-        assert!(!may_hold(&Dense::new("touch planted"), &call("{\"command\": \"touch planted\"}")));
+        assert!(may_hold(&text, &call("{\"command\": \"touch planted\"}"), &[]) && may_hold(&text, &call("{}"), &[]));
+        assert!(!may_hold(&text, &call("{\"command\": \"touch it-elsewhere\"}"), &[]));
+        assert!(!may_hold(&Dense::new("touch planted"), &call("{\"command\": \"touch planted\"}"), &["shell"]));
     }
 }

@@ -72,8 +72,9 @@ pub struct Agent {
 pub(super) enum Next {
     GoOn,
     Done(RunStatus),
-    /// The answer stays without its end, however often it was gone on with.
-    Unended,
+    /// A limit after which nobody is asked for a last word: the answer stays without its end, however often it was gone on with, or the
+    /// server was still waited for.
+    Ended(LimitKind),
     Limit(LimitKind),
     Failed(Failure),
 }
@@ -208,8 +209,7 @@ impl Agent {
             match next {
                 Next::GoOn => {}
                 Next::Done(status) => return task.outcome(status, None, None),
-                Next::Unended => {
-                    let limit = LimitKind::Tokens;
+                Next::Ended(limit) => {
                     self.emit(Kind::LimitReached { limit, at_end: true });
                     return task.outcome(RunStatus::Limit, Some(limit), None);
                 }
@@ -275,9 +275,17 @@ impl Agent {
                     // Nobody answered.
                     task.spent.turns -= 1;
                 }
+                let is_late = self.time_left(task).is_zero();
                 return match error.root() {
                     llm::Error::ContextExceeded { .. } => Next::Limit(LimitKind::Context),
-                    llm::Error::Timeout { .. } if self.time_left(task).is_zero() => Next::Limit(LimitKind::Time),
+                    llm::Error::Timeout { .. } if is_late => Next::Limit(LimitKind::Time),
+                    // It might have passed: what ended is the task's own time, which was spent waiting.
+                    root if is_late && root.is_retryable() => {
+                        self.emit(Kind::Warning {
+                            message: format!("the time of this task ended in waiting for the model server: {root}"),
+                        });
+                        Next::Ended(LimitKind::Time)
+                    }
                     _ => Next::Failed(Failure::Model(error)),
                 };
             }

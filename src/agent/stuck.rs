@@ -12,6 +12,8 @@ use super::summary::NOTE;
 const MAX_PERIOD: usize = 4;
 /// Answers that are remembered: enough for the longest circle at any sensible setting.
 const MAX_STEPS: usize = 256;
+/// What stands before the cursor in the result of a search.
+const CURSOR: &str = "from_cursor \"";
 
 /// One call and what came of it.
 #[derive(Clone, Debug)]
@@ -194,12 +196,18 @@ impl Step {
         };
         Self {
             calls: hash(&|one| one.canonical.clone()),
-            results: hash(&|one| one.result.clone()),
+            results: hash(&|one| without_cursor(&one.result)),
             has_failed: done.iter().any(|one| one.has_failed),
             fault: (same_fault && !done.is_empty()).then(|| hash(&|one| format!("{} {}", one.name, one.result))),
             shown,
         }
     }
+}
+
+/// Returns a result without the number of its cursor, which each search counts up.
+fn without_cursor(result: &str) -> String {
+    let Some((before, behind)) = result.rsplit_once(CURSOR) else { return result.to_owned() };
+    format!("{before}{CURSOR}{}", behind.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '-'))
 }
 
 #[cfg(test)]
@@ -292,6 +300,15 @@ mod tests {
         for n in 0..8 {
             assert_eq!(stuck.take(&[fault(n, &format!("wrong in another way: {n}"))], &options), Finding::Moving);
         }
+    }
+
+    #[test]
+    fn searches_that_find_the_same_are_the_same_whatever_their_cursors_are_called() {
+        let found = |n: u32| format!("a.rs:1: x\n[read these files with read_file from_cursor \"grep-{n}\"]");
+        let results = [found(1), found(2), found(3)];
+        let found = words(&results.each_ref().map(String::as_str), &Options::default());
+        assert!(matches!(&found, Finding::Stuck(words) if words.contains("3 times in a row (a) to no new effect")), "{found:?}");
+        assert_eq!(without_cursor("from_cursor \"glob-12\"] more"), "from_cursor \"\"] more");
     }
 
     #[test]

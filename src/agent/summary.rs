@@ -10,7 +10,7 @@ use crate::session::History;
 const SAID_MAX: usize = 2000;
 /// …and at the least, where room is short and not all that was said has a place.
 const SAID_MIN: usize = 80;
-/// Characters of one message in a transcript.
+/// Characters of one message in a transcript, where there is room for no more.
 const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
 
@@ -119,11 +119,13 @@ fn done(history: &History) -> String {
 pub(super) fn transcript(history: &History, most: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut length = 0;
+    // A few long results are what it is about.
+    let each = (most / history.messages().count().max(1)).max(LINE_MAX);
     for message in history.messages().rev() {
         let line = match message {
             Message::Image { text, .. } => format!("image: {text}\n"),
             Message::System { text } | Message::User { text } => format!("person: {}\n", cut(text.trim(), SAID_MAX)),
-            Message::ToolResult { name, text, .. } => format!("result of {name}: {}\n", cut(text.trim(), LINE_MAX)),
+            Message::ToolResult { name, text, .. } => format!("result of {name}: {}\n", cut(text.trim(), each)),
             Message::Assistant { text, calls, .. } => {
                 let mut line = format!("model: {}\n", cut(text.trim(), SAID_MAX));
                 for call in calls {
@@ -209,8 +211,10 @@ mod tests {
 
     #[test]
     fn a_transcript_keeps_the_end_and_its_bound() {
-        let all = transcript(&history(), 10_000);
+        let all = transcript(&history(), 2_000);
         assert!(all.starts_with("person: fix") && all.contains("[…]") && all.len() < 1000, "{all}");
+        let all = transcript(&history(), 10_000);
+        assert!(all.starts_with("person: fix") && !all.contains("[…]"), "a result has the room that there is: {all}");
         assert_eq!(transcript(&history(), 40), "person: and the other one\n");
     }
 }

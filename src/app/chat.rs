@@ -10,6 +10,7 @@ use super::Report;
 use super::exit_code;
 use super::resume::Aim;
 use super::run::Seat;
+use super::run::end_turn;
 use super::run::sit_down;
 use super::undo;
 use crate::agent::ByHand;
@@ -84,7 +85,7 @@ impl Chat {
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
-        let may_run = self.seat.sandbox.end_turn().await.map(|ended| ended.may_run).unwrap_or_default();
+        let may_run = end_turn(&self.seat.sandbox, interrupt, None).await.map(|ended| ended.may_run).unwrap_or_default();
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
@@ -135,7 +136,7 @@ impl Chat {
     pub async fn run_by_hand(&mut self, command: &str, interrupt: &Interrupt) -> Result<ByHand, Error> {
         self.seat.begin_turn(&format!("!{command}"));
         let ran = self.seat.agent.run_by_hand(command, interrupt).await;
-        self.seat.sandbox.end_turn().await;
+        end_turn(&self.seat.sandbox, interrupt, None).await;
         ran.map_err(|failure| self.seat.error(failure))
     }
 

@@ -10,6 +10,7 @@ use super::bench::Bench;
 use super::bench::Ground;
 use super::exit_code;
 use super::model;
+use super::review;
 use crate::engine::FileLock;
 use crate::engine::Labels;
 use crate::engine::Owner;
@@ -24,6 +25,9 @@ use crate::sandbox;
 use crate::sandbox::Environment;
 use crate::sandbox::Sandbox;
 use crate::sandbox::Socket;
+use crate::wire::keep::Review;
+use crate::wire::keep::WaitingName;
+use crate::wire::keep::WaitingRepository;
 
 /// How long a sandbox that somebody else keeps may take to say what it is like.
 const ANSWER: Seconds = Seconds::new(2);
@@ -42,8 +46,50 @@ pub struct Status {
     pub endpoint: Option<String>,
     /// Ids of what was changed and waits to be accepted.
     pub reviews: Vec<String>,
+    /// What was done with git that waits with them.
+    pub waiting: Vec<Waiting>,
     /// The socket of a sandbox that somebody else keeps; then no engine is contacted.
     pub socket: Option<String>,
+}
+
+/// What was done with git in a session whose changes wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Waiting {
+    pub review: String,
+    pub branches: Vec<WaitingBranch>,
+    /// All that waits of it in words, as `podbay review list` has them.
+    pub git: Vec<String>,
+}
+
+/// A branch or a tag that waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WaitingBranch {
+    /// The repository's place in the project.
+    pub repository: String,
+    pub name: String,
+    /// `null`: it is new.
+    pub old: Option<String>,
+    pub new: String,
+    /// How many commits of the session it has; `null`: they were not counted.
+    pub commits: Option<u64>,
+}
+
+impl Waiting {
+    /// `None`: nothing was done with git.
+    fn of(review: &Review) -> Option<Self> {
+        let of = |one: &WaitingRepository| -> Vec<WaitingBranch> {
+            let branch = |waiting: &WaitingName| WaitingBranch {
+                repository: one.path.to_string(),
+                name: waiting.name.to_string(),
+                old: waiting.old.clone(),
+                new: waiting.new.clone(),
+                commits: waiting.n_commits,
+            };
+            one.names.first.iter().map(branch).collect()
+        };
+        let branches = review.git.repositories.iter().flat_map(of).collect();
+        (!review.git.is_empty()).then(|| Self { review: review.name.clone(), branches, git: review.git.lines() })
+    }
 }
 
 /// One container that is up.
@@ -166,7 +212,14 @@ fn unfinished(mut failed: Vec<Error>, ended: &[String], front: &Front) -> Error 
 pub async fn status(place: &Place, front: &Front) -> Result<Status, Error> {
     let cancel = front.interrupt.run();
     let bench = Bench::open(&place.config, &place.state, Ground::open(place)?, cancel).await?;
-    look(place, &bench, cancel).await
+    let mut status = look(place, &bench, cancel).await?;
+    if !status.reviews.is_empty() {
+        let told = Box::pin(review::all_waiting(&bench, front, cancel)).await;
+        // Which reviews wait is known all the same.
+        let reviews = told.inspect_err(|error| tracing::debug!(%error, "what waits with reviews is not known")).unwrap_or_default();
+        status.waiting = reviews.iter().filter(|review| status.reviews.contains(&review.name)).filter_map(Waiting::of).collect();
+    }
+    Ok(status)
 }
 
 /// Passes on what the model server prints.
@@ -218,6 +271,7 @@ async fn look(place: &Place, bench: &Bench, cancel: &CancellationToken) -> Resul
         }),
         endpoint: endpoint(place),
         reviews: reviews.into_iter().map(|review| review.session.to_string()).collect(),
+        waiting: Vec::new(),
         socket: None,
     })
 }
@@ -243,6 +297,7 @@ async fn look_at(place: &Place, socket: &Socket, cancel: &CancellationToken) -> 
         model_server: None,
         endpoint: endpoint(place),
         reviews: Vec::new(),
+        waiting: Vec::new(),
         socket: Some(socket.path().display().to_string()),
     })
 }

@@ -58,7 +58,7 @@ pub enum Error {
         problem: Told,
     },
     #[error("not all that the task changed could be applied; what is left waits as review {id}")]
-    NotApplied { id: String },
+    NotApplied { id: String, has_conflicts: bool },
     #[error("the time for the task, {seconds} s, was over before the model could begin")]
     Late { seconds: u64 },
     #[error("interrupted")]
@@ -220,7 +220,10 @@ impl Error {
             Self::LogLost { .. } => Some(
                 "make room on that disk, or name another state folder with PODBAY_HOME; the changes in the project are made".to_owned(),
             ),
-            Self::NotApplied { id } => Some(format!("`podbay review diff {id}` shows it; `podbay review apply {id} --merge` puts lines together")),
+            Self::NotApplied { id, has_conflicts: true } => {
+                Some(format!("`podbay review diff {id}` shows it; `podbay review apply {id} --merge` puts lines together"))
+            }
+            Self::NotApplied { id, has_conflicts: false } => Some(format!("the warnings say why; `podbay review diff {id}` shows it")),
             Self::Review { .. } => Some("`podbay review list` shows what waits".to_owned()),
             Self::Unfinished => Some("`podbay undo resume` finishes it, `podbay undo abandon` gives it up".to_owned()),
             Self::Late { .. } => {

@@ -26,10 +26,7 @@ impl Recorder {
     /// Begins a session's log.
     pub(super) fn begin(state: &State, options: &Options, header: Kind, key: Option<&Secret>, watcher: Sink) -> Result<Self, Error> {
         let header = Event::now(header);
-        let mut log = Log::create(state, &header, options).map_err(Error::Session)?;
-        if let Some(key) = key {
-            log.hide(key.clone());
-        }
+        let log = Log::create(state, &header, options, key).map_err(Error::Session)?;
         let session = log.session().clone();
         watcher(header);
         Ok(Self { log: Arc::new(Mutex::new(log)), watcher, warnings: Arc::default(), veil: Arc::new(Veil::new(key)), session })

@@ -172,10 +172,15 @@ impl Report {
         self.git = ended.map(GitReport::of);
     }
 
-    /// Takes what changed from one who has compared before and after.
-    pub(super) fn take_changes(&mut self, ended: &TurnEnded) {
+    /// Takes what changed from one who has compared before and after. What is out of the project by now runs nowhere.
+    pub(super) fn take_changes(&mut self, ended: &TurnEnded, git: Option<&git::Ended>) {
         self.take_paths(ended.changes.first.iter(), ended.changes.n, "podbay undo diff");
-        self.take_may_run(&ended.may_run);
+        let mut may_run = ended.may_run.clone();
+        if let Some(git) = git {
+            may_run.first.retain(|file| !git.has_moved(&file.path));
+            may_run.n -= (ended.may_run.first.len() - may_run.first.len()) as u64;
+        }
+        self.take_may_run(&may_run);
     }
 
     /// `shown`: what shows all of them.

@@ -209,7 +209,7 @@ mod tests {
             mode: "auto".to_owned(),
             task: Some("work".to_owned()),
         };
-        let mut log = Log::create(state, &Event::now(started), &Options::default()).expect("a new log");
+        let mut log = Log::create(state, &Event::now(started), &Options::default(), None).expect("a new log");
         for kind in rest {
             log.append(&Event::now(kind.clone())).expect("writes");
         }

@@ -19,7 +19,9 @@ use crate::sandbox::Lock;
 use crate::sandbox::Spec;
 use crate::sandbox::git;
 use crate::wire::BytesPath;
+use crate::wire::keep::Applied;
 use crate::wire::keep::LeftReason;
+use crate::wire::keep::Pending;
 use crate::wire::keep::Review;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewApplied;
@@ -105,23 +107,55 @@ pub async fn accept(place: &Place, report: &mut Report, front: &Front) {
             if git.is_some() {
                 report.take_git(git.as_ref());
             }
-            if !done.git.is_empty() {
-                let waits = "what was done with git still waits";
-                report
-                    .warnings
-                    .push(format!("{waits}: `podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over"));
+            for message in left_of(&id, &done) {
+                (front.sink)(Kind::Warning { message: message.clone() }.into());
+                report.warnings.push(message);
             }
-            for left in done.applied.conflicts.first.iter().chain(&done.applied.refused.first) {
-                report.warnings.push(format!("not applied: {} {}", left.path, left.reason));
-            }
-            report.warnings.extend(done.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
             if !report.applied {
-                report.fail(&Error::NotApplied { id });
+                report.fail(&Error::NotApplied { id: id.clone(), has_conflicts: !done.applied.conflicts.is_empty() });
+            }
+            if report.review.is_some() {
+                report.pending = waiting(place, id, front).await;
             }
         }
         Ok(_) => {}
         Err(error) => report.fail(&error),
     }
+}
+
+/// Says what was not brought in, why, and how it would be.
+fn left_of(id: &str, done: &ReviewApplied) -> Vec<String> {
+    let mut left = Vec::new();
+    for one in done.applied.conflicts.first.iter().chain(&done.applied.refused.first) {
+        left.push(format!("not applied: {} {}", one.path, one.reason));
+    }
+    if waits_to_be_run(&done.applied) {
+        left.push(how_auto_run_comes(id));
+    }
+    left.extend(done.applied.stopped.iter().map(|why| format!("not all is applied: {why}")));
+    if !done.git.is_empty() {
+        let how = format!("`podbay review diff {id}` shows it, `podbay review apply {id} --commits` takes it over");
+        left.push(format!("what was done with git still waits: {how}"));
+    }
+    left
+}
+
+/// Returns what of a review is not in; `None`: nobody can tell.
+async fn waiting(place: &Place, id: String, front: &Front) -> Option<Pending> {
+    match review(place, ReviewWish::Diff { words: vec![id] }, front).await {
+        Ok(Reviewed { answer: ReviewAnswer::Difference(difference), .. }) => Some(difference.pending),
+        _ => None,
+    }
+}
+
+/// Whether something was left only because it may run on the person's machine.
+pub fn waits_to_be_run(applied: &Applied) -> bool {
+    applied.refused.first.iter().any(|left| matches!(left.reason, LeftReason::MayRun { .. }))
+}
+
+/// Says how that is brought in.
+pub fn how_auto_run_comes(id: &str) -> String {
+    format!("`podbay review apply {id} --auto-run` brings in what may run on your machine, too")
 }
 
 /// Whether all is in that is brought in unasked.
@@ -178,12 +212,14 @@ async fn carry_out(bench: &Bench, wish: ReviewWish, front: &Front, cancel: &Canc
         let ended = taking.take_over(bench, &spec, held, cancel).await?;
         if ended.is_settled() {
             done.git = WaitingGit::default();
+        } else {
+            ended.remove_taken(&mut done.git);
         }
         ended.told().into_iter().for_each(|kind| (front.sink)(kind.into()));
         git = Some(ended);
     }
     let is_over = match &answer {
-        ReviewAnswer::Discarded => true,
+        ReviewAnswer::Discarded | ReviewAnswer::InAlready => true,
         ReviewAnswer::Applied(done) => done.n_left == 0 && done.git.is_empty(),
         _ => false,
     };
@@ -237,6 +273,21 @@ async fn list(bench: &Bench, held: Vec<HeldReview>, front: &Front, cancel: &Canc
         }
     }
     Ok(Reviewed { name: String::new(), answer, git: None })
+}
+
+/// Returns what is known of all that waits; nothing where no keeper can say it.
+pub(super) async fn all_waiting(bench: &Bench, front: &Front, cancel: &CancellationToken) -> Result<Vec<Review>, Error> {
+    let progress: ProgressSink = std::sync::Arc::new(|_| {});
+    let image = bench.config.sandbox.image.as_deref().unwrap_or(sandbox::DEFAULT_IMAGE);
+    // Whoever asks what runs does not wait for an image.
+    if bench.provision(&progress)?.find(image, cancel).await.map_err(Error::Engine)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let spec = spec(bench, front, cancel).await?;
+    match ask(bench, &spec, None, ReviewOrder::List, cancel).await? {
+        ReviewAnswer::Reviews { reviews } => Ok(reviews.first),
+        _ => Ok(Vec::new()),
+    }
 }
 
 async fn spec(bench: &Bench, front: &Front, cancel: &CancellationToken) -> Result<Spec, Error> {

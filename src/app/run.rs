@@ -32,6 +32,7 @@ use crate::agent::system_prompt;
 use crate::config::Config;
 use crate::event::Kind;
 use crate::event::LimitKind;
+use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Sink;
 use crate::event::ToolMode;
@@ -53,9 +54,16 @@ use crate::session::State;
 use crate::tools::Catalogue;
 use crate::tools::Pipeline;
 use crate::wire::keep::Pending;
+use crate::wire::keep::TurnEnded;
 
 /// Version of the session log's format.
 pub(super) const LOG_VERSION: u32 = 1;
+
+/// How long the end of a turn may take at least, though the time of the run is over.
+const GRACE: Duration = Duration::from_mins(1);
+
+/// The same once somebody has ended the run; whoever sends a signal waits ten seconds before they kill.
+const LAST_GRACE: Duration = Duration::from_secs(5);
 
 /// Said once, where it begins: from then on the requests of the run itself are among those that a server has.
 const BUSY: &str = "others have all slots of the model server: an answer waits until one of them is free";
@@ -134,13 +142,21 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     // A task that was never told to the model begins now.
     let task = task.map(ToOwned::to_owned).or(seat.untold.take());
     seat.begin_turn(task.as_deref().unwrap_or("(goes on)"));
-    let outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
-    let ended = seat.sandbox.end_turn().await;
+    let mut outcome = seat.agent.run_since(begun, task.as_deref(), &front.interrupt).await;
+    let left = match place.config.agent.timeout.get() {
+        0 => None,
+        seconds => Some(Duration::from_secs(seconds).saturating_sub(begun.elapsed()).max(GRACE)),
+    };
+    let ended = end_turn(&seat.sandbox, &front.interrupt, left).await;
+    if ended.is_none() && front.interrupt.is_ended() && outcome.status == RunStatus::Completed {
+        // Whoever ended it did so before it was done.
+        outcome.status = RunStatus::Interrupted;
+    }
     let Closed { reviewed, git } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
     report.take_git(git.as_ref());
     if let Some(ended) = &ended {
-        report.take_changes(ended);
+        report.take_changes(ended, git.as_ref());
     }
     match reviewed {
         Some(Ok(pending)) => report.take_review(pending),
@@ -254,6 +270,7 @@ pub(super) async fn sit_down(
         let mut history = past.history.clone();
         // Another model may go on with the session, and one that sees nothing would be refused every request.
         let n_images = if found.probed.images { 0 } else { history.take_images_out() };
+        let prompt = prompt.with_untold(&catalogue.untold());
         let conversation = Conversation::over(prompt.with_tokens(&found.probed.tokens), history);
         let warm_up = config.inference.warm_up.duration();
         if found.own.is_some()
@@ -397,6 +414,34 @@ pub(super) fn first_prompt(catalogue: &Catalogue, probed: &Probed, past: &Past, 
     let prompt = Prompt::new(&system, &tools, mode).with_thinking_replayed(thinking).with_system_folded(folded);
     let told = |tool: ToolSpec| ToolTold { name: tool.name, description: tool.description, parameters: tool.parameters };
     (prompt, Some(Kind::PromptBegun { system, tools: tools.into_iter().map(told).collect(), mode, thinking, folded }))
+}
+
+/// Ends a turn, in the time that is left for it, where that is bounded, and for as long as nobody wants the run to be over.
+///
+/// What a command left in the project may take long to be looked through.
+pub(super) async fn end_turn(sandbox: &Sandbox, interrupt: &Interrupt, left: Option<Duration>) -> Option<TurnEnded> {
+    let cancel = CancellationToken::new();
+    let is_late = async {
+        match left {
+            Some(left) => tokio::time::sleep(left).await,
+            None => std::future::pending().await,
+        }
+    };
+    let is_over = async {
+        interrupt.run().cancelled().await;
+        tokio::time::sleep(LAST_GRACE).await;
+    };
+    let was_hurried = interrupt.haste().is_cancelled();
+    let mut ending = Box::pin(sandbox.end_turn(&cancel));
+    tokio::select! {
+        ended = &mut ending => return ended,
+        // Haste from before was about the model and its calls.
+        () = interrupt.haste().cancelled(), if !was_hurried => {}
+        () = is_late => {}
+        () = is_over => {}
+    }
+    cancel.cancel();
+    ending.await
 }
 
 impl Seat {

@@ -110,6 +110,9 @@ fn print(status: &Status) -> Result<(), app::Error> {
     }
     for id in &status.reviews {
         out.push_str(&format!("waits:        review {id} (podbay review diff {id} shows it)\n", id = text::line(id)));
+        for line in status.waiting.iter().filter(|waiting| waiting.review == *id).flat_map(|waiting| &waiting.git) {
+            out.push_str(&format!("                {}\n", text::line(line)));
+        }
     }
     deliver(&out)
 }

@@ -118,20 +118,21 @@ pub(super) async fn review(command: ReviewCommand) -> Result<u8, app::Error> {
     let front = terminal.front(&interrupt, Arc::new(Nobody));
     let reviewed = Box::pin(app::review(&place, wish, &front)).await?;
     terminal.finish();
-    let paint = Paint::new(setup.config.ui.color, io::stdout().is_terminal(), |name| std::env::var_os(name));
-    let (words, is_whole) = told(&reviewed, paint);
+    let is_terminal = io::stdout().is_terminal();
+    let paint = Paint::new(setup.config.ui.color, is_terminal, |name| std::env::var_os(name));
+    let (words, is_whole) = told(&reviewed, paint, is_terminal);
     deliver(&words)?;
     Ok(signals.exit_code(if is_whole { exit_code::DONE } else { exit_code::FAILED }))
 }
 
-/// Says what came of it in lines for a terminal, and whether all that was wanted was done.
-fn told(reviewed: &Reviewed, paint: Paint) -> (String, bool) {
+/// Says what came of it in lines, and whether all that was wanted was done.
+fn told(reviewed: &Reviewed, paint: Paint, is_terminal: bool) -> (String, bool) {
     let name = &reviewed.name;
     match &reviewed.answer {
         ReviewAnswer::Reviews { reviews } => (list(reviews), true),
         ReviewAnswer::Difference(difference) => {
             let mut words = commits(&difference.review.git);
-            words.push_str(&coloured(&text::clean(&difference.text), paint));
+            words.push_str(&shown(&difference.text, paint, is_terminal));
             if difference.n_left_out > 0 {
                 let _ = writeln!(words, "({} more files are not shown)", difference.n_left_out);
             }
@@ -142,6 +143,7 @@ fn told(reviewed: &Reviewed, paint: Paint) -> (String, bool) {
             (words, true)
         }
         ReviewAnswer::Applied(done) => brought_in(name, done, reviewed.git.as_ref()),
+        ReviewAnswer::InAlready => (format!("all of review {name} is in already; what was left of it is removed\n"), true),
         ReviewAnswer::Discarded => (format!("review {name} is discarded\n"), true),
         ReviewAnswer::Copied(_) | ReviewAnswer::Began(_) | ReviewAnswer::Ended(_) | ReviewAnswer::GitTaken => (String::new(), true),
     }
@@ -192,9 +194,9 @@ fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (Stri
         words.push_str("nothing was brought in\n");
     }
     applied(&mut words, &done.applied);
-    let left_for_running = done.applied.refused.first.iter().any(|left| matches!(left.reason, app::LeftReason::MayRun { .. }));
-    if left_for_running {
-        let _ = writeln!(words, "`podbay review apply {name} --auto-run` brings in what may run on your machine, too");
+    if app::waits_to_be_run(&done.applied) {
+        words.push_str(&app::how_auto_run_comes(name));
+        words.push('\n');
     }
     if done.n_left > 0 {
         let _ = writeln!(words, "{} still waiting: `podbay review diff {name}` shows it", paths(done.n_left));
@@ -212,7 +214,10 @@ fn how_commits_come(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) ->
     let held = git.map(|git| &git.held().first).filter(|held| !held.is_empty());
     if let Some(held) = held {
         let files: String = held.iter().map(|file| format!("  {} may run on your machine: {}\n", file.path, file.why)).collect();
-        return format!("commits of it hold\n{files}`podbay review apply {name} --auto-run` takes them over all the same\n");
+        return format!(
+            "commits of it hold\n{files}`podbay review apply {name} --auto-run` takes them over all the same, with --no-commits they wait and \
+             files come alone\n"
+        );
     }
     if git.is_some() {
         // Why, was said where it was tried.
@@ -226,11 +231,13 @@ pub(super) fn paths(n: u64) -> String {
     format!("{n} {}", if n == 1 { "path" } else { "paths" })
 }
 
-/// Colours a unified diff line by line. The text is clean.
-fn coloured(diff: &str, paint: Paint) -> String {
+/// Colours a unified diff line by line, and has every byte of it in sight: what a person does not see here they bring in unread.
+fn shown(diff: &str, paint: Paint, is_terminal: bool) -> String {
+    let diff = if is_terminal { text::escape(diff) } else { text::patch(diff) };
     let mut words = String::with_capacity(diff.len());
     let mut is_in_hunk = false;
-    for line in diff.lines() {
+    // A carriage return before its end belongs to a line.
+    for line in diff.split_terminator('\n') {
         let painted = match line.as_bytes().first() {
             _ if line.starts_with("diff --git ") => {
                 is_in_hunk = false;
@@ -294,11 +301,30 @@ mod tests {
     use crate::ui::Color;
 
     #[test]
+    fn nothing_that_will_be_brought_in_is_out_of_sight() {
+        #[track_caller]
+        fn check(diff: &str, terminal: &str, file: &str) {
+            assert_eq!((&*shown(diff, Paint::NONE, true), &*shown(diff, Paint::NONE, false)), (terminal, file));
+        }
+        check("+\techo é\n", "+\techo é\n", "+\techo é\n");
+        for (hidden, seen) in [
+            ("+a\x1b]0;'; touch X; '\x07b\n", "+a\\x1b]0;'; touch X; '\\x07b\n"),
+            ("+a\x1bP'; touch X; '\x1b\\b\n", "+a\\x1bP'; touch X; '\\x1b\\b\n"),
+            ("+\x1b[$(touch X)m\n", "+\\x1b[$(touch X)m\n"),
+            ("+touch X\recho\n", "+touch X\\x0decho\n"),
+            ("+a\u{202e}b\u{200b}\n", "+a\\u{202e}b\\u{200b}\n"),
+        ] {
+            check(hidden, seen, seen);
+        }
+        check("-a\n+a\r\n", "-a\n+a\\x0d\n", "-a\n+a\r\n");
+    }
+
+    #[test]
     fn only_lines_of_hunks_are_coloured_as_added_or_removed() {
         let diff = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n c\n";
-        assert_eq!(coloured(diff, Paint::NONE), diff);
+        assert_eq!(shown(diff, Paint::NONE, true), diff);
         let paint = Paint::new(Color::Always, true, |_| None);
-        let painted = coloured(diff, paint);
+        let painted = shown(diff, paint, true);
         let expected = [
             paint.bold("diff --git a/x b/x"),
             paint.bold("--- a/x"),

@@ -167,7 +167,7 @@ async fn task(args: &RunArgs, setup: &Setup, interrupt: &Interrupt) -> Result<Op
 fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(), app::Error> {
     let printed = print_json(report, format);
     match (&report.review, &report.pending) {
-        (Some(id), Some(pending)) if !report.applied => super::say(&summary(id, pending)),
+        (Some(id), Some(pending)) if !pending.is_empty() => super::say(&summary(id, pending)),
         (None, Some(pending)) => super::say(&format!("{} changed, and brought into your project\n", paths(pending.changes.n))),
         _ => {}
     }

@@ -193,7 +193,8 @@ fn differences(turns: &[app::TurnDifference]) -> String {
 pub(super) fn applied(words: &mut String, applied: &app::Applied) -> bool {
     for path in &applied.changed.first {
         let merged = if applied.merged.first.contains(path) { " (lines of both sides put together)" } else { "" };
-        let _ = writeln!(words, "  {path}{merged}");
+        let removed = if applied.removed.first.contains(path) { " (removed)" } else { "" };
+        let _ = writeln!(words, "  {path}{merged}{removed}");
     }
     if applied.changed.n > applied.changed.first.len() as u64 {
         let _ = writeln!(words, "  and {} more", applied.changed.n - applied.changed.first.len() as u64);
@@ -218,6 +219,14 @@ pub(super) fn applied(words: &mut String, applied: &app::Applied) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_goes_is_told_from_what_comes() {
+        let (changed, removed) = (["a", "b"].map(Into::into).into_iter().collect(), ["b".into()].into_iter().collect());
+        let mut words = String::new();
+        assert!(applied(&mut words, &app::Applied { changed, removed, ..app::Applied::default() }));
+        assert_eq!(words, "  a\n  b (removed)\n");
+    }
 
     #[test]
     fn a_difference_shows_what_a_terminal_would_obey() {

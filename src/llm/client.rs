@@ -199,12 +199,13 @@ impl Client {
                 if !policy.waits_for_server(waited) {
                     return Err(error);
                 }
-                on(Update::Away { waited, most: policy.away, reason: error.to_string() });
+                let most = limits.left().map_or(policy.away, |left| policy.away.min(waited + left));
+                on(Update::Away { waited, most, reason: error.to_string() });
                 policy.loading
             } else {
                 let Some(pause) = policy.next(&error, n_tried, retry::chance()) else { return Err(error) };
                 n_tried += 1;
-                on(Update::Retrying { attempt: n_tried, wait: pause, reason: error.to_string() });
+                on(Update::Retrying { attempt: n_tried, wait: pause, left: limits.left(), reason: error.to_string() });
                 pause
             };
             match limits.pause(pause).await {

@@ -43,6 +43,11 @@ impl Limits<'_> {
         }
     }
 
+    /// Returns how long it may still take, where that is bounded.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+    }
+
     /// Lets time pass.
     pub(super) async fn pause(&self, pause: Duration) -> Result<(), Error> {
         match self.wait(pause, std::future::pending::<()>()).await {

@@ -29,8 +29,8 @@ pub enum Update {
     Loading { waited: Duration },
     /// Nobody reaches the server, which is waited for; `waited` is nothing the first time.
     Away { waited: Duration, most: Duration, reason: String },
-    /// The request failed before anything was shown or begun, and is tried again.
-    Retrying { attempt: u32, wait: Duration, reason: String },
+    /// The request failed before anything was shown or begun, and is tried again; `left` is all the time there is, where it may be bounded.
+    Retrying { attempt: u32, wait: Duration, left: Option<Duration>, reason: String },
 }
 
 /// A call whose arguments are complete.

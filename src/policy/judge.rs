@@ -354,6 +354,9 @@ fn in_no_bash(reading: &Reading) -> Option<String> {
 fn remedy(capability: &Capability) -> &'static str {
     match capability {
         Capability::BlockedCommand { .. } => "; do it another way, within the project",
+        Capability::GatedGit { operation } if operation == "checkout of files" => {
+            "; for a branch write `git switch NAME`; for files leave it to the person, and say in your answer what should be run"
+        }
         Capability::GatedGit { .. } => "; leave it to the person, and say in your answer what should be run",
         Capability::Network { .. } => "; work with what is in the project, and say what is missing",
         Capability::ProtectedName { .. } => "; leave that file alone, and say what should be in it",

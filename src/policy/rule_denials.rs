@@ -290,3 +290,20 @@ fn what_sed_and_awk_may_start_a_rule_that_denies_speaks_of() {
     let hidden = ["sed '1e rm F' x", "sed s/a/b/e x", "awk 'BEGIN{system(\"rm F\")}'", "awk '{print | \"rm F\"}' x", "awk -f x y"];
     check_denied("bash(rm *)", &hidden, &["sed -i s/a/b/ x", "sed -n '1,5p' x", "awk '{print $1}' x", "awk '{print > \"rm\"}' x"]);
 }
+
+#[test]
+fn a_denial_speaks_of_a_copy_that_is_made_where_programs_lie_and_of_what_the_text_writes_and_runs() {
+    check_denied(
+        "bash(truncate *)",
+        &[
+            "cd /usr/bin; cp trunc* /tmp/kk; /tmp/kk -s0 README.md",
+            "cd /usr/bin && cp truncate /tmp/kk",
+            "tar cf - -C /usr/bin truncate | tar xf - -C /tmp",
+            "printf 'truncate -s0 a\n' > zz; sh zz",
+            "cat > zz <<'E'\ntruncate -s0 a\nE\nchmod +x zz && ./zz",
+            "f() { \"$1\" -s0 a; }; f truncate",
+            "printf 'all:\\n\\ttruncate -s0 a\\n' > M.mk; make -f M.mk",
+        ],
+        &["cd src; cp trunc* /tmp/kk", "tar cf a.tar -C src truncate", "cat > zz <<'E'\nls\nE\nchmod +x zz && ./zz"],
+    );
+}

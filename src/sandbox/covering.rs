@@ -101,7 +101,7 @@ impl Covering {
         order: TurnOrder,
         cancel: &CancellationToken,
     ) -> Result<TurnAnswer, Error> {
-        let is_end = matches!(order, TurnOrder::End);
+        let is_end = matches!(order, TurnOrder::End { .. });
         let answer = self.ask(engine, spec, labels, within, async |keeper| keeper.turn(order, cancel).await, cancel).await;
         if is_end {
             self.see(&mut *self.state.lock().await, cancel).await;
@@ -337,7 +337,7 @@ impl Covering {
                 }
             }
         };
-        Ok(Covers::of(&found))
+        if found.lost.is_empty() { Ok(Covers::of(&found)) } else { Err(Error::lost_from_view(&found.lost)) }
     }
 
     /// Returns what the box hides, and what a person should know of what it cannot cover.

@@ -7,6 +7,7 @@ use super::LineError;
 use super::link;
 use crate::engine;
 use crate::event::Seconds;
+use crate::wire::BytesPath;
 
 /// What can keep a session from having its box.
 #[derive(Debug, Error)]
@@ -68,6 +69,11 @@ pub enum Error {
     },
     #[error("`{path}` of the project is not covered in the sandbox: it came, went or was replaced while that started")]
     Uncovered { path: String },
+    #[error(
+        "{paths} of the project cannot be hidden in the sandbox again: the session moved it away with its folder, and not all places in its copy \
+         can be looked at or covered"
+    )]
+    NotHidden { paths: String },
     #[error("this engine does not see your files: `{}` looks different from inside", path.display())]
     OtherFiles { path: PathBuf },
     #[error("the path of the project, `{}`, does not lead to it any more: at `{}`: {problem}", path.display(), at.display())]
@@ -90,6 +96,10 @@ impl Error {
             engine::Error::Cancelled { .. } => Self::Cancelled,
             source => Self::Engine { doing, source },
         }
+    }
+
+    pub(super) fn lost_from_view(paths: &[BytesPath]) -> Self {
+        Self::NotHidden { paths: paths.iter().map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ") }
     }
 
     pub(super) fn left(name: &str) -> impl FnOnce(engine::Error) -> Self + use<> {
@@ -120,6 +130,9 @@ impl Error {
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
             Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),
             Self::Uncovered { .. } => Some("try again when nothing else changes that file".to_owned()),
+            Self::NotHidden { .. } => {
+                Some("`podbay review diff` shows what the session changed; bring in what you like of it, or discard it, and begin anew".to_owned())
+            }
             Self::OtherFiles { .. } => {
                 Some("the engine runs on another machine or in a virtual machine that does not share this folder; share it there or use a local engine".to_owned())
             }

@@ -72,7 +72,7 @@ pub enum Backend {
 }
 
 /// What editors, shells, hooks of git, build tools, agents and CI servers obey without asking.
-const AUTO_RUN: [&str; 14] = [
+const AUTO_RUN: [&str; 15] = [
     ".vscode",
     ".idea",
     ".fleet",
@@ -80,6 +80,7 @@ const AUTO_RUN: [&str; 14] = [
     ".envrc",
     ".husky",
     ".githooks",
+    ".hg",
     ".devcontainer",
     ".cargo",
     ".mcp.json",

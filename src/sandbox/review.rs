@@ -37,7 +37,7 @@ use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
 
 /// How often a volume is tried to be removed whose last container is just going.
-const ATTEMPTS: u32 = 20;
+const ATTEMPTS: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Names the volumes of one review.

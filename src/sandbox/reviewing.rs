@@ -13,6 +13,7 @@ use super::lost::must_go;
 use super::review::remove_review;
 use super::turns::with_causes;
 use crate::event::SessionId;
+use crate::wire::BytesPath;
 use crate::wire::keep::Pending;
 use crate::wire::keep::ReviewAnswer;
 use crate::wire::keep::ReviewOrder;
@@ -24,7 +25,12 @@ impl Sandbox {
     pub fn begin_review(&self, words: &str, is_new: bool, cancel: &CancellationToken) {
         let (Some(name), Way::Engine(made)) = (self.reviewed(), &self.inner.way) else { return };
         let is_copied = made.spec.review.as_ref().is_some_and(|held| !held.is_laid_over());
-        let order = ReviewOrder::Begin { name: name.to_string(), words: words.to_owned(), is_copied };
+        let order = ReviewOrder::Begin {
+            name: name.to_string(),
+            words: words.to_owned(),
+            is_copied,
+            place: BytesPath::from(made.spec.project.path()),
+        };
         let beginning = self.inner.base.begin(is_new);
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {

@@ -22,6 +22,7 @@ use super::kept::Way;
 use crate::engine::Engine;
 use crate::engine::Labels;
 use crate::event::Kind;
+use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnBegan;
@@ -31,6 +32,10 @@ use crate::wire::keep::TurnState;
 use crate::wire::keep::UndoAnswer;
 use crate::wire::keep::UndoOrder;
 
+/// What is said of a turn whose end nobody waited for.
+const CUT_OFF: &str = "how the project is after this turn was not kept, because that was ended before it was done: what you change in the project \
+                       before the next turn counts as this turn's, and `podbay undo` takes it back with the rest";
+
 /// Whether a turn is under way, and since when it may change something.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -38,14 +43,23 @@ pub(super) struct Turn {
     begun: Mutex<Option<watch::Receiver<bool>>>,
     /// Whether how the project was is kept.
     is_kept: AtomicBool,
+    /// Ends the keeping of that.
+    stop: Mutex<CancellationToken>,
 }
 
 impl Turn {
-    fn begin(&self) -> watch::Sender<bool> {
+    fn begin(&self) -> (watch::Sender<bool>, CancellationToken) {
         let (sender, receiver) = watch::channel(false);
+        let stop = CancellationToken::new();
         self.is_kept.store(false, Ordering::Release);
         *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = Some(receiver);
-        sender
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&stop);
+        (sender, stop)
+    }
+
+    /// Gives up what keeps how the project was, if that is still under way.
+    fn stop(&self) {
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 
     /// Waits until the turn under way, if one is, may change something.
@@ -70,11 +84,11 @@ impl Sandbox {
         if matches!(self.inner.way, Way::Attached(_)) {
             return;
         }
-        let begun = self.inner.turn.begin();
+        let (begun, stop) = self.inner.turn.begin();
         let sandbox = self.clone();
         let order = TurnOrder::Begin { session: session.to_owned(), n_turn, words: words.to_owned() };
         tokio::spawn(async move {
-            match sandbox.tell_turn(order).await {
+            match sandbox.tell_turn(order, &stop).await {
                 Ok(TurnAnswer::Began(began)) => {
                     sandbox.inner.turn.is_kept.store(true, Ordering::Release);
                     for message in told(&began) {
@@ -82,6 +96,8 @@ impl Sandbox {
                     }
                 }
                 Ok(TurnAnswer::Ended(_)) => {}
+                // No call that changes anything waited for it to its end.
+                Err(_) if stop.is_cancelled() => {}
                 Err(error) => sandbox.say_once(not_kept(&error)),
             }
             let _ = begun.send(true);
@@ -89,20 +105,36 @@ impl Sandbox {
     }
 
     /// Ends the turn that was begun and returns what changed in it; `None`: none was begun, or it could not be kept, which is said.
-    pub async fn end_turn(&self) -> Option<TurnEnded> {
-        self.inner.turn.has_begun(&CancellationToken::new()).await;
+    ///
+    /// `cancel` leaves the turn as one that was killed in its middle.
+    pub async fn end_turn(&self, cancel: &CancellationToken) -> Option<TurnEnded> {
+        self.inner.turn.has_begun(cancel).await;
+        if cancel.is_cancelled() {
+            self.inner.turn.stop();
+        }
         if !self.inner.turn.end() || !self.inner.turn.is_kept.load(Ordering::Acquire) {
             return None;
         }
-        let mut told = self.tell_turn(TurnOrder::End).await;
-        if let Err(error) = &told {
+        let place = match &self.inner.way {
+            Way::Engine(made) => BytesPath::from(made.spec.project.path()),
+            Way::Attached(_) => BytesPath::default(),
+        };
+        let end = TurnOrder::End { place };
+        let mut told = self.tell_turn(end.clone(), cancel).await;
+        if let Err(error) = &told
+            && !cancel.is_cancelled()
+        {
             tracing::debug!(%error, "the turn was not ended, and is once more");
             // By another keeper, where the first one is gone.
-            told = self.tell_turn(TurnOrder::End).await;
+            told = self.tell_turn(end, cancel).await;
         }
         match told {
             Ok(TurnAnswer::Ended(ended)) => Some(ended),
             Ok(TurnAnswer::Began(_)) => None,
+            Err(_) if cancel.is_cancelled() => {
+                self.say_once(CUT_OFF.to_owned());
+                None
+            }
             Err(error) => {
                 self.say_once(not_ended(&error));
                 None
@@ -110,11 +142,10 @@ impl Sandbox {
         }
     }
 
-    async fn tell_turn(&self, order: TurnOrder) -> Result<TurnAnswer, Error> {
+    async fn tell_turn(&self, order: TurnOrder, cancel: &CancellationToken) -> Result<TurnAnswer, Error> {
         let Way::Engine(made) = &self.inner.way else { return Err(Error::Cancelled) };
         let within = self.inner.options.start_timeout.duration();
-        let cancel = CancellationToken::new();
-        let answer = Box::pin(made.covering.turn(&made.engine, &made.spec, &made.labels, within, order, &cancel)).await;
+        let answer = Box::pin(made.covering.turn(&made.engine, &made.spec, &made.labels, within, order, cancel)).await;
         for message in made.covering.news().await {
             self.say_once(message);
         }

@@ -46,8 +46,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Makes a new log, whose first record is `header`.
-    pub fn create(state: &State, header: &Event, options: &Options) -> Result<Self, Error> {
+    /// Makes a new log, whose first record is `header`. A secret must be named here to be hidden in that record, too.
+    pub fn create(state: &State, header: &Event, options: &Options, secret: Option<&Secret>) -> Result<Self, Error> {
         let Kind::SessionStarted { version: VERSION, session, .. } = &header.kind else {
             return Err(Error::NotAHeader { got: kind_name(header) });
         };
@@ -56,6 +56,7 @@ impl Log {
         let file = disk::open_append(&path, true).map_err(Error::io("make", &path))?;
         hold(&file, &path)?;
         let mut log = Self::over(path, session.clone(), Box::new(file), 0, Journal::new(state.events(), options.events_max.bytes()));
+        secret.cloned().into_iter().for_each(|secret| log.hide(secret));
         log.append(header)?;
         Ok(log)
     }

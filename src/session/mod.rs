@@ -26,6 +26,7 @@ mod repair;
 mod replay;
 mod show;
 mod state;
+mod words;
 
 pub use artifact::Artifacts;
 pub use artifact::Page;

@@ -26,7 +26,7 @@ pub struct Part {
 impl Catalogue {
     /// Returns the words of a call; `None` where it is none of ours.
     pub fn wording(&self, name: &str, arguments: &str) -> Option<Wording> {
-        let tool = self.find(name)?;
+        let tool = self.meant(name, arguments)?;
         let value = self.input(name, arguments).or_else(|| serde_json::from_str(arguments).ok())?;
         let required = &tool.parameters["required"];
         let mut parts = Vec::new();
@@ -35,6 +35,15 @@ impl Catalogue {
             add_parts(tool, key, value, is_needed, &mut parts);
         }
         Some(Wording { names: [&[tool.name], tool.aliases].concat(), parts })
+    }
+
+    /// Returns the tool that a call is of, also where it came inside of another call.
+    fn meant(&self, name: &str, arguments: &str) -> Option<&Tool> {
+        let tool = self.find(name)?;
+        match self.parse(name, arguments) {
+            Ok(understood) if understood.inner.is_some() => self.find(understood.name),
+            _ => Some(tool),
+        }
     }
 
     /// Returns whether a call does nothing but look, or is none of ours and does nothing at all.

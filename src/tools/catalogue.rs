@@ -11,6 +11,7 @@ use super::each::more_tools::Wrapped;
 use super::foreign;
 use super::repair;
 use super::tool::Tool;
+use crate::llm::ToolSpec;
 use crate::llm::control::Tokens;
 use crate::policy::Action;
 use crate::policy::FindTools;
@@ -50,6 +51,9 @@ pub(super) struct Understood {
     pub(super) notes: Vec<String>,
 }
 
+/// What some models put before the name of every tool.
+const PREFIXES: [&str; 4] = ["functions.", "function.", "tools.", "default_api."];
+
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
         let (mut tools, others): (Vec<Tool>, Vec<Tool>) = each::all(options).into_iter().partition(|tool| tool.smallest_set <= options.set);
@@ -79,8 +83,30 @@ impl Catalogue {
         &self.tools
     }
 
-    /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of.
+    /// Returns the tools under the names that the model is not told: those that it may reach, and other names of all of them.
+    pub fn untold(&self) -> Vec<ToolSpec> {
+        let spec = |name: &str, tool: &Tool| ToolSpec {
+            name: name.to_owned(),
+            description: tool.description.to_owned(),
+            parameters: tool.parameters.clone(),
+        };
+        let all = self.tools.iter().chain(&self.others);
+        let aliases = all.flat_map(|tool| tool.aliases.iter().map(move |alias| (*alias, tool)));
+        // A name goes before an alias: of two the last one counts.
+        let names = aliases.chain(self.others.iter().map(|tool| (tool.name, tool)));
+        names.filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name)).map(|(name, tool)| spec(name, tool)).collect()
+    }
+
+    /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of. Blanks around it, and
+    /// what some models put before all names, are no part of it.
     pub fn find(&self, name: &str) -> Option<&Tool> {
+        let name = name.trim();
+        let behind =
+            |prefix: &&str| name.get(..prefix.len()).filter(|begin| begin.eq_ignore_ascii_case(prefix)).map(|_| &name[prefix.len()..]);
+        self.known(name).or_else(|| PREFIXES.iter().find_map(behind).and_then(|name| self.known(name)))
+    }
+
+    fn known(&self, name: &str) -> Option<&Tool> {
         // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be taken away by another's alias.
         let all = || self.tools.iter().chain(&self.others);
         let loosely = |known: &str| known.eq_ignore_ascii_case(name);
@@ -137,8 +163,8 @@ impl Catalogue {
     fn fields(&self, name: &str, arguments: &str) -> Result<Fields<'_>, Misunderstood> {
         let tool = self.find(name).ok_or_else(|| self.unknown(name))?;
         let mut notes = Vec::new();
-        if name != tool.name {
-            notes.push(format!("{name} was taken as {}", tool.name));
+        if name.trim() != tool.name {
+            notes.push(format!("{} was taken as {}", name.trim(), tool.name));
         }
         let mut fields = repair::read(tool, arguments, &mut notes)
             .map_err(|problem| Misunderstood(format!("the arguments of {} {problem}, such as {}", tool.name, tool.example())))?;

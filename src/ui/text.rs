@@ -3,7 +3,7 @@
 //! [`Cleaner`] and [`clean`] are for reading: whole escape sequences vanish, so that coloured output of a compiler stays readable.
 //! [`escape`] is for deciding: nothing vanishes, so that what a person is asked about is what will happen. [`line`] is `escape` for names,
 //! which stay on one line. Out of all of them comes text without any control but newline and tab, without bidi controls, and without
-//! characters that cannot be seen.
+//! characters that cannot be seen. [`patch`] is `escape` for what is no terminal, where lines may end as they do in a file.
 
 use std::fmt::Write as _;
 
@@ -40,6 +40,12 @@ pub fn escape(text: &str) -> String {
         }
     }
     out
+}
+
+/// Returns [`escape`]d text for a file or another program: what ends a line stays as it is, with a carriage return before it as without.
+pub fn patch(text: &str) -> String {
+    let shown = |line: &str| line.strip_suffix("\r\n").map_or_else(|| escape(line), |start| escape(start) + "\r\n");
+    text.split_inclusive('\n').map(shown).collect()
 }
 
 /// Returns [`escape`]d text that stays on its line.
@@ -273,6 +279,12 @@ mod tests {
         check("rm\u{a0}-rf", "rm\u{a0}-rf", "rm\\xa0-rf");
         assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
         assert_eq!(ascii("gіthub.com"), "g\\u{456}thub.com");
+    }
+
+    #[test]
+    fn in_a_patch_only_what_ends_a_line_stays() {
+        assert_eq!(patch("+a\r\n-b\rc\n d\r\r\n\x1b[2Je\t\r"), "+a\r\n-b\\x0dc\n d\\x0d\r\n\\x1b[2Je\t\\x0d");
+        assert_eq!(escape("+a\r\n"), "+a\\x0d\n");
     }
 
     #[test]

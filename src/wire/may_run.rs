@@ -7,6 +7,7 @@ use super::BytesPath;
 const EDITOR: &str = "an editor runs what it says";
 const SHELL: &str = "a shell runs it when it comes into the folder";
 const GIT: &str = "git runs or obeys it";
+const HG: &str = "mercurial runs or obeys it";
 const BUILD: &str = "a build runs what it says";
 const INSTALL: &str = "a package manager runs what it says";
 const TEST: &str = "a test runner runs it";
@@ -20,7 +21,7 @@ const TOOL: &str = "programs of that name obey it when they start in the folder"
 enum Is {
     /// A name, anywhere.
     Name(&'static str),
-    /// All that lies in a folder of this name.
+    /// All that lies in a folder of this name; of two names, in the second one right below the first.
     In(&'static str),
     /// The end of a name.
     End(&'static str),
@@ -60,6 +61,7 @@ const TABLE: &[(Is, &str)] = &[
     (Name(".nvimrc"), EDITOR),
     (Name(".nvim.lua"), EDITOR),
     (Name(".lvimrc"), EDITOR),
+    (End(".sublime-project"), EDITOR),
     (In(".devcontainer"), CONTAINER),
     (Name(".devcontainer.json"), CONTAINER),
     (Start("Dockerfile"), CONTAINER),
@@ -85,6 +87,9 @@ const TABLE: &[(Is, &str)] = &[
     (Start(".lefthook."), GIT),
     (Start(".lintstagedrc"), GIT),
     (Start(".huskyrc"), GIT),
+    (Name(".overcommit.yml"), GIT),
+    (In(".hg"), HG),
+    (Name(".hgsub"), HG),
     (In(".claude"), AGENT),
     (In(".cursor"), AGENT),
     (In(".codex"), AGENT),
@@ -111,6 +116,13 @@ const TABLE: &[(Is, &str)] = &[
     (Name("tox.ini"), TEST),
     (Name("noxfile.py"), TEST),
     (Name("pytest.ini"), TEST),
+    (Name(".pytest.ini"), TEST),
+    (Name("pytest.toml"), TEST),
+    (Name(".pytest.toml"), TEST),
+    (Name(".rspec"), TEST),
+    (Start("phpunit.xml"), TEST),
+    (Start(".phpunit.xml"), TEST),
+    (Start("cypress.config."), TEST),
     (Start("jest.config."), TEST),
     (Start("vitest.config."), TEST),
     (Start("playwright.config."), TEST),
@@ -119,6 +131,8 @@ const TABLE: &[(Is, &str)] = &[
     (Name("sitecustomize.py"), PYTHON),
     (Name("usercustomize.py"), PYTHON),
     (End(".pth"), PYTHON),
+    (In(".venv/bin"), TOOL),
+    (In("venv/bin"), TOOL),
     (Name("package.json"), INSTALL),
     (Name("package-lock.json"), INSTALL),
     (Name("npm-shrinkwrap.json"), INSTALL),
@@ -149,6 +163,7 @@ const TABLE: &[(Is, &str)] = &[
     (Name("Gemfile.lock"), INSTALL),
     (End(".gemspec"), INSTALL),
     (Name("Brewfile"), INSTALL),
+    (Name("Podfile"), INSTALL),
     (In(".cargo"), BUILD),
     (Name("Cargo.toml"), BUILD),
     (Name("Cargo.lock"), BUILD),
@@ -167,6 +182,7 @@ const TABLE: &[(Is, &str)] = &[
     (Name("autogen.sh"), BUILD),
     (Name("CMakeLists.txt"), BUILD),
     (Start("CMakePresets"), BUILD),
+    (Start("CMakeUserPresets"), BUILD),
     (End(".cmake"), BUILD),
     (Name("meson.build"), BUILD),
     (Name("SConstruct"), BUILD),
@@ -188,8 +204,17 @@ const TABLE: &[(Is, &str)] = &[
     (End(".vcxproj"), BUILD),
     (End(".props"), BUILD),
     (End(".targets"), BUILD),
+    (End(".rsp"), BUILD),
     (Name("Rakefile"), BUILD),
     (End(".rake"), BUILD),
+    (Name("Guardfile"), BUILD),
+    (Name("Capfile"), BUILD),
+    (Name("Fastfile"), BUILD),
+    (Name("Dangerfile"), CI),
+    (Name("fabfile.py"), BUILD),
+    (Name("dodo.py"), BUILD),
+    (Name("tasks.py"), BUILD),
+    (End(".cake"), BUILD),
     (Name("Justfile"), BUILD),
     (Name("justfile"), BUILD),
     (Name(".justfile"), BUILD),
@@ -199,13 +224,17 @@ const TABLE: &[(Is, &str)] = &[
     (Start(".bazel"), BUILD),
     (Name("BUILD"), BUILD),
     (Name("BUILD.bazel"), BUILD),
+    (Name("BUCK"), BUILD),
     (Name("WORKSPACE"), BUILD),
     (Name("MODULE.bazel"), BUILD),
     (End(".bzl"), BUILD),
     (Name("flake.nix"), BUILD),
     (Name("default.nix"), BUILD),
     (Name("shell.nix"), BUILD),
+    (Name("devenv.nix"), BUILD),
+    (Name("devenv.yaml"), BUILD),
     (Name("Package.swift"), BUILD),
+    (Start("build.zig"), BUILD),
     (Name("mix.exs"), BUILD),
     (Name("rebar.config"), BUILD),
     (Name("dune-project"), BUILD),
@@ -229,6 +258,11 @@ const TABLE: &[(Is, &str)] = &[
     (Start(".prettierrc"), TOOL),
     (Start("prettier.config."), TOOL),
     (Start(".stylelintrc"), TOOL),
+    (Start(".rubocop"), TOOL),
+    (Name(".pylintrc"), TOOL),
+    (Name("pylintrc"), TOOL),
+    (Name("pylintrc.toml"), TOOL),
+    (Name(".pylintrc.toml"), TOOL),
     (Start("ansible.cfg"), TOOL),
     (Name(".gdbinit"), TOOL),
     (Name(".lldbinit"), TOOL),
@@ -247,10 +281,14 @@ const TABLE: &[(Is, &str)] = &[
 /// Names are compared without regard to case, which some file systems have none of.
 pub fn may_run(path: &BytesPath) -> Option<&'static str> {
     let text = path.to_text().to_lowercase();
-    let (folders, name) = text.rsplit_once('/').unwrap_or(("", &text));
+    let name = text.rsplit_once('/').map_or(text.as_str(), |(_, name)| name);
+    let whole = format!("/{text}/");
     let fits = |is: &Is| match is {
         Name(known) => name == known.to_lowercase(),
-        In(folder) => folders.split('/').chain((name == *folder).then_some(name)).any(|part| part == *folder),
+        In(folder) => {
+            let is_border = |at: usize| whole.as_bytes()[at] == b'/';
+            whole.match_indices(folder).any(|(at, _)| is_border(at - 1) && is_border(at + folder.len()))
+        }
         End(end) => name.ends_with(end),
         Start(start) => name.starts_with(&start.to_lowercase()),
     };
@@ -287,6 +325,36 @@ mod tests {
             ("Dockerfile.dev", CONTAINER),
             ("compose.override.yaml", CONTAINER),
             ("venv/x.pth", PYTHON),
+            (".hg/hgrc", HG),
+            ("sub/.hg", HG),
+            (".overcommit.yml", GIT),
+            (".venv/bin/python", TOOL),
+            ("api/venv/bin/activate", TOOL),
+            (".pylintrc", TOOL),
+            (".rubocop.yml", TOOL),
+            (".rubocop_todo.yml", TOOL),
+            (".pytest.ini", TEST),
+            ("pytest.toml", TEST),
+            (".rspec", TEST),
+            (".phpunit.xml", TEST),
+            ("phpunit.xml.dist", TEST),
+            ("cypress.config.ts", TEST),
+            ("build.zig", BUILD),
+            ("build.zig.zon", BUILD),
+            ("lib/BUCK", BUILD),
+            ("CMakeUserPresets.json", BUILD),
+            ("Directory.Build.rsp", BUILD),
+            ("Dangerfile", CI),
+            ("ios/Podfile", INSTALL),
+            ("Guardfile", BUILD),
+            ("Capfile", BUILD),
+            ("fastlane/Fastfile", BUILD),
+            ("fabfile.py", BUILD),
+            ("dodo.py", BUILD),
+            ("tasks.py", BUILD),
+            ("devenv.nix", BUILD),
+            ("my.sublime-project", EDITOR),
+            ("build.cake", BUILD),
         ] {
             assert_eq!(may_run(&BytesPath::from_text(path)), Some(why), "{path}");
         }
@@ -294,9 +362,21 @@ mod tests {
 
     #[test]
     fn everyday_files_are_not_reported() {
-        for path in
-            ["src/main.rs", "README.md", "docs/gradle.md", "Cargo/x.rs", "makefile.txt", "src/git/mod.rs", "a.py", "github/x", "envrc"]
-        {
+        for path in [
+            "src/main.rs",
+            "README.md",
+            "docs/gradle.md",
+            "Cargo/x.rs",
+            "makefile.txt",
+            "src/git/mod.rs",
+            "a.py",
+            "github/x",
+            "envrc",
+            "bin/x",
+            ".venv/lib/x.py",
+            "src/tasks/a.py",
+            "buck/x",
+        ] {
             assert_eq!(may_run(&BytesPath::from_text(path)), None, "{path}");
         }
     }

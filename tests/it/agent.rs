@@ -782,6 +782,26 @@ async fn a_model_that_calls_in_its_last_turn_is_not_obeyed() {
 }
 
 #[tokio::test]
+async fn a_last_answer_that_is_nothing_but_a_call_is_not_what_a_person_reads() {
+    let tagged = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"touch planted\"}}</tool_call>";
+    let functional = "I did it.\n<function=bash>\n<parameter=command>\ntouch planted\n</parameter>\n</function>";
+    for mode in [podbay::llm::ToolModeChoice::Native, podbay::llm::ToolModeChoice::Text, podbay::llm::ToolModeChoice::Constrained] {
+        for (last, expected) in [(tagged, ""), (functional, "I did it.")] {
+            for max_turns in [1, 2] {
+                let first = "<tool_call>{\"name\": \"bash\", \"arguments\": {\"command\": \"true\"}}</tool_call>";
+                let model = (1..max_turns).fold(ScriptedModel::new(), |model, _| model.says(first)).says(last).start().await;
+                let llm = podbay::llm::Options { tool_mode: mode, retries: 0, ..podbay::llm::Options::default() };
+                let options = agent::Options { max_turns, ..agent::Options::default() };
+                let desk = Desk::new(model, Wishes { llm, agent: options, ..Wishes::default() }).await;
+                let outcome = desk.work("work").await;
+                assert_eq!((outcome.limit, outcome.response.as_str()), (Some(LimitKind::Turns), expected), "{mode:?} {max_turns} {last}");
+                assert!(!desk.guest.path("planted").exists());
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_last_answer_that_fails_leaves_the_limit_what_it_is() {
     let model = ScriptedModel::new().calls("bash", json!({"command": "true"})).status(400, "{\"error\":\"broken\"}").start().await;
     let desk = Desk::new(model, agent(agent::Options { max_turns: 2, ..agent::Options::default() })).await;

@@ -212,6 +212,62 @@ async fn a_conversation_that_a_server_refuses_is_made_shorter_and_sent_once_more
     }
 }
 
+/// Calls of one answer that read much, each with a word at both ends of its result.
+fn reads(n: usize, lines: u32) -> Vec<(&'static str, Value)> {
+    (0..n).map(|n| ("bash", json!({"command": format!("echo FIRST{n}.; seq 1 {lines}; echo LAST{n}.")}))).collect()
+}
+
+/// Returns how many of these results the request tells from their first to their last word.
+fn n_told(head: &[u8], n: usize) -> usize {
+    let head = String::from_utf8_lossy(head);
+    (0..n).filter(|n| head.contains(&format!("FIRST{n}.\\n")) && head.contains(&format!("LAST{n}.\\n"))).count()
+}
+
+#[tokio::test]
+async fn results_that_the_model_has_not_read_are_not_summed_up() {
+    // They fit with an answer; they do not, quite; they do not by far; and what there is beside them is long as well.
+    for (window, n, lines, n_before, is_cut) in
+        [(12_000, 4, 1500, 0, false), (8192, 4, 1500, 0, true), (8192, 16, 1500, 0, true), (9000, 4, 1200, 3, true)]
+    {
+        let model = prints(ScriptedModel::new().context(window).sums_up(SUMMARY), n_before);
+        let model = model.calls_many(reads(n, lines)).says("Compared.").start().await;
+        let desk = Desk::new(model, agent(agent::Options::default())).await;
+        let outcome = desk.work("compare them").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Compared."), "{window} {n}: {outcome:?}");
+        let last = heads(&desk).pop().expect("requests");
+        assert_eq!(n_told(&last, n), n, "{window} {n}: {}", String::from_utf8_lossy(&last));
+        let last = String::from_utf8_lossy(&last).into_owned();
+        assert_eq!(last.contains("were left out here to make room; read_file with path"), is_cut, "{window} {n}: {last}");
+        assert_append_only(&desk);
+        assert_resumable(&desk);
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_the_server_refuses_is_shown_as_far_as_it_fits() {
+    for told in [true, false] {
+        let model = if told { ScriptedModel::new() } else { ScriptedModel::new().without_props() };
+        let model = model.calls_many(reads(1, 1500));
+        let model = if told {
+            model.exceeds_context(9001, 8192)
+        } else {
+            model.status(
+                400,
+                json!({"error": {"message": "the request exceeds the available context size", "code": "context_length_exceeded"}})
+                    .to_string(),
+            )
+        };
+        let desk = Desk::new(model.says("Read.").start().await, agent(agent::Options::default())).await;
+        let outcome = desk.work("read it").await;
+        assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Completed, "Read."), "{told}: {outcome:?}");
+        let heads = heads(&desk);
+        let (refused, last) = (&heads[heads.len() - 2], &heads[heads.len() - 1]);
+        assert_eq!(n_told(last, 1), 1, "{told}: {}", String::from_utf8_lossy(last));
+        assert!(last.len() < refused.len(), "{told}");
+        assert_resumable(&desk);
+    }
+}
+
 #[tokio::test]
 async fn a_conversation_that_cannot_be_made_shorter_ends_the_run() {
     // Refused again and again.

@@ -211,6 +211,16 @@ async fn a_model_that_really_says_nothing_is_believed() {
 }
 
 #[tokio::test]
+async fn the_token_that_ends_a_turn_is_no_word_of_it() {
+    for end in ["<|im_end|>", "</s>", "\n<end_of_turn>\n", "<|END_RESPONSE|><|END_OF_TURN_TOKEN|>"] {
+        assert_eq!(text_of(ScriptedModel::new().says(&format!("All is well.{end}"))).await, "All is well.", "{end}");
+    }
+    for words in ["It ends with </s>, a token.", "The token is <|im_end|> there.", "Write `</s>`", "See <b>this</b>", "Use <name>"] {
+        assert_eq!(text_of(ScriptedModel::new().says(words)).await, words);
+    }
+}
+
+#[tokio::test]
 async fn streams_of_odd_manners_are_read() {
     let text = |text: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{text}\"}}}}]}}\n\n");
     let without_done = format!("{}{}{END}", text("a"), text("b"));

@@ -34,7 +34,7 @@ impl Home {
     }
 
     fn log(&self, at: &str, id: &str, task: Option<&str>) -> Log {
-        Log::create(&self.state, &header(at, id, task), &Options::default()).expect("a new log")
+        Log::create(&self.state, &header(at, id, task), &Options::default(), None).expect("a new log")
     }
 
     /// A log whose end is as a fixture has it.
@@ -107,6 +107,25 @@ fn chain(error: &Error) -> String {
 }
 
 #[test]
+fn a_secret_is_hidden_from_the_first_record_on() {
+    let home = Home::new();
+    let secret = podbay::event::Secret::new("sk-proj/Ab+9");
+    let task = Some("use the key sk-proj/Ab+9 for it");
+    let mut log =
+        Log::create(&home.state, &header("2026-11-21T10:00:00Z", "abc", task), &Options::default(), Some(&secret)).expect("a log");
+    log.append(&said("it is sk-proj/Ab+9")).expect("written");
+    log.sync().expect("on the disk");
+    for file in [log.path().to_owned(), home.state.events()] {
+        let text = std::fs::read_to_string(&file).expect("there");
+        assert!(
+            !text.contains("Ab+9") && text.contains("use the key *** for it") && text.contains("it is ***"),
+            "{}: {text}",
+            file.display()
+        );
+    }
+}
+
+#[test]
 fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
     let home = Home::new();
     let mut log = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", Some("fix \u{9b}2J it"));
@@ -129,10 +148,10 @@ fn a_log_holds_the_durable_events_and_nobody_else_may_read_it() {
 #[test]
 fn a_log_begins_with_a_header_and_never_overwrites_another() {
     let home = Home::new();
-    let error = Log::create(&home.state, &said("hello"), &Options::default()).err().expect("refused");
+    let error = Log::create(&home.state, &said("hello"), &Options::default(), None).err().expect("refused");
     assert_snapshot!(error, @"start the session log: its first record must be `session_started` of version 1, not another event");
     drop(home.log("2026-11-21T10:00:00Z", "abc", None));
-    let again = Log::create(&home.state, &header("2026-11-21T11:00:00Z", "abc", None), &Options::default());
+    let again = Log::create(&home.state, &header("2026-11-21T11:00:00Z", "abc", None), &Options::default(), None);
     assert!(matches!(again, Err(Error::Io { action: "make", .. })));
 }
 

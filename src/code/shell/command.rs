@@ -64,6 +64,36 @@ pub struct Command {
     pub starts_another: bool,
     /// The number of the shell that it runs in: what it does to that one, such as going to another folder, those around it do not see.
     pub shell: usize,
+    /// What is not carried out where it fails.
+    pub guard: Guard,
+    /// It is carried out wherever the text is that it stands in, known of `set` alone.
+    pub is_certain: bool,
+}
+
+/// What a command keeps from being carried out by failing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Guard {
+    /// The place in the list from which nothing follows then; 0 right behind it.
+    pub from: usize,
+    /// The place in the list up to which nothing follows then; 0 where all of it does.
+    pub until: usize,
+    /// The same where `set -e` ends the shell.
+    pub until_on_error: usize,
+    /// It is by working that it does, and not by failing.
+    pub by_working: bool,
+}
+
+impl Guard {
+    /// Returns a guard with other places in the list.
+    pub(super) fn placed(self, place: impl Fn(usize) -> usize) -> Self {
+        let placed = |at| if matches!(at, 0 | usize::MAX) { at } else { place(at) };
+        Self { from: placed(self.from), until: placed(self.until), until_on_error: placed(self.until_on_error), ..self }
+    }
+
+    /// Returns a guard that ends where its text does.
+    pub(super) fn within(self, end: usize) -> Self {
+        Self { until: self.until.min(end), until_on_error: self.until_on_error.min(end), ..self }
+    }
 }
 
 impl Command {

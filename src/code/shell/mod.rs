@@ -10,6 +10,7 @@
 //! Start with [`read`]; then `walk` (the tree), `word` (one word), `unwrap` (programs that start programs).
 
 mod command;
+mod expansion;
 mod gap;
 mod heredoc;
 mod numbers;
@@ -21,6 +22,7 @@ mod unwrap;
 mod values;
 mod walk;
 mod word;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ pub use command::Assignment;
 pub use command::Command;
 pub use command::Doubt;
 pub use command::Function;
+pub use command::Guard;
 pub use command::Redirection;
 pub use command::Script;
 pub use command::Value;
@@ -39,3 +42,4 @@ pub use plain::only_in_bash;
 pub use read::LENGTH_MAX;
 pub use read::read;
 pub use values::HERE;
+pub use values::TOP;

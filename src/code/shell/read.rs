@@ -1,6 +1,10 @@
+use std::collections::HashMap;
+use std::ops::Range;
+
 use super::Command;
 use super::Doubt;
 use super::Function;
+use super::Guard;
 use super::Redirection;
 use super::Script;
 use super::Value;
@@ -11,9 +15,11 @@ use super::parse;
 use super::said;
 use super::unwrap;
 use super::unwrap::Inner;
+use super::unwrap::starters;
 use super::values;
 use super::values::Values;
 use super::walk;
+use super::written;
 
 /// The longest text that is read.
 pub const LENGTH_MAX: usize = 128 << 10;
@@ -25,6 +31,10 @@ const WRAPPERS_MAX: usize = 16;
 const TOTAL_MAX: usize = 4 * LENGTH_MAX;
 /// Words that are handed on from a program to the one it starts, in all.
 const HANDED_MAX: usize = 100_000;
+/// Calls of functions, and files of the text's own, that are read where they stand, in all.
+const CALLS_MAX: usize = 32;
+/// The longest function, or file, that is read once more where it is called.
+const CALLED_MAX: usize = 8 << 10;
 /// What a doubt shows of the text.
 pub(super) const SHOWN: usize = 60;
 
@@ -33,8 +43,7 @@ pub(super) const SHOWN: usize = 60;
 /// Nothing is run, looked up or guessed: what cannot be read for certain becomes a doubt, and the commands that could be read are listed all
 /// the same. The time it takes is bounded by the text's length.
 pub fn read(text: &str) -> Script {
-    let mut reader =
-        Reader { script: Script::default(), left: TOTAL_MAX, handed: HANDED_MAX, values: Values::default(), computed: Vec::new() };
+    let mut reader = Reader { left: TOTAL_MAX, handed: HANDED_MAX, calls: CALLS_MAX, ..Reader::default() };
     reader.text(text, 0, 0);
     reader.names();
     reader.numbers();
@@ -42,6 +51,7 @@ pub fn read(text: &str) -> Script {
 }
 
 /// What reading a text adds to.
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) commands: Vec<Command>,
     pub(super) functions: Vec<Function>,
@@ -50,6 +60,8 @@ pub(super) struct Found {
     pub(super) doubts: Vec<Doubt>,
     /// What is computed from variables.
     pub(super) computed: Vec<Computed>,
+    /// Where in the text the functions stand, by their names.
+    pub(super) bodies: Vec<(String, Range<usize>)>,
 }
 
 impl Found {
@@ -58,12 +70,20 @@ impl Found {
     }
 }
 
+#[derive(Default)]
 struct Reader {
     script: Script,
     left: usize,
     handed: usize,
     values: Values,
     computed: Vec<Computed>,
+    /// What functions do, by their names.
+    bodies: HashMap<String, String>,
+    /// Files that the text writes, and what it writes into them.
+    files: HashMap<String, String>,
+    /// How many calls, and files that are run, may still be read; and those that are just being read.
+    calls: usize,
+    calling: Vec<String>,
 }
 
 impl Reader {
@@ -85,14 +105,17 @@ impl Reader {
         }
         let Some(tree) = parse::parse(text) else { return self.doubt(text, "it is too deep, or takes too long to parse") };
         let shells = std::mem::take(&mut self.script.shells);
-        let mut found =
-            Found { commands: Vec::new(), functions: Vec::new(), values: Vec::new(), shells, doubts: Vec::new(), computed: Vec::new() };
+        let mut found = Found { shells, ..Found::default() };
         walk::walk(text, &tree, shell, &mut found);
         self.script.shells = found.shells;
+        let n_values = self.script.values.len();
         self.script.values.append(&mut found.values);
+        let bodies = found.bodies.into_iter().filter(|(_, body)| body.len() <= CALLED_MAX);
+        self.bodies.extend(bodies.map(|(name, body)| (name, text[body].to_owned())));
         self.script.doubts.append(&mut found.doubts);
         self.computed.append(&mut found.computed);
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
+        let mut guarding = Vec::new();
         let (mut before, mut around): (Option<Command>, Option<String>) = (None, None);
         // What is behind the last command of a pipe belongs to all of it in the tree.
         let redirects =
@@ -111,14 +134,84 @@ impl Reader {
             before = Some(command.clone());
             let again = self.values.put_in(&command, &mut self.left);
             self.values.note(&command);
-            self.command(command, depth);
-            if let Some(again) = again {
-                self.command(again, depth);
+            let is_in_function = found.functions.iter().any(|function| function.body.contains(&(starts.len() - 1)));
+            let called = (!is_in_function).then(|| again.as_ref().unwrap_or(&command).clone());
+            for command in [Some(command), again].into_iter().flatten() {
+                guarding.extend((command.guard != Guard::default()).then_some(self.script.commands.len()));
+                self.command(command, depth);
+            }
+            if let Some(called) = called {
+                self.call(&called, depth);
             }
         }
+        let held = self.values.held(&self.script.values, n_values);
+        self.script.values.extend(held);
         starts.push(self.script.commands.len());
+        for at in guarding {
+            let guard = self.script.commands[at].guard.placed(|place| starts[place]);
+            self.script.commands[at].guard = guard;
+            // `command cd x` fails as `cd x` does.
+            self.script.commands[at + 1..].iter_mut().take_while(|inner| inner.is_started).for_each(|inner| inner.guard = guard);
+        }
         let placed = |function: Function| Function { body: starts[function.body.start]..starts[function.body.end], ..function };
         self.script.functions.extend(found.functions.into_iter().map(placed));
+    }
+
+    /// Reads what a function does, or what stands in a file that the text wrote, where it is called: with the words that it is given.
+    fn call(&mut self, command: &Command, depth: usize) {
+        let called = written::run(command).and_then(|(file, words)| Some((file.to_owned(), self.files.get(file)?.clone(), words)));
+        let is_file = called.is_some();
+        let function = || {
+            let name = command.program()?.known()?;
+            // Without a variable in it, it does what it does where it stands.
+            let body = self.bodies.get(name).filter(|body| body.contains('$'))?;
+            Some((name.to_owned(), body.clone(), command.words.as_slice()))
+        };
+        let called = called.or_else(function);
+        if let Some((file, text)) = written::file(command) {
+            let held = self.files.entry(file).or_default();
+            *held = if text.1 && held.len() <= CALLED_MAX { format!("{held}{}", text.0) } else { text.0 };
+        }
+        let rules = written::rules(command).and_then(|file| self.files.get(file)).filter(|_| self.calls > 0);
+        if let Some(recipes) = rules.map(|rules| starters::recipes(rules)) {
+            self.calls -= 1;
+            for recipe in recipes {
+                self.text(&recipe, depth + 1, command.shell);
+            }
+        }
+        let Some((name, text, words)) = called else { return };
+        // One that calls itself does nothing new.
+        if self.calls == 0 || depth >= DEPTH_MAX || text.len() > self.left.min(CALLED_MAX) || self.calling.contains(&name) {
+            return;
+        }
+        self.calls -= 1;
+        self.calling.push(name);
+        let kept = self.values.call(words);
+        match command.name() {
+            Some("source" | ".") => self.text_within(&text, depth + 1, command.shell, false),
+            _ if is_file => {
+                let shell = self.shell_within(command.shell);
+                self.text_within(&text, depth + 1, shell, true);
+            }
+            _ => {
+                let start = self.script.commands.len();
+                self.text(&text, depth + 1, command.shell);
+                self.script.commands[start..].iter_mut().for_each(|command| command.is_certain = false);
+            }
+        }
+        self.values.come_back(kept);
+        self.calling.pop();
+    }
+
+    /// Reads a text whose end nothing in it outlasts; one that a shell of its own reads says for certain what that is set to.
+    fn text_within(&mut self, text: &str, depth: usize, shell: usize, is_own: bool) {
+        let start = self.script.commands.len();
+        self.text(text, depth, shell);
+        let end = self.script.commands.len();
+        for command in &mut self.script.commands[start..] {
+            command.guard = command.guard.within(end);
+            command.is_certain &= is_own;
+        }
     }
 
     fn shell_within(&mut self, shell: usize) -> usize {
@@ -139,16 +232,19 @@ impl Reader {
             for inner in unwrapped.inner {
                 match inner {
                     Inner::Command(command) => inner_commands.push(command),
-                    Inner::Text(text) => texts.push(text),
+                    Inner::Text(text) => texts.push((text, None)),
+                    Inner::Called(text, words) => texts.push((text, Some(words))),
                 }
             }
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
             // What `eval` reads is read by the same shell.
             let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias")));
             self.script.commands.push(command);
-            for text in texts {
+            for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
-                self.text(&text, depth + 1, reader);
+                let kept = words.map(|words| self.values.call(&words));
+                self.text_within(&text, depth + 1, reader, !is_same);
+                self.values.come_back(kept.unwrap_or_default());
             }
             for inner in &mut inner_commands {
                 inner.is_started = true;

@@ -163,6 +163,11 @@ fn said(command: &Command, takes_names: bool) -> Option<String> {
     }
 }
 
+/// Returns the text that `echo` or `printf` writes.
+pub(super) fn written(command: &Command) -> Option<String> {
+    said(command, false)
+}
+
 /// Returns whether git lists every file that it keeps.
 fn lists_tracked(command: &Command) -> bool {
     let chooses_nothing = |word: &Word| matches!(word.text.as_str(), "-z" | "-c" | "--cached" | "--full-name" | "." | "--" | "*" | ":/");
@@ -170,7 +175,7 @@ fn lists_tracked(command: &Command) -> bool {
 }
 
 /// Returns what `printf` makes of its words, as far as it puts texts in.
-fn formatted(words: &[String]) -> String {
+pub(super) fn formatted(words: &[String]) -> String {
     let Some((format, values)) = words.split_first() else { return String::new() };
     let n_places = format.matches("%s").count();
     if n_places == 0 {

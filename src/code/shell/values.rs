@@ -8,6 +8,8 @@ use super::Command;
 use super::Value;
 use super::Word;
 use super::WordKind;
+use super::expansion;
+use super::expansion::Followed;
 use super::said;
 
 /// How the folder is written that a command runs in.
@@ -25,14 +27,19 @@ pub const HERE: [&str; 12] = [
     "$(pwd -L)",
     "$(echo $PWD)",
 ];
+/// How the project's own folder is asked for.
+pub const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
 /// Longest value that is put in.
 const VALUE_MAX: usize = 1024;
 /// Most lines of one text that are put into a variable, one after the other.
 const LINES_MAX: usize = 16;
 
+/// Most of the words that a text is given that are put in by their numbers.
+const GIVEN_MAX: usize = 10;
+
 /// Values that the text gives to variables.
 #[derive(Default)]
-pub(super) struct Values(HashMap<String, String>);
+pub(super) struct Values(HashMap<String, String>, Followed);
 
 impl Values {
     /// Remembers what a command sets for those behind it.
@@ -41,6 +48,8 @@ impl Values {
             Some("read") => self.note_read(command),
             Some("mapfile" | "readarray") => self.note_lines(command),
             Some("set") => self.note_set(command.arguments()),
+            Some("printf") => self.note_printf(command.arguments()),
+            Some(":") => self.note_defaults(command.arguments()),
             _ => {}
         }
         if !command.words.is_empty() && !matches!(command.name(), Some("export" | "local" | "declare" | "typeset" | "readonly")) {
@@ -49,10 +58,10 @@ impl Values {
         for assignment in &command.assignments {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
                 Some(text) => Some(text.to_owned()),
-                None if HERE.contains(&value.text.as_str()) => Some(value.text.clone()),
+                None if is_folder(&value.text) => Some(value.text.clone()),
                 None => self.replaced(&value.text).or_else(|| joined(&said::listed(value)?)),
             });
-            let is_settled = |value: &String| value.len() <= VALUE_MAX && (!value.contains('$') || HERE.contains(&value.as_str()));
+            let is_settled = |value: &String| value.len() <= VALUE_MAX && (!value.contains('$') || is_folder(value));
             match value.filter(is_settled) {
                 Some(value) => self.0.insert(assignment.name.clone(), value),
                 None => self.0.remove(&assignment.name),
@@ -81,6 +90,31 @@ impl Values {
         let all = text.lines().map(str::trim).collect::<Vec<_>>().join(" ");
         if all.len() <= VALUE_MAX {
             self.0.insert(name.to_owned(), all);
+        }
+    }
+
+    /// `printf -v A` puts what it would write into a variable.
+    fn note_printf(&mut self, arguments: &[Word]) {
+        let [option, name, words @ ..] = arguments else { return };
+        if option.text != "-v" || words.iter().any(|word| word.kind == WordKind::Unknown) {
+            return;
+        }
+        let words: Vec<String> = words.iter().map(|word| word.text.clone()).collect();
+        let value = said::formatted(&words);
+        if value.len() <= VALUE_MAX {
+            self.0.insert(name.text.clone(), value);
+        }
+    }
+
+    /// `: "${A:=B}"` gives a variable the value that it has where it had none.
+    fn note_defaults(&mut self, arguments: &[Word]) {
+        for word in arguments {
+            let set = word.text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')).and_then(|inside| inside.split_once('='));
+            let Some((name, _)) = set else { continue };
+            let name = name.trim_end_matches(':');
+            if let Some(value) = self.replaced(&word.text).filter(|value| value.len() <= VALUE_MAX && !value.contains('$')) {
+                self.0.insert(name.to_owned(), value);
+            }
         }
     }
 
@@ -133,38 +167,49 @@ impl Values {
 
     /// Returns a word's text with the values in it that are known; `None` where there is none.
     fn replaced(&self, text: &str) -> Option<String> {
-        let mut made = String::new();
-        let mut rest = text;
-        let mut is_new = false;
-        while let Some(at) = rest.find('$') {
-            made.push_str(&rest[..at]);
-            let behind = &rest[at + 1..];
-            let is_braced = behind.starts_with('{');
-            let name = behind.trim_start_matches('{');
-            let end = if name.starts_with(['@', '*']) {
-                1
-            } else {
-                name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(name.len())
-            };
-            let name = &name[..end];
-            let after = behind.strip_prefix('{').unwrap_or(behind).strip_prefix(name).unwrap_or_default();
-            // One of a list's elements, or all of them.
-            let element = after.strip_prefix('[').and_then(|rest| rest.split_once(']')).map(|(_, rest)| rest);
-            let after = if is_braced { element.unwrap_or(after).strip_prefix('}') } else { Some(after) };
-            match (after, self.0.get(name)) {
-                (Some(after), Some(value)) if made.len() <= VALUE_MAX => {
-                    made.push_str(value);
-                    is_new = true;
-                    rest = after;
-                }
-                _ => {
-                    made.push('$');
-                    rest = behind;
-                }
-            }
+        expansion::replaced(&self.0, &self.1, text)
+    }
+
+    /// Puts a list of words in the place of those that a text is given: `$0`, `$1` and so on. Returns what was there.
+    pub(super) fn call(&mut self, words: &[Word]) -> Vec<(String, Option<String>)> {
+        let known = |word: &&Word| word.kind != WordKind::Unknown;
+        let numbered = (0..GIVEN_MAX).map(|at| (at.to_string(), words.get(at).filter(known).map(|word| word.text.clone())));
+        let all = joined(&words.iter().skip(1).filter(known).cloned().collect::<Vec<_>>());
+        let all = all.filter(|all| !all.is_empty());
+        let new: Vec<_> = numbered.chain(["@", "*"].map(|name| (name.to_owned(), all.clone()))).collect();
+        new.into_iter().map(|(name, value)| (name.clone(), self.put(name, value))).collect()
+    }
+
+    /// Puts back what was there before.
+    pub(super) fn come_back(&mut self, kept: Vec<(String, Option<String>)>) {
+        for (name, value) in kept {
+            self.put(name, value);
         }
-        made.push_str(rest);
-        is_new.then_some(made)
+    }
+
+    fn put(&mut self, name: String, value: Option<String>) -> Option<String> {
+        match value {
+            Some(value) => self.0.insert(name, value),
+            None => self.0.remove(&name),
+        }
+    }
+
+    /// Returns what the unknown ones among these hold: what a variable or a list holds that they name.
+    pub(super) fn held(&self, values: &[Value], from: usize) -> Vec<Value> {
+        let splits = |c: char| c.is_whitespace() || self.0.get("IFS").is_some_and(|signs| signs.contains(c));
+        let mut held = Vec::new();
+        for Value { variable, word } in values.iter().skip(from).filter(|value| value.word.kind == WordKind::Unknown).take(LINES_MAX) {
+            let name = word.text.strip_prefix("${").and_then(|rest| rest.split_once('[')).map(|(name, _)| name);
+            let name = name.or_else(|| word.text.strip_prefix('$'));
+            let listed = values.iter().filter(|value| Some(value.variable.as_str()) == name && value.variable != *variable);
+            held.extend(listed.map(|value| value.word.clone()).take(LINES_MAX).map(|word| Value { variable: variable.clone(), word }));
+            let text = self.replaced(&word.text).or_else(|| self.0.contains_key("IFS").then(|| word.text.clone()));
+            let parts = text.iter().flat_map(|text| text.split(splits)).filter(|part| !part.is_empty() && !part.contains('$'));
+            let kind = |part: &str| if part.contains(['*', '?']) { WordKind::Pattern } else { WordKind::Known };
+            let known = |part: &str| Word { text: part.to_owned(), kind: kind(part), plain: false, quoted: false };
+            held.extend(parts.take(LINES_MAX).map(|part| Value { variable: variable.clone(), word: known(part) }));
+        }
+        held
     }
 }
 
@@ -175,8 +220,15 @@ impl Value {
         let words = listed.as_deref().unwrap_or(std::slice::from_ref(&self.word));
         let is_known = words.iter().all(|word| word.kind != WordKind::Unknown);
         let text = joined(words).filter(|_| is_known)?;
-        Values(HashMap::from([(self.variable.clone(), text)])).put_in(command, &mut VALUE_MAX.saturating_mul(16))
+        Values(HashMap::from([(self.variable.clone(), text)]), Followed::default()).put_in(command, &mut VALUE_MAX.saturating_mul(16))
     }
+}
+
+/// Returns whether a text is how the folder of a command, or the project's, is asked for, or a path from there.
+fn is_folder(text: &str) -> bool {
+    let is_behind =
+        |folder: &&&str| text.strip_prefix(**folder).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$')));
+    HERE.iter().chain(&TOP).any(|folder| is_behind(&folder))
 }
 
 fn joined(words: &[Word]) -> Option<String> {

@@ -40,7 +40,7 @@ pub fn apply(
     state: &Folder,
     store: &mut Store,
     request: &Request,
-    done: impl FnOnce(&Outcome) -> Result<(), Error>,
+    done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     let wanted = wanted(store, request)?;
     apply_wanted(project, state, store, request, wanted, Outcome::default(), done)
@@ -54,7 +54,7 @@ pub(super) fn apply_wanted(
     request: &Request,
     wanted: Vec<Change>,
     found: Outcome,
-    done: impl FnOnce(&Outcome) -> Result<(), Error>,
+    done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     if Journal::is_there(state)? {
         return Err(Error::Unfinished);
@@ -94,11 +94,11 @@ pub fn resume(
     project: &Project,
     state: &Folder,
     store: &Store,
-    done: impl FnOnce(&Purpose, &Outcome) -> Result<(), Error>,
+    done: impl FnOnce(&Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Option<(Purpose, Applied)>, Error> {
     not_begun(project, state)?;
     let Some(journal) = Journal::load(state)? else { return Ok(None) };
-    let applied = finish(project, state, store, &journal, true, |outcome| done(&journal.purpose, outcome))?;
+    let applied = finish(project, state, store, &journal, true, |_, journal, outcome| done(journal, outcome))?;
     Ok(Some((journal.purpose, applied)))
 }
 
@@ -146,7 +146,7 @@ fn finish(
     store: &Store,
     journal: &Journal,
     is_resumed: bool,
-    done: impl FnOnce(&Outcome) -> Result<(), Error>,
+    done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     let mut run = Run::new(project, Some(store), journal);
     run.open_folders();
@@ -164,7 +164,7 @@ fn finish(
                 let here = Look::at(project, change.path.as_bytes(), Name::Plain);
                 here.is_ok_and(|look| is_done(change, look.found.node().as_ref()))
             };
-            outcome.applied.changed = journal.changes.iter().filter(is_in).map(|change| change.path.clone()).collect();
+            tell(&mut outcome, journal.changes.iter().filter(is_in));
             return Ok(outcome.applied);
         }
         Err(Stop::Failed(error)) => return Err(error),
@@ -175,9 +175,16 @@ fn finish(
     {
         let _ = nix::unistd::syncfs(folder);
     }
-    done(&outcome)?;
+    done(store, journal, &outcome)?;
     Journal::clear(state)?;
     Ok(outcome.applied)
+}
+
+/// Says what was changed.
+fn tell<'c>(outcome: &mut Outcome, changes: impl Iterator<Item = &'c Change> + Clone) {
+    let removed = changes.clone().filter(|change| change.after.is_none());
+    outcome.applied.removed = removed.map(|change| change.path.clone()).collect();
+    outcome.applied.changed = changes.map(|change| change.path.clone()).collect();
 }
 
 #[cfg(test)]

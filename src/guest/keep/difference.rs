@@ -10,6 +10,7 @@ use super::compare::Change;
 use super::compare::told;
 use super::node::Node;
 use super::text::TIME;
+use super::text::is_binary;
 use super::text::is_text;
 use crate::wire::BytesPath;
 use crate::wire::keep::PathChange;
@@ -32,7 +33,7 @@ pub struct Difference {
     pub n_left_out: u64,
 }
 
-/// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as [`BytesPath`] shows them; bytes that are no UTF-8 are replaced.
+/// Writes changes as a unified diff in git's manner, of at most that many bytes. Names are shown as [`BytesPath`] shows them; bytes that are no UTF-8 by their numbers.
 pub fn unified(store: &Store, changes: &[Change], most: usize) -> Result<Difference, Error> {
     let mut difference = Difference::default();
     let start = Instant::now();
@@ -90,14 +91,16 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
         return Ok(text);
     }
     if !is_text(&old) || !is_text(&new) {
-        _ = writeln!(text, "Binary files a/{old_path} and b/{path} differ");
+        if is_binary(&old) || is_binary(&new) {
+            _ = writeln!(text, "Binary files a/{old_path} and b/{path} differ");
+        } else {
+            _ = writeln!(text, "Not shown: the text is too large, {} bytes before and {} now", old.len(), new.len());
+        }
         return Ok(text);
     }
     let header =
         [before.map(|_| format!("a/{old_path}")), after.map(|_| format!("b/{path}"))].map(|name| name.unwrap_or("/dev/null".into()));
-    let [old, new] = [&old, &new].map(|bytes| String::from_utf8_lossy(bytes));
-    let diff = TextDiff::configure().timeout(TIME).diff_lines(old.as_ref(), new.as_ref());
-    let whole = diff.unified_diff().context_radius(3).header(&header[0], &header[1]).to_string();
+    let whole = format!("--- {}\n+++ {}\n{}", header[0], header[1], hunks(&readable(&old), &readable(&new)));
     if whole.len() <= MOST_FILE_DIFFERENCE {
         text.push_str(&whole);
         return Ok(text);
@@ -106,6 +109,34 @@ fn one(store: &Store, told: &PathChange, before: Option<&Node>, after: Option<&N
     let end = whole[..end].rfind('\n').map_or(0, |at| at + 1);
     _ = writeln!(text, "{}… {} more lines of the diff", &whole[..end], whole[end..].lines().count());
     Ok(text)
+}
+
+/// Compares line by line. A line ends with a newline and with nothing else, as for git: whoever broke one at a lone carriage return would
+/// have the rest of it pass for a line of the file.
+fn hunks(old: &str, new: &str) -> String {
+    let [old, new]: [Vec<&str>; 2] = [old, new].map(|text| text.split_inclusive('\n').collect());
+    let diff = TextDiff::configure().timeout(TIME).newline_terminated(true).diff_slices(&old, &new);
+    let mut text = String::new();
+    for hunk in diff.unified_diff().context_radius(3).iter_hunks() {
+        _ = writeln!(text, "{}", hunk.header());
+        for change in hunk.iter_changes() {
+            let end = if change.value().ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+            _ = write!(text, "{}{}{end}", change.tag(), change.value());
+        }
+    }
+    text
+}
+
+/// Returns bytes as text. One that is no UTF-8 is shown by its number, so that it differs from others of its kind.
+fn readable(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            _ = write!(text, "\\x{byte:02x}");
+        }
+    }
+    text
 }
 
 /// Returns what is compared: the content of a file, where a link leads.
@@ -133,6 +164,7 @@ fn git_mode(node: &Node) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::super::compare::compare;
+    use super::super::text::MOST_TEXT;
     use super::*;
     use crate::guest::keep::testing::Scene;
 
@@ -188,6 +220,34 @@ mod tests {
         +three
         ");
         assert_eq!(difference.n_left_out, 0);
+    }
+
+    #[test]
+    fn only_a_newline_ends_a_line_and_each_byte_differs_from_any_other() {
+        assert_eq!(hunks("a\rb\nc\n", "a\rB\nc\n"), "@@ -1,2 +1,2 @@\n-a\rb\n+a\rB\n c\n");
+        let end = "\n\\ No newline at end of file\n";
+        assert_eq!(hunks("a\r", "b\r"), format!("@@ -1 +1 @@\n-a\r{end}+b\r{end}"));
+        assert_eq!(hunks("a\n", "a\r\n"), "@@ -1 +1 @@\n-a\n+a\r\n");
+        assert_eq!(hunks(&readable(b"\xe9t\xc3\xa9\n"), &readable(b"\xe8\n")), "@@ -1 +1 @@\n-\\xe9té\n+\\xe8\n");
+    }
+
+    #[test]
+    fn a_text_that_is_too_large_to_show_is_not_called_binary() {
+        let scene = Scene::new();
+        scene.write("large", "line\n");
+        let before = scene.take().id;
+        scene.write("large", "line\n".repeat(MOST_TEXT / 5 + 1));
+        scene.write("zeros", vec![0; MOST_TEXT + 1]);
+        let after = scene.take().id;
+        let store = scene.store();
+        let difference = unified(&store, &compare(&store, &before, &after).expect("compares"), MOST_DIFFERENCE).expect("written");
+        insta::assert_snapshot!(difference.text, @r"
+        diff --git a/large b/large
+        Not shown: the text is too large, 5 bytes before and 1048580 now
+        diff --git a/zeros b/zeros
+        new file mode 100644
+        Binary files a/zeros and b/zeros differ
+        ");
     }
 
     #[test]

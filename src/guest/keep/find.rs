@@ -49,6 +49,10 @@ use crate::wire::keep::MOST_HIDDEN;
 use crate::wire::keep::Secret;
 use crate::wire::secret_name;
 
+mod moved;
+
+pub(super) use moved::find_in_copy;
+
 /// What of a file is looked through for a private key; longer ones hold other things.
 const MOST_KEY: u64 = 64 << 10;
 

@@ -1,7 +1,9 @@
 //! What is never brought into a project, whoever asks.
 
+use super::bare::NewParts;
 use super::compare::Change;
 use super::node::Node;
+use super::project::Project;
 use crate::guest::root::split;
 use crate::wire::is_hidden;
 use crate::wire::keep::LeftReason;
@@ -20,8 +22,30 @@ pub enum Origin {
     Elsewhere,
 }
 
-/// Returns why a change is not made, if it is not.
-pub(super) fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
+/// Knows of some changes why each of them is not made, if it is not.
+#[derive(Debug)]
+pub(super) struct Forbidden {
+    origin: Origin,
+    new_parts: NewParts,
+}
+
+impl Forbidden {
+    /// Looks at what the changes come to together, with what stands in the project.
+    pub(super) fn of(project: &Project, changes: &[Change], origin: Origin) -> Self {
+        let new_parts = if origin == Origin::Elsewhere { NewParts::of(project, changes) } else { NewParts::default() };
+        Self { origin, new_parts }
+    }
+
+    pub(super) fn reason(&self, change: &Change) -> Option<LeftReason> {
+        if change.after.is_some() && self.new_parts.has(change.path.as_bytes()) {
+            return Some(LeftReason::Git);
+        }
+        reason(change, self.origin)
+    }
+}
+
+/// Returns why a change is not made by itself.
+fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     if is_gits(change.path.as_bytes(), origin) {
         return Some(LeftReason::Git);
     }
@@ -37,6 +61,10 @@ pub(super) fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     }
     match &change.after {
         Some(Node::File { mode, .. }) if mode & SET_ID != 0 => Some(LeftReason::SetId),
+        // Whatever is behind such a name is git's, which it would have another one for.
+        Some(Node::Link { target }) if origin == Origin::Elsewhere && target.as_bytes().split(|byte| *byte == b'/').any(means_git) => {
+            Some(LeftReason::Git)
+        }
         Some(Node::Link { target }) if origin == Origin::Elsewhere && leads_out(change.path.as_bytes(), target.as_bytes()) => {
             Some(LeftReason::LeadsOut { target: target.clone() })
         }
@@ -50,12 +78,17 @@ fn is_gits(path: &[u8], origin: Origin) -> bool {
     folder.split(|byte| *byte == b'/').any(means_git) || means_git(name) && !(origin == Origin::Before && name == b".git")
 }
 
-/// Some file systems do not tell capital letters apart, drop blanks and dots at the end, or letters that cannot be seen, and know short names.
 fn means_git(name: &[u8]) -> bool {
+    let name = folded(name);
+    name == ".git" || name == "git~1"
+}
+
+/// Returns what some file system takes a name for: some do not tell capital letters apart, drop blanks and dots at the end, or letters that
+/// cannot be seen.
+pub(super) fn folded(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let seen: String = text.chars().filter(|character| !is_hidden(*character)).flat_map(char::to_lowercase).collect();
-    let end = seen.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']);
-    end == ".git" || end == "git~1"
+    seen.split(':').next().unwrap_or_default().trim_end_matches([' ', '.']).to_owned()
 }
 
 /// Whether a link there would lead out of the project, as far as can be told from the two paths: a `..` behind a name counts as out,

@@ -30,7 +30,7 @@ pub enum Purpose {
 /// What is about to be done to the project, on the disk before any of it is. Every step can be told from the project itself to be done
 /// or not, so whoever comes next goes through all of them again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Journal {
+pub struct Journal {
     /// In the names of temporary files, by which they are known again.
     pub(super) token: String,
     pub(super) purpose: Purpose,

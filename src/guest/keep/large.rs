@@ -58,7 +58,7 @@ fn five_gigabytes_of_holes_are_copied_as_holes_and_changes_in_them_are_named_and
     review::begin(&project, Some(&copy), &state, "r", "change it").expect("begun");
     file.write_all_at(b"changed", 4 * GIB).expect("written");
     fs::write(scene.folder().join("copy/small"), "new\n").expect("written");
-    let pending = review::end(&project, review::Seen { copy: Some(&copy), git: None }, &state, "r", &[]).expect("ended");
+    let pending = review::end(&project, review::Seen { copy: Some(&copy), ..review::Seen::default() }, &state, "r", &[]).expect("ended");
     assert_eq!(pending.changes.n, 2, "{pending:?}");
     let wanted = review::Wanted { only: &[], merge: false, with_auto_run: false, auto_run: &[] };
     let done = review::bring_in(&project, review::Seen::default(), &state, "r", wanted).expect("brought in");

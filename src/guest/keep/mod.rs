@@ -8,7 +8,10 @@
 //! that of our own state ([`Folder`]). [`find`] needs the first alone; [`snapshot`] reads the project into the [`store`], [`apply`] is the
 //! only one to write in it, and what takes turns back is made of both.
 
+mod accepted;
 pub mod apply;
+mod auto_run;
+mod bare;
 mod binary;
 mod cache;
 mod compare;

@@ -18,7 +18,7 @@ use super::compare::Change;
 use super::compare::compare;
 use super::compare::look_behind;
 use super::deflate::Deflate;
-use super::forbidden;
+use super::forbidden::Forbidden;
 use super::forbidden::Origin;
 use super::forbidden::SET_ID;
 use super::journal::Journal;
@@ -109,6 +109,7 @@ pub(super) fn plan_of(
     mut opened: BTreeMap<BytesPath, u32>,
 ) -> Result<Journal, Error> {
     let ambiguous = ambiguous(&wanted);
+    let forbidden = Forbidden::of(project, &wanted, request.origin);
     if request.origin == Origin::Before {
         for left in unknown_names(project, store, &wanted)? {
             found.leave(left);
@@ -136,7 +137,7 @@ pub(super) fn plan_of(
         let are_folders = are_folders(here.as_ref(), change.after.as_ref());
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         let is_folder_still = was_folder && !are_folders && here.as_ref().is_some_and(Node::is_folder);
-        let reason = forbidden::reason(&change, request.origin);
+        let reason = forbidden.reason(&change);
         if is_done(&change, here.as_ref()) {
             found.applied.n_already += 1;
         } else if let Some(reason) = reason {
@@ -241,7 +242,7 @@ fn unknown_names(project: &Project, store: &Store, wanted: &[Change]) -> Result<
     Ok(unknown)
 }
 
-fn names(folder: OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
+pub(super) fn names(folder: OwnedFd) -> Result<Vec<Vec<u8>>, Errno> {
     let mut folder = Dir::from_fd(folder)?;
     let names = folder.iter().map(|entry| entry.map(|entry| entry.file_name().to_bytes().to_vec()));
     names.filter(|name| !matches!(name.as_deref(), Ok(b"." | b".."))).collect()

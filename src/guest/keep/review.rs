@@ -9,28 +9,32 @@ mod count;
 mod duplicate;
 mod over;
 mod record;
+mod taken;
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 use std::time::UNIX_EPOCH;
 
-pub(super) use self::choose::AutoRun;
 pub(super) use self::duplicate::duplicate;
 pub(super) use self::over::seen;
 use self::record::Record;
 pub(super) use self::record::is_on_record;
+pub(super) use self::record::place_of;
 use super::Error;
 use super::Folder;
 use super::MOST_DIFFERENCE;
 use super::Project;
 use super::Store;
 use super::apply;
+use super::auto_run::AutoRun;
+use super::auto_run::Known;
 use super::cache::Cache;
 use super::compare::Change;
 use super::compare::compare;
 use super::difference::Difference;
 use super::difference::unified;
 use super::forbidden::Origin;
+use super::journal::Journal;
 use super::journal::Purpose;
 use super::look::Look;
 use super::look::Name;
@@ -69,15 +73,19 @@ pub struct Seen<'a> {
     pub copy: Option<&'a Project>,
     /// What it did with git.
     pub git: Option<&'a WaitingGit>,
+    /// What git obeys in the project by settings that are not in it.
+    pub obeyed: &'a [BytesPath],
 }
 
 /// Does what is asked; for an order that [writes](ReviewOrder::writes) the project's folder must be one that can be written to.
 pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOrder) -> Result<ReviewAnswer, Error> {
     Ok(match order {
         ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
-        ReviewOrder::Begin { name, words, is_copied } => {
+        ReviewOrder::Begin { name, words, is_copied, place } => {
             let copy = seen.copy.filter(|_| *is_copied);
-            ReviewAnswer::Began(ReviewBegan { goes_on: begin(project, copy, state, name, words)? })
+            let goes_on = begin(project, copy, state, name, words)?;
+            Record::note_place(state, name, place)?;
+            ReviewAnswer::Began(ReviewBegan { goes_on })
         }
         ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, seen, state, name, auto_run)?),
         ReviewOrder::List => ReviewAnswer::Reviews { reviews: list(project, state)?.into_iter().collect() },
@@ -114,7 +122,8 @@ pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &s
     pin::pin(state, &store, &pin_of(name), [now.id])?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (name, words) = (name.to_owned(), shortened(words));
-    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it: Vec::new(), git: WaitingGit::default() }.save(state)?;
+    let (not_of_it, taken, taken_from, git, place) = <_>::default();
+    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it, git, place, taken, taken_from }.save(state)?;
     Ok(false)
 }
 
@@ -128,7 +137,8 @@ pub fn end(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, auto_r
         return Ok(Pending::default());
     }
     let difference = unified(&work.store, &rest, MOST_DIFFERENCE)?;
-    Ok(Pending { git, ..count::pending(&rest, &difference, auto_run)? })
+    let auto_run = work.auto_run(auto_run)?;
+    Ok(Pending { git, ..count::pending(&rest, &difference, &auto_run) })
 }
 
 /// Lists what waits, the newest first.
@@ -157,7 +167,7 @@ pub fn difference(
     choose::select(&mut rest, only)?;
     let Difference { text, n_left_out } = unified(&work.store, &rest, MOST_DIFFERENCE)?;
     let difference = Difference { text, n_left_out };
-    let pending = count::pending(&rest, &difference, auto_run)?;
+    let pending = count::pending(&rest, &difference, &work.auto_run(auto_run)?);
     let review = work.record.told(Some(rest.len() as u64));
     Ok(ReviewDifference { review, pending, text: difference.text, n_left_out })
 }
@@ -167,7 +177,7 @@ pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, w
     let mut resumed = None;
     if apply::is_unfinished(state)? {
         resumed = match undo::resume(project, state)? {
-            undo::Resumed::Review { applied, .. } => Some(applied),
+            undo::Resumed::Review { applied, .. } => Some(*applied),
             undo::Resumed::Turns(_) | undo::Resumed::Nothing => None,
         };
         if apply::is_unfinished(state)? {
@@ -183,8 +193,10 @@ pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, w
     let (from, to) = (work.record.base, work.record.after());
     let purpose = Purpose::Review { name: name.to_owned() };
     let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, purpose };
-    let applied =
-        apply::apply_wanted(project, state, &mut work.store, &request, chosen, Outcome { applied: left, left: Vec::new() }, |_| Ok(()))?;
+    let found = Outcome { applied: left, left: Vec::new() };
+    let record = &mut work.record;
+    let done = |store: &Store, journal: &Journal, _: &Outcome| note_taken(record, project, state, store, journal);
+    let applied = apply::apply_wanted(project, state, &mut work.store, &request, chosen, found, done)?;
     // One that was stopped is not over, whatever is in.
     let n_left = (work.rest()?.len() as u64).max(u64::from(applied.stopped.is_some()));
     let git = work.record.git.clone();
@@ -198,10 +210,22 @@ pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, w
     Ok(ReviewApplied { applied, resumed, n_left, git })
 }
 
+/// Notes what was brought in of a review before that is forgotten: a session that goes on changes it from there.
+fn note_taken(record: &mut Record, project: &Project, state: &Folder, store: &Store, journal: &Journal) -> Result<(), Error> {
+    taken::take(record, project, store, journal)?;
+    record.save(state)
+}
+
+/// The same for one that was interrupted.
+pub(super) fn resumed(project: &Project, state: &Folder, store: &Store, name: &str, journal: &Journal) -> Result<(), Error> {
+    let Some(mut record) = Record::load(state, name)? else { return Ok(()) };
+    note_taken(&mut record, project, state, store, journal)
+}
+
 /// Notes that nothing of what the session did with git waits any more. With no path left it is over.
 fn git_taken(project: &Project, state: &Folder, name: &str) -> Result<(), Error> {
     let none = WaitingGit::default();
-    let work = Work::open(project, Seen { copy: None, git: Some(&none) }, state, name, false)?;
+    let work = Work::open(project, Seen { git: Some(&none), ..Seen::default() }, state, name, false)?;
     if work.rest()?.is_empty() { work.forget() } else { work.record.save(state) }
 }
 
@@ -220,17 +244,19 @@ struct Work<'a> {
     state: &'a Folder,
     store: Store,
     record: Record,
+    obeyed: &'a [BytesPath],
 }
 
 impl<'a> Work<'a> {
     /// Opens a review, and looks at the copy where the session that worked on it was cut off; `anew`: in any case.
-    fn open(project: &'a Project, seen: Seen<'_>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
+    fn open(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
         let Some(mut record) = Record::load(state, name)? else { return Err(Error::NoReview { name: name.to_owned() }) };
+        let obeyed = seen.obeyed;
         if let Some(git) = seen.git {
             record.git.clone_from(git);
         }
         if !record.is_open && !anew {
-            return Ok(Self { project, state, store: Store::open(state)?, record });
+            return Ok(Self { project, state, store: Store::open(state)?, record, obeyed });
         }
         let Some(copy) = seen.copy else { return Err(Error::NoCopy { name: name.to_owned() }) };
         let (mut store, now) = undo::keep_now(project, state)?;
@@ -242,17 +268,20 @@ impl<'a> Work<'a> {
             let same = since.get(&change.path).filter(|since| are_alike(since.after.as_ref(), change.after.as_ref()));
             same.map(|change| change.path.clone())
         };
-        record.not_of_it = compare(&store, &record.base, &after.id)?.iter().filter_map(shows_through).collect();
+        let theirs = compare(&store, &record.base, &after.id)?;
+        // What was brought in is the session's, though it is there.
+        let theirs = theirs.iter().filter(|change| record.taken_at(&change.path).is_none());
+        record.not_of_it = theirs.filter_map(shows_through).collect();
         record.after = Some(after.id);
         record.is_open = false;
-        pin::pin(state, &store, &pin_of(name), [record.base, after.id])?;
+        pin::pin(state, &store, &pin_of(name), record.snapshots())?;
         record.save(state)?;
-        Ok(Self { project, state, store, record })
+        Ok(Self { project, state, store, record, obeyed })
     }
 
     /// Returns what the session changed.
     fn all(&self) -> Result<Vec<Change>, Error> {
-        all_of(&self.store, &self.record)
+        all_of(self.project, &self.store, &self.record)
     }
 
     /// Returns what of that is not in the project.
@@ -267,10 +296,16 @@ impl<'a> Work<'a> {
         let mut left = Applied::default();
         let all = chosen.clone();
         if !wanted.with_auto_run {
-            choose::leave_auto_run(self.project, &mut chosen, wanted.auto_run, &mut left)?;
+            choose::leave_auto_run(self.project, &mut chosen, &self.auto_run(wanted.auto_run)?, &mut left);
         }
-        choose::leave_old_names(&all, &mut chosen, &mut left);
+        choose::leave_old_names(self.project, &all, &mut chosen, &mut left);
         Ok((chosen, left))
+    }
+
+    /// Returns what knows which files may run on the person's machine; `patterns` are those of the person's.
+    fn auto_run(&self, patterns: &[String]) -> Result<AutoRun, Error> {
+        let known = Known { patterns, place: self.record.place.as_bytes(), obeyed: self.obeyed };
+        AutoRun::in_project(self.project, known)
     }
 
     fn forget(self) -> Result<(), Error> {
@@ -278,14 +313,14 @@ impl<'a> Work<'a> {
     }
 }
 
-fn all_of(store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
+fn all_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
     let mut all = compare(store, &record.base, &record.after())?;
     all.retain(|change| record.not_of_it.binary_search(&change.path).is_err());
-    Ok(all)
+    Ok(taken::go_on(record, project, all))
 }
 
 fn rest_of(project: &Project, store: &Store, record: &Record) -> Result<Vec<Change>, Error> {
-    let mut rest = all_of(store, record)?;
+    let mut rest = all_of(project, store, record)?;
     rest.retain(|change| {
         // What cannot be looked at is not there yet.
         let here = Look::at(project, change.path.as_bytes(), Name::Plain);

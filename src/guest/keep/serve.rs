@@ -14,6 +14,7 @@ use nix::unistd::AccessFlags;
 use super::Error;
 use super::Folder;
 use super::Project;
+use super::accepted;
 use super::find;
 use super::git;
 use super::review;
@@ -22,6 +23,8 @@ use crate::guest::build::build_id;
 use crate::wire::PROTOCOL;
 use crate::wire::frame;
 use crate::wire::frame::MAX_FRAME;
+use crate::wire::keep::Find;
+use crate::wire::keep::Found;
 use crate::wire::keep::FromKeeper;
 use crate::wire::keep::KeeperHello;
 use crate::wire::keep::Kept;
@@ -64,9 +67,13 @@ impl Places {
         Ok((project, Folder::open(&self.state).map_err(|error| with_cause(&error))?))
     }
 
-    /// Returns what commands see: of a review that is the copy, in which a session has moved things.
-    fn seen(&self) -> &Path {
-        if self.copy.is_dir() { &self.copy } else { &self.workspace }
+    /// Looks through what commands see: of a review that is the copy, in which a session has moved things.
+    fn find(&self, order: &Find) -> io::Result<Found> {
+        if self.copy.is_dir() {
+            find::find_in_copy(&self.workspace, &self.copy, &self.upper, order)
+        } else {
+            find::find(&self.workspace, order, &BTreeSet::new())
+        }
     }
 
     fn review(&self, order: &ReviewOrder) -> Result<ReviewAnswer, String> {
@@ -82,12 +89,32 @@ impl Places {
             Err(error) => return Err(format!("what the session worked on cannot be opened: {error}")),
         };
         let starts = self.state.join("git");
+        if let Some(name) = order.name() {
+            let is_there = review::is_on_record(&self.state, name);
+            let noted = match order {
+                ReviewOrder::Apply { .. } if !is_there && accepted::is_noted(&state, name).map_err(|error| with_cause(&error))? => {
+                    git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
+                    return Ok(ReviewAnswer::InAlready);
+                }
+                ReviewOrder::Apply { .. } | ReviewOrder::GitTaken { .. } if is_there => accepted::note(&state, name),
+                ReviewOrder::Discard { .. } => accepted::forget(&state, name),
+                _ => Ok(()),
+            };
+            noted.map_err(|error| with_cause(&error))?;
+        }
         let git = order.name().and_then(|name| {
             let folder = Some(self.git.as_path()).filter(|folder| folder.is_dir());
             git::waiting(&starts, folder, &git_of_review(name))
         });
-        let answer = review::order(&project, review::Seen { copy: copy.as_ref(), git: git.as_ref() }, &state, order);
-        let answer = answer.map_err(|error| with_cause(&error))?;
+        let obeyed = order.name().map_or_else(Vec::new, |name| git::obeyed_at_start(&starts, &git_of_review(name)));
+        let seen = review::Seen { copy: copy.as_ref(), git: git.as_ref(), obeyed: &obeyed };
+        let answer = review::order(&project, seen, &state, order);
+        let mut answer = answer.map_err(|error| with_cause(&error))?;
+        if let ReviewAnswer::Reviews { reviews } = &mut answer {
+            for one in &mut reviews.first {
+                git::remove_taken(&starts, &git_of_review(&one.name), &mut one.git);
+            }
+        }
         if let Some(name) = order.name().filter(|name| !review::is_on_record(&self.state, name)) {
             // It is over.
             git::forget(&starts, &git_of_review(name)).map_err(|fault| fault.to_string())?;
@@ -131,10 +158,7 @@ pub(in crate::guest) fn run(
 
 fn carry_out(places: &Places, order: &Order) -> Kept {
     let (doing, done) = match order {
-        Order::Find(order) => (
-            "look through the project",
-            find::find(places.seen(), order, &BTreeSet::new()).map(Kept::Found).map_err(|error| error.to_string()),
-        ),
+        Order::Find(order) => ("look through the project", places.find(order).map(Kept::Found).map_err(|error| error.to_string())),
         Order::Turn { order } => ("keep how the project's files are", {
             let turn = |(project, state): (Project, Folder)| undo::turn(&project, &state, order).map_err(|error| with_cause(&error));
             places.open().and_then(turn).map(|answer| Kept::Turn { answer: Box::new(answer) })
@@ -222,7 +246,7 @@ mod tests {
     use std::io::Cursor;
 
     use super::*;
-    use crate::wire::keep::Find;
+    use crate::wire::BytesPath;
 
     fn framed(messages: &[ToKeeper]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -276,6 +300,38 @@ mod tests {
             assert!(*id == expected && found.secrets.len() == 1, "{answer:?}");
         }
         assert_eq!(answers.len(), 3);
+    }
+
+    #[test]
+    fn what_is_in_is_told_from_what_nobody_knows() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let at = |name: &str| folder.path().join(name);
+        let (workspace, state, copy) = (at("workspace"), at("state"), at("copy"));
+        for path in [&workspace, &state, &copy] {
+            fs::create_dir(path).expect("made");
+        }
+        let places = Places { workspace, state, copy, upper: at("no"), git: at("no"), aside: at("no"), scratch: at("no") };
+        let name = || "s".to_owned();
+        let apply = || ReviewOrder::Apply { name: name(), only: Vec::new(), merge: false, with_auto_run: false, auto_run: Vec::new() };
+        let make = || {
+            places
+                .review(&ReviewOrder::Begin { name: name(), words: String::new(), is_copied: false, place: BytesPath::default() })
+                .expect("begun");
+            fs::write(places.copy.join("made.txt"), "1").expect("written");
+            places.review(&ReviewOrder::End { name: name(), auto_run: Vec::new() }).expect("ended");
+        };
+        make();
+        assert!(matches!(places.review(&apply()), Ok(ReviewAnswer::Applied(_))));
+        assert_eq!(fs::read(places.workspace.join("made.txt")).expect("read"), b"1");
+        // As after a command that was killed before the volumes were gone.
+        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready));
+        assert_eq!(places.review(&apply()), Ok(ReviewAnswer::InAlready));
+        // What was dropped is not in, and neither is what nobody remembers.
+        fs::remove_file(places.workspace.join("made.txt")).expect("removed");
+        make();
+        assert_eq!(places.review(&ReviewOrder::Discard { name: name() }), Ok(ReviewAnswer::Discarded));
+        let told = places.review(&apply()).expect_err("it is gone");
+        assert!(told.contains("there is no review"), "{told}");
     }
 
     #[test]

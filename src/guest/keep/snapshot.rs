@@ -1,10 +1,21 @@
 use std::collections::HashMap;
+use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
+use std::sync::MutexGuard;
 use std::sync::PoisonError;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::fcntl::openat;
 use nix::sys::stat::FileStat;
+use nix::sys::stat::Mode;
 use nix::sys::stat::SFlag;
+use nix::sys::stat::fstat;
+use nix::unistd::Whence;
+use nix::unistd::lseek;
 
 use super::Error;
 use super::cache::Cache;
@@ -16,6 +27,7 @@ use super::node::Node;
 use super::object::ObjectId;
 use super::project::Project;
 use super::read::Found;
+use super::read::MOST_FILE_BYTES;
 use super::read::stamp;
 use super::store::Addition;
 use super::store::Put;
@@ -37,6 +49,9 @@ use crate::wire::keep::Unkept;
 /// Files above this are read by one thread at a time, so that memory holds one of them.
 const LARGE: i64 = 4 * 1024 * 1024;
 
+/// Files below this are read as fast as looked at.
+const SHORTEST_HOLE: i64 = 64 * 1024;
+
 /// A project as it was.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -47,6 +62,8 @@ pub struct Snapshot {
     pub passed_over: Named<PassedOver>,
     /// Some of that for want of room in the store alone.
     pub is_cut_short: bool,
+    /// What of the files had to be read, holes included.
+    pub n_bytes_read: u64,
 }
 
 /// Takes a snapshot. `cache`, a name in the folder of state, remembers which files need not be read the next time; every folder that
@@ -54,10 +71,19 @@ pub struct Snapshot {
 pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -> Result<Snapshot, Error> {
     let known = Cache::load(state, cache)?;
     let addition = store.add();
-    let reader = Reader { known, addition: &addition, settled_before: settled_before(SystemTime::now()), large: Mutex::new(()) };
+    let reader = Reader {
+        known,
+        addition: &addition,
+        settled_before: settled_before(SystemTime::now()),
+        large: Mutex::new(()),
+        holes: Mutex::default(),
+        n_bytes_read: AtomicU64::new(0),
+    };
     let folders = walk(project, &reader)?;
+    let n_bytes_read = reader.n_bytes_read.into_inner();
     let known = reader.known;
     let (snapshot, cached) = put_together(folders, &addition)?;
+    let snapshot = Snapshot { n_bytes_read, ..snapshot };
     let added = addition.finish()?;
     store.take_in_added(added)?;
     if cached != known {
@@ -71,6 +97,26 @@ struct Reader<'a, 's> {
     addition: &'a Addition<'s>,
     settled_before: (i64, i64),
     large: Mutex<()>,
+    /// What files are that are nothing but one hole, by their length: any number of them takes no room on a disk, and reading each takes long.
+    holes: Mutex<HashMap<u64, ObjectId>>,
+    n_bytes_read: AtomicU64,
+}
+
+impl Reader<'_, '_> {
+    fn is_settled(&self, stat: &FileStat) -> bool {
+        (stat.st_ctime, stat.st_ctime_nsec) < self.settled_before
+    }
+
+    fn holes(&self) -> MutexGuard<'_, HashMap<u64, ObjectId>> {
+        self.holes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what a file is that is one hole, if such a one was read before.
+    fn as_hole(&self, hole: &FileStat) -> Option<Visited> {
+        let n_bytes = hole.st_size as u64;
+        let object = self.holes().get(&n_bytes).copied()?;
+        Some(Visited { node: Node::file(hole, n_bytes, object), known: self.is_settled(hole).then(|| stamp(hole)) })
+    }
 }
 
 impl Visitor for Reader<'_, '_> {
@@ -86,6 +132,10 @@ impl Visitor for Reader<'_, '_> {
             return Ok(Some(Visited { node, known: Some(stamp(stat)) }));
         }
         let _alone = (is_file && stat.st_size > LARGE).then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        let hole = if is_file && stat.st_blocks == 0 && stat.st_size >= SHORTEST_HOLE { hole(place.folder, place.name) } else { None };
+        if let Some(visited) = hole.as_ref().and_then(|hole| self.as_hole(hole)) {
+            return Ok(Some(visited));
+        }
         let failed = |source| Error::Project { doing: "read", path: BytesPath::from_bytes(join(place.path, place.name)), source };
         let found = Found::at(place.folder, place.name).map_err(failed)?;
         let Found::File { content, stat, is_settled } = &found else {
@@ -93,15 +143,32 @@ impl Visitor for Reader<'_, '_> {
             let node = found.node().filter(|node| !node.is_folder());
             return Ok(node.map(|node| Visited { node, known: None }));
         };
-        let is_settled = *is_settled && (stat.st_ctime, stat.st_ctime_nsec) < self.settled_before;
+        self.n_bytes_read.fetch_add(content.len() as u64, Ordering::Relaxed);
+        // Nobody touched it between the two looks at it.
+        let is_hole = *is_settled && hole.is_some_and(|hole| stamp(&hole) == stamp(stat));
+        let is_settled = *is_settled && self.is_settled(stat);
         Ok(Some(match self.addition.put(content, deflate)? {
             Put::Kept(object) => {
+                if is_hole {
+                    self.holes().insert(content.len() as u64, object);
+                }
                 let node = Node::file(stat, content.len() as u64, object);
                 Visited { node, known: is_settled.then(|| stamp(stat)) }
             }
             Put::Full => Visited { node: Node::unkept(Unkept::StoreFull, stat), known: None },
         }))
     }
+}
+
+/// Returns a file's facts if there is nothing in it but one hole.
+fn hole(folder: BorrowedFd<'_>, name: &[u8]) -> Option<FileStat> {
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty()).ok()?;
+    let before = fstat(&file).ok()?;
+    let is_file = file_type(&before) == SFlag::S_IFREG && before.st_size as u64 <= MOST_FILE_BYTES;
+    let is_hole = is_file && lseek(&file, 0, Whence::SeekData) == Err(Errno::ENXIO);
+    let after = fstat(&file).ok()?;
+    (is_hole && stamp(&before) == stamp(&after)).then_some(after)
 }
 
 /// Makes trees of what was found, the deepest first, and the cache for the next time.
@@ -158,7 +225,7 @@ fn put_together(mut folders: HashMap<Vec<u8>, Walked>, addition: &Addition<'_>) 
     passed_over.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let is_cut_short = passed_over.iter().any(|(_, why)| *why == Unkept::StoreFull);
     let passed_over = passed_over.into_iter().map(|(path, why)| PassedOver { path: BytesPath::from_bytes(path), why }).collect();
-    Ok((Snapshot { id: id.ok_or_else(failed)?, n_files, passed_over, is_cut_short }, cache))
+    Ok((Snapshot { id: id.ok_or_else(failed)?, n_files, passed_over, is_cut_short, n_bytes_read: 0 }, cache))
 }
 
 #[cfg(test)]
@@ -169,9 +236,6 @@ mod tests {
     use std::os::unix::fs::MetadataExt;
     use std::thread;
 
-    use nix::fcntl::OFlag;
-    use nix::fcntl::openat;
-    use nix::sys::stat::Mode;
     use nix::sys::stat::mkdirat;
 
     use super::*;
@@ -267,6 +331,33 @@ mod tests {
         assert_eq!(scene.take().id, snapshot.id);
         File::options().write(true).open(scene.path("sparse")).expect("opens").set_len(6 << 30).expect("grows");
         assert_ne!(scene.take().id, snapshot.id);
+    }
+
+    #[test]
+    fn any_number_of_files_that_are_one_hole_is_read_once_and_comes_back_as_holes() {
+        const LENGTH: u64 = 8 << 20;
+        let scene = Scene::new();
+        let make = |name: &str| File::create(scene.path(name)).and_then(|file| file.set_len(LENGTH)).expect("made");
+        (0..16).for_each(|n| make(&format!("hole{n}")));
+        // As long, and not as empty.
+        let mut content = vec![0; LENGTH as usize];
+        content[0] = 1;
+        scene.write("full", &content);
+        let before = scene.take();
+        assert!(before.n_bytes_read <= 3 * LENGTH, "two threads may read the first one each: {}", before.n_bytes_read);
+        let store = scene.store();
+        for (path, node) in held(&store, before.id) {
+            let Node::File { object, n_bytes, .. } = node else { panic!("{path}: {node:?}") };
+            assert_eq!(n_bytes, LENGTH);
+            let expected = u8::from(path == "full".into());
+            assert_eq!(store.get(&object).expect("held").iter().map(|byte| u32::from(*byte)).sum::<u32>(), u32::from(expected));
+        }
+        drop(store);
+        scene.remove("hole7");
+        let after = scene.take();
+        assert_eq!(scene.apply(after.id, before.id).changed.n, 1);
+        let facts = fs::metadata(scene.path("hole7")).expect("it is back");
+        assert_eq!((facts.len(), facts.blocks(), scene.take().id), (LENGTH, 0, before.id));
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Scene {
     }
 
     pub(super) fn ask(&self, request: &Request) -> Applied {
-        apply::apply(&self.project(), &self.state(), &mut self.store(), request, |_| Ok(())).expect("applied")
+        apply::apply(&self.project(), &self.state(), &mut self.store(), request, |_, _, _| Ok(())).expect("applied")
     }
 
     /// Finishes what was interrupted.

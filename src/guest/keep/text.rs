@@ -12,5 +12,10 @@ pub(super) const TIME: Duration = Duration::from_millis(500);
 const LOOKED_AT: usize = 8_000;
 
 pub(super) fn is_text(content: &[u8]) -> bool {
-    content.len() <= MOST_TEXT && !content[..content.len().min(LOOKED_AT)].contains(&0)
+    content.len() <= MOST_TEXT && !is_binary(content)
+}
+
+/// Returns whether content is no text, however long it is.
+pub(super) fn is_binary(content: &[u8]) -> bool {
+    content[..content.len().min(LOOKED_AT)].contains(&0)
 }

@@ -6,6 +6,7 @@
 //!
 //! Turns of all sessions of a project are in one log, as they happened. A new turn that changes something ends what could be brought back.
 
+mod made;
 mod step;
 
 use std::collections::BTreeSet;
@@ -20,6 +21,8 @@ use super::Project;
 use super::Snapshot;
 use super::Store;
 use super::apply;
+use super::auto_run::AutoRun;
+use super::auto_run::Known;
 use super::compare::compare;
 use super::compare::told;
 use super::difference::unified;
@@ -61,7 +64,7 @@ pub enum Resumed {
     /// Changes of that name were brought in.
     Review {
         name: String,
-        applied: Applied,
+        applied: Box<Applied>,
     },
 }
 
@@ -70,8 +73,12 @@ pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, word
     Work::open(project, state)?.begin(session, n_turn, words)
 }
 
-/// Ends the turn that was begun.
+/// Ends the turn that was begun. Of what may run only that is named which its name tells.
 pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
+    end_with(project, state, |change| may_run_by(&change.path).map(ToOwned::to_owned))
+}
+
+fn end_with(project: &Project, state: &Folder, why: impl Fn(&PathChange) -> Option<String>) -> Result<TurnEnded, Error> {
     let mut work = Work::open(project, state)?;
     let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
     let snapshot = work.look()?;
@@ -79,8 +86,7 @@ pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
     // What a build leaves lies deep, and what a person looks for does not.
     changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
     let may_run = changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder);
-    let may_run =
-        may_run.filter_map(|change| Some(MayRun { path: change.path.clone(), why: may_run_by(&change.path)?.to_owned() })).collect();
+    let may_run = may_run.filter_map(|change| Some(MayRun { path: change.path.clone(), why: why(change)? })).collect();
     Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, passed_over: snapshot.passed_over })
 }
 
@@ -133,7 +139,14 @@ pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
 pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<TurnAnswer, Error> {
     match order {
         TurnOrder::Begin { session, n_turn, words } => begin(project, state, session, *n_turn, words).map(TurnAnswer::Began),
-        TurnOrder::End => end(project, state).map(TurnAnswer::Ended),
+        TurnOrder::End { place } => {
+            let auto_run = AutoRun::in_project(project, Known { place: place.as_bytes(), ..Known::default() })?;
+            let why = |change: &PathChange| match change.entry {
+                EntryType::Link => auto_run.of_path(&change.path),
+                _ => auto_run.of_file(&change.path),
+            };
+            end_with(project, state, why).map(TurnAnswer::Ended)
+        }
     }
 }
 
@@ -152,7 +165,7 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
         UndoOrder::Resume => match resume(project, state)? {
             Resumed::Nothing => UndoAnswer::Nothing,
             Resumed::Turns(undone) => UndoAnswer::Undone(undone),
-            Resumed::Review { name, applied } => UndoAnswer::Applied { name, applied },
+            Resumed::Review { name, applied } => UndoAnswer::Applied { name, applied: *applied },
         },
         UndoOrder::Abandon if abandon(project, state)? => UndoAnswer::Abandoned,
         UndoOrder::Abandon => UndoAnswer::Nothing,

@@ -32,7 +32,7 @@ const LOOKED_AT: usize = 2 * MAX_TOKEN;
 const MAX_OWN: usize = 256;
 
 /// Tokens that do not follow the pattern `<|name|>`. From the chat templates of Llama 2, Mistral, Gemma 2 to 4, Qwen, `DeepSeek`, Phi,
-/// Granite, Command-R, gpt-oss, `MiniMax`, Seed-OSS, GLM, Nemotron, Kimi and `LongCat`.
+/// Granite, Command-R, gpt-oss, `MiniMax`, Seed-OSS, GLM, Nemotron, EXAONE, Kimi and `LongCat`.
 const TOKENS: &[&str] = &[
     "<s>",
     "</s>",
@@ -61,6 +61,22 @@ const TOKENS: &[&str] = &[
     "[gMASK]",
     "[sMASK]",
     "[MASK]",
+    "[|endofturn|]",
+    "[|system|]",
+    "[|user|]",
+    "[|assistant|]",
+    "[|tool|]",
+    "[|thought|]",
+    "[|/thought|]",
+    "<end_of_utterance>",
+    "<arg_key>",
+    "</arg_key>",
+    "<arg_value>",
+    "</arg_value>",
+    "<AVAILABLE_TOOLS>",
+    "</AVAILABLE_TOOLS>",
+    "<|\"|>",
+    "<SPECIAL_12>",
     "[e~[",
     "]~b]",
     "]~!b[",
@@ -298,6 +314,13 @@ mod tests {
             "<seed:tool_call>",
             "</seed:tool_call>",
             "<seed:think>",
+            "<|\"|>",
+            "[|assistant|]",
+            "[|user|]",
+            "<end_of_utterance>",
+            "<AVAILABLE_TOOLS>",
+            "</arg_value>",
+            "<arg_key>",
             "[gMASK]",
             "<sop>",
             "<think>",
@@ -341,6 +364,9 @@ mod tests {
             "<tool>",
             "<answer>",
             "</response>",
+            "<escape>",
+            "[|other|]",
+            "<|'|>",
         ] {
             assert!(matches!(neutralise(text), Cow::Borrowed(same) if same == text), "{text}");
         }
@@ -363,6 +389,8 @@ mod tests {
         assert_eq!(broken, "a <\u{200b}user> b [\u{200b}EOT] c <\u{200b}sys:turn> d <\u{200b}@end@> e x <\u{200b}s>");
         assert_eq!(own.restore(&broken), text);
         assert_eq!(neutralise("<user>"), "<user>", "which is none of any other model");
+        let function = Tokens::of_template("{{ '<escape>' + value + '<escape>' }}{{ '<|\\\"|>' }}", []);
+        assert_eq!(function.neutralise("<escape>a<|\"|>"), "<\u{200b}escape>a<\u{200b}|\"|>");
         let many: String = (0..1000).map(|n| format!("<t_{n}>")).collect();
         assert_eq!(Tokens::of_template(&many, []).own.len(), MAX_OWN);
         let odd = Tokens::of_template("{{ '@@end@@' }}<|my tok|>{{ '###END' }}{{ '\\u003cuser\\u003e' }}[|user|]", ["##eos##", "$$bos"]);

@@ -137,6 +137,7 @@ pub(in crate::llm) fn parse(text: &str) -> Parsed {
         if let Some(parsed) = understand(object.get()) {
             let (before, behind) = (&trimmed[..at], &trimmed[at + values.byte_offset()..]);
             // Words around it prove that no schema held, so they may as well quote.
+            let (before, behind) = (without_tag_behind(before), without_tags_before(behind));
             let is_talk = matches!(parsed, Parsed::Call(..)) && (super::text::only_shows(before) || has_words(behind));
             return if is_talk { Parsed::Answer(trimmed.to_owned()) } else { parsed };
         }
@@ -179,6 +180,27 @@ pub(in crate::llm) fn begun_answer(text: &str) -> Option<String> {
 fn has_words(behind: &str) -> bool {
     let line = behind.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '}' | ']' | ',' | ';' | '"' | '.'));
     line.starts_with(char::is_alphabetic) && line.contains(' ')
+}
+
+/// Returns words without the tag that ends them, which is that of the call behind them: `<tool_call>`.
+fn without_tag_behind(text: &str) -> &str {
+    let words = text.trim_end();
+    let tag = words.strip_suffix('>').and_then(|rest| rest.rfind('<')).filter(|at| is_tag(&words[*at + 1..words.len() - 1]));
+    tag.map_or(text, |at| &words[..at])
+}
+
+/// Returns what stands behind a call without the tags that end it.
+fn without_tags_before(text: &str) -> &str {
+    let mut words = text.trim_start();
+    while let Some(end) = words.strip_prefix('<').and_then(|rest| rest.find('>')).filter(|end| is_tag(&words[1..=*end])) {
+        words = words[end + 2..].trim_start();
+    }
+    words
+}
+
+/// Returns whether this stands in a tag, and not between two signs of prose.
+fn is_tag(name: &str) -> bool {
+    name.chars().all(|c| c.is_alphanumeric() || matches!(c, '/' | '|' | '_' | ':' | '-' | '=' | '\u{ff5c}' | '\u{2581}'))
 }
 
 /// Returns what an object says, under the names that models use for it; `None` where it is no reply at all.
@@ -280,6 +302,9 @@ mod tests {
             format!("Here:\n```text\n{shown}\n```"),
             format!("A call has this form:\n{shown}"),
             format!("{shown} is what it says there."),
+            format!("Never do this:\n\n<tool_call>\n{shown}\n</tool_call>\n\nIt breaks things."),
+            format!("Never do this:\n<|tool_call|>{shown}"),
+            format!("<tool_call>{shown}</tool_call></s> is what it says."),
         ] {
             assert_eq!(parse(&talk), answer(&talk));
         }

@@ -171,13 +171,18 @@ fn escape(text: &str) -> (Option<char>, &str) {
         'n' => Some(('\n', behind)),
         't' | 'r' => Some((' ', behind)),
         'e' => Some(('\u{1b}', behind)).filter(|(_, behind)| behind.starts_with(['[', ']'])),
-        '0' => behind.strip_prefix("33").map(|behind| ('\u{1b}', behind)),
+        '0'..='3' => octal(text),
         'x' => hex(behind, 2).and_then(|(unit, rest)| Some((char::from_u32(unit)?, rest))),
         'U' => hex(behind, 8).and_then(|(unit, rest)| Some((char::from_u32(unit)?, rest))),
         'u' => unicode(behind),
         _ => None,
     };
     read.map_or((None, text), |(c, rest)| (Some(c), rest))
+}
+
+fn octal(text: &str) -> Option<(char, &str)> {
+    let digits = text.get(..3).filter(|digits| digits.bytes().all(|byte| matches!(byte, b'0'..=b'7')))?;
+    Some((char::from(u8::from_str_radix(digits, 8).ok()?), &text[3..]))
 }
 
 fn unicode(text: &str) -> Option<(char, &str)> {

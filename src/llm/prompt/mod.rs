@@ -125,6 +125,14 @@ impl Prompt {
         self
     }
 
+    /// Knows these tools, too, in what the model writes, though it is not told of them here: a call of one is an example wherever a call of a
+    /// told one would be.
+    #[must_use]
+    pub fn with_untold(mut self, untold: &[ToolSpec]) -> Self {
+        self.known = text::Tools::new(self.tools.iter().chain(untold));
+        self
+    }
+
     /// Returns a conversation with the same system prompt and tools, but other messages or another mode: after a compaction, or when
     /// the server turned out not to know tools. The server reads it from the first byte that differs.
     #[must_use]
@@ -133,6 +141,7 @@ impl Prompt {
             .with_thinking_replayed(self.replay_thinking)
             .with_tokens(&self.tokens)
             .with_system_folded(self.is_folded);
+        prompt.known = self.known.clone();
         for message in messages {
             prompt.push(message);
         }

@@ -35,6 +35,12 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         // Whatever it is called: what is given to it is what `rm` takes.
         return looks_like_removal(arguments, ground).or_else(|| split_by_expansion(program, ground));
     };
+    // What only says how it is used, or which version it is.
+    if let [one] = arguments
+        && matches!(one.known(), Some("--help" | "--version"))
+    {
+        return None;
+    }
     match name {
         "sudo" | "su" | "doas" | "pkexec" | "runuser" | "sudoedit" | "gosu" | "su-exec" | "run0" => {
             Some(format!("{name} asks for the rights of another user"))
@@ -42,7 +48,10 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         "rm" | "srm" | "unlink" => removal(arguments, ground),
         "find" | "gfind" => finding::reason(arguments, ground),
         "mv" => {
-            let mut moved: Vec<&Word> = words::operands(arguments).collect();
+            // What `xargs` may add comes last, and then is where all goes; but the folder for passing things is never what is moved.
+            let is_added = |word: &&Word| matches!(word.text.as_str(), "…" | "./…");
+            let (added, mut moved): (Vec<&Word>, Vec<&Word>) = words::operands(arguments).partition(is_added);
+            let goes_to_last = added.is_empty() || moved.last().is_some_and(|word| matches!(word.text.as_str(), "/tmp" | "/tmp/"));
             let named = target_folder(arguments);
             // Without an option for it the last one is where it goes.
             let to = match &named {
@@ -52,7 +61,7 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
                 }
                 None => moved.last().map(|word| word.text.clone()),
             };
-            if named.is_none() && moved.len() > 1 {
+            if named.is_none() && moved.len() > 1 && goes_to_last {
                 moved.pop();
             }
             let is_meant = |word: &&&Word| !word.text.starts_with('.');
@@ -72,7 +81,9 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
         "init" => arguments.first().filter(|word| matches!(word.text.as_str(), "0" | "6")).map(|_| "init ends the machine".to_owned()),
         "systemctl" => {
             let ends = |word: &&Word| matches!(word.text.as_str(), "poweroff" | "reboot" | "halt" | "kexec" | "emergency" | "rescue");
-            arguments.iter().find(ends).map(|word| format!("systemctl {} ends the machine", word.text))
+            let asks = |word: &Word| matches!(word.known(), Some("cat" | "is-active" | "is-enabled" | "show" | "status"));
+            let ending = arguments.iter().find(ends).filter(|_| !arguments.first().is_some_and(asks));
+            ending.map(|word| format!("systemctl {} ends the machine", word.text))
         }
         "kill" => kills_all(arguments).then(|| "it ends every process".to_owned()),
         "killall5" => Some("it ends every process".to_owned()),
@@ -123,9 +134,10 @@ pub(super) fn takes_all(word: &Word) -> bool {
     word.text.ends_with("/**")
 }
 
-/// Returns whether a word names what lies in every folder: `**/*`.
+/// Returns whether a word names what lies in every folder: `**/*`, `*/*`.
 fn goes_deep(word: &Word) -> bool {
-    word.text.split('/').any(|part| part == "**")
+    let parts = || word.text.split('/');
+    parts().any(|part| part == "**") || parts().filter(|part| place::takes_any(part)).count() > 1
 }
 
 /// A program whose name is not known, with what `rm` is given.

@@ -100,6 +100,25 @@ fn every_command_of_the_table_needs_what_the_table_says() {
     assert!(n_commands >= 400, "{n_commands}");
 }
 
+#[test]
+fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
+    let texts = [
+        "cd a;rm *\n".repeat(4000),
+        "cd $a;rm $b/*\n".repeat(3000),
+        format!("D=/a/b/c\n{}", "rm ${D%%/*}\n".repeat(4000)),
+        format!("f() {{ rm $1; }}\n{}", "f a\n".repeat(8000)),
+        format!("git diff > a\n{}", "git apply -R b\n".repeat(3000)),
+        format!("for d in {}; do cd $d; rm *; done", "$x . ".repeat(8000)),
+        "mkdir a;cd b;rm *\n".repeat(3000),
+        "echo rm x >> a;sh a\n".repeat(2000),
+    ];
+    for text in texts {
+        let started = std::time::Instant::now();
+        let _ = needs(&text, Shell::Bash);
+        assert!(started.elapsed().as_secs() < 20, "{:?}: {}", started.elapsed(), &text[..40]);
+    }
+}
+
 /// The order of capabilities, which is that of the enum.
 const ORDER: [&str; 8] =
     ["read_files", "run_in_box", "change_session_git", "network", "change_outside_box", "protected", "blocked", "git="];

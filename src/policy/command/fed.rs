@@ -67,7 +67,9 @@ pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String
         // What is given is put in its place, and judged there.
         if is_feeder(command) && command.given.is_none() && !is_chosen {
             let behind = script.commands[at + 1..].iter().take_while(|behind| behind.is_started);
-            let inner = behind.enumerate().find(|(_, inner)| takes(inner, ground));
+            let placeholder = placeholder(command);
+            let is_part = |inner: &Command| placeholder.is_some_and(|placeholder| names_parts(inner, placeholder, ground));
+            let inner = behind.enumerate().find(|(_, inner)| takes(inner, ground) && !is_part(inner));
             let shell = || script.commands.get(at + 1).filter(|inner| in_a_shell(inner, ground));
             blocked.extend(inner.and_then(|(n, inner)| Some((at + 1 + n, reason(inner.name()?)))));
             blocked.extend(shell().map(|_| (at + 1, reason("what the shell runs"))));
@@ -80,11 +82,11 @@ pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String
         }
         if takes(command, ground)
             && let Some(name) = command.name()
-            && command.arguments().iter().any(|word| feeding.feeds(word) || (!word.quoted && is_unchosen(word, ground)))
+            && command.arguments().iter().any(|word| feeding.feeds(word, ground) || (!word.quoted && is_unchosen(word, ground)))
         {
             blocked.push((at, reason(name)));
         }
-        if written_over(command).any(|target| feeding.feeds(target)) {
+        if written_over(command).any(|target| feeding.feeds(target, ground)) {
             blocked.push((at, reason("what writes over files")));
         }
         feeding.pass(command, is_chosen, ground);
@@ -102,6 +104,41 @@ fn writes_to_unknown(command: &Command) -> bool {
 
 fn is_feeder(command: &Command) -> bool {
     matches!(command.name(), Some("xargs" | "gxargs" | "parallel"))
+}
+
+/// Returns what `xargs -I{}` puts each name in the place of, where no other option of it says otherwise.
+fn placeholder(command: &Command) -> Option<&str> {
+    let mut words = command.arguments().iter().filter(|_| command.name() == Some("xargs"));
+    let mut placeholder = None;
+    while let Some(option) = words.next()?.known().filter(|text| text.starts_with('-')) {
+        match option {
+            "-0" | "-r" | "-t" | "--null" | "--no-run-if-empty" | "--verbose" => {}
+            "-P" | "-a" => {
+                words.next()?.known()?;
+            }
+            _ if option.strip_prefix("-P").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())) => {}
+            "-I" if placeholder.is_none() => placeholder = Some(words.next()?.known()?),
+            _ => placeholder = Some(option.strip_prefix("-I").filter(|rest| placeholder.is_none() && !rest.is_empty())?),
+        }
+    }
+    placeholder
+}
+
+/// Returns whether each name is put into a longer one: behind a folder of the project, or in front of an ending.
+fn names_parts(command: &Command, placeholder: &str, ground: &Ground) -> bool {
+    let mut put = command.arguments().iter().filter(|word| word.text.contains(placeholder)).peekable();
+    put.peek().is_some()
+        && put.all(|word| {
+            let (before, behind) = word.text.split_once(placeholder).unwrap_or_default();
+            is_part(before, &behind.replace(placeholder, ""), ground)
+        })
+}
+
+/// Returns whether a name between these two certainly is no more than a part of what lies in the project: `out/NAME`, `NAME.bak`.
+fn is_part(before: &str, behind: &str, ground: &Ground) -> bool {
+    let has_ending = !behind.contains(['$', '`']) && behind.chars().any(|c| !"/.*?".contains(c));
+    let is_plain = !before.starts_with('-') && before.chars().all(|c| c.is_alphanumeric() || "/._-".contains(c));
+    has_ending || (is_plain && !before.is_empty() && place::precious(&format!("{before}*"), ground).is_none())
 }
 
 /// What goes from one command to another.
@@ -154,10 +191,17 @@ impl<'a> Feeding<'a> {
     }
 
     /// Returns whether a word is what such a variable holds: not where it only ends, or begins, a name of the script's own.
-    fn feeds(&self, word: &Word) -> bool {
+    fn feeds(&self, word: &Word, ground: &Ground) -> bool {
         let text = word.text.strip_prefix("./").unwrap_or(&word.text);
         let text = text.strip_prefix("of=").unwrap_or(text);
-        let Some(rest) = text.strip_prefix('$') else { return false };
+        let in_here = shell::HERE.iter().find_map(|here| text.strip_prefix(here)?.strip_prefix('/'));
+        let text = in_here.map_or(text, |rest| rest.trim_start_matches('/'));
+        let Some((before, rest)) = text.split_once('$') else { return false };
+        // All that lies in the project may be written with its folder in front.
+        let is_whole = before.ends_with('/') && place::precious(&format!("{before}*"), ground).is_some();
+        if !before.is_empty() && !is_whole {
+            return false;
+        }
         let (name, behind) = match rest.strip_prefix('{') {
             Some(rest) => rest.split_once('}').unwrap_or((rest, "")),
             None => rest.split_at(rest.find('/').unwrap_or(rest.len())),
@@ -209,7 +253,15 @@ fn chooses(command: &Command, is_chosen: bool, ground: &Ground) -> bool {
                 arguments.iter().any(|word| is_flag(&word.text, 'v') || word.text == "--invert-match" || is_flag(&word.text, 'L'));
             let looked_for = arguments.iter().find(|word| !word.text.starts_with('-'));
             let is_letter = |text: &str| text.len() == 1 && text.starts_with(char::is_alphanumeric);
-            let is_in_all = |text: &str| is_letter(text) || IN_EVERY_LINE.contains(&text) || finding::is_found_in_all(text);
+            // Whole kinds of work, as `git status --short` marks them.
+            let is_mark = |text: &str| text.starts_with('^') && text[1..].chars().all(|c| "?MADRCU!\\[] .*".contains(c));
+            let is_in_all = |text: &str| {
+                is_letter(text)
+                    || is_mark(text)
+                    || (text.contains("??") && is_mark(&format!("^{text}")))
+                    || IN_EVERY_LINE.contains(&text)
+                    || finding::is_found_in_all(text)
+            };
             is_chosen || (!is_inverse && looked_for.is_some_and(|word| !is_in_all(&word.text)))
         }
         // A pattern between slashes lets some pass.
@@ -245,15 +297,20 @@ fn git_chooses(arguments: &[Word], ground: &Ground) -> bool {
         "ls-files" => {
             let lists_some = rest.iter().any(|word| {
                 let text = word.text.as_str();
-                ['o', 'd', 'm', 'i', 'u', 'k'].iter().any(|letter| is_flag(text, *letter))
-                    || ["--others", "--deleted", "--modified", "--ignored", "--unmerged", "--killed"].contains(&text)
+                ['d', 'i', 'u', 'k'].iter().any(|letter| is_flag(text, *letter))
+                    || ["--deleted", "--ignored", "--unmerged", "--killed"].contains(&text)
             });
+            // What git does not keep, or not in that state, is all that is lost for good.
+            let is_ignored = rest.iter().any(|word| is_flag(&word.text, 'i') || word.text == "--ignored");
             let lists_kept = rest.iter().any(|word| is_flag(&word.text, 'c') || word.text == "--cached");
-            (lists_some && !lists_kept) || has_path()
+            let lists_work = rest.iter().any(|word| {
+                ['o', 'm'].iter().any(|letter| is_flag(&word.text, *letter)) || ["--others", "--modified"].contains(&word.text.as_str())
+            });
+            (lists_some && !lists_kept && (is_ignored || !lists_work)) || has_path()
         }
-        "diff" | "status" | "log" | "show" | "branch" | "tag" | "stash" | "remote" => {
-            rest.iter().all(|word| word.kind != WordKind::Unknown)
-        }
+        "status" => has_path(),
+        "diff" => has_path() || rest.iter().any(|word| word.text.starts_with("--diff-filter=")),
+        "log" | "show" | "branch" | "tag" | "stash" | "remote" => rest.iter().all(|word| word.kind != WordKind::Unknown),
         _ => false,
     }
 }

@@ -1,5 +1,9 @@
 //! What a git command does: reads, changes the session's repository, or destroys what git keeps.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::BTreeSet;
+
 use super::git_verbs::CHANGES;
 use super::git_verbs::READS;
 use super::words;
@@ -235,6 +239,8 @@ fn takes_back(word: &Word) -> bool {
 ///
 /// `commit --amend` is none: the commit it replaces stays in the reflog of the session's own repository.
 fn gated(verb: &str, rest: &[Word]) -> Option<String> {
+    let named = without_names(verb, rest);
+    let rest = named.as_slice();
     let first = rest.first().map(|word| word.text.as_str());
     let is_unknown_first = rest.first().is_some_and(words::may_be_option);
     let force = || may_have(rest, "f", &["--force"]);
@@ -269,6 +275,7 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "config" if sets_what_is_kept(rest) => "config of what git keeps",
         "fast-import" if may_have(rest, "", &["--force"]) => "fast-import --force",
         "notes" if matches!(first, Some("remove" | "prune")) => "notes remove",
+        "rm" if only_from_index(rest) => return None,
         "rm" if may_have(rest, "r", &[]) && words::operands(rest).any(is_all) => "rm of all files",
         "worktree" if matches!(first, Some("remove")) && force() => "worktree remove -f",
         "submodule" if matches!(first, Some("deinit")) && force() => "submodule deinit -f",
@@ -280,6 +287,17 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         _ => return None,
     };
     Some(operation.to_owned())
+}
+
+/// `git rm --cached`, which leaves the files where they are: `git add` brings them back.
+fn only_from_index(rest: &[Word]) -> bool {
+    let is_plain = |word: &Word| {
+        let is_option = word.text.starts_with('-');
+        matches!(word.text.as_str(), "--" | "--cached" | "--force" | "--ignore-unmatch" | "--quiet")
+            || !is_option
+            || (!word.text.starts_with("--") && word.text[1..].chars().all(|c| "rfqn".contains(c)))
+    };
+    has(rest, "", &["--cached"]) && !rest.iter().any(words::may_be_option) && rest.iter().all(is_plain)
 }
 
 /// Returns whether a setting says how long git keeps what nothing names any more.
@@ -305,6 +323,77 @@ fn makes_new(rest: &[Word]) -> bool {
 /// A path that stands for all there is.
 fn is_all(word: &Word) -> bool {
     word.text.chars().all(|c| "./*".contains(c)) || matches!(word.text.as_str(), ":/" | "/workspace" | "$PWD")
+}
+
+/// What the values of a variable have in common, none of which is an option.
+#[derive(Clone, Copy)]
+pub(super) struct Named {
+    /// Each is one word without quotes, too.
+    is_one: bool,
+    /// Some begin with a star, and only a dot in them says that they are no option of a verb that moves or removes.
+    has_dot: bool,
+}
+
+/// Returns the variables among these whose values certainly are no options.
+pub(super) fn names<'a>(script: &'a Script, files: &BTreeSet<&'a str>) -> BTreeMap<&'a str, Named> {
+    let begins = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c));
+    let has_dot = |word: &Word| word.kind == WordKind::Pattern && words::has_dot_or_slash(word);
+    let is_name = |word: &Word| word.kind != WordKind::Unknown && (begins(word) || has_dot(word));
+    let values = |name: &'a str| script.values.iter().filter(move |value| value.variable == name).map(|value| &value.word);
+    let named = |name: &'a str| Named {
+        is_one: values(name).all(|word| word.known().is_some_and(|text| !text.contains([' ', '\t', '\n']))),
+        has_dot: !values(name).all(begins),
+    };
+    files.iter().copied().filter(|name| values(name).all(is_name)).map(|name| (name, named(name))).collect()
+}
+
+/// Returns a command with words that are put together from these variables made to look like paths: they are no options either.
+pub(super) fn with_names<'a>(command: &'a Command, names: &BTreeMap<&str, Named>) -> Cow<'a, Command> {
+    if command.name() != Some("git") || names.is_empty() {
+        return Cow::Borrowed(command);
+    }
+    let moves = command.arguments().first().is_some_and(|verb| matches!(verb.known(), Some("mv" | "rm")));
+    let is_name = |word: &Word| {
+        let mut parts = word.text.split('$');
+        let mut is_one = true;
+        let begins = parts.next().is_some_and(|before| before.is_empty() || !words::may_begin_option(word));
+        let all = parts.enumerate().all(|(at, part)| {
+            let inside = part.strip_prefix('{').and_then(|inside| inside.split_once('}'));
+            let (inside, behind) = inside
+                .unwrap_or_else(|| part.split_at(part.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(part.len())));
+            let (name, is_cut) = inside.split_once('%').map_or((inside, false), |(name, _)| (name, true));
+            let named = names.get(name);
+            is_one &= named.is_some_and(|named| named.is_one);
+            let is_first = at == 0 && word.text.starts_with('$');
+            let is_name = named.is_some_and(|named| !named.has_dot || (moves && !is_cut));
+            (!is_first && word.quoted) || (is_name && !behind.starts_with('-'))
+        });
+        word.kind == WordKind::Unknown && !word.text.contains('`') && begins && all && (word.quoted || is_one)
+    };
+    let named =
+        |word: &Word| if is_name(word) { Word { text: format!("./{}", word.text), quoted: true, ..word.clone() } } else { word.clone() };
+    Cow::Owned(Command { words: command.words.iter().map(named).collect(), ..command.clone() })
+}
+
+/// Returns the words behind a verb, with those that certainly are no options made to look like paths: the name of a new branch behind the
+/// option for it, and names with a dot or a slash in them for verbs none of whose options that lose anything is followed by one.
+fn without_names(verb: &str, rest: &[Word]) -> Vec<Word> {
+    let is_value = |at: usize| {
+        let makes = match verb {
+            "checkout" => matches!(rest[0].known(), Some("-b" | "--orphan")),
+            "switch" => matches!(rest[0].known(), Some("-c" | "--create" | "--orphan")),
+            _ => false,
+        };
+        at == 1 && makes && rest[1].quoted
+    };
+    let is_name = |word: &Word| matches!(verb, "branch" | "mv" | "rm" | "tag") && words::has_dot_or_slash(word);
+    let named = |(at, word): (usize, &Word)| match word.kind {
+        WordKind::Unknown | WordKind::Pattern if is_value(at) || is_name(word) => {
+            Word { text: format!("./{}", word.text), quoted: true, ..word.clone() }
+        }
+        _ => word.clone(),
+    };
+    rest.iter().enumerate().map(named).collect()
 }
 
 /// A `clean` that certainly removes nothing: it says `-n`, and every other option is known to take no value and to take nothing back.

@@ -1,13 +1,21 @@
 //! Where each command of a script stands: what `cd` and its like lead to.
 
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 
 use super::place::HOMES;
 use super::place::Place;
 use super::place::resolve;
+use super::setting::Setting;
+use super::setting::Settings;
+use super::unset;
+use super::unset::Given;
+use super::words;
 use crate::code::shell::Command;
+use crate::code::shell::Guard;
 use crate::code::shell::HERE;
 use crate::code::shell::Script;
+use crate::code::shell::TOP;
 use crate::code::shell::Word;
 use crate::code::shell::WordKind;
 use crate::wire::BytesPath;
@@ -20,6 +28,22 @@ pub(super) struct Ground {
     pub(super) depth: usize,
     /// The folder itself, where every change of folders up to there is known.
     pub(super) here: Option<Place>,
+    /// Where it may stand besides.
+    pub(super) others: Vec<Other>,
+    /// A variable without a value ends its shell.
+    pub(super) ends_on_unset: bool,
+}
+
+/// A place where a command may stand besides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Other {
+    pub(super) place: Place,
+    /// It stands there where a change of folders fails.
+    pub(super) is_failed: bool,
+    /// From this command of the script on.
+    from: usize,
+    /// Up to this one.
+    until: usize,
 }
 
 impl Ground {
@@ -28,7 +52,45 @@ impl Ground {
         let path = self.here.as_ref()?.parts.join("/");
         protected_name(&BytesPath::from_text(&path)).filter(|protected| protected.is_secret).map(|protected| protected.name)
     }
+
+    /// Returns the ground of a command that stands in one of the other places.
+    pub(super) fn other(&self, other: &Other) -> Self {
+        Self { depth: self.depth, here: Some(other.place.clone()), others: Vec::new(), ends_on_unset: self.ends_on_unset }
+    }
 }
+
+/// Where a shell stands.
+#[derive(Clone, Default)]
+struct Stand {
+    here: Option<Place>,
+    others: Vec<Other>,
+}
+
+impl Stand {
+    fn at(here: Option<Place>) -> Self {
+        Self { here, others: Vec::new() }
+    }
+
+    /// Adds places where it may stand besides, but for those that are none of the project's: what a path there would name is seldom anything.
+    fn add(&mut self, others: impl IntoIterator<Item = Other>) {
+        for other in others {
+            let is_new =
+                || self.others.iter().all(|known| known.place != other.place || known.from > other.from || known.until < other.until);
+            let is_ours = other.place.is_in_project() || (other.place.is_home && !other.is_failed);
+            let counts = is_ours && other.place.parts.len() <= PARTS_MAX;
+            if self.others.len() < OTHERS_MAX && counts && self.here.as_ref() != Some(&other.place) && is_new() {
+                self.others.push(other);
+            }
+        }
+    }
+}
+
+/// Most folders that are kept in mind as there.
+const FOLDERS_MAX: usize = 256;
+/// How deep a folder may lie that is kept in mind.
+const PARTS_MAX: usize = 64;
+/// Most places that one command may stand in besides.
+const OTHERS_MAX: usize = 8;
 
 /// Returns where each command of a script stands, one after the other; a shell within another begins where that one is.
 pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<Ground> {
@@ -39,50 +101,219 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
         Some(path) => begin.follow(path),
         None => {}
     }
-    let mut stands: HashMap<usize, Option<Place>> = HashMap::from([(0, Some(begin))]);
+    let mut there = There::new(script, &begin);
+    let mut stands: HashMap<usize, Stand> = HashMap::from([(0, Stand::at(Some(begin)))]);
     // What `env -C` starts, it starts elsewhere.
     let mut only_next: Option<Option<Place>> = None;
     // Where each shell was before, and where `pushd` came from.
-    let mut before: HashMap<usize, Option<Place>> = HashMap::new();
-    let mut pushed: HashMap<usize, Vec<Option<Place>>> = HashMap::new();
+    let mut before: HashMap<usize, Stand> = HashMap::new();
+    let mut pushed: HashMap<usize, Vec<Stand>> = HashMap::new();
+    // Where the last change of folders began, which stands in the list once more with the values of its variables.
+    let mut moved_from: Option<Stand> = None;
     let mut grounds = Vec::with_capacity(script.commands.len());
     // Behind a program that starts another one, `cd` would be a program of its own, which takes nobody along.
     let mut takes_along = true;
-    for command in &script.commands {
+    for (at, command) in script.commands.iter().enumerate() {
         let takes_along = std::mem::replace(&mut takes_along, !command.starts_another || goes_along(command));
         let mut shell = command.shell;
         while !stands.contains_key(&shell) {
             shell = shell.checked_sub(1).and_then(|at| script.shells.get(at)).copied().unwrap_or_default();
         }
-        let stand = stands.get(&shell).cloned().flatten();
-        let here = only_next.take().unwrap_or_else(|| stand.clone());
+        let mut stand = stands.get(&shell).cloned().unwrap_or_default();
+        if command.again
+            && matches!(command.name(), Some("cd" | "pushd"))
+            && let Some(from) = moved_from.take()
+        {
+            stand = from;
+        }
+        let here = only_next.take().unwrap_or_else(|| stand.here.clone());
+        let others = if here == stand.here {
+            stand.others.iter().filter(|other| (other.from..other.until).contains(&at)).cloned().collect()
+        } else {
+            Vec::new()
+        };
+        there.note(command, here.as_ref());
+        let ends_on_unset = there.settings.ends(Setting::OnUnset, command, script);
+        grounds.push(Ground { depth, here: here.clone(), others, ends_on_unset });
         let after = match command.name() {
             Some("cd" | "pushd" | "popd") if !takes_along => stand,
             Some("cd") if command.arguments().first().is_some_and(goes_back) => {
                 let gone = before.remove(&command.shell).or_else(|| before.get(&shell).cloned());
+                before.insert(command.shell, stand.clone());
                 // Where it was nowhere before it stays.
-                gone.unwrap_or_else(|| here.clone())
+                gone.unwrap_or(stand)
             }
-            Some("cd") => moved(command.arguments(), here.as_ref()),
-            Some("pushd") => {
-                pushed.entry(shell).or_default().push(here.clone());
-                moved(command.arguments(), here.as_ref())
+            Some(name @ ("cd" | "pushd")) => {
+                if name == "pushd" && !command.again {
+                    pushed.entry(shell).or_default().push(stand.clone());
+                }
+                before.insert(command.shell, stand.clone());
+                moved_from = Some(stand.clone());
+                there.moved(at, command, script, &stand)
             }
             // Without a folder to go back to it fails.
-            Some("popd") => pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or_else(|| here.clone()),
+            Some("popd") => {
+                before.insert(command.shell, stand.clone());
+                pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or(stand)
+            }
             Some("env") => {
                 only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_ref())));
                 stand
             }
             _ => stand,
         };
-        if matches!(command.name(), Some("cd" | "pushd" | "popd")) && takes_along {
-            before.insert(command.shell, here.clone());
-        }
         stands.insert(command.shell, after);
-        grounds.push(Ground { depth, here });
     }
     grounds
+}
+
+/// Returns the variables that hold the name of a folder which `mktemp` made where nothing else is, and nothing but that.
+pub(super) fn made(script: &Script) -> BTreeSet<&str> {
+    const MAKING: [&str; 3] = ["$(mktemp -d)", "`mktemp -d`", "$(mktemp -d -t "];
+    let is_making =
+        |text: &str| MAKING[..2].contains(&text) || text.strip_prefix(MAKING[2]).is_some_and(|rest| !rest.contains(['/', '$', '`']));
+    let sets = || script.commands.iter().flat_map(|command| &command.assignments);
+    let is_made = |value: Option<&Word>| value.is_some_and(|value| is_making(&value.text));
+    let mut made: BTreeSet<&str> = sets().filter(|set| is_made(set.value.as_ref())).map(|set| set.name.as_str()).collect();
+    for set in sets().filter(|set| set.name == "TMPDIR" || !is_made(set.value.as_ref())) {
+        if set.name == "TMPDIR" {
+            return BTreeSet::new();
+        }
+        made.remove(set.name.as_str());
+    }
+    for value in &script.values {
+        made.remove(value.variable.as_str());
+    }
+    let giving = script.commands.iter().filter(|command| command.name().is_some_and(unset::gives));
+    for word in giving.flat_map(Command::arguments) {
+        // What is not known may be any name.
+        let Some(text) = word.known() else { return BTreeSet::new() };
+        made.remove(text);
+    }
+    made
+}
+
+/// Returns the folder of such a variable, or one in it, as a place.
+pub(super) fn in_made(word: &Word, made: &BTreeSet<&str>) -> Option<Place> {
+    let rest = word.text.strip_prefix('$')?;
+    let (name, behind) = match rest.strip_prefix('{') {
+        Some(inside) => inside.split_once('}')?,
+        None => rest.split_at(rest.find('/').unwrap_or(rest.len())),
+    };
+    let is_path = behind.is_empty() || (behind.starts_with('/') && !behind.contains(['$', '`', '*', '?']) && !behind.contains(".."));
+    let mut place = Place { is_home: false, parts: vec!["tmp".to_owned(), name.to_owned()] };
+    place.follow(behind);
+    (made.contains(name) && is_path).then_some(place)
+}
+
+/// Folders that certainly are there, and what else decides whether a change of folders works.
+struct There {
+    folders: Vec<Place>,
+    /// Variables that hold the name of a folder that was made.
+    made: Vec<String>,
+    /// Variables that hold one that was made where nothing else is.
+    fresh: BTreeSet<String>,
+    /// Names that something gives a value.
+    given: Given,
+    /// Shells that are left when a command fails.
+    settings: Settings,
+}
+
+impl There {
+    fn new(script: &Script, begin: &Place) -> Self {
+        Self {
+            folders: vec![begin.clone()],
+            made: Vec::new(),
+            fresh: made(script).into_iter().map(ToOwned::to_owned).collect(),
+            given: Given::of(script),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Notes the folders that a command makes, and `set -e`.
+    fn note(&mut self, command: &Command, here: Option<&Place>) {
+        for set in &command.assignments {
+            self.made.retain(|made| *made != set.name);
+            if set.value.as_ref().is_some_and(|value| value.text.starts_with("$(mktemp")) && self.made.len() < FOLDERS_MAX {
+                self.made.push(set.name.clone());
+            }
+        }
+        let arguments = command.arguments();
+        let verb = arguments.first().map_or("", |word| &word.text);
+        let makes = match command.name() {
+            Some("mkdir") => arguments,
+            Some("git") if matches!(verb, "clone" | "init" | "worktree") => &arguments[1..],
+            Some("cargo" | "npm" | "cmake" | "python3" | "python") if arguments.len() > 1 => &arguments[1..],
+            Some("set") => return self.settings.note(command),
+            _ => return,
+        };
+        let names = words::operands(makes).filter(|word| word.kind == WordKind::Known);
+        self.folders.extend(names.filter_map(|word| resolve(&word.text, here)).take(FOLDERS_MAX.saturating_sub(self.folders.len())));
+    }
+
+    /// Returns where a shell stands after `cd` or `pushd`.
+    fn moved(&self, at: usize, command: &Command, script: &Script, stand: &Stand) -> Stand {
+        let arguments = command.arguments();
+        let here = stand.here.as_ref();
+        let fresh: BTreeSet<&str> = self.fresh.iter().map(String::as_str).collect();
+        let into_fresh = || arguments.first().and_then(|word| in_made(word, &fresh));
+        let mut after = Stand::at(moved(arguments, here).or_else(into_fresh).filter(|place| place.parts.len() <= PARTS_MAX));
+        let made = |others: &mut Vec<Other>, place: Option<Place>| {
+            others.extend(place.map(|place| Other { place, is_failed: false, from: at + 1, until: usize::MAX }));
+        };
+        let mut others = Vec::new();
+        if let Some(word) = arguments.iter().find(|word| word.kind == WordKind::Unknown) {
+            // What a loop or a list may put there.
+            for value in script.values.iter().take(OTHERS_MAX).filter_map(|value| value.put_in(command)) {
+                made(&mut others, moved(value.arguments(), here));
+            }
+            // A variable without a value stays where it is, or goes home.
+            let is_given = self.settings.ends(Setting::OnUnset, command, script);
+            if let Some(emptied) = unset::emptied(&word.text, &self.given, at).filter(|_| !is_given) {
+                let place = if emptied.is_empty() && !word.quoted { Some(Place { is_home: true, parts: Vec::new() }) } else { None };
+                let to = resolve(&emptied, here).filter(|_| !emptied.is_empty());
+                made(&mut others, place.or(to).or_else(|| stand.here.clone()));
+            }
+        }
+        let Guard { from, until, until_on_error, .. } = command.guard;
+        let ends = self.settings.ends(Setting::OnError, command, script);
+        let until = until.max(if ends { until_on_error } else { 0 }).max(at + 1);
+        let fails = !self.is_there(arguments, here, after.here.as_ref());
+        // In front of what is not carried out, and behind it.
+        let stays = |place: &Place, since: usize| -> Vec<Other> {
+            let parts = [(at + 1, from), (until, usize::MAX)].into_iter().filter(|(from, until)| from < until);
+            parts.map(|(from, until)| Other { place: place.clone(), is_failed: true, from: from.max(since), until }).collect()
+        };
+        for other in &stand.others {
+            if other.from > at {
+                others.push(other.clone());
+                continue;
+            }
+            let now = Some(other).filter(|other| at < other.until);
+            others.extend(now.and_then(|other| moved(arguments, Some(&other.place))).map(|place| Other { place, ..other.clone() }));
+            others.extend(now.filter(|_| fails).into_iter().flat_map(|other| stays(&other.place, other.from)));
+        }
+        others.extend(here.filter(|_| fails).into_iter().flat_map(|place| stays(place, 0)));
+        after.add(others);
+        after
+    }
+
+    /// Returns whether a folder is there for certain.
+    fn is_there(&self, arguments: &[Word], here: Option<&Place>, to: Option<&Place>) -> bool {
+        let word = arguments.iter().find(|word| !word.text.starts_with('-'));
+        let is_made = |word: &Word| {
+            let name = word.text.strip_prefix('$').unwrap_or_default();
+            let name = name.strip_prefix('{').and_then(|name| name.strip_suffix('}')).unwrap_or(name);
+            word.text.starts_with("$(mktemp") || self.made.iter().any(|made| made == name)
+        };
+        let Some(to) = to else { return word.is_none_or(is_made) };
+        if word.is_some_and(is_made) {
+            return true;
+        }
+        // One above a folder that is there, too.
+        let leads_to = |folder: &Place| folder.is_home == to.is_home && folder.parts.starts_with(&to.parts);
+        to.parts.len() < 2 || here.is_some_and(leads_to) || self.folders.iter().any(leads_to)
+    }
 }
 
 /// Returns whether what a command starts is done by the shell itself.
@@ -101,6 +332,7 @@ fn moved(arguments: &[Word], here: Option<&Place>) -> Option<Place> {
         None => Some(Place { is_home: true, parts: Vec::new() }),
         Some(word) if word.text == "-" => None,
         Some(word) if HERE.contains(&word.text.as_str()) => here.cloned(),
+        Some(word) if TOP.contains(&word.text.as_str()) => Some(Place::project()),
         // The home folder is known however it is written.
         Some(word) if word.kind == WordKind::Known || HOMES.contains(&word.text.trim_end_matches('/')) => resolve(&word.text, here),
         Some(_) => None,

@@ -172,6 +172,7 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
     let name = command.name().unwrap_or_default();
     let obeyed = command.assignments.iter().filter(|set| !is_own(&set.name));
     let mut texts: Vec<&str> = obeyed.filter_map(|set| Some(set.value.as_ref()?.text.as_str())).collect();
+    let mut patterns = Vec::new();
     let own = own_words(command, script.commands.get(at + 1));
     let is_data = command.words.is_empty() || DATA.contains(&name) || reading::is_reader(name) || around.functions.contains(name);
     let read = command.redirections.iter().filter(|redirection| redirection.reads()).filter_map(|redirection| redirection.target.as_ref());
@@ -182,12 +183,13 @@ pub(in crate::policy) fn named(script: &Script, around: &Around<'_>, at: usize) 
         let words = own.iter().filter(|word| !is_target(word)).chain(given).chain(read.filter(|word| may_be_program(word)));
         texts.extend(words.map(|word| word.text.as_str()));
         texts.extend(command.given.as_deref());
-    } else if COPIES.contains(&name) && around.stands_among_programs {
+    } else if COPIES.contains(&name) && (around.stands_among_programs || own.iter().any(|word| is_of_programs(&word.text))) {
         texts.extend(own.iter().map(|word| word.text.as_str()));
+        patterns = own.iter().filter(|word| word.kind == WordKind::Pattern).map(|word| format!("{PROGRAMS}{}", word.text)).collect();
     } else if COPIES.contains(&name) || command.redirections.iter().any(Redirection::writes) {
         texts.extend(own.iter().chain(read).filter(|word| may_be_program(word)).map(|word| word.text.as_str()));
     }
-    let mut names = Vec::new();
+    let mut names = patterns;
     for text in texts {
         take(text, &mut names);
     }
@@ -223,6 +225,11 @@ fn is_outside(place: &str) -> bool {
 
 fn has_program(option: &str) -> bool {
     ["exec", "tool", "shell", "config", "wrapper", "runner", "linker", "editor", "browser", "cmd"].iter().any(|part| option.contains(part))
+}
+
+/// Returns whether a path is a folder of programs.
+fn is_of_programs(path: &str) -> bool {
+    path.starts_with('/') && path.trim_end_matches('/').ends_with("bin")
 }
 
 /// Returns whether a word is the file of a program, or asks for one.

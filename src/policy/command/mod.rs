@@ -4,7 +4,9 @@
 //! not known for certain needs to run in the box, which holds.
 
 mod allowed;
+mod apart;
 mod awk;
+mod besides;
 mod blocked;
 mod bomb;
 mod builtins;
@@ -26,11 +28,15 @@ mod protected;
 mod reading;
 mod sed;
 mod sed_script;
+mod setting;
 mod started;
 mod taking;
+mod undoing;
+mod unset;
 mod variables;
 mod words;
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::collections::HashMap;
 
@@ -91,7 +97,14 @@ impl Reading {
 /// Returns what each command of a script needs, and what all of it does.
 fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<BTreeSet<Capability>>, BTreeSet<Capability>) {
     let grounds = ground::grounds(script, working_directory);
-    let whole = Whole { is_elsewhere: git::may_be_elsewhere(script, working_directory), files: reading::files(script) };
+    let files = reading::files(script);
+    let whole = Whole {
+        is_elsewhere: git::may_be_elsewhere(script, working_directory),
+        names: git::names(script, &files),
+        files,
+        made: ground::made(script),
+        may_be_apart: apart::may_be(script, text),
+    };
     let mut needs: Vec<_> = script.commands.iter().zip(&grounds).map(|(command, ground)| needs(command, ground, &whole)).collect();
     through_functions(script, &whole, &mut needs);
     let through = protected::values(script);
@@ -109,6 +122,10 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
         needs[at].insert(Capability::ProtectedName { name });
     }
     for (at, reason) in fed::blocked(script, &grounds) {
+        needs[at].insert(Capability::BlockedCommand { reason });
+    }
+    undoing::judge(script, &grounds, &mut needs);
+    for (at, reason) in besides::blocked(script, &grounds) {
         needs[at].insert(Capability::BlockedCommand { reason });
     }
     // Each value that a loop or a list may put in a command counts.
@@ -168,6 +185,12 @@ struct Whole<'a> {
     is_elsewhere: bool,
     /// Variables that hold names of files and nothing else.
     files: BTreeSet<&'a str>,
+    /// Variables whose values are no options.
+    names: BTreeMap<&'a str, git::Named>,
+    /// Variables that hold the name of a folder that was made for passing.
+    made: BTreeSet<&'a str>,
+    /// Nothing in it says that a folder elsewhere is a part of the project's repository.
+    may_be_apart: bool,
 }
 
 /// Returns what one command needs.
@@ -176,7 +199,10 @@ fn needs(command: &Command, ground: &Ground, whole: &Whole<'_>) -> BTreeSet<Capa
     if let Some(reason) = blocked::reason(command, ground) {
         needs.insert(Capability::BlockedCommand { reason });
     }
-    let git = git::read(command);
+    let git = git::read(&git::with_names(command, &whole.names)).map(|git| match git {
+        Use::Gated(operation) if whole.may_be_apart && apart::keeps(command, &operation, ground, &whole.made) => Use::Changes,
+        git => git,
+    });
     match &git {
         Some(Use::Gated(operation)) => {
             needs.insert(Capability::GatedGit { operation: operation.clone() });

@@ -2,13 +2,12 @@
 
 use super::ground::Ground;
 use crate::code::shell::HERE;
+use crate::code::shell::TOP;
 
 /// Folders outside of the project that a command may do with as it likes.
 const SCRATCH: [&str; 4] = ["tmp", "var/tmp", "dev/shm", "run/user"];
 /// How the home folder is written.
 pub(super) const HOMES: [&str; 3] = ["~", "$HOME", "${HOME}"];
-/// How the project's own folder is asked for.
-const TOP: [&str; 2] = ["$(git rev-parse --show-toplevel)", "`git rev-parse --show-toplevel`"];
 
 /// What the project's own folder is called.
 pub(super) const PROJECT: &str = "the whole project";
@@ -25,7 +24,7 @@ impl Place {
         Self { is_home: false, parts: vec!["workspace".to_owned()] }
     }
 
-    fn is_in_project(&self) -> bool {
+    pub(super) fn is_in_project(&self) -> bool {
         !self.is_home && self.parts.first().is_some_and(|first| first == "workspace")
     }
 

@@ -47,6 +47,25 @@ pub(super) fn may_begin_option(word: &Word) -> bool {
     }
 }
 
+/// Returns whether a word that is not known is one word for certain, with a dot or a slash in it that is written there.
+pub(super) fn has_dot_or_slash(word: &Word) -> bool {
+    let is_one = word.kind == WordKind::Pattern || word.quoted;
+    if !is_one || word.text.contains(['`', '[']) || word.text.contains("$(") {
+        return false;
+    }
+    // What stands between the expansions, none of which is within another.
+    let is_open = |part: &str| part.starts_with('{') && !part.contains('}');
+    !word.text.split('$').any(is_open)
+        && word.text.split('$').enumerate().any(|(at, part)| {
+            let written = match (at, part.strip_prefix('{')) {
+                (0, _) => part,
+                (_, Some(inside)) => inside.split_once('}').map_or("", |(_, behind)| behind),
+                (_, None) => part.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_'),
+            };
+            written.contains(['.', '/'])
+        })
+}
+
 /// Returns whether a word is the name of a descriptor that the shell puts there.
 fn is_descriptor(word: &Word) -> bool {
     word.text.starts_with("<(") && word.text.ends_with(')')

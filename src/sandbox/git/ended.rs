@@ -11,6 +11,7 @@ use crate::wire::keep::MayRun;
 use crate::wire::keep::MovedRef;
 use crate::wire::keep::Named;
 use crate::wire::keep::SettledGit;
+use crate::wire::keep::WaitingGit;
 use crate::wire::keep::short;
 
 /// What of a session's git is the person's now, and what is not.
@@ -34,6 +35,11 @@ impl Ended {
             .repositories
             .iter()
             .filter(|one| !one.moved.is_empty() || !one.stashes.is_empty() || one.head.is_some() || one.index == IndexImport::Taken)
+    }
+
+    /// Leaves out of what waited before what is the person's now.
+    pub fn remove_taken(&self, waiting: &mut WaitingGit) {
+        waiting.remove_taken(&self.settled.imported);
     }
 
     /// Whether nothing of it waits or stays anywhere else.
@@ -77,7 +83,12 @@ impl Ended {
             (None, None, None) => "is gone".to_owned(),
         };
         let restored = if aside.is_restored { ", and what stood there before is back" } else { "" };
-        format!("{} {now}{restored}", aside.path)
+        if aside.parts.is_empty() {
+            return format!("{} {now}{restored}", aside.path);
+        }
+        let parts = aside.parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let folder = if aside.path.is_empty() { "the project's own folder".to_owned() } else { aside.path.to_string() };
+        format!("what made {folder} one ({parts}) {now}, and all else in there stays where it is")
     }
 
     /// Tells it, as events.
@@ -168,10 +179,12 @@ mod tests {
         };
         let mut aside = Aside::of(&FoundRepository { path: "new/.git".into(), kind: GitKind::Folder });
         aside.kept = Some("s-0".into());
+        let mut parts = Aside::of(&FoundRepository { path: "lib".into(), kind: GitKind::Bare });
+        (parts.kept, parts.parts) = (Some("s-1".into()), vec!["HEAD".into(), "refs".into()]);
         let ended = Ended {
             settled: SettledGit {
                 imported: ImportedGit { repositories: vec![module, top] },
-                aside: AsideGit { moved: vec![aside], whole: true },
+                aside: AsideGit { moved: vec![aside, parts], whole: true },
                 is_settled: false,
                 held: Named::default(),
             },
@@ -188,7 +201,10 @@ mod tests {
         assert!(words[0].contains("refs/heads/side: was moved here meanwhile; it stays in the volume `podbay-git-s`"), "{words:?}");
         assert_eq!(words[1], "git of .git/modules/sub: x was deleted");
         assert!(words[2].contains("new/.git is now /state/aside/s/s-0; git on your machine"), "{words:?}");
-        assert_eq!(words.len(), 3);
+        let parts =
+            "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
+        assert!(words[3].contains(parts), "{words:?}");
+        assert_eq!(words.len(), 4);
         let mut ended = ended;
         ended.settled.imported.repositories[0].path = "sub/.git".into();
         ended.settled.imported.repositories[0].not_imported = vec![NotImported { what: "HEAD".into(), why: "x".to_owned() }];

@@ -23,6 +23,7 @@ use crate::sandbox::Error;
 use crate::sandbox::Spec;
 use crate::sandbox::keeper::Keeper;
 use crate::sandbox::keeper::Purpose;
+use crate::wire::BytesPath;
 use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
 use crate::wire::keep::ReviewOrder;
@@ -164,6 +165,13 @@ pub(in crate::sandbox) async fn settle_left(
         ended.push(settled.map_err(|error| (name.clone(), error)));
     }
     ended
+}
+
+impl Ended {
+    /// Whether something was in a repository that is out of the project by now.
+    pub fn has_moved(&self, path: &BytesPath) -> bool {
+        self.settled.aside.moved.iter().any(|aside| aside.problem.is_none() && aside.has(path.as_bytes()))
+    }
 }
 
 /// The folder for what a session made, which the keeper can write to.

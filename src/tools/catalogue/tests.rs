@@ -74,6 +74,14 @@ fn mended(name: &str, arguments: &str, plain: (&str, &str), notes: &[&str]) {
 fn what_weak_models_get_wrong_is_mended_and_said() {
     let read = ("read_file", r#"{"path": "a", "limit": 5}"#);
     mended("Read", r#"{"filepath": "a", "limit": 5}"#, read, &["Read was taken as read_file", "filepath was taken as path"]);
+    for written in ["functions.read_file", " Functions.Read ", "default_api.read_file", "READ_FILE"] {
+        mended(written, read.1, read, &[&format!("{} was taken as read_file", written.trim())]);
+    }
+    mended(" read_file\n", read.1, read, &[]);
+    mended("execute_bash", r#"{"command": "ls"}"#, ("bash", r#"{"command": "ls"}"#), &["execute_bash was taken as bash"]);
+    for unknown in ["functions.", "functions.functions.bash", "my.bash", "functionsbash", "\u{e9}functions.bash"] {
+        assert!(catalogue().find(unknown).is_none(), "{unknown}");
+    }
     mended("read_file", r#"{"path": "a", "limit": "5"}"#, read, &["limit \"5\" was taken as 5"]);
     mended("read_file", r"{'path': 'a', 'limit': 5,}", read, &["the arguments were no valid JSON and were mended"]);
     let string = serde_json::to_string(read.1).expect("a string");

@@ -96,6 +96,8 @@ pub enum LeftReason {
     LeadsOut { target: BytesPath },
     #[error("belongs to git, whose folders are brought in by git alone")]
     Git,
+    #[error("is part of a repository that a turn made, or leads to one, and git on your machine would obey it")]
+    MadeGit,
     #[error("may run on your machine: {why}")]
     MayRun { why: String },
     #[error("has another name now, {to}, which is left, so the old one is too")]
@@ -117,7 +119,13 @@ impl LeftReason {
     pub fn may_pass(&self) -> bool {
         match self {
             Self::ChangedSince | Self::NotEmpty | Self::NoFolder | Self::NotKept { .. } | Self::BesideSandbox | Self::Failed { .. } => true,
-            Self::SetId | Self::LeadsOut { .. } | Self::Git | Self::Unkept { .. } | Self::MayRun { .. } | Self::Renamed { .. } => false,
+            Self::SetId
+            | Self::LeadsOut { .. }
+            | Self::Git
+            | Self::MadeGit
+            | Self::Unkept { .. }
+            | Self::MayRun { .. }
+            | Self::Renamed { .. } => false,
         }
     }
 }
@@ -132,6 +140,9 @@ pub struct Left {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub changed: Named<BytesPath>,
+    /// Those of the changed ones where nothing stands any more.
+    #[serde(default)]
+    pub removed: Named<BytesPath>,
     /// Those of the changed ones in which lines of both sides were put together.
     pub merged: Named<BytesPath>,
     /// Those of the changed ones that came back without the bits that let them act for their owner.

@@ -6,6 +6,9 @@ use crate::wire::BytesPath;
 /// Most entries that are hidden from one box, and most that are made read-only in it.
 pub const MOST_HIDDEN: usize = 256;
 
+/// Most paths that are named of what was lost.
+pub const MOST_LOST: usize = 16;
+
 /// Longest path that one look tells; the kernel opens none that is longer.
 const LONGEST_PATH: usize = 4096;
 
@@ -49,14 +52,26 @@ pub struct Found {
     pub n_unreadable: u32,
     /// What was found and is in none of the lists, because they are full.
     pub n_left_out: u32,
+    /// What was hidden in a session's copy, was moved there and was not found again for certain: no box may come up without it.
+    #[serde(default)]
+    pub lost: Vec<BytesPath>,
 }
 
 impl Found {
     /// Returns whether it is more than a look can bring: whoever says so is none of ours.
     pub fn is_too_much(&self) -> bool {
-        let paths = self.secrets.iter().map(|secret| &secret.path).chain(&self.auto_run).chain(&self.repositories).chain(&self.unread);
+        let paths = self
+            .secrets
+            .iter()
+            .map(|secret| &secret.path)
+            .chain(&self.auto_run)
+            .chain(&self.repositories)
+            .chain(&self.unread)
+            .chain(&self.lost);
         let is_long = |path: &BytesPath| path.as_bytes().len() > LONGEST_PATH;
-        [self.secrets.len(), self.auto_run.len(), self.repositories.len(), self.unread.len()].into_iter().any(|n| n > MOST_HIDDEN)
+        [self.secrets.len(), self.auto_run.len(), self.repositories.len(), self.unread.len(), self.lost.len()]
+            .into_iter()
+            .any(|n| n > MOST_HIDDEN)
             || paths.into_iter().any(is_long)
     }
 }

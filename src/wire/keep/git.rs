@@ -12,6 +12,9 @@ pub struct FoundGit {
     pub repositories: Vec<FoundRepository>,
     /// Whether every folder was looked into, in time.
     pub whole: bool,
+    /// What bears a name that git has in its repositories and lies in a folder that is none.
+    #[serde(default)]
+    pub parts: Vec<BytesPath>,
 }
 
 /// Something that git takes for a repository, or for the way to one.
@@ -106,6 +109,9 @@ pub struct Obeyed {
     pub paths: Vec<BytesPath>,
     /// Files that settings include and that were not read: they lie elsewhere, or are not there yet.
     pub unread: Vec<BytesPath>,
+    /// The same paths as the settings have them, and those where nothing is yet, or a link.
+    #[serde(default)]
+    pub said: Vec<BytesPath>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +208,9 @@ pub struct Aside {
     /// Where it was, from the project's folder.
     pub path: BytesPath,
     pub kind: GitKind,
+    /// The names in its folder that were moved, where the rest of that stays; none: all of it was.
+    #[serde(default)]
+    pub parts: Vec<BytesPath>,
     /// Its name in the folder of such.
     pub kept: Option<BytesPath>,
     /// Where it is in the project, under a name that git does not know, because there is more of it than is copied.
@@ -218,6 +227,17 @@ impl Aside {
     /// One that nothing was done with yet.
     pub fn of(one: &FoundRepository) -> Self {
         let (path, kind) = (one.path.clone(), one.kind.clone());
-        Self { path, kind, kept: None, left: None, n_passed_over: 0, is_restored: false, problem: None }
+        Self { path, kind, parts: Vec::new(), kept: None, left: None, n_passed_over: 0, is_restored: false, problem: None }
+    }
+
+    /// Returns whether a path of the project was moved with it.
+    pub fn has(&self, path: &[u8]) -> bool {
+        let within = |place: &[u8], path: &[u8]| path.strip_prefix(place).is_some_and(|rest| matches!(rest, [] | [b'/', ..]));
+        let folder = self.path.as_bytes();
+        if self.parts.is_empty() {
+            return within(folder, path);
+        }
+        let inside = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder).and_then(|rest| rest.strip_prefix(b"/")) };
+        inside.is_some_and(|inside| self.parts.iter().any(|part| within(part.as_bytes(), inside)))
     }
 }

@@ -21,6 +21,8 @@ pub enum ReviewOrder {
         words: String,
         /// The whole project was copied before, so that the copy is what counts.
         is_copied: bool,
+        /// Where the project's folder is on the person's machine.
+        place: BytesPath,
     },
     /// After the session's box has ended: finds what it changed.
     End { name: String, auto_run: Vec<String> },
@@ -71,6 +73,11 @@ pub fn git_of_review(name: &str) -> String {
     format!("{name}-review")
 }
 
+/// Returns the name of the review whose git has this one.
+pub fn name_of_review(git: &str) -> &str {
+    git.strip_suffix("-review").unwrap_or(git)
+}
+
 /// What is answered to a [`ReviewOrder`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -78,9 +85,13 @@ pub enum ReviewAnswer {
     Copied(Copied),
     Began(ReviewBegan),
     Ended(Pending),
-    Reviews { reviews: Named<Review> },
+    Reviews {
+        reviews: Named<Review>,
+    },
     Difference(ReviewDifference),
     Applied(Box<ReviewApplied>),
+    /// To an apply: all of it is in since an earlier one, which was cut off before its volumes were removed.
+    InAlready,
     GitTaken,
     Discarded,
 }

@@ -20,7 +20,10 @@ pub enum TurnOrder {
         words: String,
     },
     /// After the last change of the turn that was begun.
-    End,
+    End {
+        /// Where the project's folder is on the person's machine.
+        place: BytesPath,
+    },
 }
 
 /// What a person asks for.

@@ -1,6 +1,7 @@
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::ImportedGit;
 use super::Named;
 use crate::wire::BytesPath;
 
@@ -45,6 +46,19 @@ impl WaitingGit {
         self.repositories.is_empty()
     }
 
+    /// Leaves out what was taken over since.
+    pub fn remove_taken(&mut self, taken: &ImportedGit) {
+        for one in &mut self.repositories {
+            let Some(taken) = taken.repositories.iter().find(|taken| taken.path == one.path) else { continue };
+            one.remove_taken(
+                |name| taken.moved.iter().any(|moved| moved.name == name.name && moved.new == name.new),
+                taken.stashes.iter(),
+                taken.head.as_deref(),
+            );
+        }
+        self.repositories.retain(|one| !one.is_empty());
+    }
+
     /// Says what waits, one line for each name and for each thing besides.
     pub fn lines(&self) -> Vec<String> {
         self.repositories.iter().flat_map(WaitingRepository::lines).collect()
@@ -55,6 +69,24 @@ impl WaitingRepository {
     /// Whether nothing waits in it.
     pub fn is_empty(&self) -> bool {
         self.names.is_empty() && self.stashes.is_empty() && self.head.is_none() && !self.is_staged && self.odd.is_empty()
+    }
+
+    /// Leaves out names that were taken over, stashes by what they say of themselves, and what is checked out.
+    pub fn remove_taken<'a>(
+        &mut self,
+        is_taken: impl Fn(&WaitingName) -> bool,
+        stashes: impl Iterator<Item = &'a String>,
+        head: Option<&str>,
+    ) {
+        let n_before = self.names.first.len();
+        self.names.first.retain(|name| !is_taken(name));
+        self.names.n -= (n_before - self.names.first.len()) as u64;
+        for taken in stashes {
+            if let Some(at) = self.stashes.iter().position(|stash| stash == taken) {
+                self.stashes.remove(at);
+            }
+        }
+        self.head.take_if(|name| Some(name.as_str()) == head);
     }
 
     fn lines(&self) -> Vec<String> {

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::git::repository;
 use super::git::try_git;
 use super::git::volumes;
+use super::kills;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -77,7 +78,7 @@ fn keeper(env: &TestBox) -> Option<String> {
 fn an_import_killed_at_any_moment_leaves_a_whole_repository_and_is_done_by_the_next_session() {
     let Some(env) = repository() else { return };
     let _alone = alone_with_gc();
-    let n_kills = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(N_KILLS);
+    let n_kills = kills::asked_for().unwrap_or(N_KILLS);
     super::git::git(&env, &["branch", "side"]);
     env.write(".gitignore", "work.sh\nnames\nindex\n.gitignore\n");
     env.write("work.sh", WORK);

@@ -36,6 +36,7 @@ fn g_02_a_git_that_a_command_made_is_moved_aside() {
     let warnings = result["warnings"].to_string();
     assert!(warnings.contains(".git is now ") && warnings.contains("/aside/"), "{result:#}");
     assert_eq!(result["git"]["moved_aside"].as_array().map(Vec::len), Some(1), "{result:#}");
+    assert_eq!(result["may_run"], json!([]), "it runs nowhere by now");
     assert!(!env.path(".git").is_symlink() && env.path("evil").is_dir() && aside(&env).len() == 1);
 
     // What a person does by hand in the sandbox, and what was there before, stays; and it is protected from then on.

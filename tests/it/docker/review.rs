@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,6 +13,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use serde_json::json;
 
+use super::kills;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -169,6 +171,35 @@ fn all_of_it_is_brought_in_as_one_turn_that_can_be_taken_back() {
 }
 
 #[test]
+fn what_is_brought_in_at_once_does_not_wait_and_what_is_left_is_named_with_the_way_to_it() {
+    let Some(env) = TestBox::new() else { return };
+    let command = "echo all: > Makefile; echo fine > fine.txt";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let done = run(&mut env.task(&model, &["work", "--changes", "review", "--apply"])).expect(0);
+    let said = done.says(&["1 path changed, not in your project yet", "new     Makefile", "--auto-run"]).stderr.clone();
+    assert!(env.path("fine.txt").exists() && !said.contains("new     fine.txt"), "{said}");
+    review(&env, &["apply", "--auto-run"]).expect(0);
+    assert!(env.path("Makefile").exists());
+    assert_eq!(volumes(&env), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_that_goes_on_after_a_part_was_brought_in_goes_on_from_there() {
+    let Some(env) = TestBox::new() else { return };
+    fill(&env);
+    let id = held_back(&env, "echo two >> kept.txt; echo more > gone.txt", &[])["review"].as_str().expect("it waits").to_owned();
+    review(&env, &["apply", "--only", "kept.txt"]).expect(0);
+    let more = ScriptedModel::new().calls("bash", json!({"command": "echo three >> kept.txt"})).says("Done.").start_blocking();
+    run(&mut env.task(&more, &["go on", "--continue", "--changes", "review"])).expect(0);
+    let shown = review(&env, &["diff", &id, "kept.txt"]).expect(0).text();
+    assert!(shown.contains("+three") && !shown.contains("+two"), "{shown}");
+    review(&env, &["apply"]).expect(0);
+    assert_eq!((env.read("kept.txt").as_str(), env.read("gone.txt").as_str()), ("one\ntwo\nthree\n", "more\n"));
+    assert_eq!(volumes(&env), Vec::<String>::new());
+    env.assert_no_container();
+}
+
+#[test]
 fn what_is_dangerous_is_not_brought_in_and_what_runs_by_itself_only_when_asked() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
@@ -286,6 +317,38 @@ fn a_secret_whose_folder_was_moved_in_the_copy_is_hidden_in_the_next_box_too() {
 }
 
 #[test]
+fn a_secret_moved_to_where_nobody_looks_is_hidden_in_the_next_box_too() {
+    let Some(env) = TestBox::new() else { return };
+    env.write(".gitignore", "target/\n");
+    env.write("sub/.env", "SECRET=sesame\n");
+    env.write("sub/.ssh/id_rsa", "sesame\n");
+    env.write("sub/plain.txt", "plain\n");
+    env.write("conf/settings.txt", "sesame\n");
+    env.write("vendor/.git/config", "[http]\n\textraHeader = sesame\n");
+    symlink("conf/settings.txt", env.project().join(".env.local")).expect("linked");
+    let mv = |words: &str| json!({ "command": format!("{words}; sleep 20") });
+    let read = "grep -r 'sesa[m]e' . ; tr a-z A-Z < target/a/b/sub2/plain.txt";
+    let model = ScriptedModel::new()
+        .calls("bash", mv("mkdir -p target/a/b; mv sub target/a/b/sub2"))
+        .calls("bash", mv("mv conf conf2"))
+        .calls("bash", mv("mv vendor target/a/b/vendor"))
+        .calls("bash", json!({ "command": read }))
+        .says("Done.")
+        .start_blocking();
+    run(&mut env.task(&model, &["work", "--changes", "review"])).expect(0);
+    let told = model.requests().last().expect("a request").to_string();
+    assert_eq!(told.matches("covered there no longer. A new one takes its place").count(), 3, "{told}");
+    assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
+    // Whoever goes on with the session has a box that covered nothing before.
+    let model = ScriptedModel::new().calls("bash", json!({ "command": read })).says("Done.").start_blocking();
+    run(&mut env.task(&model, &["go on", "--changes", "review", "--continue"])).expect(0);
+    let told = model.requests().last().expect("a request").to_string();
+    assert!(told.contains("PLAIN") && !told.contains("sesame"), "{told}");
+    review(&env, &["discard"]).expect(0);
+    env.assert_no_container();
+}
+
+#[test]
 fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
     let Some(env) = TestBox::new() else { return };
     fill(&env);
@@ -324,7 +387,7 @@ fn a_run_that_was_killed_is_reviewed_and_gone_on_with() {
 #[test]
 fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the_next() {
     let Some(env) = TestBox::new() else { return };
-    let n_kills = std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(N_KILLS);
+    let n_kills = kills::asked_for().unwrap_or(N_KILLS);
     for n in 0..60 {
         env.write(&format!("folder{}/modified{n}", n % 5), format!("old {n}\n").repeat(2_000));
         env.write(&format!("gone/{n}"), "gone\n");

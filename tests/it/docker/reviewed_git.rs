@@ -12,10 +12,12 @@ use super::git::fingerprint;
 use super::git::full_repository;
 use super::git::git;
 use super::git::give_all;
-use super::git::make_below;
 use super::git::repository;
 use super::git::session;
 use super::git::try_git;
+use super::git_below::make_below;
+use super::git_below::make_linked;
+use super::kills;
 use super::review;
 use super::review::held_back;
 use super::review::review;
@@ -27,6 +29,9 @@ use crate::support::TestEnv;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
 use crate::support::test_env::within;
+
+/// How often taking over is killed, unless `PODBAY_TEST_KILLS` says otherwise.
+const N_KILLS: u32 = 5;
 
 const HOOKS: [&str; 4] = ["pre-commit", "post-commit", "reference-transaction", "post-index-change"];
 
@@ -84,6 +89,14 @@ fn commits_wait_with_the_files_through_whatever_happens_and_come_as_commits() {
     assert_eq!((git::volumes(&env).len(), subjects(&env).as_str()), (1, "one\n"));
     let listed = review(&env, &["list"]).expect(0).text();
     assert!(listed.contains("2 paths") && listed.contains("commits: main ") && listed.contains("take two"), "{listed}");
+    let line = listed.lines().find(|line| line.contains("commits: main ")).expect("a line").trim();
+    let told = run(&mut env.here(&["status"])).expect(0).text();
+    assert!(told.contains(&format!("review {name} ")) && told.contains(line) && line.ends_with("(1) take two"), "{told}");
+    let told = run(&mut env.here(&["status", "--json"])).expect(0).json();
+    let waiting = &told["waiting"][0];
+    assert_eq!((&told["reviews"], &waiting["review"], &waiting["git"]), (&json!([name]), &json!(name), &json!([line])), "{told:#}");
+    let branch = &waiting["branches"][0];
+    assert_eq!((&branch["repository"], &branch["name"], &branch["commits"]), (&json!(".git"), &json!("refs/heads/main"), &json!(1)));
     let shown = review(&env, &["diff"]).expect(0).text();
     assert!(shown.starts_with("commits: main ") && shown.contains("+two"), "{shown}");
     // It goes on where it was.
@@ -184,6 +197,45 @@ fn a_branch_that_moved_meanwhile_stays_and_what_is_discarded_is_gone() {
 }
 
 #[test]
+fn a_branch_waits_while_the_person_merges_into_it_and_comes_when_that_is_over() {
+    let Some(env) = repository() else { return };
+    git(&env, &["checkout", "-q", "-b", "own"]);
+    env.write("a.txt", "own\n");
+    git(&env, &["commit", "-q", "-a", "-m", "own"]);
+    git(&env, &["checkout", "-q", "main"]);
+    env.write("a.txt", "mine\n");
+    git(&env, &["commit", "-q", "-a", "-m", "mine"]);
+    held_back(&env, "echo b > b.txt; git add b.txt; git commit -q -m two", &[]);
+    let (text, is_good) = try_git(&env, "", &["merge", "own"]);
+    assert!(!is_good, "there is a conflict: {text}");
+    give_all(&env.project());
+    review(&env, &["apply"]).expect(1).says(&["refs/heads/main: is checked out here", "a merge is not finished here"]);
+    assert_eq!(subjects(&env), "mine\none\n");
+    // They think better of it, or would, if the branch had moved.
+    git(&env, &["merge", "--abort"]);
+    review(&env, &["apply"]).expect(0);
+    assert_eq!((subjects(&env).as_str(), status(&env).as_str()), ("two\nmine\none\n", ""));
+    assert_nothing_waits(&env);
+}
+
+#[test]
+fn what_came_and_was_removed_since_does_not_come_again() {
+    let Some(env) = repository() else { return };
+    held_back(&env, "echo two >> a.txt; git commit -q -a -m two; git branch feat; echo x >> a.txt; git stash -q", &[]);
+    git(&env, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+    review(&env, &["apply"]).expect(1).says(&["refs/heads/main: was moved here meanwhile"]);
+    git(&env, &["branch", "-q", "-D", "feat"]);
+    git(&env, &["stash", "drop", "-q"]);
+    let listed = review(&env, &["list"]).expect(0).text();
+    assert!(listed.contains("commits: main ") && !listed.contains("feat") && !listed.contains("stash"), "{listed}");
+    let done = review(&env, &["apply"]).expect(1).text();
+    assert!(!done.contains("feat") && !done.contains("stash"), "{done}");
+    assert_eq!((git(&env, &["branch", "--format=%(refname:short)"]).as_str(), git(&env, &["stash", "list"]).as_str()), ("main\n", ""));
+    review(&env, &["discard"]).expect(0);
+    assert_nothing_waits(&env);
+}
+
+#[test]
 fn two_sessions_commit_side_by_side_and_each_is_brought_in_by_itself() {
     let Some(env) = repository() else { return };
     let begin = |command: &str| {
@@ -207,17 +259,18 @@ fn two_sessions_commit_side_by_side_and_each_is_brought_in_by_itself() {
 #[test]
 fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
     let Some(env) = repository() else { return };
-    for n in 0..5_u64 {
+    for n in 0..u64::from(kills::asked_for().unwrap_or(N_KILLS)) {
         let result = held_back(&env, &format!("echo {n} >> a.txt; git commit -q -a -m take{n}"), &[]);
         let name = id(&result);
         let task = start(env.podbay(&["review", "apply", &name, "-C"]).arg(env.project()));
         let expected = format!("take{n}");
         let is_in = || env.read("a.txt").ends_with(&format!("{n}\n"));
-        if n == 0 {
-            std::thread::sleep(Duration::from_millis(400));
+        // From its first moments on, and from where the files are there to beyond its end.
+        if n % 5 == 0 {
+            std::thread::sleep(Duration::from_millis(400 + n * 7 % 500));
         } else {
             assert!(within(Duration::from_secs(30), is_in));
-            std::thread::sleep(Duration::from_millis((n - 1) * 300));
+            std::thread::sleep(Duration::from_millis((n % 5 - 1) * 300 + n * 11 % 300));
         }
         task.signal(Signal::SIGKILL);
         task.wait();
@@ -225,7 +278,8 @@ fn taking_over_that_is_killed_at_any_moment_is_finished_by_the_next() {
         assert!(within(Duration::from_secs(10), || docker(&["ps", "--quiet", "--filter", &project]).is_empty()));
         let listed = review(&env, &["list"]).expect(0).text();
         if listed.contains("nothing is kept of it") {
-            review(&env, &["discard", &name]).expect(0);
+            let said = review(&env, &["apply", &name]).expect(0).text();
+            assert!(said.contains("is in already"), "{said}");
         } else if listed.contains(&name) {
             review(&env, &["apply", &name]).expect(0);
         }
@@ -255,11 +309,7 @@ fn submodules_and_linked_worktrees_commit_in_a_copy_as_well() {
     assert_nothing_waits(&env);
 
     let env = repository().expect("the first one was made");
-    let main = env.beside("main");
-    std::fs::rename(env.project(), &main).expect("moved");
-    let add = ["worktree", "add", "-q", "-b", "side", &env.project().display().to_string()];
-    let (text, is_good) = try_git(&env, &main.display().to_string(), &add);
-    assert!(is_good, "{text}");
+    let main = make_linked(&env);
     give_all(&main);
     give_all(&env.project());
     TestEnv::give(&env.project());

@@ -1,5 +1,7 @@
 //! What a turn changed, by tools and by commands, is taken back and brought back.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use serde_json::json;
@@ -12,6 +14,7 @@ use crate::support::ScriptedModel;
 use crate::support::test_env::Done;
 use crate::support::test_env::run;
 use crate::support::test_env::start;
+use crate::support::test_env::within;
 
 /// Changes a project in each way there is.
 const CHANGE: &str = "echo new > made.txt; echo two >> kept.txt; rm gone.txt; chmod +x mode.sh; mkdir -p deep/er && mv moved.txt deep/er/; \
@@ -206,6 +209,21 @@ fn a_turn_that_was_killed_in_its_middle_is_taken_back_all_the_same() {
     assert_ne!(state(&env), before);
     undo(&env, &[]).expect(0);
     assert_eq!(state(&env), before);
+    env.assert_no_container();
+}
+
+#[test]
+fn a_signal_ends_the_end_of_a_turn_which_counts_as_cut_off() {
+    let Some(env) = TestBox::new() else { return };
+    // They take no room, and each is read to its end.
+    let command = "for n in $(seq 4000); do printf $n > s$n; truncate -s 64M s$n; done";
+    let model = ScriptedModel::new().calls("bash", json!({ "command": command })).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["make many"]));
+    assert!(within(Duration::from_mins(2), || model.requests().len() == 2), "the command ends");
+    task.signal(Signal::SIGTERM);
+    task.wait_within(Duration::from_mins(2)).expect(143).says(&["was not kept, because that was ended before it was done"]);
+    let turns = undo(&env, &["list"]).expect(0).text();
+    assert!(turns.contains("under way, or cut off"), "{turns}");
     env.assert_no_container();
 }
 

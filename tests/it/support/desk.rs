@@ -119,7 +119,7 @@ impl Desk {
         let specs: Vec<ToolSpec> = catalogue.tools().iter().map(spec).collect();
         let folded = wishes.past.beginning.as_ref().is_some_and(|beginning| beginning.folded);
         let prompt = Prompt::new(&system_prompt(Profile::Standard), &specs, probed.tools).with_thinking_replayed(probed.replay_thinking());
-        let prompt = prompt.with_tokens(&probed.tokens).with_system_folded(folded);
+        let prompt = prompt.with_tokens(&probed.tokens).with_system_folded(folded).with_untold(&catalogue.untold());
         let folder = tempfile::tempdir().expect("a folder");
         let state = State::open(&folder.path().join("state")).expect("a state folder");
         let artifacts = Artifacts::new(&state, &SessionId::random(), &session::Options::default());

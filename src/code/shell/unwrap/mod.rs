@@ -3,9 +3,10 @@
 mod environment;
 mod find;
 mod git;
+mod literal;
 mod options;
 mod shell;
-mod starters;
+pub(super) mod starters;
 mod table;
 
 use self::options::Scan;
@@ -29,6 +30,8 @@ pub(super) struct Unwrapped {
 pub(super) enum Inner {
     Command(Command),
     Text(String),
+    /// The same with the words that it is given, from `$0` on.
+    Called(String, Vec<Word>),
 }
 
 impl Unwrapped {
@@ -59,6 +62,7 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
     let arguments = command.arguments();
     shell::evaluated(name, command, &mut unwrapped);
     starters::started(name, command, &mut unwrapped);
+    literal::handed(name, arguments, &mut unwrapped);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "rbash" | "fish" => shell::shell(command, name, &mut unwrapped),
         "eval" => shell::eval(arguments, &mut unwrapped),

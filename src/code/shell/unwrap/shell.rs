@@ -25,7 +25,8 @@ pub(super) fn read_by(name: &str, text: &str, unwrapped: &mut Unwrapped) {
 /// A shell: the text behind `-c`, or what it is given to read.
 pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     let mut arguments = command.arguments().iter();
-    let mut has_text = false;
+    let (mut has_text, mut reads_input) = (false, false);
+    let mut given_words: Vec<Word> = command.program().into_iter().cloned().collect();
     while let Some(word) = arguments.next() {
         let Some(text) = word.known() else { return unwrapped.doubt(&word.text, UNKNOWN_TEXT) };
         match text {
@@ -40,6 +41,7 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
             _ if text.starts_with("--") => unwrapped.doubt(text, "an option that may make the shell read a file"),
             _ if text.len() > 1 && text.starts_with(['-', '+']) => {
                 has_text |= text.starts_with('-') && text.contains('c');
+                reads_input |= text.starts_with('-') && text.contains('s');
                 if !text[1..].chars().all(|c| "ceuxvfCns".contains(c)) {
                     unwrapped.doubt(text, "an option that may read start-up files or change what words mean");
                 }
@@ -49,9 +51,14 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
             }
             text if has_text => {
                 read_by(name, text, unwrapped);
-                unwrapped.inner.push(Inner::Text(text.to_owned()));
+                unwrapped.inner.push(Inner::Called(text.to_owned(), arguments.cloned().collect()));
                 unwrapped.nothing_else = true;
                 return;
+            }
+            // What is read is given these.
+            _ if reads_input => {
+                given_words.push(word.clone());
+                given_words.extend(arguments.by_ref().cloned());
             }
             file => return unwrapped.doubt(file, "what is in the file that it runs is not known"),
         }
@@ -61,12 +68,12 @@ pub(super) fn shell(command: &Command, name: &str, unwrapped: &mut Unwrapped) {
     match given.and_then(|redirection| redirection.target.as_ref()).and_then(Word::known) {
         Some(text) if !has_text => {
             read_by(name, text, unwrapped);
-            unwrapped.inner.push(Inner::Text(text.to_owned()));
+            unwrapped.inner.push(Inner::Called(text.to_owned(), given_words));
             unwrapped.nothing_else = true;
         }
         _ => {
             unwrapped.doubt(name, UNKNOWN_TEXT);
-            unwrapped.inner.extend(command.given.clone().filter(|_| !has_text).map(Inner::Text));
+            unwrapped.inner.extend(command.given.clone().filter(|_| !has_text).map(|text| Inner::Called(text, given_words)));
         }
     }
 }

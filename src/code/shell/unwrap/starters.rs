@@ -131,7 +131,7 @@ pub(super) fn started(name: &str, command: &Command, unwrapped: &mut Unwrapped) 
         "tar" | "bsdtar" | "gtar" => tar(arguments, unwrapped),
         "fd" | "fdfind" => fd(arguments, unwrapped),
         "ssh" | "scp" | "sftp" => ssh(arguments, unwrapped),
-        "make" | "gmake" => make(arguments, unwrapped),
+        "make" | "gmake" => make(command, unwrapped),
         "cmake" => cmake(arguments, unwrapped),
         "sqlite3" | "psql" | "mysql" => database(command, unwrapped),
         "cp" | "ln" | "mv" | "install" if arguments.iter().any(is_program) => {
@@ -272,7 +272,8 @@ fn ssh(arguments: &[Word], unwrapped: &mut Unwrapped) {
 }
 
 /// `make` that is given its rules with the command, and not by a file.
-fn make(arguments: &[Word], unwrapped: &mut Unwrapped) {
+fn make(command: &Command, unwrapped: &mut Unwrapped) {
+    let arguments = command.arguments();
     for (at, word) in arguments.iter().enumerate() {
         let whole = word.text.as_str();
         let option = whole.split('=').next().unwrap_or(whole);
@@ -293,8 +294,29 @@ fn make(arguments: &[Word], unwrapped: &mut Unwrapped) {
         if (names_file && is_given) || evaluates || (computes && word.kind == WordKind::Known) {
             unwrapped.doubt(whole, "rules that it is given here are not read");
         }
+        if names_file
+            && is_given
+            && let Some(rules) = &command.given
+        {
+            unwrapped.inner.extend(recipes(rules).into_iter().map(Inner::Text));
+        }
     }
 }
+
+/// Returns the commands of rules for `make`, as the shell gets them.
+pub(in crate::code::shell) fn recipes(rules: &str) -> Vec<String> {
+    let recipe = |line: &str| {
+        let behind_colon = || line.split_once(':').and_then(|(_, behind)| behind.split_once(';')).map(|(_, recipe)| recipe.to_owned());
+        let recipe = line.strip_prefix('\t').map(ToOwned::to_owned).or_else(behind_colon)?;
+        Some(recipe.trim_start_matches(['@', '-', '+', ' ']).replace("$$", "$"))
+    };
+    // What `printf` would make of it is not made here.
+    let rules = rules.replace("\\t", "\t").replace("\\n", "\n");
+    rules.lines().take(RECIPES_MAX).filter_map(recipe).collect()
+}
+
+/// Most lines of rules that are looked through.
+const RECIPES_MAX: usize = 64;
 
 /// `cmake -E`, which starts programs and removes files by itself.
 fn cmake(arguments: &[Word], unwrapped: &mut Unwrapped) {

@@ -38,7 +38,8 @@ impl Walk<'_> {
             Open::Redirect { at, operator, has_target: false, .. } => {
                 self.found.commands[at].redirections.push(Redirection { operator, target: None });
             }
-            Open::Function { name, start, shell, is_certain } => {
+            Open::Function { name, start, shell, is_certain, body } => {
+                self.found.bodies.push((name.clone(), body));
                 let body = start..self.found.commands.len();
                 self.found.functions.push(Function { name, body, shell, is_certain });
             }
@@ -74,7 +75,13 @@ impl Walk<'_> {
                     Ok(value) => (value, Ok(())),
                     Err(why) => (None, Err(why)),
                 };
-                let assignment = Assignment { name: text[..name].to_owned(), value };
+                let name = text[..name].to_owned();
+                // What is added stands behind what is there.
+                let value = value.map(|value| match operator {
+                    2 => Word { text: format!("${{{name}}}{}", value.text), kind: WordKind::Unknown, plain: false, ..value },
+                    _ => value,
+                });
+                let assignment = Assignment { name, value };
                 match self.open.last() {
                     Some((_, Open::Command { at, .. })) => self.found.commands[*at].assignments.push(assignment),
                     _ => self.found.commands.push(Command { assignments: vec![assignment], ..Command::default() }),

@@ -110,7 +110,8 @@ impl Walk<'_> {
                 // At the top, and not in the background: what is above it and beside it would cost a walk to be asked for.
                 let behind = self.source[node.end_byte()..].trim_start_matches([' ', '\t']);
                 let is_certain = self.depth == 1 && !behind.starts_with('&');
-                self.push(Open::Function { name: String::new(), start, shell: self.shell(), is_certain });
+                let body = node.child_by_field_name("body").map_or(0..0, |body| body.byte_range());
+                self.push(Open::Function { name: String::new(), start, shell: self.shell(), is_certain, body });
                 true
             }
             "for_statement" | "case_statement" | "case_item" => {
@@ -227,6 +228,9 @@ impl Walk<'_> {
                 self.found.commands.len() - 1
             }
         };
+        if matches!(node.kind(), "command" | "test_command") {
+            self.guard(node, at);
+        }
         self.push(Open::Command { at, start: node.start_byte(), kind, has_body: false });
     }
 

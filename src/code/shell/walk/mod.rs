@@ -1,6 +1,7 @@
 mod certain;
 mod close;
 mod construct;
+mod guard;
 mod inside;
 mod token;
 
@@ -25,6 +26,8 @@ pub(super) fn walk(source: &str, tree: &Tree, shell: usize, found: &mut Found) {
         before: 0,
         depth: 0,
         is_piped: false,
+        guards: Vec::new(),
+        n_guards: [0; 2],
     };
     let mut cursor = tree.walk();
     'nodes: loop {
@@ -44,6 +47,7 @@ pub(super) fn walk(source: &str, tree: &Tree, shell: usize, found: &mut Found) {
             walk.depth -= 1;
         }
     }
+    walk.end_guards(usize::MAX);
     let end = source.trim_end_matches([' ', '\t', '\n']).len();
     if walk.before < end {
         walk.found.doubt(&source[walk.before..], "the end of it cannot be parsed");
@@ -64,6 +68,10 @@ struct Walk<'a> {
     depth: usize,
     /// A `|` was seen, and no command behind it so far.
     is_piped: bool,
+    /// Commands that keep what follows from being carried out, each with where in the text that begins or ends.
+    guards: Vec<(usize, guard::Mark, usize)>,
+    /// How many of them were looked for.
+    n_guards: [usize; 2],
 }
 
 enum Open {
@@ -110,6 +118,7 @@ enum Open {
         start: usize,
         shell: usize,
         is_certain: bool,
+        body: Range<usize>,
     },
     /// Words that no program gets: what a loop goes through with a variable, or what is compared.
     Values {
@@ -155,6 +164,7 @@ impl Walk<'_> {
 
     /// Takes a node; returns whether what it consists of is to be looked at.
     fn enter(&mut self, node: Node<'_>, field: Option<&str>) -> bool {
+        self.end_guards(node.start_byte());
         if node.is_error() || node.is_missing() {
             self.doubt(node, "it cannot be parsed");
             if node.is_missing() {

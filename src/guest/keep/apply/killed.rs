@@ -62,7 +62,7 @@ fn the_process_that_is_killed() {
     let [from, to] = [from, to].map(|id| ObjectId::parse(id).expect("a state"));
     let mut store = scene.store();
     say(BEGINS);
-    apply(&scene.project(), &scene.state(), &mut store, &Scene::request(from, to), |_| Ok(())).expect("applied");
+    apply(&scene.project(), &scene.state(), &mut store, &Scene::request(from, to), |_, _, _| Ok(())).expect("applied");
     say(ENDS);
 }
 

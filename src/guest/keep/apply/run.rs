@@ -87,7 +87,7 @@ impl<'a> Run<'a> {
             }
         }
         let done = (0..last).filter(|number| !self.left.contains(number));
-        self.outcome.applied.changed = done.map(|number| self.journal.changes[number].path.clone()).collect();
+        super::tell(&mut self.outcome, done.map(|number| &self.journal.changes[number]));
         Ok(())
     }
 

@@ -241,7 +241,7 @@ fn what_is_never_brought_in_is_refused_and_named() {
     other.write("fine", "1");
     let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
     let state = scene.state();
-    let applied = apply(&other.project(), &state, &mut scene.store(), &request, |_| Ok(())).expect("applied");
+    let applied = apply(&other.project(), &state, &mut scene.store(), &request, |_, _, _| Ok(())).expect("applied");
     let git = "belongs to git, whose folders are brought in by git alone";
     assert_eq!(
         left(&applied.refused),
@@ -406,9 +406,9 @@ fn the_end_is_told_before_it_is_forgotten() {
     scene.write("a", "1");
     let (before, after) = change(&scene, || scene.write("a", "2"));
     let request = Scene::request(after, before);
-    let told = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_| Err(Error::NoTurn));
+    let told = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_, _, _| Err(Error::NoTurn));
     assert!(matches!(told, Err(Error::NoTurn)));
-    let again = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_| Ok(()));
+    let again = apply(&scene.project(), &scene.state(), &mut scene.store(), &request, |_, _, _| Ok(()));
     assert!(matches!(again, Err(Error::Unfinished)), "nothing else begins before it is finished");
     assert_eq!(scene.resume().expect("it is not forgotten").changed.n, 1);
     assert!(scene.resume().is_none());

@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use nix::unistd::symlinkat;
+use nix::errno::Errno;
 
+use super::copy::Copy;
 use super::find::ON_ITS_WAY;
 use super::find::find;
 use super::folder::Folder;
 use super::folder::Kind;
 use super::folder::failed;
 use super::record::check_id;
+use super::repository::is_part;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -18,17 +20,13 @@ use crate::wire::keep::FoundGit;
 use crate::wire::keep::FoundRepository;
 use crate::wire::keep::GitKind;
 
-/// How much of one is kept; of a larger one nothing is copied, and it stays where it is under a name that git does not know.
-const MAX_BYTES: u64 = 2 << 30;
-const MAX_FILES: u64 = 500_000;
-const MAX_DEPTH: usize = 500;
 /// How many are moved in one go: each may hold another one.
 const MAX_ROUNDS: usize = 8;
 
 /// Moves every repository, and every way to one, out of the project that was not there when the session began or leads elsewhere since.
 ///
 /// In the project it is renamed first, which takes effect at once and as a whole; where the copying after it is cut off, the next call goes on. A
-/// `.git` file that another thing took the place of is written again.
+/// `.git` file that another thing took the place of is written again. Of a folder with other files in it only what makes it a repository goes.
 pub fn aside(project: &Folder, start: &FoundGit, (kept, id): (&Folder, &str), budget: Duration) -> Result<AsideGit, Fault> {
     check_id(id)?;
     let mut all = AsideGit { moved: Vec::new(), whole: true };
@@ -63,15 +61,25 @@ fn is_new(one: &FoundRepository, start: &FoundGit) -> bool {
 }
 
 fn move_out(project: &Folder, one: &FoundRepository, start: &FoundGit, kept: &Folder, id: &str, at: usize) -> Result<Aside, Fault> {
-    // The project's own folder stays; without this file it is no repository.
-    let path = if one.path.is_empty() { b"HEAD" } else { one.path.as_bytes() };
-    let (parent, name) = split(path);
-    let waiting = if name.starts_with(ON_ITS_WAY.as_bytes()) {
-        path.to_vec()
-    } else {
-        let waiting = free(project, &join(parent, format!("{ON_ITS_WAY}{id}-{at}").as_bytes()));
-        project.rename_beside(path, &waiting).map_err(|errno| failed("move aside", path, &errno.into()))?;
-        waiting
+    let path = one.path.as_bytes();
+    let parts = if one.kind == GitKind::Bare { parts_alone(project, path, start)? } else { None };
+    // What is moved is renamed where it stands, and is out of the way of git then.
+    let parent = if parts.is_some() { path } else { split(path).0 };
+    let on_its_way = || free(project, &join(parent, format!("{ON_ITS_WAY}{id}-{at}").as_bytes()));
+    let moved = |moved: Result<(), Errno>| moved.map_err(|errno| failed("move aside", path, &errno.into()));
+    let waiting = match &parts {
+        _ if one.kind == GitKind::OnItsWay => path.to_vec(),
+        Some(parts) => {
+            let waiting = on_its_way();
+            let names: Vec<(Vec<u8>, Vec<u8>)> = parts.iter().map(|name| (name.clone(), disarmed(name))).collect();
+            moved(project.gather(path, split(&waiting).1, &names))?;
+            waiting
+        }
+        None => {
+            let waiting = on_its_way();
+            moved(project.rename_beside(path, &waiting))?;
+            waiting
+        }
     };
     // A folder without it is no repository, whatever its name is.
     let head = join(&waiting, b"HEAD");
@@ -82,25 +90,50 @@ fn move_out(project: &Folder, one: &FoundRepository, start: &FoundGit, kept: &Fo
         let _ = project.rename(&head, &join(&waiting, b"HEAD.aside"));
     }
     let before = start.repositories.iter().find(|before| before.path == one.path);
-    let mut aside = Aside { path: BytesPath::from_bytes(path), ..Aside::of(one) };
+    let parts = parts.unwrap_or_default().into_iter().map(BytesPath::from_bytes).collect();
+    let mut aside = Aside { parts, ..Aside::of(one) };
     if let Some(FoundRepository { kind: GitKind::Pointer { to }, .. }) = before {
         project.write(path, &[b"gitdir: ", to.as_bytes(), b"\n"].concat())?;
         aside.is_restored = true;
     }
     let place = free(kept, format!("{id}-{at}").as_bytes());
-    let mut copy = Copy { from: project, to: kept, n_bytes: 0, n_files: 0, n_passed_over: 0 };
-    if copy.copy(&waiting, &place, 0)? {
+    let mut copy = Copy::new(project, kept);
+    if copy.copy(&waiting, &place)? {
         project.remove_from_locked(&waiting)?;
         aside.kept = Some(BytesPath::from_bytes(place));
-        aside.n_passed_over = copy.n_passed_over;
+        aside.n_passed_over = copy.n_passed_over();
     } else {
         kept.remove(&place)?;
         // Under yet another name, so that nobody tries again.
         let left = free(project, &join(parent, format!(".podbay-left-{id}-{at}").as_bytes()));
-        project.rename_beside(&waiting, &left).map_err(|errno| failed("move aside", path, &errno.into()))?;
+        moved(project.rename_beside(&waiting, &left))?;
         aside.left = Some(BytesPath::from_bytes(left));
     }
     Ok(aside)
+}
+
+/// Returns what alone is moved of a folder that is a repository; `None`: it is, with all that is in it.
+///
+/// Where there is anything else in the folder it may be the person's: it stays, and so does what had its name when the session began, since that
+/// alone made no repository of the folder. Without the rest it makes none now.
+fn parts_alone(project: &Folder, path: &[u8], start: &FoundGit) -> Result<Option<Vec<Vec<u8>>>, Fault> {
+    let names = project.names(path).map_err(|errno| failed("list", path, &errno.into()))?;
+    let is_theirs = |name: &[u8]| start.parts.binary_search(&BytesPath::from_bytes(join(path, name))).is_ok();
+    let n_all = names.len();
+    let mut parts: Vec<Vec<u8>> = names.into_iter().map(|(name, _)| name).filter(|name| is_part(name) && !is_theirs(name)).collect();
+    // The project's own folder stays in any case. What git looks for first goes first.
+    parts.sort_by_key(|name| (!is_head(name), !name.eq_ignore_ascii_case(b"commondir")));
+    Ok((path.is_empty() || parts.len() < n_all).then_some(parts))
+}
+
+/// A folder without a file of this name is no repository.
+fn is_head(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"HEAD")
+}
+
+/// Returns a name under which git does not look for it.
+fn disarmed(name: &[u8]) -> Vec<u8> {
+    if is_head(name) { [name, b".aside"].concat() } else { name.to_vec() }
 }
 
 /// Returns a name that nothing has.
@@ -114,67 +147,13 @@ fn free(folder: &Folder, wanted: &[u8]) -> Vec<u8> {
     name
 }
 
-struct Copy<'a> {
-    from: &'a Folder,
-    to: &'a Folder,
-    n_bytes: u64,
-    n_files: u64,
-    /// Pipes and the like, and what could not be read.
-    n_passed_over: u64,
-}
-
-impl Copy<'_> {
-    /// Copies whatever has this name; returns whether it was small enough.
-    fn copy(&mut self, from: &[u8], to: &[u8], depth: usize) -> Result<bool, Fault> {
-        self.n_files += 1;
-        if self.n_files > MAX_FILES || depth > MAX_DEPTH {
-            return Ok(false);
-        }
-        match self.from.kind(from) {
-            Some(Kind::Folder) => {
-                self.to.make(to)?;
-                let _ = self.from.unlock(from);
-                let Ok(names) = self.from.names(from) else {
-                    self.n_passed_over += 1;
-                    return Ok(true);
-                };
-                for (name, _) in names {
-                    if !self.copy(&join(from, &name), &join(to, &name), depth + 1)? {
-                        return Ok(false);
-                    }
-                }
-            }
-            Some(Kind::Link) => {
-                let (parent, name) = split(to);
-                let made = self.from.link_target(from).and_then(|target| symlinkat(target.as_slice(), self.to.descend(parent)?, name));
-                self.n_passed_over += u64::from(made.is_err());
-            }
-            Some(Kind::File) => {
-                let Ok(Some((mut file, stat))) = self.from.open_file(from) else {
-                    self.n_passed_over += 1;
-                    return Ok(true);
-                };
-                self.n_bytes += stat.st_size as u64;
-                if self.n_bytes > MAX_BYTES {
-                    return Ok(false);
-                }
-                // Nothing in there is to be run by accident.
-                let mut copy = self.to.create(to, 0o600)?;
-                std::io::copy(&mut file, &mut copy).map_err(|error| failed("copy", from, &error))?;
-            }
-            Some(Kind::Special) => self.n_passed_over += 1,
-            None => {}
-        }
-        Ok(true)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
+    use super::super::copy::MAX_BYTES;
     use super::super::sample::Sample;
     use super::super::sample::run_git;
     use super::*;
@@ -292,9 +271,10 @@ mod tests {
         arm(sample, "");
         run_git(&sample.path(""), &["--work-tree=.", "status"]);
         assert!(sample.beside("PWN").exists(), "it bites");
-        assert_eq!(paths(&case.aside()), ["HEAD"]);
+        let moved = case.aside();
+        assert_eq!((paths(&moved), moved[0].parts.len()), (vec![String::new()], 3), "{moved:?}");
         assert!(!run_git(&sample.path(""), &["status"]).1);
-        assert!(sample.path("objects/x").exists());
+        assert!(sample.path("objects/x").exists() && !sample.path("config").exists());
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(super) struct Commits<'a> {
 }
 
 struct Commit {
+    tree: Option<String>,
     parents: Vec<String>,
     subject: String,
 }
@@ -64,6 +65,11 @@ impl<'a> Commits<'a> {
         (Some(seen.len() as u64), subject)
     }
 
+    /// Returns the tree of a commit of the session's, as that says itself.
+    pub(super) fn tree(&self, name: &str) -> Option<String> {
+        self.read(name)?.tree
+    }
+
     /// Reads a commit that is a file of its own; nobody has checked it.
     fn read(&self, name: &str) -> Option<Commit> {
         let (folder, rest) = name.split_at_checked(2)?;
@@ -77,10 +83,11 @@ impl<'a> Commits<'a> {
             return None;
         }
         let mut lines = text[start + 1..].split(|byte| *byte == b'\n');
+        let tree = lines.clone().next().and_then(|line| object(line.strip_prefix(b"tree ")?));
         let parents =
             lines.by_ref().take_while(|line| !line.is_empty()).filter_map(|line| object(line.strip_prefix(b"parent ")?)).collect();
         let subject = String::from_utf8_lossy(lines.next().unwrap_or_default());
         let is_shown = |character: &char| !character.is_control() && !crate::wire::is_hidden(*character);
-        Some(Commit { parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
+        Some(Commit { tree, parents, subject: subject.chars().filter(is_shown).take(MAX_SUBJECT).collect() })
     }
 }

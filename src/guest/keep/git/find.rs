@@ -3,6 +3,8 @@ use std::time::Instant;
 
 use super::folder::Folder;
 use super::folder::Kind;
+use super::folder::OpenedUp;
+use super::repository::is_part;
 use super::repository::is_repository;
 use super::repository::modules;
 use super::repository::pointed;
@@ -19,22 +21,41 @@ pub(crate) const ON_ITS_WAY: &str = ".podbay-aside-";
 /// Longer paths cannot be used from the project's folder, by git neither.
 const MAX_PATH: usize = 4000;
 const MAX_FOUND: usize = 10_000;
+/// Of more names than these nobody knows later that they were there.
+const MAX_PARTS: usize = 100_000;
+/// How many folders are kept open to be put back. Those beyond stay open to their owner: whoever locked so many hides nothing by it.
+const MAX_OPENED: usize = 200;
 
 /// Finds every repository of a project, and everything that git takes for the way to one.
 ///
-/// It does not leave the file system, and looks into repositories for those of submodules alone.
+/// It does not leave the file system, and looks into repositories for those of submodules alone. A folder that lets its owner not look into
+/// it is opened meanwhile where it may be written to: git needs no list of its names to obey a repository in there.
 pub fn find(project: &Folder, budget: Duration) -> FoundGit {
+    walk(project, budget).0
+}
+
+/// Names the folders that could not be looked into, and that git may come into nevertheless.
+pub(crate) fn closed(project: &Folder, budget: Duration) -> Vec<BytesPath> {
+    walk(project, budget).1
+}
+
+fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
     let end = Instant::now() + budget;
-    let mut found = FoundGit { repositories: Vec::new(), whole: true };
-    let Ok(device) = project.stat(b".").map(|stat| stat.st_dev) else { return FoundGit::default() };
-    let mut folders = vec![Vec::new()];
-    while let Some(path) = folders.pop() {
+    let mut found = FoundGit { whole: true, ..FoundGit::default() };
+    let (mut closed, mut opened) = (Vec::new(), Vec::new());
+    let Ok(device) = project.stat(b".").map(|stat| stat.st_dev) else { return (FoundGit::default(), closed) };
+    let mut folders = vec![(Vec::new(), false)];
+    while let Some((path, is_locked)) = folders.pop() {
         if Instant::now() > end || found.repositories.len() > MAX_FOUND {
             found.whole = false;
             break;
         }
-        let Ok(names) = project.names(&path) else {
+        let Some(names) = names(project, &path, is_locked, &mut opened) else {
             found.whole = false;
+            // One in which nothing can be reached by its name either keeps git out as well.
+            if project.stat(&join(&path, b".")).is_ok() && closed.len() < MAX_FOUND {
+                closed.push(BytesPath::from_bytes(path));
+            }
             continue;
         };
         let mut has_git = false;
@@ -51,6 +72,10 @@ pub fn find(project: &Folder, budget: Duration) -> FoundGit {
             if !has_git {
                 continue;
             }
+        } else {
+            let parts = names.iter().filter(|(name, kind)| *kind != Kind::Special && is_part(name));
+            let room = MAX_PARTS.saturating_sub(found.parts.len());
+            found.parts.extend(parts.take(room).map(|(name, _)| BytesPath::from_bytes(join(&path, name))));
         }
         for (name, kind) in names {
             if name.starts_with(ON_ITS_WAY.as_bytes()) {
@@ -63,13 +88,40 @@ pub fn find(project: &Folder, budget: Duration) -> FoundGit {
             let inner = join(&path, &name);
             if inner.len() > MAX_PATH {
                 found.whole = false;
-            } else if project.stat(&inner).is_ok_and(|stat| stat.st_dev == device) {
-                folders.push(inner);
+            } else if let Ok(stat) = project.stat(&inner)
+                && stat.st_dev == device
+            {
+                folders.push((inner, stat.st_mode & 0o500 != 0o500));
             }
         }
     }
     found.repositories.sort();
-    found
+    found.parts.sort();
+    // What lies deeper was opened later.
+    for (path, opened) in opened.into_iter().rev() {
+        let lies_in = |one: &FoundRepository| one.path.as_bytes().strip_prefix(path.as_slice()).is_some_and(|rest| rest.starts_with(b"/"));
+        // Nobody could take a repository out of it otherwise.
+        if !found.repositories.iter().any(lies_in) {
+            opened.put_back();
+        }
+    }
+    (found, closed)
+}
+
+/// Returns what lies in a folder; `None`: it does not let anybody know.
+///
+/// One that has to stay open for what lies in it to be reached is added to `opened`.
+fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<(Vec<u8>, OpenedUp)>) -> Option<Vec<(Vec<u8>, Kind)>> {
+    let lock = if is_locked { project.open_up(path).ok() } else { None };
+    let names = project.names(path).ok();
+    if let Some(lock) = lock {
+        if lock.lets_through() || names.is_none() {
+            lock.put_back();
+        } else if opened.len() < MAX_OPENED {
+            opened.push((path.to_vec(), lock));
+        }
+    }
+    names
 }
 
 fn add(project: &Folder, found: &mut FoundGit, path: Vec<u8>, kind: Kind) {
@@ -103,6 +155,7 @@ fn add_modules(project: &Folder, found: &mut FoundGit, inside: &[u8]) {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::fs::symlink;
 
     use super::super::sample::Sample;
@@ -136,6 +189,8 @@ mod tests {
         sample.write("src/.gitignore", "x");
         let found = found(&sample);
         assert!(found.whole);
+        let parts: Vec<String> = found.parts.iter().map(BytesPath::to_text).collect();
+        assert_eq!(parts, ["no repository/HEAD", "no repository/objects"]);
         let worktree = format!("tree/.git pointer {}", sample.path(".git/worktrees/tree").display());
         let expected = [
             ".git Folder",
@@ -150,6 +205,95 @@ mod tests {
             &worktree,
         ];
         assert_eq!(shown(&found), expected);
+    }
+
+    const SOMEBODY: nix::unistd::Uid = nix::unistd::Uid::from_raw(1000);
+
+    fn set_mode(sample: &Sample, path: &str, mode: u32) {
+        fs::set_permissions(sample.path(path), fs::Permissions::from_mode(mode)).expect("set");
+    }
+
+    fn mode(sample: &Sample, path: &str) -> u32 {
+        fs::metadata(sample.path(path)).expect("facts").permissions().mode() & 0o777
+    }
+
+    /// Does something as somebody whom modes hold back: nothing is locked for root.
+    fn as_owner<T>(sample: &Sample, what: impl FnOnce() -> T) -> T {
+        if !nix::unistd::geteuid().is_root() {
+            return what();
+        }
+        let mut folders = vec![sample.beside("")];
+        while let Some(path) = folders.pop() {
+            // What root made for the test to be another's stays so.
+            if !path.ends_with("theirs") {
+                nix::unistd::chown(&path, Some(SOMEBODY), None).expect("owned by somebody");
+            }
+            folders.extend(fs::read_dir(&path).into_iter().flatten().map(|entry| entry.expect("an entry").path()));
+        }
+        let before = nix::unistd::setfsuid(SOMEBODY);
+        let done = what();
+        nix::unistd::setfsuid(before);
+        done
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_listed_hides_no_repository() {
+        let sample = Sample::without_git();
+        for folder in ["src", "shut/in/er", "listed", "plain/deep", "both/below"] {
+            sample.write(&format!("{folder}/file"), "x");
+        }
+        let start = found(&sample);
+        for folder in ["src", "shut/in/er", "listed", "both/below"] {
+            sample.git(&["init", "-q", folder]);
+        }
+        let modes = [
+            ("src", 0o311),
+            ("shut/in", 0o100),
+            ("shut", 0),
+            ("listed", 0o400),
+            ("plain/deep", 0),
+            ("plain", 0o200),
+            ("both/below", 0o311),
+        ];
+        for (path, mode) in modes {
+            set_mode(&sample, path, mode);
+        }
+        set_mode(&sample, "both", 0o111);
+        fs::create_dir(sample.beside("kept")).expect("made");
+        let (now, moved) = as_owner(&sample, || {
+            let open = |path: &std::path::Path| Folder::open(path).expect("opens");
+            let (project, kept, budget) = (open(&sample.path("")), open(&sample.beside("kept")), Duration::from_secs(20));
+            (found(&sample), super::super::aside::aside(&project, &start, (&kept, "s"), budget).expect("moved"))
+        });
+        assert!(now.whole && moved.whole, "{now:?}");
+        let all = ["both/below/.git", "listed/.git", "shut/in/er/.git", "src/.git"];
+        assert_eq!(now.repositories.iter().map(|one| one.path.to_text()).collect::<Vec<_>>(), all);
+        let mut out: Vec<String> = moved.moved.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
+        out.sort();
+        assert_eq!(out, all, "{moved:?}");
+        assert_eq!(["src", "both", "both/below", "plain"].map(|path| mode(&sample, path)), [0o311, 0o111, 0o311, 0o200], "as they were");
+        set_mode(&sample, "plain", 0o700);
+        assert_eq!(mode(&sample, "plain/deep"), 0);
+        set_mode(&sample, "plain/deep", 0o700);
+        assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0o700, 0o700], "what lay in them could not be taken out otherwise");
+    }
+
+    #[test]
+    fn a_folder_of_somebody_else_that_only_lets_through_is_named() {
+        let sample = Sample::without_git();
+        sample.write("src/file", "x");
+        fs::create_dir_all(sample.path("open/theirs")).expect("made");
+        fs::create_dir_all(sample.path("shut/theirs")).expect("made");
+        set_mode(&sample, "open/theirs", 0o733);
+        set_mode(&sample, "shut/theirs", 0o700);
+        let look = || {
+            let project = Folder::open(&sample.path("")).expect("opens");
+            (find(&project, Duration::from_secs(20)).whole, closed(&project, Duration::from_secs(20)))
+        };
+        // Only root can make one that is another's.
+        let named: &[BytesPath] = if nix::unistd::geteuid().is_root() { &["open/theirs".into()] } else { &[] };
+        let (whole, closed) = as_owner(&sample, look);
+        assert_eq!((whole, closed.as_slice()), (named.is_empty(), named));
     }
 
     #[test]

@@ -56,7 +56,12 @@ impl Folder {
     /// Opens a folder that we named ourselves.
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = nix::fcntl::open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-        Ok(Self { beneath: Beneath::new(fd) })
+        Ok(Self::of(fd))
+    }
+
+    /// The same of a folder that is open.
+    pub(crate) fn of(fd: OwnedFd) -> Self {
+        Self { beneath: Beneath::new(fd) }
     }
 
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
@@ -201,6 +206,33 @@ impl Folder {
         self.within_unlocked(split(from).0, |_| self.rename(from, to))
     }
 
+    /// Makes a folder in another one and moves things into it that stand beside it, in this order, also where nobody may change any of them.
+    ///
+    /// One that cannot be moved does not keep the others back.
+    pub(crate) fn gather(&self, path: &[u8], into: &[u8], names: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Errno> {
+        self.within_unlocked(path, |_| {
+            let folder = self.directory(path)?;
+            mkdirat(&folder, into, Mode::S_IRWXU)?;
+            let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let inner = openat(&folder, into, flags, Mode::empty())?;
+            let mut all = Ok(());
+            for (name, new) in names {
+                // What is no folder has nothing that is to be opened.
+                let _ = unlock(folder.as_fd(), name);
+                all = all.and(renameat(&folder, name.as_slice(), &inner, new.as_slice()));
+            }
+            all
+        })
+    }
+
+    /// Lets the owner of a folder do anything in it until that is put back.
+    pub(crate) fn open_up(&self, path: &[u8]) -> Result<OpenedUp, Errno> {
+        let folder = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        let mode = fstat(&folder)?.st_mode & 0o7777;
+        set_mode(&folder, mode | 0o700)?;
+        Ok(OpenedUp { folder, mode })
+    }
+
     /// Does something in a folder that its owner can do anything in meanwhile.
     fn within_unlocked(&self, path: &[u8], what: impl Fn(&OwnedFd) -> Result<(), Errno>) -> Result<(), Errno> {
         let folder = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
@@ -233,6 +265,25 @@ impl Folder {
         if let Ok(folder) = self.directory(parent) {
             let _ = unlinkat(&folder, name, UnlinkatFlags::RemoveDir);
         }
+    }
+}
+
+/// A folder that is open to its owner for a while.
+#[derive(Debug)]
+pub(crate) struct OpenedUp {
+    folder: OwnedFd,
+    mode: u32,
+}
+
+impl OpenedUp {
+    /// Whether its owner could always reach what lies in it by name.
+    pub(crate) fn lets_through(&self) -> bool {
+        self.mode & 0o100 != 0
+    }
+
+    pub(crate) fn put_back(self) {
+        // It was the owner's a moment ago.
+        let _ = set_mode(&self.folder, self.mode);
     }
 }
 

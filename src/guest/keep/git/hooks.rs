@@ -2,12 +2,14 @@
 //! that others include. Whoever can write them runs programs at the person's next git command.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use super::config;
 use super::config::Entry;
 use super::find::MAX_POINTER;
 use super::folder::Folder;
 use super::folder::Kind;
+use super::record::Start;
 use super::repository::linked;
 use super::repository::modules;
 use super::repository::pointed;
@@ -24,6 +26,41 @@ const MAX_DEPTH: usize = 10;
 const MAX_FILES: usize = 64;
 const MAX_REPOSITORIES: usize = 300;
 
+/// Longest list of paths as settings have them.
+const MAX_SAID: usize = 1000;
+
+/// What git looks for in a folder of hooks.
+const HOOKS: [&str; 28] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "pre-receive",
+    "update",
+    "proc-receive",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+    "fsmonitor-watchman",
+    "p4-changelist",
+    "p4-prepare-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "post-index-change",
+];
+
 /// The repository at the top of a project.
 const TOP: &[u8] = b".git";
 
@@ -34,7 +71,7 @@ const TOP: &[u8] = b".git";
 /// repositories say is not known here.
 pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, place: &[u8]) -> Obeyed {
     let gits: BTreeSet<&[u8]> = gits.map(BytesPath::as_bytes).chain([TOP]).take(MAX_REPOSITORIES).collect();
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new() };
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
     let (folders, files): (Vec<&[u8]>, Vec<&[u8]>) = gits.into_iter().partition(|path| project.kind(path) == Some(Kind::Folder));
     let trees: Vec<(Vec<u8>, Vec<u8>)> = files
         .iter()
@@ -59,10 +96,29 @@ pub fn obeyed<'a>(project: &Folder, gits: impl Iterator<Item = &'a BytesPath>, p
 
 /// Returns the same for a project that is a linked worktree of a repository elsewhere, by its name there.
 pub(crate) fn obeyed_in_worktree(project: &Folder, real: &Folder, name: &[u8], place: &[u8]) -> Obeyed {
-    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new() };
+    let mut all = All { project, place, paths: BTreeSet::new(), unread: BTreeSet::new(), said: BTreeSet::new() };
     let own = [b"worktrees/", name, b"/config.worktree"].concat();
     all.settings(real, false, &[b"config".to_vec(), own], b"");
     all.done()
+}
+
+/// Returns what git obeys in a project as it was said when a session began: settings elsewhere, as of a linked worktree, are not seen later.
+/// `starts` is where that was written down.
+pub fn obeyed_at_start(starts: &Path, id: &str) -> Vec<BytesPath> {
+    let start = Folder::open(starts).ok().and_then(|starts| Start::read(&starts, id).ok().flatten());
+    start.map(|start| start.prepared.obeyed.said).unwrap_or_default()
+}
+
+/// Returns where the files of a repository of the project are, from the project's folder; `None`: not in the project.
+pub(crate) fn work_tree_of(project: &Folder, git: &[u8]) -> Option<Vec<u8>> {
+    let (above, name) = split(git);
+    if name == TOP {
+        return Some(above.to_vec());
+    }
+    let text = project.read(&join(git, b"config"), MAX_CONFIG).ok().flatten()?;
+    let entries = config::parse(&text).ok()?;
+    let said = entries.iter().rfind(|entry| entry.is("core", "worktree"))?.value.as_deref()?;
+    work_tree(git, said)
 }
 
 struct All<'a> {
@@ -70,6 +126,7 @@ struct All<'a> {
     place: &'a [u8],
     paths: BTreeSet<Vec<u8>>,
     unread: BTreeSet<Vec<u8>>,
+    said: BTreeSet<Vec<u8>>,
 }
 
 impl All<'_> {
@@ -82,10 +139,7 @@ impl All<'_> {
     /// Reads those of submodules, whose repositories lie within another one.
     fn modules(&mut self, git: &[u8]) {
         for module in modules(self.project, git).unwrap_or_default().iter().take(MAX_REPOSITORIES) {
-            let text = self.project.read(&join(module, b"config"), MAX_CONFIG).ok().flatten().unwrap_or_default();
-            let entries = config::parse(&text).unwrap_or_default();
-            let said = entries.iter().rfind(|entry| entry.is("core", "worktree")).and_then(|entry| entry.value.as_deref());
-            if let Some(tree) = said.and_then(|said| work_tree(module, said)) {
+            if let Some(tree) = work_tree_of(self.project, module) {
                 self.repository(module, &tree);
             }
         }
@@ -121,6 +175,12 @@ impl All<'_> {
                 if entry.is("core", "hookspath") {
                     hooks.push(value.to_vec());
                 } else if matches!(entry.section.as_str(), "include" | "includeif") && entry.key == "path" {
+                    // Elsewhere nothing is known of where that file is.
+                    if (in_project || value.starts_with(b"/") || value.starts_with(b"~"))
+                        && let Some(path) = self.meant(split(&file).0, value)
+                    {
+                        self.say(path);
+                    }
                     match self.inside(split(&file).0, value, in_project) {
                         Some(path) if depth < MAX_DEPTH || seen.contains(&path) => waiting.push((path, depth + 1)),
                         Some(path) => drop(self.unread.insert(path)),
@@ -130,6 +190,12 @@ impl All<'_> {
             }
         }
         for said in hooks {
+            match self.meant(tree, &said) {
+                // Of a folder that is all of a working tree only the hooks count.
+                Some(path) if path == tree => HOOKS.iter().for_each(|hook| self.say(join(tree, hook.as_bytes()))),
+                Some(path) => self.say(path),
+                None => {}
+            }
             if let Some(path) = self.inside(tree, &said, true).filter(|path| !path.is_empty()) {
                 self.add(path);
             }
@@ -148,18 +214,52 @@ impl All<'_> {
         rest.strip_prefix(b"/").and_then(|rest| work_tree(b"", rest))
     }
 
+    /// Returns where a path leads in the project, however it is spelled, also out of the project and in again. A person's own folder is taken
+    /// for any folder above the project.
+    fn meant(&self, from: &[u8], said: &[u8]) -> Option<Vec<u8>> {
+        if said.starts_with(b"%(") || said.starts_with(b"~") && !said.starts_with(b"~/") {
+            return None;
+        }
+        if self.place.is_empty() {
+            return work_tree(from, said).filter(|_| !said.starts_with(b"~"));
+        }
+        let place = self.place.strip_prefix(b"/")?;
+        let in_place = |whole: Vec<u8>| {
+            let rest = whole.strip_prefix(place)?;
+            if rest.is_empty() { Some(Vec::new()) } else { rest.strip_prefix(b"/").map(<[u8]>::to_vec) }
+        };
+        if let Some(rest) = said.strip_prefix(b"~/") {
+            let homes = place.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &place[..at]);
+            return homes.filter_map(|home| work_tree(home, rest)).find_map(in_place);
+        }
+        if said.starts_with(b"/") {
+            let start = said.iter().position(|byte| *byte != b'/')?;
+            return work_tree(b"", &said[start..]).and_then(in_place);
+        }
+        work_tree(&join(place, from), said).and_then(in_place)
+    }
+
+    fn say(&mut self, path: Vec<u8>) {
+        if !is_in_git(&path) {
+            self.said.insert(path);
+        }
+    }
+
     /// What lies in a repository is as protected as that.
     fn add(&mut self, path: Vec<u8>) {
-        let is_in_git = path.split(|byte| *byte == b'/').any(|part| part.eq_ignore_ascii_case(TOP));
-        if !is_in_git && matches!(self.project.kind(&path), Some(Kind::Folder | Kind::File)) {
+        if !is_in_git(&path) && matches!(self.project.kind(&path), Some(Kind::Folder | Kind::File)) {
             self.paths.insert(path);
         }
     }
 
     fn done(self) -> Obeyed {
-        let texts = |paths: BTreeSet<Vec<u8>>| paths.into_iter().take(MAX_FILES).map(BytesPath::from_bytes).collect();
-        Obeyed { paths: texts(self.paths), unread: texts(self.unread) }
+        let texts = |paths: BTreeSet<Vec<u8>>, most| paths.into_iter().take(most).map(BytesPath::from_bytes).collect();
+        Obeyed { paths: texts(self.paths, MAX_FILES), unread: texts(self.unread, MAX_FILES), said: texts(self.said, MAX_SAID) }
     }
+}
+
+fn is_in_git(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|part| part.eq_ignore_ascii_case(TOP))
 }
 
 #[cfg(test)]
@@ -206,6 +306,30 @@ mod tests {
         for said in ["absent", "../project", "/dev/null", "~/hooks", ".", ".git/hooks"] {
             assert_eq!(found(said), none(), "{said}");
         }
+    }
+
+    #[test]
+    fn what_is_not_there_yet_is_named_too_however_it_is_spelled() {
+        let sample = Sample::new();
+        let project = sample.path("").display().to_string();
+        let project = project.trim_end_matches('/');
+        let said = |said: &str| -> Vec<String> {
+            sample.git(&["config", "core.hooksPath", said]);
+            let obeyed = obeyed(&open(&sample), std::iter::empty(), project.as_bytes());
+            obeyed.said.iter().map(BytesPath::to_text).collect()
+        };
+        let (absolute, odd) = (format!("{project}/tools/hooks"), format!("//{project}/./tools/../tools//hooks/"));
+        let home = format!("~/{}/tools/hooks", project.rsplit('/').next().expect("a name"));
+        for spelled in ["tools/hooks", "./tools//hooks/", "src/../tools/hooks", "../project/tools/hooks", &absolute, &odd, &home] {
+            assert_eq!(said(spelled), ["tools/hooks"], "{spelled}");
+        }
+        for spelled in ["../tools/hooks", "/tools/hooks", "~/tools/hooks", "~tools/hooks", ".git/hooks", ""] {
+            assert_eq!(said(spelled), none(), "{spelled}");
+        }
+        assert!(said(".").contains(&"pre-commit".to_owned()) && !said(project).contains(&String::new()));
+        sample.git(&["config", "core.hooksPath", "tools/hooks"]);
+        sample.git(&["config", "includeIf.onbranch:x.path", "../tools/own.gitconfig"]);
+        assert_eq!(said("tools/hooks"), ["tools/hooks", "tools/own.gitconfig"]);
     }
 
     #[test]

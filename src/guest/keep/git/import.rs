@@ -1,3 +1,5 @@
+mod here;
+mod index;
 mod names;
 
 use std::collections::BTreeMap;
@@ -10,8 +12,6 @@ use std::time::Instant;
 use super::folder::Folder;
 use super::folder::failed;
 use super::index::Index;
-use super::index::MAX_INDEX;
-use super::land;
 use super::left::Left;
 use super::leftover::Under;
 use super::record::Start;
@@ -22,7 +22,6 @@ use super::refs::Head;
 use super::run::Git;
 use super::stage;
 use super::stash;
-use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::ImportedGit;
@@ -54,6 +53,7 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
     let Some(start) = Start::read(import.state, import.id)? else { return Ok(ImportedGit::default()) };
     let end = Instant::now() + import.budget;
     let mut imported = ImportedGit::default();
+    let mut all_taken = Vec::new();
     for (at, started) in start.repositories.iter().enumerate() {
         let git = BytesPath::from_bytes(started.git());
         let unknown = || format!("where {git} is was not said");
@@ -70,7 +70,17 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
             Ok(one) => one.import(),
             Err(fault) => Err(fault),
         };
-        imported.repositories.push(repository.unwrap_or_else(|fault| left_out(&started.path, &fault.to_string())));
+        match repository {
+            Ok((repository, taken)) => {
+                imported.repositories.push(repository);
+                all_taken.push((at, taken));
+            }
+            Err(fault) => imported.repositories.push(left_out(&started.path, &fault.to_string())),
+        }
+    }
+    // It is tried again, and nothing is to come twice then. What is whole is never asked for again.
+    for (at, taken) in all_taken.iter().filter(|_| !imported.is_whole()) {
+        Start::note_taken(import.state, import.id, *at, &taken.now, taken.index.as_ref())?;
     }
     Ok(imported)
 }
@@ -104,6 +114,12 @@ pub(super) struct One<'a> {
 }
 
 type Bound = BTreeMap<BytesPath, String>;
+
+/// What was taken over, as a start from which the rest goes on.
+struct Taken {
+    now: Started,
+    index: Option<Index>,
+}
 
 /// What is in the real repository now.
 #[derive(Debug, Default)]
@@ -169,7 +185,7 @@ impl<'a> One<'a> {
         })
     }
 
-    fn import(&self) -> Result<ImportedRepository, Fault> {
+    fn import(&self) -> Result<(ImportedRepository, Taken), Fault> {
         let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
         under.clear()?;
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
@@ -177,15 +193,23 @@ impl<'a> One<'a> {
         under.begin(left.names.keys())?;
         let fetched = self.fetch(&left, &mut done)?;
         let mut real = refs::read(&self.real)?.bound;
-        self.move_names(&left, &fetched, &mut real, &mut done)?;
-        self.put_stashes(&left, &fetched, &mut real, &mut done)?;
-        self.switch_head(&left, &fetched, &real, &mut done)?;
-        self.land_index(&left, &fetched, &real, &mut done)?;
+        let course = self.course(&left, &fetched, &real, &mut done)?;
+        self.move_names(&course.names, &mut real, &mut done)?;
+        let stashes = self.put_stashes(&left, &fetched, &mut real, &mut done)?;
+        let index = self.move_here(&course, &left, &fetched, &mut real, &mut done)?;
         self.remove_own_names()?;
         under.done()?;
+        done.moved.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut now = self.started.clone();
+        now.refs.extend(done.moved.iter().map(|moved| (moved.name.clone(), moved.new.clone())));
+        now.stashes.extend(stashes);
+        now.has_index |= index.is_some();
+        if let Some(head) = left.head.as_ref().filter(|_| done.head.is_some() || course.is_head_told) {
+            now.head.clone_from(head);
+        }
         done.not_imported.extend(left.not_imported);
         done.notes.extend(left.notes);
-        Ok(done)
+        Ok((done, Taken { now, index }))
     }
 
     /// Brings objects over, checked; returns which are there then.
@@ -237,127 +261,6 @@ impl<'a> One<'a> {
         words.extend([std::ffi::OsStr::new("--stdin"), stage.as_os_str()]);
         let answer = self.git.run(&words, wanted.as_bytes())?;
         Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
-    }
-
-    /// Makes a commit of what the session staged, in the staging repository: so it is checked like any other.
-    fn commit_index(&self, stage: &Path, index: &Index, left: &Left) -> Result<Result<String, String>, Fault> {
-        let mut index = index.clone();
-        // What it says of its trees may be a lie.
-        index.forget_trees();
-        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
-        folder.remove(b"session.index")?;
-        folder.write(b"session.index", &index.write())?;
-        let git = Git::new(stage, &self.scratch.join("empty"), self.end);
-        let tree = git.with_index(&self.scratch.join("session.index")).run(&["write-tree"], b"")?;
-        if !tree.is_good {
-            return Ok(Err(tree.problem()));
-        }
-        let tree = String::from_utf8_lossy(&tree.stdout).trim().to_owned();
-        let mut words = vec!["commit-tree", "-m", "index", &tree];
-        // With what it follows git knows what need not be brought over.
-        if let Some(commit) = left.head.as_ref().and_then(|head| head.commit(&left.bound)) {
-            words.extend(["-p", commit]);
-        }
-        let commit = git.timeless().run(&words, b"")?;
-        let object = refs::object(commit.stdout.trim_ascii());
-        Ok(object.ok_or_else(|| commit.problem()))
-    }
-
-    fn private_git(&self) -> Git {
-        match &self.started.worktree {
-            Some(_) => {
-                Git::new(&self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()), &self.scratch.join("empty"), self.end)
-            }
-            None => self.git.clone(),
-        }
-    }
-
-    /// Checks out what the session did, where nobody checked out something else here.
-    fn switch_head(&self, left: &Left, fetched: &Fetched, real: &Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let Some(head) = left.head.as_ref().filter(|head| **head != self.started.head) else { return Ok(()) };
-        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "HEAD".into(), why });
-        let now = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let message = format!("podbay: {}", self.id);
-        if now.as_ref() != Some(head) {
-            if now.as_ref() != Some(&self.started.head) {
-                refuse("what is checked out was changed here meanwhile".to_owned());
-                return Ok(());
-            }
-            let answer = match head {
-                Head::Branch { name } => {
-                    if !real.contains_key(name) || real.get(name) != left.bound.get(name) {
-                        refuse(format!("the session was on {name}, which is not here as it left it"));
-                        return Ok(());
-                    }
-                    if self.checked_out_elsewhere()?.contains(name) {
-                        refuse(format!("the session was on {name}, which is checked out in another worktree"));
-                        return Ok(());
-                    }
-                    let words = [b"symbolic-ref".as_slice(), b"-m", message.as_bytes(), b"HEAD", name.as_bytes()];
-                    self.private_git().run(&words.map(<std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes), b"")?
-                }
-                Head::Commit { object } => {
-                    if !fetched.objects.contains(object) {
-                        return Ok(());
-                    }
-                    let old = now.as_ref().and_then(|now| now.commit(real)).map_or(NOTHING, String::as_str);
-                    self.private_git().run(&["update-ref", "--no-deref", "--create-reflog", "-m", &message, "HEAD", object, old], b"")?
-                }
-            };
-            if !answer.is_good {
-                refuse(answer.problem());
-                return Ok(());
-            }
-        }
-        done.head = Some(match head {
-            Head::Branch { name } => name.to_text(),
-            Head::Commit { object } => object.clone(),
-        });
-        Ok(())
-    }
-
-    fn land_index(&self, left: &Left, fetched: &Fetched, real: &Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
-        let Some(session_index) = &left.index else {
-            if left.not_imported.iter().any(|one| one.what.as_bytes() == b"index") {
-                done.index = IndexImport::Kept;
-            }
-            return Ok(());
-        };
-        done.index = IndexImport::Kept;
-        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "index".into(), why });
-        let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
-        let commit_here = here.as_ref().and_then(|head| head.commit(real));
-        let commit_there = left.head.as_ref().and_then(|head| head.commit(&left.bound));
-        if commit_here != commit_there {
-            refuse("what is staged belongs to another commit than the one that is checked out here".to_owned());
-            return Ok(());
-        }
-        let Some(name) = &fetched.index else { return Ok(()) };
-        let place = self.scratch.join("landing.index");
-        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
-        folder.remove(b"landing.index")?;
-        let answer = self.git.with_index(&place).run(&["read-tree", name], b"")?;
-        if !answer.is_good {
-            refuse(answer.problem());
-            return Ok(());
-        }
-        let checked = folder.read(b"landing.index", MAX_INDEX)?.unwrap_or_default();
-        let landing = land::Landing {
-            real: &self.real,
-            path: join(&self.private, b"index"),
-            id: self.id,
-            start: self.start_index.as_deref(),
-            session: session_index,
-            checked: &checked,
-        };
-        match land::land(&landing)? {
-            Ok(notes) => {
-                done.index = IndexImport::Taken;
-                done.notes.extend(notes);
-            }
-            Err(why) => refuse(why),
-        }
-        Ok(())
     }
 
     /// Removes what objects were held by on their way.

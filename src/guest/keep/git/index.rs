@@ -113,6 +113,23 @@ impl Index {
         self.entries.iter().any(|entry| entry.stage() != 0)
     }
 
+    /// Returns the tree that it says it is, as it does after a commit and until something is staged. A session's may be a lie.
+    pub(crate) fn tree(&self) -> Option<String> {
+        let mut rest = self.kept.as_slice();
+        while let Some(length) = rest.get(4..8).map(|length| 8 + number(length) as usize) {
+            let extension = rest.get(..length)?;
+            if let Some(body) = extension.strip_prefix(b"TREE") {
+                // Without a name it is the one at the top; a number below zero says that it is not known.
+                let root = body.get(4..)?.strip_prefix(b"\0")?;
+                let end = memchr::memchr(b'\n', root)?;
+                let object = root.get(end + 1..end + 1 + OBJECT).filter(|_| !root.starts_with(b"-"))?;
+                return Some(object.iter().map(|byte| format!("{byte:02x}")).collect());
+            }
+            rest = &rest[length..];
+        }
+        None
+    }
+
     /// Forgets what belongs to the entries as they were read: trees that were computed from them.
     pub(crate) fn forget_trees(&mut self) {
         self.kept.clear();
@@ -203,8 +220,11 @@ mod tests {
         sample.write(&format!("deep/{}", "long/".repeat(30)), "");
         sample.git(&["add", "-A"]);
         sample.git(&["commit", "-q", "-m", "one"]);
+        let tree = || Index::parse(&std::fs::read(sample.path(".git/index")).expect("an index")).expect("readable").tree();
+        assert_eq!(tree().as_deref(), Some(sample.git(&["rev-parse", "HEAD^{tree}"]).trim()));
         sample.write("intended", "x");
         sample.git(&["add", "-N", "intended"]);
+        assert_eq!(tree(), None);
         sample.git(&["update-index", "--skip-worktree", "folder 1/file1x"]);
         sample.git(&["update-index", "--assume-unchanged", "folder 2/file2xx"]);
         sample.git(&["update-index", "--index-version", version]);

@@ -24,49 +24,101 @@ const MAX_TOLD: usize = 20;
 /// The indexes that meet.
 #[derive(Debug)]
 pub(crate) struct Landing<'a> {
-    pub(crate) real: &'a Folder,
-    /// The index in it.
+    /// The index in the real repository.
     pub(crate) path: Vec<u8>,
     pub(crate) id: &'a str,
+    /// What both sides began with.
     pub(crate) start: Option<&'a [u8]>,
     /// What the session left, of which only flags are looked at: its names and objects are those of `checked`.
     pub(crate) session: &'a Index,
-    /// The same as git made it of a tree that it has checked.
-    pub(crate) checked: &'a [u8],
+    /// The same as git made it of a tree that it has checked; `None`: nothing is staged.
+    pub(crate) checked: Option<&'a [u8]>,
 }
 
-/// Writes the index; returns what is to be said of it, or why it stays as it is.
+/// What the index is to be.
+#[derive(Debug)]
+pub(crate) struct Landed<'a> {
+    /// Is put in its place, if it is another one than it was.
+    pub(crate) new: Option<Locked<'a>>,
+    /// What both sides have in common from now on.
+    pub(crate) common: Index,
+    /// What is to be said of it.
+    pub(crate) notes: Vec<String>,
+}
+
+/// An index that waits beside the real one, which is locked as git locks it. Dropped, it is as if it had never been.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    real: &'a Folder,
+    path: Vec<u8>,
+    own: Vec<u8>,
+    lock: Vec<u8>,
+}
+
+impl Locked<'_> {
+    pub(crate) fn put(self) -> Result<(), Fault> {
+        self.real.rename(&self.lock, &self.path).map_err(|errno| failed("write", &self.path, &errno.into()))
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Where it was put there is no lock any more, but maybe somebody else's: ours is another name of our own file.
+        let inode = |path: &[u8]| self.real.stat(path).ok().map(|stat| (stat.st_dev, stat.st_ino));
+        if inode(&self.own).is_some() && inode(&self.own) == inode(&self.lock) {
+            let _ = self.real.remove(&self.lock);
+        }
+        let _ = self.real.remove(&self.own);
+    }
+}
+
+/// Says what keeps the person's index from being changed, if anything does.
+pub(crate) fn is_fit(real: &Folder, path: &[u8]) -> Result<Result<(), String>, Fault> {
+    Ok(read(real.read(path, MAX_INDEX)?.as_deref()).map(drop))
+}
+
+fn read(bytes: Option<&[u8]>) -> Result<Index, String> {
+    match parse(bytes) {
+        Ok(real) if real.is_unmerged() => Err("yours holds a merge with conflicts; it stays as it is".to_owned()),
+        Ok(real) => Ok(real),
+        Err(Unfit::Split | Unfit::Sparse) => Err("yours is split or sparse since; it stays as it is".to_owned()),
+        Err(Unfit::Broken(why)) => Err(format!("yours cannot be read: {why}")),
+    }
+}
+
+fn parse(bytes: Option<&[u8]>) -> Result<Index, Unfit> {
+    bytes.map_or_else(|| Ok(Index::default()), Index::parse)
+}
+
+/// Makes the new index, under a lock; returns it, or why it stays as it is.
 ///
 /// No flag of the session's and nothing that it says of files is taken over: it could hide what it did to a file.
-pub(crate) fn land(landing: &Landing<'_>) -> Result<Result<Vec<String>, String>, Fault> {
-    let parse = |bytes: Option<&[u8]>| bytes.map_or_else(|| Ok(Index::default()), Index::parse);
-    let (Ok(start), Ok(checked)) = (parse(landing.start), parse(Some(landing.checked))) else {
+pub(crate) fn land<'a>(folder: &'a Folder, landing: &Landing<'_>) -> Result<Result<Landed<'a>, String>, Fault> {
+    let (Ok(start), Ok(checked)) = (parse(landing.start), parse(landing.checked)) else {
         return Ok(Err("cannot be read as git wrote it".to_owned()));
     };
-    let real_bytes = landing.real.read(&landing.path, MAX_INDEX)?;
-    let real = match parse(real_bytes.as_deref()) {
-        Ok(real) if real.is_unmerged() => return Ok(Err("yours holds a merge with conflicts; it stays as it is".to_owned())),
+    let real_bytes = folder.read(&landing.path, MAX_INDEX)?;
+    let real = match read(real_bytes.as_deref()) {
         Ok(real) => real,
-        Err(Unfit::Split | Unfit::Sparse) => return Ok(Err("yours is split or sparse since; it stays as it is".to_owned())),
-        Err(Unfit::Broken(why)) => return Ok(Err(format!("yours cannot be read: {why}"))),
+        Err(why) => return Ok(Err(why)),
     };
-    let Some((merged, notes)) = merge(&start, &real, &checked, landing.session) else {
+    let Some(Merged { index, common, notes }) = merge(&start, &real, &checked, landing.session) else {
         return Ok(Err("what you staged meanwhile and what the session staged cannot both be: a file and a folder of one name".to_owned()));
     };
-    if merged.entries == real.entries {
-        return Ok(Ok(notes));
+    if index.entries == real.entries {
+        return Ok(Ok(Landed { new: None, common, notes }));
     }
-    Ok(write(landing, &merged, real_bytes.as_deref())?.map(|()| notes))
+    Ok(lock(folder, landing, &index, real_bytes.as_deref())?.map(|locked| Landed { new: Some(locked), common, notes }))
 }
 
-/// Replaces the index as git would, under its lock, if nobody else did meanwhile.
-fn write(landing: &Landing<'_>, merged: &Index, before: Option<&[u8]>) -> Result<Result<(), String>, Fault> {
-    let real = landing.real;
+/// Writes the index beside the real one as git would, under its lock, if nobody else changed that meanwhile.
+fn lock<'a>(real: &'a Folder, landing: &Landing<'_>, merged: &Index, before: Option<&[u8]>) -> Result<Result<Locked<'a>, String>, Fault> {
     let own = own_index(&landing.path, landing.id);
     let lock = [landing.path.as_slice(), b".lock"].concat();
     let mode = real.stat(&landing.path).map_or(0o644, |stat| stat.st_mode & 0o777);
     real.remove(&own)?;
     let mut file = real.create(&own, 0o600)?;
+    let locked = Locked { real, path: landing.path.clone(), own: own.clone(), lock: lock.clone() };
     let wrong = |error: std::io::Error| failed("write", &own, &error);
     file.write_all(&merged.write()).map_err(wrong)?;
     file.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(wrong)?;
@@ -74,42 +126,40 @@ fn write(landing: &Landing<'_>, merged: &Index, before: Option<&[u8]>) -> Result
     // A link, so that a lock that is left by one who was killed is known as ours.
     match linkat(real, own.as_slice(), real, lock.as_slice(), AtFlags::empty()) {
         Ok(()) => {}
-        Err(Errno::EEXIST) => {
-            real.remove(&own)?;
-            return Ok(Err("yours is locked by another git; begin again when that is done".to_owned()));
-        }
+        Err(Errno::EEXIST) => return Ok(Err("yours is locked by another git; begin again when that is done".to_owned())),
         Err(errno) => return Err(failed("lock", &landing.path, &errno.into())),
     }
     if real.read(&landing.path, MAX_INDEX)?.as_deref() != before {
-        real.remove(&lock)?;
-        real.remove(&own)?;
         return Ok(Err("yours changed just now; begin again".to_owned()));
     }
-    real.rename(&lock, &landing.path).map_err(|errno| failed("write", &landing.path, &errno.into()))?;
-    real.remove(&own)?;
-    Ok(Ok(()))
+    Ok(Ok(locked))
+}
+
+struct Merged {
+    index: Index,
+    /// What the session's side of it is.
+    common: Index,
+    notes: Vec<String>,
 }
 
 /// Puts together what the person and what the session staged since the start; `None`: it cannot be one index.
-fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Option<(Index, Vec<String>)> {
-    let by_name =
-        |index: &Index| -> BTreeMap<Vec<u8>, Entry> { index.entries.iter().map(|entry| (entry.name.clone(), entry.clone())).collect() };
+fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Option<Merged> {
     let (start_entries, real_entries, session_entries) = (by_name(start), by_name(real), by_name(session));
     let mut theirs = by_name(checked);
     // A tree has no place for files that are only meant to be added.
     for (name, entry) in &start_entries {
-        if entry.is_intended() && session_entries.get(name).is_some_and(Entry::is_intended) {
-            theirs.entry(name.clone()).or_insert_with(|| entry.clone());
+        if entry.is_intended() && session_entries.get(name).is_some_and(|entry| entry.is_intended()) {
+            theirs.entry(name).or_insert(entry);
         }
     }
     let is_sparse = start.entries.iter().any(|entry| entry.extended & SKIP_WORKTREE != 0);
-    let mut names: Vec<&Vec<u8>> = real_entries.keys().chain(theirs.keys()).collect();
-    names.sort();
+    let mut names: Vec<&[u8]> = real_entries.keys().chain(theirs.keys()).copied().collect();
+    names.sort_unstable();
     names.dedup();
     let mut merged = Index::default();
     let mut kept = Vec::new();
     for name in names {
-        let (base, ours, other) = (start_entries.get(name), real_entries.get(name), theirs.get(name));
+        let (base, ours, other) = (at(&start_entries, name), at(&real_entries, name), at(&theirs, name));
         let is_same = |left: Option<&Entry>, right: Option<&Entry>| match (left, right) {
             (Some(left), Some(right)) => left.is_same(right),
             (None, None) => true,
@@ -118,9 +168,9 @@ fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Optio
         let taken = if is_same(ours, other) || is_same(base, other) {
             ours.cloned()
         } else if is_same(base, ours) {
-            other.map(|other| with_flags(other, ours, session_entries.get(name).filter(|_| is_sparse)))
+            other.map(|other| with_flags(other, ours, at(&session_entries, name).filter(|_| is_sparse)))
         } else {
-            kept.push(BytesPath::from_bytes(name.clone()));
+            kept.push(BytesPath::from_bytes(name));
             ours.cloned()
         };
         merged.entries.extend(taken);
@@ -135,7 +185,19 @@ fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Optio
     if n_more > 0 {
         notes.push(format!("so are {n_more} more"));
     }
-    Some((merged, notes))
+    let mut common = Index::default();
+    common.entries.extend(theirs.into_iter().map(|(name, entry)| with_flags(entry, at(&start_entries, name), None)));
+    Some(Merged { index: merged, common, notes })
+}
+
+type Entries<'a> = BTreeMap<&'a [u8], &'a Entry>;
+
+fn by_name(index: &Index) -> Entries<'_> {
+    index.entries.iter().map(|entry| (entry.name.as_slice(), entry)).collect()
+}
+
+fn at<'a>(entries: &Entries<'a>, name: &[u8]) -> Option<&'a Entry> {
+    entries.get(name).copied()
 }
 
 /// Returns an entry of the session's as one of the real index, where nothing is known yet of the file.

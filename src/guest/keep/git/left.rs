@@ -33,6 +33,10 @@ pub(crate) struct Left {
     pub(crate) head: Option<Head>,
     /// The session's index, if it says something else than at the start.
     pub(crate) index: Option<Index>,
+    /// Whether it has none that anything can be taken from.
+    pub(crate) is_index_lost: bool,
+    /// Whether a merge, a rebase or the like was not finished.
+    pub(crate) is_under_way: bool,
     pub(crate) not_imported: Vec<NotImported>,
     pub(crate) notes: Vec<String>,
 }
@@ -75,7 +79,8 @@ impl Left {
         if let Some((name, what)) = under_way {
             left.refuse(&BytesPath::from_bytes(*name), format!("{what} was not finished in the session"));
         }
-        left.read_index(session, &join(private, b"index"), start_index, under_way.is_some());
+        left.is_under_way = under_way.is_some();
+        left.read_index(session, &join(private, b"index"), start_index);
         Ok(left)
     }
 
@@ -131,25 +136,34 @@ impl Left {
         Ok(())
     }
 
-    fn read_index(&mut self, session: &Folder, path: &[u8], start: Option<&[u8]>, is_under_way: bool) {
-        let mut refuse = |why: &str| self.not_imported.push(NotImported { what: "index".into(), why: why.to_owned() });
+    fn read_index(&mut self, session: &Folder, path: &[u8], start: Option<&[u8]>) {
         let index = match session.read(path, MAX_INDEX) {
             Ok(Some(bytes)) => Index::parse(&bytes),
-            Ok(None) => return,
-            Err(fault) => return refuse(&fault.to_string()),
+            Ok(None) => {
+                self.is_index_lost = true;
+                return;
+            }
+            Err(fault) => return self.lose_index(&fault.to_string()),
         };
         let index = match index {
-            Ok(index) if index.is_unmerged() => return refuse("holds a merge with conflicts, so what is staged here was left as it is"),
+            Ok(index) if index.is_unmerged() => return self.lose_index("holds a merge with conflicts"),
             Ok(index) => index,
-            Err(Unfit::Split) => return refuse("is split in two"),
-            Err(Unfit::Sparse) => return refuse("is sparse"),
-            Err(Unfit::Broken(why)) => return refuse(why),
+            Err(Unfit::Split) => return self.lose_index("is split in two"),
+            Err(Unfit::Sparse) => return self.lose_index("is sparse"),
+            Err(Unfit::Broken(why)) => return self.lose_index(why),
         };
+        // What belongs to a merge is of no use without it.
+        self.is_index_lost = self.is_under_way;
         let before = start.map(Index::parse).and_then(Result::ok).unwrap_or_default();
         let is_same = before.entries.len() == index.entries.len()
             && before.entries.iter().zip(&index.entries).all(|(left, right)| left.name == right.name && left.is_same(right));
-        if !is_same && !is_under_way {
+        if !is_same && !self.is_under_way {
             self.index = Some(index);
         }
+    }
+
+    fn lose_index(&mut self, why: &str) {
+        self.is_index_lost = true;
+        self.refuse(&"index".into(), format!("{why}, so what was staged in the session is not taken over"));
     }
 }

@@ -5,12 +5,15 @@
 //! [`import`](import()) (what comes back; this alone runs git, and never in a session's folder), and [`aside`](aside()) (repositories that
 //! a session made or put in another's place); [`waiting`](waiting()) says what would come back, where that waits to be accepted. What a session's start was like is kept where it cannot reach ([`Start`]).
 
+#[cfg(test)]
+mod again;
 mod aside;
 #[cfg(test)]
 mod attacked;
 mod checksum;
 mod commits;
 mod config;
+mod copy;
 #[cfg(test)]
 mod days;
 mod find;
@@ -22,6 +25,8 @@ mod import;
 mod imported;
 mod index;
 #[cfg(test)]
+mod joined;
+#[cfg(test)]
 mod killed;
 mod land;
 mod left;
@@ -30,6 +35,8 @@ mod logs;
 mod order;
 #[cfg(test)]
 mod ordered;
+#[cfg(test)]
+mod parted;
 mod prepare;
 #[cfg(test)]
 mod prepared;
@@ -38,7 +45,7 @@ mod refs;
 mod repository;
 mod run;
 #[cfg(test)]
-mod sample;
+pub(super) mod sample;
 mod settings;
 mod stage;
 mod stash;
@@ -48,7 +55,9 @@ mod waiting;
 pub use aside::aside;
 pub use find::find;
 pub use folder::Folder;
+pub(crate) use folder::Kind;
 pub use hooks::obeyed;
+pub use hooks::obeyed_at_start;
 pub use import::Import;
 pub use import::import;
 pub use order::Folders;
@@ -56,7 +65,9 @@ pub use order::carry_out;
 pub use prepare::Source;
 pub use prepare::prepare;
 pub use record::Start;
+pub(crate) use repository::is_repository;
 pub use repository::linked;
 pub use settings::identity_in;
 pub use waiting::forget;
+pub use waiting::remove_taken;
 pub use waiting::waiting;

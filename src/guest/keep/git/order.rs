@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::aside::aside;
+use super::find::closed;
 use super::find::find;
 use super::folder::Folder;
 use super::folder::failed;
@@ -37,10 +38,14 @@ use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 use crate::wire::keep::ReviewedGit;
 use crate::wire::keep::SettledGit;
+use crate::wire::keep::name_of_review;
 
 /// How long the project is looked through for repositories, and how long git may work on an import.
 const LOOK: Duration = Duration::from_secs(20);
 const IMPORT: Duration = Duration::from_mins(2);
+
+/// How many folders are named that could not be looked into.
+const MOST_CLOSED: usize = 20;
 
 /// The `.git` of the project itself.
 const TOP: &[u8] = b".git";
@@ -150,12 +155,13 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     }
     let places = places(folders, project, &start, left);
     if let Some(ReviewedGit { unless_it_may_run: Some(auto_run) }) = left.review {
-        let held = staged(folders, starts, id, &places, |import| touched(import, auto_run))?;
+        let place = review::place_of(folders.state, name_of_review(id));
+        let held = staged(folders, starts, id, &places, |import| touched(import, project, auto_run, place.as_bytes()))?;
         if !held.is_empty() {
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
     }
-    let imported = staged(folders, starts, id, &places, import)?;
+    let mut imported = staged(folders, starts, id, &places, import)?;
     let is_settled = imported.is_whole();
     if left.review.is_some() {
         // Whatever appeared in the project meanwhile is not the session's.
@@ -179,7 +185,25 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     if is_settled {
         Start::settle(starts, id)?;
     }
+    if !aside.whole {
+        imported.repositories.extend(warned_of(&closed(project, LOOK)));
+    }
     Ok(SettledGit { imported, aside, is_settled, ..SettledGit::default() })
+}
+
+/// Says which folders may hold a repository that nobody was able to look for.
+pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
+    let named: Vec<String> = closed.iter().take(MOST_CLOSED).map(|path| format!("`{path}`")).collect();
+    let more = closed.len().checked_sub(MOST_CLOSED + 1).map(|n| format!(" and {} more", n + 1)).unwrap_or_default();
+    let note = format!(
+        "{}{more} could not be looked into: if the session made a repository in there, git on your machine runs what its settings say",
+        named.join(", ")
+    );
+    (!closed.is_empty()).then(|| ImportedRepository {
+        path: BytesPath::from_bytes(TOP),
+        notes: vec![note],
+        ..ImportedRepository::default()
+    })
 }
 
 /// A session that is not on record was never prepared to its end, or its record is gone, and with it the way to take over what it did.

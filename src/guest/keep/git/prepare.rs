@@ -89,6 +89,7 @@ pub fn prepare(
         let there = obeyed_in_worktree(project, source.real, name.as_bytes(), place);
         obeyed.paths.extend(there.paths);
         obeyed.unread.extend(there.unread);
+        obeyed.said.extend(there.said);
     }
     let prepared = PreparedGit { repositories: all.prepared, obeyed };
     let mut start = Start::new(project, found, all.started);

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::Serialize;
 
 use super::folder::Folder;
+use super::index::Index;
 use super::index::MAX_INDEX;
 use super::refs::Head;
 use super::stash::Stash;
@@ -97,7 +98,7 @@ impl Start {
     /// Returns what was found then, without what another one has taken the place of.
     pub(crate) fn found_still(&self, project: &Folder) -> FoundGit {
         let repositories = self.found.repositories.iter().filter(|one| self.is_still(project, one.path.as_bytes())).cloned().collect();
-        FoundGit { repositories, whole: self.found.whole }
+        FoundGit { repositories, ..self.found.clone() }
     }
 
     /// Notes that not all of a session could be taken over, and that this was told.
@@ -137,11 +138,38 @@ impl Start {
         let name = format!("{id}.json");
         let Some(text) = state.read(name.as_bytes(), MAX_RECORD)? else { return Ok(None) };
         let wrong = |problem: String| Fault::Io { doing: format!("read what the repositories were like at the start ({name})"), problem };
-        let start: Self = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+        let mut start: Self = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
         if start.version != VERSION {
             return Err(wrong(format!("it was written by another Podbay (version {})", start.version)));
         }
+        for (at, started) in start.repositories.iter_mut().enumerate() {
+            if let Some(text) = state.read(&taken_name(id, at), MAX_RECORD)? {
+                *started = serde_json::from_slice(&text).map_err(|error| wrong(error.to_string()))?;
+            }
+        }
         Ok(Some(start))
+    }
+
+    /// Notes what was taken over of a repository while the rest of it waits: `now` is how it would have been at the start, had that been there
+    /// then, and `index` the index, if that has changed. So nothing comes twice, whatever the person made of it.
+    pub(crate) fn note_taken(state: &Folder, id: &str, at: usize, now: &Started, index: Option<&Index>) -> Result<(), Fault> {
+        check_id(id)?;
+        if let Some(index) = index {
+            state.replace(&index_name(id, at), &index.write())?;
+        }
+        let text = serde_json::to_vec(now).map_err(|error| Fault::Io { doing: "write a record".into(), problem: error.to_string() })?;
+        state.replace(&taken_name(id, at), &text)?;
+        state.remove(&switched_name(id, at))
+    }
+
+    /// Notes that what is checked out is about to be changed in a repository: from then on what is checked out there may be of ours.
+    pub(crate) fn note_switch(state: &Folder, id: &str, at: usize) -> Result<(), Fault> {
+        check_id(id)?;
+        state.replace(&switched_name(id, at), b"")
+    }
+
+    pub(crate) fn may_be_switched(state: &Folder, id: &str, at: usize) -> bool {
+        state.kind(&switched_name(id, at)).is_some()
     }
 
     /// Writes the record; it is there as a whole or not at all. `indexes` has one for each repository that has one.
@@ -169,6 +197,8 @@ impl Start {
         let Some(start) = Self::read(state, id)? else { return Ok(()) };
         for at in 0..start.repositories.len() {
             state.remove(&index_name(id, at))?;
+            state.remove(&taken_name(id, at))?;
+            state.remove(&switched_name(id, at))?;
         }
         state.remove(&kept_name(id))?;
         state.remove(format!("{id}.json").as_bytes())?;
@@ -193,6 +223,14 @@ fn kept_name(id: &str) -> Vec<u8> {
 
 fn index_name(id: &str, at: usize) -> Vec<u8> {
     format!("{id}.{at}.index").into_bytes()
+}
+
+fn taken_name(id: &str, at: usize) -> Vec<u8> {
+    format!("{id}.{at}.taken").into_bytes()
+}
+
+fn switched_name(id: &str, at: usize) -> Vec<u8> {
+    format!("{id}.{at}.switched").into_bytes()
 }
 
 /// Refuses a session's name that could be part of a path or of a reference in another way than as one plain word.
@@ -235,6 +273,16 @@ mod tests {
         }
         state.replace(b"b.json", b"{\"version\":9,\"found\":{\"repositories\":[],\"whole\":true},\"repositories\":[]}").expect("written");
         assert!(Start::read(&state, "b").is_err());
+        // What was taken over since is no difference from the start any more.
+        let main = BytesPath::from("refs/heads/main");
+        let mut now = start.repositories[0].clone();
+        now.refs.insert(main.clone(), "2".repeat(40));
+        Start::note_taken(&state, "a-1", 0, &now, Some(&Index::default())).expect("written");
+        let read = Start::read(&state, "a-1").expect("read").expect("there");
+        assert_eq!(read.repositories[0].refs.get(&main), Some(&"2".repeat(40)));
+        assert_eq!(read.index(&state, "a-1", 0).expect("read"), Some(Index::default().write()));
+        Start::note_switch(&state, "a-1", 0).expect("written");
+        assert!(Start::may_be_switched(&state, "a-1", 0));
         Start::forget(&state, "a-1").expect("forgotten");
         assert_eq!(state.names(b"").expect("listed").len(), 1);
     }

@@ -20,6 +20,35 @@ pub(crate) fn is_repository(names: &[(Vec<u8>, Kind)]) -> bool {
     has(b"HEAD") && (has(b"commondir") || (has(b"objects") && has(b"refs")))
 }
 
+/// What git reads in a folder that is a repository, or keeps there.
+const PARTS: [&[u8]; 20] = [
+    b"HEAD",
+    b"commondir",
+    b"objects",
+    b"refs",
+    b"config",
+    b"config.worktree",
+    b"hooks",
+    b"info",
+    b"index",
+    b"packed-refs",
+    b"reftable",
+    b"modules",
+    b"worktrees",
+    b"shallow",
+    b"logs",
+    b"branches",
+    b"description",
+    b"FETCH_HEAD",
+    b"ORIG_HEAD",
+    b"COMMIT_EDITMSG",
+];
+
+/// Returns whether something with this name belongs to a repository if its folder is one.
+pub(crate) fn is_part(name: &[u8]) -> bool {
+    PARTS.iter().any(|part| part.eq_ignore_ascii_case(name))
+}
+
 /// Returns the submodules' repositories that lie directly in one, as `modules/NAME`.
 pub(crate) fn modules(git: &Folder, inside: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
     let mut found = Vec::new();

@@ -96,6 +96,8 @@ pub(crate) struct Git {
     index: Option<PathBuf>,
     /// Whether what is made now is to be the same whenever it is made.
     is_timeless: bool,
+    /// Whether it is ended as soon as it has said more than is kept.
+    is_bounded: bool,
     end: Instant,
 }
 
@@ -121,7 +123,7 @@ impl Answer {
 
 impl Git {
     pub(crate) fn new(folder: &Path, work_tree: &Path, end: Instant) -> Self {
-        Self { folder: folder.to_owned(), work_tree: work_tree.to_owned(), index: None, is_timeless: false, end }
+        Self { folder: folder.to_owned(), work_tree: work_tree.to_owned(), index: None, is_timeless: false, is_bounded: false, end }
     }
 
     pub(crate) fn with_index(&self, index: &Path) -> Self {
@@ -130,6 +132,16 @@ impl Git {
 
     pub(crate) fn timeless(&self) -> Self {
         Self { is_timeless: true, ..self.clone() }
+    }
+
+    /// The same with no more than this time, for what may turn out to be endless.
+    pub(crate) fn bounded(&self, time: Duration) -> Self {
+        Self { is_bounded: true, end: self.end.min(Instant::now() + time), ..self.clone() }
+    }
+
+    /// Whether its time is over.
+    pub(crate) fn is_late(&self) -> bool {
+        Instant::now() >= self.end
     }
 
     /// Runs git to its end; that it says no is an answer.
@@ -148,11 +160,15 @@ impl Git {
             [(true, stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)), (false, stderr.map(|pipe| Box::new(pipe) as _))]
         {
             let ended = ended.clone();
+            let drains = !(is_stdout && self.is_bounded);
             std::thread::spawn(move || {
                 let mut said = Vec::new();
                 if let Some(mut pipe) = pipe {
                     let _ = pipe.by_ref().take(MAX_SAID).read_to_end(&mut said);
-                    let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+                    // A pipe that nobody reads ends whoever writes on.
+                    if drains {
+                        let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+                    }
                 }
                 let _ = ended.send((is_stdout, said));
             });

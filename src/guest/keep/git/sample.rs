@@ -193,6 +193,16 @@ pub(crate) struct InSession {
     before: BTreeMap<PathBuf, String>,
 }
 
+/// Returns the names that were moved by taking over.
+pub(super) fn moved(imported: &ImportedRepository) -> Vec<String> {
+    imported.moved.iter().map(|moved| moved.name.to_text()).collect()
+}
+
+/// Returns what was not taken over, and why.
+pub(super) fn told(imported: &ImportedRepository) -> String {
+    imported.not_imported.iter().map(|one| format!("{}: {}\n", one.what, one.why)).collect()
+}
+
 pub(crate) const ID: &str = "session-1";
 
 impl InSession {

@@ -3,8 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
 use std::time::Instant;
 
+use super::folder::Folder;
+use super::hooks::work_tree_of;
 use super::import::Import;
 use super::import::One;
 use super::index::Entry;
@@ -15,18 +21,41 @@ use super::refs::Head;
 use super::run::Git;
 use super::run::MAX_SAID;
 use super::stage;
-use crate::guest::keep::review::AutoRun;
+use super::stash;
+use crate::guest::keep::auto_run::AutoRun;
+use crate::guest::keep::auto_run::Known;
+use crate::guest::keep::bare::NewParts;
+use crate::guest::keep::bare::Part;
+use crate::guest::keep::bare::is_bare;
+use crate::guest::keep::bare::parts_of;
+use crate::guest::root::join;
+use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
 use crate::wire::keep::MayRun;
 use crate::wire::keep::Named;
 
-/// Names each such file that is new or changed in a commit, a stash or the index of a session; `auto_run` are patterns beside what is known.
-pub(super) fn touched(import: &Import<'_>, auto_run: &[String]) -> Result<Named<MayRun>, Fault> {
-    let auto_run =
-        AutoRun::new(auto_run).map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
+/// What is said of a folder that would be a repository once it is checked out.
+const BARE: &str = "git takes the folder that it is in for a repository and obeys it";
+
+/// What is said of a branch whose commits cannot be looked through.
+const UNKNOWN: &str = "it holds more than can be looked through";
+
+/// How long all that a repository's session left is looked through together, and how long one name of it where that was too short: a few
+/// trees, each named ten times in the next, are a page of objects and more paths than anybody can list.
+const TOGETHER: Duration = Duration::from_secs(8);
+const ALONE: Duration = Duration::from_secs(4);
+
+/// How many folders git is asked about at once.
+const AT_ONCE: usize = 200;
+
+/// Names each such file that is new or changed in a commit, a stash or the index of a session; `patterns` are those of the person's, `place`
+/// is where the project is on their machine.
+pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String], place: &[u8]) -> Result<Named<MayRun>, Fault> {
     let mut found = Named::default();
     let Some(start) = Start::read(import.state, import.id)? else { return Ok(found) };
+    let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
+    let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
     for (at, started) in start.repositories.iter().enumerate() {
         let git = BytesPath::from_bytes(started.git());
@@ -34,27 +63,58 @@ pub(super) fn touched(import: &Import<'_>, auto_run: &[String]) -> Result<Named<
         let Some(Ok(place)) = import.places.get(&git) else { continue };
         let index = start.index(import.state, import.id, at)?;
         let one = One::open(import, place, (at, index), end, started)?;
-        found.extend(one.changed()?.into_iter().filter_map(|path| Some(MayRun { why: auto_run.of_path(&path)?, path })));
+        // A commit says where a file is in its own working tree.
+        let tree = work_tree_of(project, started.path.as_bytes()).unwrap_or_default();
+        let Changed { paths, made, unknown } = one.changed(|folder| parts_in(project, &join(&tree, folder)))?;
+        found.extend(paths.into_iter().filter_map(|path| {
+            let bare = || made.has(path.as_bytes()).then(|| BARE.to_owned());
+            let why = auto_run.of_path(&BytesPath::from_bytes(join(&tree, path.as_bytes()))).or_else(bare)?;
+            Some(MayRun { path, why })
+        }));
+        found.extend(unknown.into_iter().map(|path| MayRun { path, why: UNKNOWN.to_owned() }));
     }
     Ok(found)
 }
 
+fn parts_in(project: &Folder, folder: &[u8]) -> BTreeSet<Part> {
+    project.names(folder).unwrap_or_default().iter().filter_map(|(name, _)| Part::of(name)).collect()
+}
+
+/// What a session's commits and its index change.
+#[derive(Default)]
+struct Changed {
+    paths: BTreeSet<BytesPath>,
+    /// Which of them would make folders repositories.
+    made: NewParts,
+    /// Branches and the like that hold too much to be looked through.
+    unknown: Vec<BytesPath>,
+}
+
+/// What some tips hold.
+#[derive(Default)]
+struct Held {
+    paths: BTreeSet<BytesPath>,
+    /// The commits among them, and the trees: git names a tree as well as a commit.
+    trees: Vec<String>,
+}
+
 impl One<'_> {
-    /// Returns every path that the session's own commits change, or its index does.
-    fn changed(&self) -> Result<BTreeSet<BytesPath>, Fault> {
+    /// Returns every path that the session's own commits change, or its index does. `here` says what is in the person's working tree.
+    fn changed(&self, here: impl Fn(&[u8]) -> BTreeSet<Part>) -> Result<Changed, Fault> {
         let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
-        let mut changed = BTreeSet::new();
+        let mut changed = Changed::default();
         if let Some(index) = &left.index {
             let start = self.start_index.as_deref().and_then(|bytes| Index::parse(bytes).ok()).unwrap_or_default();
             let start: BTreeMap<&[u8], &Entry> = start.entries.iter().map(|entry| (entry.name.as_slice(), entry)).collect();
             let is_new = |entry: &&Entry| !start.get(entry.name.as_slice()).is_some_and(|before| before.is_same(entry));
-            changed.extend(index.entries.iter().filter(is_new).map(|entry| BytesPath::from_bytes(entry.name.as_slice())));
+            changed.paths.extend(index.entries.iter().filter(is_new).map(|entry| BytesPath::from_bytes(entry.name.as_slice())));
         }
-        let mut tips: Vec<&String> = left.names.values().chain(left.stashes.iter().map(|stash| &stash.object)).collect();
+        let mut tips: Vec<(BytesPath, &str)> = left.names.iter().map(|(name, object)| (name.clone(), object.as_str())).collect();
+        tips.extend(left.stashes.iter().map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())));
         if let Some(Head::Commit { object }) = &left.head {
-            tips.push(object);
+            tips.push(("HEAD".into(), object));
         }
-        if tips.is_empty() {
+        if tips.is_empty() && changed.paths.is_empty() {
             return Ok(changed);
         }
         let stage = stage::make(
@@ -62,28 +122,149 @@ impl One<'_> {
             &stage::Objects { real: &self.real_path, session: &self.session_path, session_folder: &self.session, real_folder: &self.real },
         )?;
         let git = Git::new(&stage, &self.scratch.join("empty"), self.end);
-        let mut asked: String = tips.iter().map(|tip| format!("{tip}\n")).collect();
-        let head = if let Head::Commit { object } = &self.started.head { Some(object) } else { None };
-        let before = self.started.refs.values().chain(self.started.stashes.iter().map(|stash| &stash.object)).chain(head);
-        asked.extend(before.map(|object| format!("^{object}\n")));
-        let commits = self.said(&git, &["rev-list", "--ignore-missing", "--stdin"], asked.as_bytes())?;
-        // Of a merge only what is in none of those that it joins.
-        let words =
-            ["diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames", "--diff-filter=d"];
-        let paths = self.said(&git, &words, &commits)?;
-        changed.extend(paths.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes));
+        let objects: Vec<&str> = tips.iter().map(|(_, object)| *object).collect();
+        let mut held = Held::default();
+        if let Some(all) = self.held(&git.bounded(TOGETHER), &objects)? {
+            held = all;
+        } else {
+            // One that is a burden must not keep the others from being looked at.
+            for (name, object) in &tips {
+                match self.held(&git.bounded(ALONE), &[*object])? {
+                    Some(one) => {
+                        held.paths.extend(one.paths);
+                        held.trees.extend(one.trees);
+                    }
+                    None => changed.unknown.push(name.clone()),
+                }
+            }
+        }
+        changed.paths.extend(held.paths);
+        match self.made(&git.bounded(TOGETHER), &changed.paths, &held.trees, here)? {
+            Some(made) => changed.made = made,
+            None => changed.unknown = tips.into_iter().map(|(name, _)| name).collect(),
+        }
         Ok(changed)
     }
 
-    fn said(&self, git: &Git, words: &[&str], asked: &[u8]) -> Result<Vec<u8>, Fault> {
-        let answer = git.run(words, asked)?;
-        let wrong = |problem: String| Fault::Io { doing: format!("look through the commits of {}", self.started.path), problem };
-        if !answer.is_good {
-            return Err(wrong(answer.problem()));
+    /// Returns what tips change that were not there at the start; `None`: there is too much of it.
+    fn held(&self, git: &Git, tips: &[&str]) -> Result<Option<Held>, Fault> {
+        let mut held = Held::default();
+        if tips.is_empty() {
+            return Ok(Some(held));
         }
-        if answer.stdout.len() as u64 >= MAX_SAID {
-            return Err(wrong("there are too many of them".to_owned()));
+        // A tag may stand for a tag, a tree or a file.
+        let asked: String = tips.iter().map(|tip| format!("{tip}^{{}}\n")).collect();
+        let Some(kinds) = self.said(git, &["cat-file", "--batch-check=%(objecttype) %(objectname)"], asked.as_bytes())? else {
+            return Ok(None);
+        };
+        let kinds = String::from_utf8_lossy(&kinds);
+        let of = |kind: &str| -> Vec<&str> { kinds.lines().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')).collect() };
+        let (commits, trees) = (of("commit"), of("tree"));
+        let mut said = Vec::new();
+        if !commits.is_empty() {
+            let head = if let Head::Commit { object } = &self.started.head { Some(object) } else { None };
+            let before = self.started.refs.values().chain(self.started.stashes.iter().map(|stash| &stash.object)).chain(head);
+            let asked: String = commits.iter().map(|tip| format!("{tip}\n")).chain(before.map(|object| format!("^{object}\n"))).collect();
+            let Some(new) = self.said(git, &["rev-list", "--ignore-missing", "--stdin"], asked.as_bytes())? else { return Ok(None) };
+            // Of a merge only what is in none of those that it joins.
+            let words =
+                ["diff-tree", "--stdin", "--root", "-r", "-c", "-z", "--name-only", "--no-commit-id", "--no-renames", "--diff-filter=d"];
+            let Some(paths) = self.said(git, &words, &new)? else { return Ok(None) };
+            said.extend(paths);
         }
-        Ok(answer.stdout)
+        // Such a one is no commit's, so all of it is new but for what was checked out.
+        for tree in &trees {
+            let paths = match self.start_commit() {
+                Some(start) => {
+                    let words = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", "--diff-filter=d", &start, tree];
+                    self.said(git, &words, b"")?
+                }
+                None => self.said(git, &["ls-tree", "-r", "-z", "--name-only", "--full-tree", tree], b"")?,
+            };
+            let Some(paths) = paths else { return Ok(None) };
+            said.extend(paths);
+        }
+        held.paths.extend(said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes));
+        held.trees.extend(commits.into_iter().chain(trees).map(str::to_owned));
+        Ok(Some(held))
+    }
+
+    /// Returns what was checked out at the start.
+    fn start_commit(&self) -> Option<String> {
+        match &self.started.head {
+            Head::Commit { object } => Some(object.clone()),
+            Head::Branch { name } => self.started.refs.get(name).cloned(),
+        }
+    }
+
+    /// Finds what makes folders repositories that were none, in whichever of the commits; `None`: there is too much in them.
+    fn made(
+        &self,
+        git: &Git,
+        changed: &BTreeSet<BytesPath>,
+        trees: &[String],
+        here: impl Fn(&[u8]) -> BTreeSet<Part>,
+    ) -> Result<Option<NewParts>, Fault> {
+        let folders: BTreeSet<&[u8]> = changed.iter().flat_map(|path| parts_of(path.as_bytes())).map(|(folder, _)| folder).collect();
+        let folders: Vec<&[u8]> = folders.into_iter().collect();
+        if folders.is_empty() {
+            return Ok(Some(NewParts::default()));
+        }
+        let start = self.start_commit();
+        let mut at_start: BTreeSet<BytesPath> = BTreeSet::new();
+        for folders in folders.chunks(AT_ONCE) {
+            if let Some(start) = &start {
+                let Some(names) = self.names_in(git, start, folders)? else { return Ok(None) };
+                at_start.extend(names);
+            }
+        }
+        let mut there: BTreeSet<BytesPath> = changed.clone();
+        there.extend(at_start.iter().cloned());
+        for tree in trees {
+            for folders in folders.chunks(AT_ONCE) {
+                let Some(names) = self.names_in(git, tree, folders)? else { return Ok(None) };
+                there.extend(names);
+            }
+        }
+        let mut before: BTreeMap<&[u8], BTreeSet<Part>> = BTreeMap::new();
+        for (folder, name) in at_start.iter().map(|path| split(path.as_bytes())) {
+            before.entry(folder).or_default().extend(Part::of(name));
+        }
+        // What is checked out now is as good as what was committed.
+        Ok(Some(NewParts::among(there.iter().map(BytesPath::as_bytes), |folder| {
+            before.get(folder).filter(|parts| is_bare(parts)).cloned().unwrap_or_else(|| here(folder))
+        })))
+    }
+
+    /// Returns what lies in folders of a commit or a tree; `None`: there is too much of it.
+    fn names_in(&self, git: &Git, commit: &str, folders: &[&[u8]]) -> Result<Option<Vec<BytesPath>>, Fault> {
+        let words = ["ls-tree", "-z", "--name-only", "--full-tree", commit].map(OsString::from);
+        let (top, below): (Vec<&[u8]>, Vec<&[u8]>) = folders.iter().partition(|folder| folder.is_empty());
+        let mut said = Vec::new();
+        if !top.is_empty() {
+            let Some(names) = self.said(git, &words, b"")? else { return Ok(None) };
+            said.extend(names);
+        }
+        if !below.is_empty() {
+            let within = below.iter().map(|folder| OsString::from_vec([folder, b"/".as_slice()].concat()));
+            let Some(names) = self.said(git, &words.iter().cloned().chain(within).collect::<Vec<_>>(), b"")? else { return Ok(None) };
+            said.extend(names);
+        }
+        Ok(Some(said.split(|byte| *byte == 0).filter(|path| !path.is_empty()).map(BytesPath::from_bytes).collect()))
+    }
+
+    /// Asks git; `None`: the answer is longer than anybody waits for or keeps.
+    fn said<S: AsRef<OsStr>>(&self, git: &Git, words: &[S], asked: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
+        let answer = match git.run(words, asked) {
+            Err(_) if git.is_late() => return Ok(None),
+            answer => answer?,
+        };
+        if answer.stdout.len() as u64 >= MAX_SAID || git.is_late() {
+            return Ok(None);
+        }
+        if answer.is_good {
+            return Ok(Some(answer.stdout));
+        }
+        Err(Fault::Io { doing: format!("look through the commits of {}", self.started.path), problem: answer.problem() })
     }
 }

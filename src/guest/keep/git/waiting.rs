@@ -35,6 +35,28 @@ pub fn waiting(starts: &Path, session: Option<&Path>, id: &str) -> Option<Waitin
     Some(WaitingGit { repositories: all.filter(|one| !one.is_empty()).collect() })
 }
 
+/// Leaves out of what was seen to wait before whatever was taken over since, where the session's folder is not there to be looked at again.
+pub fn remove_taken(starts: &Path, id: &str, waiting: &mut WaitingGit) {
+    let Some(start) = Folder::open(starts).ok().and_then(|starts| Start::read(&starts, id).ok().flatten()) else { return };
+    for one in &mut waiting.repositories {
+        let Some(started) = start.repositories.iter().find(|started| started.path == one.path) else { continue };
+        let head = words(&started.head);
+        one.remove_taken(
+            |name| started.refs.get(&name.name) == Some(&name.new),
+            started.stashes.iter().map(|stash| &stash.message),
+            Some(&head),
+        );
+    }
+    waiting.repositories.retain(|one| !one.is_empty());
+}
+
+fn words(head: &Head) -> String {
+    match head {
+        Head::Branch { name } => name.to_text(),
+        Head::Commit { object } => object.clone(),
+    }
+}
+
 /// Forgets how the repositories were when a session began whose review is over.
 pub fn forget(starts: &Path, id: &str) -> Result<(), Fault> {
     match Folder::open(starts) {
@@ -48,6 +70,9 @@ fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -
     let folder = session.descend(inside).map_err(|errno| super::folder::failed("open", inside, &errno.into()))?;
     let left = Left::read(&folder, &started.private(), started, start_index)?;
     let commits = Commits::new(&folder, started);
+    // What is staged and is what is committed comes with that.
+    let committed = left.head.as_ref().and_then(|head| commits.tree(head.commit(&left.bound)?));
+    let is_staged = left.index.as_ref().is_some_and(|index| committed.is_none() || index.tree() != committed);
     let name = |(name, object): (&BytesPath, &String)| {
         let (n_commits, subject) = commits.since_the_start(object);
         WaitingName { name: name.clone(), old: started.refs.get(name).cloned(), new: object.clone(), n_commits, subject }
@@ -56,11 +81,8 @@ fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -
         path: started.path.clone(),
         names: left.names.iter().map(name).collect(),
         stashes: left.stashes.into_iter().map(|stash| stash.message).collect(),
-        head: left.head.filter(|head| *head != started.head).map(|head| match head {
-            Head::Branch { name } => name.to_text(),
-            Head::Commit { object } => object,
-        }),
-        is_staged: left.index.is_some(),
+        head: left.head.filter(|head| *head != started.head).map(|head| words(&head)),
+        is_staged,
         odd: left.not_imported.iter().map(|odd| format!("{}: {}", odd.what, odd.why)).collect(),
     })
 }

@@ -5,30 +5,24 @@ use std::collections::HashMap;
 use std::collections::VecDeque;
 
 use globset::GlobBuilder;
-use ignore::gitignore::Gitignore;
 
 use crate::guest::keep::Error;
 use crate::guest::keep::Node;
 use crate::guest::keep::Origin;
 use crate::guest::keep::Project;
+use crate::guest::keep::auto_run::AutoRun;
 use crate::guest::keep::compare::Change;
-use crate::guest::keep::find::patterns;
-use crate::guest::keep::forbidden;
+use crate::guest::keep::forbidden::Forbidden;
 use crate::guest::keep::look::Look;
 use crate::guest::keep::look::Name;
 use crate::guest::keep::object::ObjectId;
 use crate::guest::keep::plan;
 use crate::guest::root::as_path;
-use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
 use crate::wire::keep::Left;
 use crate::wire::keep::LeftReason;
-use crate::wire::may_run;
-
-/// What is said of a file that the person's own settings name.
-const BY_SETTING: &str = "the setting `sandbox.auto_run` names it";
 
 /// Leaves what the paths and patterns name, all where there are none. One that names nothing is a mistake.
 pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<(), Error> {
@@ -59,14 +53,14 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) -> Result<()
 
 /// Takes out what may run on the person's machine later, and folders that would be made for that alone. What is in the project already is
 /// not spoken of.
-pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_run: &[String], left: &mut Applied) -> Result<(), Error> {
-    let auto_run = AutoRun::new(auto_run)?;
+pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_run: &AutoRun, left: &mut Applied) {
     let mut out: BTreeSet<BytesPath> = BTreeSet::new();
     let mut needed: BTreeSet<Vec<u8>> = BTreeSet::new();
     let mut emptied: BTreeSet<Vec<u8>> = BTreeSet::new();
+    let forbidden = Forbidden::of(project, changes, Origin::Elsewhere);
     for change in changes.iter() {
         let is_folder = change.after.as_ref().is_some_and(Node::is_folder);
-        if forbidden::reason(change, Origin::Elsewhere).is_some() {
+        if forbidden.reason(change).is_some() {
             // Whoever plans it says that it never is.
             mark_above(&mut emptied, change.path.as_bytes());
             continue;
@@ -97,16 +91,16 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
         }
     }
     changes.retain(|change| !out.contains(&change.path));
-    Ok(())
 }
 
 /// Takes out that the old names of files go whose new names are not brought in, and the folders that these are in. A rename is one thing to
 /// the person: half of it would be a loss. `all`: what was chosen at first.
-pub(super) fn leave_old_names(all: &[Change], changes: &mut Vec<Change>, left: &mut Applied) {
+pub(super) fn leave_old_names(project: &Project, all: &[Change], changes: &mut Vec<Change>, left: &mut Applied) {
     let stays: BTreeSet<&BytesPath> = changes.iter().map(|change| &change.path).collect();
     let mut left_out: HashMap<Content<'_>, VecDeque<&BytesPath>> = HashMap::new();
+    let forbidden = Forbidden::of(project, changes, Origin::Elsewhere);
     for change in all {
-        let is_left = !stays.contains(&change.path) || forbidden::reason(change, Origin::Elsewhere).is_some();
+        let is_left = !stays.contains(&change.path) || forbidden.reason(change).is_some();
         if let Some(content) = change.after.as_ref().and_then(Content::of).filter(|_| is_left && change.before.is_none()) {
             left_out.entry(content).or_default().push_back(&change.path);
         }
@@ -147,53 +141,5 @@ fn mark_above(marked: &mut BTreeSet<Vec<u8>>, path: &[u8]) {
     let mut above = split(path).0;
     while !above.is_empty() && marked.insert(above.to_vec()) {
         above = split(above).0;
-    }
-}
-
-/// Knows what may run on the person's machine later.
-pub(in crate::guest::keep) struct AutoRun {
-    by_setting: Gitignore,
-}
-
-impl AutoRun {
-    pub(in crate::guest::keep) fn new(lines: &[String]) -> Result<Self, Error> {
-        let refused = |error: std::io::Error| {
-            let pattern = BytesPath::from_bytes(lines.join(", "));
-            Error::Pattern { pattern, problem: error.to_string() }
-        };
-        Ok(Self { by_setting: patterns(lines).map_err(refused)? })
-    }
-
-    /// Returns why what a change leaves there may run, if it may.
-    pub(super) fn why(&self, change: &Change) -> Option<String> {
-        let path = &change.path;
-        let is_folder = match &change.after {
-            None | Some(Node::Folder { .. }) => return None,
-            // What a link leads to counts by the link's name.
-            Some(Node::Link { .. }) => {
-                let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
-                if let Some(why) = may_run(&within) {
-                    return Some(why.to_owned());
-                }
-                true
-            }
-            Some(_) => false,
-        };
-        self.why_there(path, is_folder)
-    }
-
-    /// The same for what has this path, of which nothing else is known: it may be a link.
-    pub(in crate::guest::keep) fn of_path(&self, path: &BytesPath) -> Option<String> {
-        let within = BytesPath::from_bytes(join(path.as_bytes(), b"x"));
-        may_run(&within).map(ToOwned::to_owned).or_else(|| self.why_there(path, true))
-    }
-
-    fn why_there(&self, path: &BytesPath, is_folder: bool) -> Option<String> {
-        let full = [b"/", path.as_bytes()].concat();
-        let by_setting = || {
-            let as_file = self.by_setting.matched_path_or_any_parents(as_path(&full), false);
-            as_file.is_ignore() || is_folder && self.by_setting.matched_path_or_any_parents(as_path(&full), true).is_ignore()
-        };
-        may_run(path).map(ToOwned::to_owned).or_else(|| by_setting().then(|| BY_SETTING.to_owned()))
     }
 }

@@ -1,8 +1,7 @@
 use std::collections::HashMap;
 
-use super::choose::AutoRun;
 use crate::guest::keep::Difference;
-use crate::guest::keep::Error;
+use crate::guest::keep::auto_run::AutoRun;
 use crate::guest::keep::compare::Change;
 use crate::guest::keep::compare::told;
 use crate::wire::keep::EntryType;
@@ -14,8 +13,7 @@ use crate::wire::keep::ReviewedPath;
 use crate::wire::keep::What;
 
 /// Sums changes up, with the lines that their unified diff adds and removes.
-pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &[String]) -> Result<Pending, Error> {
-    let auto_run = AutoRun::new(auto_run)?;
+pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &AutoRun) -> Pending {
     let counts = counts(&difference.text);
     let mut pending = Pending::default();
     for change in changes {
@@ -33,7 +31,7 @@ pub(super) fn pending(changes: &[Change], difference: &Difference, auto_run: &[S
         pending.n_removed += n_removed;
         pending.changes.add(ReviewedPath { change, lines });
     }
-    Ok(pending)
+    pending
 }
 
 /// The line that begins the diff of a file.
@@ -61,7 +59,7 @@ fn counts(text: &str) -> HashMap<&str, Option<LineCount>> {
             _ if line.starts_with("@@ ") => is_in_hunk = true,
             (Some(b'+'), Some(count)) if is_in_hunk => count.n_added += 1,
             (Some(b'-'), Some(count)) if is_in_hunk => count.n_removed += 1,
-            _ if line.starts_with("… ") || line.starts_with("Binary files ") => *count = None,
+            _ if ["… ", "Binary files ", "Not shown: "].iter().any(|words| line.starts_with(words)) => *count = None,
             _ => {}
         }
     }
@@ -76,6 +74,7 @@ mod tests {
     fn lines_are_counted_in_hunks_alone() {
         let text = "diff --git a/one b/one\n--- a/one\n+++ b/one\n@@ -1,2 +1,3 @@\n same\n-two\n+2\n+++three\n\
                     diff --git a/image b/image\nBinary files a/image and b/image differ\n\
+                    diff --git a/large b/large\nNot shown: the text is too large, 0 bytes before and 9999999 now\n\
                     diff --git a/run b/run\nold mode 100644\nnew mode 100755\n\
                     diff --git a/long b/long\n--- a/long\n+++ b/long\n@@ -0,0 +1 @@\n+x\n… 9 more lines of the diff\n";
         let counts = counts(text);

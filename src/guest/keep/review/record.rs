@@ -1,8 +1,10 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::Deserialize;
 use serde::Serialize;
 
+use super::taken::Taken;
 use crate::guest::keep::Error;
 use crate::guest::keep::Folder;
 use crate::guest::keep::ObjectId;
@@ -30,6 +32,15 @@ pub(super) struct Record {
     /// What its session did with git, as it was last looked at.
     #[serde(default)]
     pub(super) git: WaitingGit,
+    /// Where the project's folder was on the person's machine when a session last began.
+    #[serde(default)]
+    pub(super) place: BytesPath,
+    /// What is in the project already, sorted by path.
+    #[serde(default)]
+    pub(super) taken: Vec<Taken>,
+    /// How the copy was when that was brought in.
+    #[serde(default)]
+    pub(super) taken_from: BTreeSet<ObjectId>,
 }
 
 impl Record {
@@ -51,6 +62,11 @@ impl Record {
         state.below(FOLDER)?.replace(&file_of(&self.name), &bytes)
     }
 
+    pub(super) fn note_place(state: &Folder, name: &str, place: &BytesPath) -> Result<(), Error> {
+        let Some(record) = Self::load(state, name)? else { return Ok(()) };
+        Self { place: place.clone(), ..record }.save(state)
+    }
+
     pub(super) fn remove(state: &Folder, name: &str) -> Result<(), Error> {
         state.below(FOLDER)?.remove(&file_of(name))
     }
@@ -58,6 +74,15 @@ impl Record {
     /// Returns how the copy was at the end; before that nothing was changed.
     pub(super) fn after(&self) -> ObjectId {
         self.after.unwrap_or(self.base)
+    }
+
+    pub(super) fn taken_at(&self, path: &BytesPath) -> Option<&Taken> {
+        self.taken.binary_search_by(|taken| taken.path().cmp(path)).ok().map(|at| &self.taken[at])
+    }
+
+    /// Returns the snapshots that it needs.
+    pub(super) fn snapshots(&self) -> BTreeSet<ObjectId> {
+        [self.base, self.after()].into_iter().chain(self.taken_from.iter().copied()).collect()
     }
 
     pub(super) fn told(&self, n_changes: Option<u64>) -> Review {
@@ -68,6 +93,12 @@ impl Record {
 /// Returns whether a review is written down; `state` is where the keeper's folder is.
 pub(in crate::guest::keep) fn is_on_record(state: &Path, name: &str) -> bool {
     state.join(FOLDER).join(file_of(name)).is_file()
+}
+
+/// Returns where the project of a review was on the person's machine; nothing where nobody knows.
+pub(in crate::guest::keep) fn place_of(state: &Path, name: &str) -> BytesPath {
+    let bytes = std::fs::read(state.join(FOLDER).join(file_of(name))).unwrap_or_default();
+    serde_json::from_slice(&bytes).map(|record: Record| record.place).unwrap_or_default()
 }
 
 fn file_of(name: &str) -> String {

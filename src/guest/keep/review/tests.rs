@@ -1,3 +1,6 @@
+mod gits;
+mod taken;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
@@ -72,7 +75,7 @@ impl Held {
 
 /// What a keeper sees that has the copy before it.
 fn seen(copy: &Project) -> Seen<'_> {
-    Seen { copy: Some(copy), git: None }
+    Seen { copy: Some(copy), ..Seen::default() }
 }
 
 fn duplicate(from: &Path, to: &Path) {
@@ -80,7 +83,13 @@ fn duplicate(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a folder") {
         let path = entry.expect("an entry").path();
         let to = to.join(path.file_name().expect("a name"));
-        if path.is_dir() { duplicate(&path, &to) } else { _ = fs::copy(&path, &to).expect("copied") }
+        if path.is_symlink() {
+            symlink(fs::read_link(&path).expect("a link"), &to).expect("linked");
+        } else if path.is_dir() {
+            duplicate(&path, &to);
+        } else {
+            fs::copy(&path, &to).expect("copied");
+        }
     }
 }
 
@@ -109,7 +118,7 @@ fn what_a_session_changed_waits_and_is_brought_in_path_by_path() {
     assert!(!held.shown().contains("made.txt"), "what is in is no longer shown");
     assert_eq!(held.listed(), [("change it".to_owned(), Some(3))]);
     let done = held.apply(&["*.txt"], false, false);
-    assert_eq!(done.n_left, 0);
+    assert_eq!((done.n_left, done.applied.removed.first), (0, vec!["gone.txt".into(), "src/moved.txt".into()]));
     assert_eq!(held.paths(), ["kept.txt", "new", "new/made.txt", "new/moved.txt", "src"]);
     assert_eq!(held.listed(), []);
     let nothing = difference(&held.scene.project(), Seen::default(), &held.scene.state(), "r1", &[], &[]);
@@ -205,8 +214,6 @@ fn of_a_rename_whose_new_name_is_left_the_old_name_stays() {
     symlink("/usr/share", scene.path("share")).expect("linked");
     let copy = scene.folder().join("copy");
     duplicate(&scene.root(), &copy);
-    fs::remove_dir_all(copy.join("share")).expect("a copy of what it leads to");
-    symlink("/usr/share", copy.join("share")).expect("linked");
     let held = Held { scene, copy };
     begin(&held.scene.project(), None, &held.scene.state(), "r1", "move it").expect("begun");
     for (from, to) in [("plan.txt", "Makefile"), ("sub", "sub2"), ("tool", "tool2"), ("share", "share2")] {
@@ -241,7 +248,8 @@ fn a_name_that_looks_like_a_pattern_is_taken_for_the_name() {
 fn a_session_that_was_cut_off_is_looked_at_when_it_is_asked_for() {
     let held = Held::begin();
     held.change();
-    let asked = |copy: Option<&Project>| difference(&held.scene.project(), Seen { copy, git: None }, &held.scene.state(), "r1", &[], &[]);
+    let asked =
+        |copy: Option<&Project>| difference(&held.scene.project(), Seen { copy, ..Seen::default() }, &held.scene.state(), "r1", &[], &[]);
     assert!(matches!(asked(None), Err(Error::NoCopy { .. })));
     let shown = asked(Some(&held.copy())).expect("shown");
     assert_eq!(shown.review.n_changes, Some(6));
@@ -273,7 +281,7 @@ fn what_the_session_did_with_git_waits_with_the_paths_and_without_any() {
     let held = Held::begin();
     let repository = WaitingRepository { path: ".git".into(), is_staged: true, ..WaitingRepository::default() };
     let git = WaitingGit { repositories: vec![repository] };
-    let with_git = |copy| Seen { copy, git: Some(&git) };
+    let with_git = |copy| Seen { copy, git: Some(&git), ..Seen::default() };
     let copy = held.copy();
     let pending = end(&held.scene.project(), with_git(Some(&copy)), &held.scene.state(), "r1", &[]).expect("ended");
     assert!(pending.changes.is_empty() && pending.git == git);

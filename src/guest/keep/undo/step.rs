@@ -6,9 +6,11 @@ use super::How;
 use super::Resumed;
 use super::Work;
 use crate::guest::keep::Error;
+use crate::guest::keep::Store;
 use crate::guest::keep::apply;
 use crate::guest::keep::compare::Change;
 use crate::guest::keep::forbidden::Origin;
+use crate::guest::keep::journal::Journal;
 use crate::guest::keep::journal::Purpose;
 use crate::guest::keep::look::Look;
 use crate::guest::keep::look::Name;
@@ -16,6 +18,7 @@ use crate::guest::keep::plan::Outcome;
 use crate::guest::keep::plan::Request;
 use crate::guest::keep::plan::wanted;
 use crate::guest::keep::read::Found;
+use crate::guest::keep::review;
 use crate::guest::keep::turn::Record;
 use crate::wire::BytesPath;
 use crate::wire::keep::Left;
@@ -84,17 +87,17 @@ impl Work<'_> {
         if let Some(purpose) = apply::not_begun(self.project, self.state)? {
             return self.begin_anew(&purpose);
         }
-        let log = &mut self.log;
-        let resumed = apply::resume(self.project, self.state, &self.store, |purpose, outcome| match purpose {
+        let (project, state, store, log) = (self.project, self.state, &self.store, &mut self.log);
+        let resumed = apply::resume(project, state, store, |journal, outcome| match &journal.purpose {
             Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
             Purpose::Forward { turn, .. } => log.add(Way::Forward.record(*turn, outcome.left.clone())),
-            Purpose::Review { .. } => Ok(()),
+            Purpose::Review { name } => review::resumed(project, state, store, name, journal),
         })?;
         let Some((purpose, applied)) = resumed else { return Ok(Resumed::Nothing) };
         let (way, turn, then, merge) = match purpose {
             Purpose::Back { turn, then, merge } => (Way::Back, turn, then, merge),
             Purpose::Forward { turn, then, merge } => (Way::Forward, turn, then, merge),
-            Purpose::Review { name } => return Ok(Resumed::Review { name, applied }),
+            Purpose::Review { name } => return Ok(Resumed::Review { name, applied: Box::new(applied) }),
         };
         let is_stopped = applied.stopped.is_some();
         let mut turns: Vec<UndoneTurn> = self.log.find(turn).map(|turn| UndoneTurn { turn: turn.told(), applied }).into_iter().collect();
@@ -167,8 +170,9 @@ impl Work<'_> {
         if how.is_beside {
             leave_secrets(&mut wanted, &mut found);
         }
+        self.leave_made(way, number, &mut wanted, &mut found)?;
         let log = &mut self.log;
-        let done = |outcome: &Outcome| log.add(way.record(number, outcome.left.clone()));
+        let done = |_: &Store, _: &Journal, outcome: &Outcome| log.add(way.record(number, outcome.left.clone()));
         let applied = apply::apply_wanted(self.project, self.state, &mut self.store, &request, wanted, found, done)?;
         let is_stopped = applied.stopped.is_some();
         turns.extend(self.log.find(number).map(|turn| UndoneTurn { turn: turn.told(), applied }));

@@ -4,6 +4,7 @@ use super::*;
 use crate::guest::keep::Request;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::left;
+use crate::wire::BytesPath;
 use crate::wire::keep::TurnState;
 
 pub(super) fn take_turn(scene: &Scene, n_turn: u64, act: impl FnOnce()) -> TurnEnded {
@@ -111,7 +112,7 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
     let last = TurnLog::load(&log).expect("loads").turns[2].clone();
     let from = last.end.expect("ended").after;
     let request = Request { purpose: Purpose::Back { turn: last.turn, then: 1, merge: false }, ..Scene::request(from, last.before) };
-    let told = apply::apply(&scene.project(), &log, &mut scene.store(), &request, |_| Err(Error::Busy));
+    let told = apply::apply(&scene.project(), &log, &mut scene.store(), &request, |_, _, _| Err(Error::Busy));
     assert!(told.is_err());
     assert!(matches!(back(&scene.project(), &log, 1, How::default()), Err(Error::Unfinished)));
     assert!(list(&log).expect("listed").is_unfinished);
@@ -189,7 +190,9 @@ fn orders_from_afar_come_to_the_same() {
     let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
     assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
     scene.write("file", "1\n");
-    assert!(matches!(turn(&project, &state, &TurnOrder::End), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1));
+    assert!(
+        matches!(turn(&project, &state, &TurnOrder::End { place: BytesPath::default() }), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1)
+    );
     let ask = |undo: UndoOrder| {
         let text = serde_json::to_string(&undo).expect("plain data");
         assert_eq!(serde_json::from_str::<UndoOrder>(&text).expect("reads"), undo);
@@ -224,4 +227,25 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
     let mut work = Work::open(&project, &state).expect("opens");
     let now = work.look().expect("taken");
     work.forget(9, &now).expect("what is lost needs nothing");
+}
+
+#[test]
+fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_turn() {
+    use crate::guest::keep::git::sample::run_git;
+    let scene = Scene::new();
+    run_git(&scene.root(), &["init", "-q"]);
+    let hooks = scene.path("tools/hooks").display().to_string();
+    run_git(&scene.root(), &["config", "core.hooksPath", &hooks]);
+    scene.write("mk/inc", "all:");
+    scene.link("mk/inc", "Makefile");
+    let (project, state) = (scene.project(), scene.state());
+    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
+    turn(&project, &state, &begin).expect("begun");
+    for path in ["tools/hooks/pre-commit", "tools/plain", "mk/inc"] {
+        scene.write(path, "changed");
+    }
+    let end = TurnOrder::End { place: BytesPath::from(scene.root()) };
+    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &end) else { panic!("it does not end") };
+    let named: Vec<String> = ended.may_run.first.iter().map(|file| file.path.to_text()).collect();
+    assert_eq!(named, ["mk/inc", "tools/hooks/pre-commit"]);
 }

@@ -144,6 +144,22 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>", Noise),
     ("</s>", Noise),
     ("[e~[", Noise),
+    ("<eos>", Noise),
+    // Seed-OSS.
+    ("<seed:eos>", Noise),
+    // Command-R.
+    ("<|END_OF_TURN_TOKEN|>", Noise),
+    // EXAONE.
+    ("[|endofturn|]", Noise),
+    // Granite, Llama 4, Ling, Nemotron.
+    ("<|end_of_role|>", Noise),
+    ("<|header_end|>", Noise),
+    ("<|role_end|>", Noise),
+    ("<|assistant_end|>", Noise),
+    ("<SPECIAL_12>", Noise),
+    // DeepSeek, with the bars of a keyboard.
+    ("<|end\u{2581}of\u{2581}sentence|>", Noise),
+    ("<|end_of_sentence|>", Noise),
     ("</tool_call>", Noise),
     ("</function>", Noise),
 ];

@@ -48,7 +48,24 @@ fn nothing_behind_the_turn_of_another_is_a_call_or_said() {
 #[test]
 fn what_only_ends_the_models_own_turn_ends_nothing_else() {
     let call = FORMATS[0].one;
-    for end in ["<|im_end|>", "<|eot_id|>", "<|endoftext|>", "</s>", "<|user|>", "<|observation|>", "<end_of_turn>", "[e~["] {
+    for end in [
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|endoftext|>",
+        "</s>",
+        "<|user|>",
+        "<|observation|>",
+        "<end_of_turn>",
+        "[e~[",
+        "<eos>",
+        "<seed:eos>",
+        "<|END_OF_TURN_TOKEN|>",
+        "[|endofturn|]",
+        "<|role_end|>",
+        "<|assistant_end|>",
+        "<SPECIAL_12>",
+        "<|end\u{2581}of\u{2581}sentence|>",
+    ] {
         check("at the end", &format!("Done.{end}"), "Done.", "", &[], None);
         check("behind a call", &format!("{call}{end}\n"), "", "", &[LS], None);
     }

@@ -153,6 +153,8 @@ impl Assembler {
                     reply.text = text;
                 }
                 Parsed::Call(name, arguments) if with_calls => {
+                    // What stands within words was held to no schema, and may be quoted.
+                    reply.source = (!constrained::is_held(&self.text, false)).then(|| self.text.clone());
                     self.calls.take(Piece { index: Some(0), id: None, name: Some(name), arguments: arguments.into() });
                     (reply.calls, reply.fault) = self.calls.finish(is_taken);
                 }
@@ -246,6 +248,10 @@ impl Assembler {
         // The headers of gpt-oss are no words, though there be no thought among them.
         let has_header = ["<|channel|>", "<|start|>"].iter().any(|header| self.text.trim_start().starts_with(header));
         if self.parsed.reasoning.is_empty() && !has_header || !is_whole {
+            // What was cut goes on, and its last tag stands in the midst of the answer.
+            if incomplete.is_none() && !self.is_cut() {
+                self.drop_end_of_turn();
+            }
             reply.text = std::mem::take(&mut self.text);
             return;
         }
@@ -253,6 +259,15 @@ impl Assembler {
         reply.text = parsed.content;
         self.keep_blanks(&mut reply.text);
         reply.thinking.push_str(&parsed.reasoning);
+    }
+
+    /// Drops the token from the end of an answer by which the model ends its turn, where its server left it there.
+    fn drop_end_of_turn(&mut self) {
+        let said = self.parsed.content.trim_end();
+        let rest = self.text.strip_prefix(said).map(str::trim);
+        if !said.is_empty() && rest.is_some_and(|rest| rest.starts_with(['<', '[']) && rest.ends_with(['>', ']']) && !rest.contains(' ')) {
+            self.text.truncate(said.len());
+        }
     }
 
     /// Keeps the blanks at the end of an answer that was cut there: they part it from what goes on with it.

@@ -1,5 +1,6 @@
 //! The names that a session moved, each only where nobody else did.
 
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::Bound;
@@ -11,6 +12,7 @@ use crate::guest::keep::git::left::Left;
 use crate::guest::keep::git::refs;
 use crate::guest::keep::git::refs::Head;
 use crate::guest::keep::git::stash;
+use crate::guest::keep::git::stash::Stash;
 use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
@@ -18,9 +20,20 @@ use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::MovedRef;
 use crate::wire::keep::NotImported;
 
+/// Names and what they come to stand for.
+pub(super) type Names<'a> = BTreeMap<&'a BytesPath, &'a String>;
+
 impl One<'_> {
-    pub(super) fn move_names(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
+    /// Returns which names can come, and what each comes to stand for: those that nobody else moved.
+    pub(super) fn names_that_come<'a>(
+        &self,
+        left: &'a Left,
+        fetched: &Fetched,
+        real: &Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<Names<'a>, Fault> {
         let (elsewhere, rebased) = (self.checked_out_elsewhere()?, self.being_rebased()?);
+        let mut names = Names::new();
         for (name, new) in &left.names {
             let mut refuse = |why: String| done.not_imported.push(NotImported { what: name.clone(), why });
             let (now, old) = (real.get(name), self.started.refs.get(name));
@@ -42,15 +55,31 @@ impl One<'_> {
                     refuse("is being rebased here, and belongs to that until it is done".to_owned());
                     continue;
                 }
-                if let Err(why) = self.update(name, new, old.map_or(NOTHING, String::as_str), "")? {
-                    refuse(why);
-                    continue;
-                }
             }
-            real.insert(name.clone(), new.clone());
-            done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
+            names.insert(name, new);
+        }
+        Ok(names)
+    }
+
+    pub(super) fn move_names(&self, names: &Names<'_>, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
+        for (name, new) in names {
+            self.move_name(name, new, real, done)?;
         }
         Ok(())
+    }
+
+    /// Moves one name; returns whether it is there then.
+    pub(super) fn move_name(&self, name: &BytesPath, new: &String, real: &mut Bound, done: &mut ImportedRepository) -> Result<bool, Fault> {
+        let old = self.started.refs.get(name);
+        if real.get(name) != Some(new)
+            && let Err(why) = self.update(name, new, old.map_or(NOTHING, String::as_str), "")?
+        {
+            done.not_imported.push(NotImported { what: name.clone(), why });
+            return Ok(false);
+        }
+        real.insert(name.clone(), new.clone());
+        done.moved.push(MovedRef { name: name.clone(), old: old.cloned(), new: new.clone() });
+        Ok(true)
     }
 
     /// Moves one name, if it is where it is thought to be.
@@ -90,8 +119,15 @@ impl One<'_> {
         Ok(heads.filter_map(|head| if let Head::Branch { name } = head { Some(name) } else { None }).collect())
     }
 
-    /// Puts the session's stashes on top of those that are here, which all stay.
-    pub(super) fn put_stashes(&self, left: &Left, fetched: &Fetched, real: &mut Bound, done: &mut ImportedRepository) -> Result<(), Fault> {
+    /// Puts the session's stashes on top of those that are here, which all stay; returns those that are there then.
+    pub(super) fn put_stashes(
+        &self,
+        left: &Left,
+        fetched: &Fetched,
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<Vec<Stash>, Fault> {
+        let mut put = Vec::new();
         let here = stash::read(&self.real)?;
         let name = BytesPath::from_bytes(stash::NAME);
         let mut top = real.remove(&name);
@@ -105,7 +141,8 @@ impl One<'_> {
                 top = Some(stash.object.clone());
             }
             done.stashes.push(stash.message.clone());
+            put.push(stash.clone());
         }
-        Ok(())
+        Ok(put)
     }
 }

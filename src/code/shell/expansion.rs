@@ -1,0 +1,237 @@
+//! What an expansion becomes where the values of its variables are known, or it says a default itself.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+
+/// Longest text that is made.
+const LENGTH_MAX: usize = 1024;
+/// How deep defaults within defaults are followed.
+const DEPTH_MAX: usize = 4;
+
+/// Most operators that are followed.
+const FOLLOWED_MAX: usize = 64;
+
+/// Longest value of which a part is cut off.
+const CHANGED_MAX: usize = 256;
+
+/// How many operators were followed so far.
+#[derive(Default)]
+pub(super) struct Followed(Cell<usize>);
+
+/// Returns a text with the values in it that are known; `None` where there is none.
+pub(super) fn replaced(values: &HashMap<String, String>, followed: &Followed, text: &str) -> Option<String> {
+    let made = put_in(values, followed, text, 0);
+    let made = made.as_deref().and_then(said).or(made);
+    made.or_else(|| said(text))
+}
+
+fn put_in(values: &HashMap<String, String>, followed: &Followed, text: &str, depth: usize) -> Option<String> {
+    let mut made = String::new();
+    let mut rest = text;
+    let mut is_new = false;
+    while let Some(at) = rest.find('$') {
+        made.push_str(&rest[..at]);
+        let behind = &rest[at + 1..];
+        let found = if let Some(inside) = behind.strip_prefix('{') {
+            closing(inside).and_then(|end| Some((braced(values, followed, &inside[..end], depth)?, &inside[end + 1..])))
+        } else {
+            let (name, after) = behind.split_at(name_end(behind));
+            values.get(name).map(|value| (value.clone(), after))
+        };
+        if let Some((value, after)) = found.filter(|_| made.len() <= LENGTH_MAX) {
+            made.push_str(&value);
+            is_new = true;
+            rest = after;
+        } else {
+            made.push('$');
+            rest = behind;
+        }
+    }
+    made.push_str(rest);
+    is_new.then_some(made)
+}
+
+/// Returns where the name ends that a text begins with.
+fn name_end(text: &str) -> usize {
+    if text.starts_with(['@', '*']) { 1 } else { text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len()) }
+}
+
+/// Returns where the brace is that ends what this begins.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns what stands in the place of `${…}`. An operator that is not followed leaves the value as it is.
+fn braced(values: &HashMap<String, String>, followed: &Followed, inside: &str, depth: usize) -> Option<String> {
+    let (name, operator) = inside.split_at(name_end(inside));
+    if name.is_empty() {
+        // By the name of another one.
+        let named = inside.strip_prefix('!')?;
+        return values.get(values.get(named)?).cloned();
+    }
+    // One of a list's elements, or all of them.
+    let operator = operator.strip_prefix('[').and_then(|rest| rest.split_once(']')).map_or(operator, |(_, rest)| rest);
+    let value = values.get(name);
+    let word = |text: &str| {
+        let bare = text.replace(['"', '\''], "");
+        if depth < DEPTH_MAX { put_in(values, followed, &bare, depth + 1).unwrap_or(bare) } else { bare }
+    };
+    let default = ["-", "=", ":-", ":="].into_iter().find_map(|sign| operator.strip_prefix(sign));
+    if let Some(default) = default {
+        return Some(value.filter(|value| !value.is_empty()).cloned().unwrap_or_else(|| word(default)));
+    }
+    let value = value?;
+    if let Some(other) = operator.strip_prefix(":+").or_else(|| operator.strip_prefix('+')) {
+        return Some(word(other));
+    }
+    let is_followed = !operator.is_empty() && followed.0.get() < FOLLOWED_MAX;
+    followed.0.set(followed.0.get() + usize::from(is_followed));
+    Some(is_followed.then(|| changed(value, operator, word)).flatten().unwrap_or_else(|| value.clone()))
+}
+
+/// Returns a value with a part of it cut off or replaced.
+fn changed(value: &str, operator: &str, word: impl Fn(&str) -> String) -> Option<String> {
+    if value.len() > CHANGED_MAX {
+        return None;
+    }
+    let mut cuts = (0..=value.len()).filter(|at| value.is_char_boundary(*at));
+    if let Some(rest) = operator.strip_prefix('%') {
+        let pattern = word(rest.trim_start_matches('%'));
+        let fits = |at: &usize| matches(&pattern, &value[*at..]);
+        return if rest.starts_with('%') { cuts.find(fits) } else { cuts.rev().find(fits) }.map(|at| value[..at].to_owned());
+    }
+    if let Some(rest) = operator.strip_prefix('#') {
+        let pattern = word(rest.trim_start_matches('#'));
+        let fits = |at: &usize| matches(&pattern, &value[..*at]);
+        return if rest.starts_with('#') { cuts.rev().find(fits) } else { cuts.find(fits) }.map(|at| value[at..].to_owned());
+    }
+    if let Some(rest) = operator.strip_prefix('/') {
+        let (is_every, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
+        let (pattern, by) = rest.split_once('/').unwrap_or((rest, ""));
+        let (pattern, by) = (word(pattern), word(by));
+        let is_plain = !pattern.is_empty() && !pattern.contains(['*', '?', '[']);
+        return is_plain.then(|| if is_every { value.replace(&pattern, &by) } else { value.replacen(&pattern, &by, 1) });
+    }
+    let (from, length) = operator.strip_prefix(':')?.split_once(':').unwrap_or((&operator[1..], ""));
+    let from = value.get(from.trim().parse().ok()?..)?;
+    let length = length.trim().parse().unwrap_or(from.len()).min(from.len());
+    from.get(..length).map(ToOwned::to_owned)
+}
+
+/// Returns whether all of a text is what a pattern with `*` and `?` stands for.
+fn matches(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut at, mut from) = (0, 0);
+    // The last star, and where what it stands for ends so far.
+    let mut star: Option<(usize, usize)> = None;
+    while from < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, from));
+                at += 1;
+            }
+            Some(sign) if *sign == b'?' || *sign == text[from] => {
+                at += 1;
+                from += 1;
+            }
+            _ => {
+                let Some((begin, end)) = star else { return false };
+                star = Some((begin, end + 1));
+                (at, from) = (begin + 1, end + 1);
+            }
+        }
+    }
+    pattern[at..].iter().all(|sign| *sign == b'*')
+}
+
+/// Puts in what substitutions say that name a folder by another: `$(dirname src/x)`, `$(cd x && pwd)`.
+fn said(text: &str) -> Option<String> {
+    let mut made = text.to_owned();
+    let mut is_new = false;
+    for _ in 0..DEPTH_MAX {
+        let Some(begin) = made.rfind("$(") else { break };
+        let Some(end) = made[begin..].find(')').map(|end| begin + end) else { break };
+        let Some(folder) = folder(&made[begin + 2..end]).filter(|folder| made[begin..=end] != **folder) else { break };
+        made.replace_range(begin..=end, &folder);
+        is_new = true;
+    }
+    is_new.then_some(made)
+}
+
+/// Returns the folder that such a substitution names.
+fn folder(inside: &str) -> Option<String> {
+    if inside.len() > LENGTH_MAX {
+        return None;
+    }
+    let is_silent = |word: &&str| !word.starts_with(['>', '&']) && !word.starts_with("2>") || *word == "&&";
+    let words: Vec<&str> = inside.split_whitespace().filter(is_silent).map(|word| word.trim_matches(['"', '\''])).collect();
+    // Where the text stands that is read.
+    let is_own = |path: &str| matches!(path, "$0" | "${0}") || path.contains("BASH_SOURCE");
+    let is_plain = |path: &&str| !path.contains(['$', '`', '*', '|', ';', '&']) && !path.starts_with('-');
+    let folder = match words.as_slice() {
+        ["dirname", path] | ["dirname", "--", path] if is_own(path) => ".",
+        ["dirname", path] | ["dirname", "--", path] if is_plain(path) => {
+            let path = path.trim_end_matches('/');
+            path.rsplit_once('/').map_or(".", |(folder, _)| if folder.is_empty() { "/" } else { folder })
+        }
+        ["realpath" | "readlink", options @ .., path]
+            if options.iter().all(|option| option.starts_with('-')) && (is_plain(path) || is_own(path)) =>
+        {
+            path
+        }
+        ["cd", path, "&&", "pwd"] | ["cd", path, "&&", "pwd", "-P" | "-L"] | ["cd", "--", path, "&&", "pwd"] if is_plain(path) => path,
+        ["git", "rev-parse", "--show-toplevel"] => "$(git rev-parse --show-toplevel)",
+        _ => return None,
+    };
+    // Above a folder that is not known lies anything.
+    (!folder.split('/').any(|part| part == "..")).then(|| folder.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expansion_becomes_what_the_shell_makes_of_it() {
+        let values = HashMap::from(
+            [("D", "/workspace/src"), ("E", ""), ("N", "D"), ("S", "/workspace/")].map(|(a, b)| (a.to_owned(), b.to_owned())),
+        );
+        for (text, made) in [
+            ("$D/x", "/workspace/src/x"),
+            ("${D}", "/workspace/src"),
+            ("${S%/}", "/workspace"),
+            ("${D%/*}", "/workspace"),
+            ("${D%%/*}", ""),
+            ("${D#*/}", "workspace/src"),
+            ("${D##*/}", "src"),
+            ("${D/src/lib}", "/workspace/lib"),
+            ("${D//s/z}", "/workzpace/zrc"),
+            ("${D:0:10}", "/workspace"),
+            ("${D^^}", "/workspace/src"),
+            ("${!N}", "/workspace/src"),
+            ("${X:-.}", "."),
+            ("${E:-\"$D\"}", "/workspace/src"),
+            ("${X:-${Y:-/z}}/a", "/z/a"),
+            ("${D:+y}", "y"),
+            ("$(dirname $D)", "/workspace"),
+            ("$(dirname x)", "."),
+            ("$(cd \"$(dirname \"$0\")\" && pwd)", "."),
+            ("$(cd $D >/dev/null 2>&1 && pwd -P)/x", "/workspace/src/x"),
+        ] {
+            assert_eq!(replaced(&values, &Followed::default(), text).as_deref(), Some(made), "{text}");
+        }
+        for text in ["x", "$X", "${X}", "${X:?}", "${X%/}", "$(ls)", "$(dirname $X)", "$(cd \"$(dirname \"$0\")/..\" && pwd)"] {
+            let made = replaced(&values, &Followed::default(), text);
+            assert!(made.is_none() || text.contains("/.."), "{text}: {made:?}");
+        }
+    }
+}

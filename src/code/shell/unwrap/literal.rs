@@ -1,0 +1,29 @@
+//! Text for a shell that stands, as it is, in a program of another language: `system("…")`.
+
+use super::super::Word;
+use super::Inner;
+use super::Unwrapped;
+
+/// Languages whose programs stand in the words of a command.
+const LANGUAGES: [&str; 10] = ["awk", "gawk", "lua", "mawk", "nawk", "node", "perl", "php", "python", "ruby"];
+/// What hands a text to a shell.
+const HANDING: [&str; 4] = ["system(", "popen(", "execSync(", "getoutput("];
+/// Most of such texts that are read.
+const TEXTS_MAX: usize = 8;
+
+/// Adds the texts that such a program hands to a shell, where they are written out.
+pub(super) fn handed(name: &str, arguments: &[Word], unwrapped: &mut Unwrapped) {
+    if !LANGUAGES.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')) {
+        return;
+    }
+    let programs = arguments.iter().map(|word| word.text.as_str());
+    let behind = programs.flat_map(|text| HANDING.iter().flat_map(move |call| text.split(call).skip(1)));
+    for rest in behind.take(TEXTS_MAX) {
+        let rest = rest.trim_start();
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'' | '`')) else { continue };
+        let Some((text, _)) = rest[1..].split_once(quote) else { continue };
+        if !text.trim().is_empty() {
+            unwrapped.inner.push(Inner::Text(text.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What in a project leads programs on the person's machine to other files of it, whatever those are called: settings of git, links that have
+//! the names of files that run, and repositories without a `.git`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use std::time::Instant;
+
+use crate::guest::keep::bare::folded_path;
+use crate::guest::keep::git::Folder;
+use crate::guest::keep::git::Kind;
+use crate::guest::keep::git::is_repository;
+use crate::guest::keep::git::obeyed;
+use crate::guest::root::join;
+use crate::guest::root::split;
+use crate::wire::BytesPath;
+
+const BY_SETTINGS: &str = "git obeys it, as the settings of a repository say";
+const IN_REPOSITORY: &str = "git obeys it in the repository that this folder is";
+
+/// What git obeys of a repository's own files.
+const OBEYED: [&[u8]; 5] = [b"config", b"config.worktree", b"hooks", b"HEAD", b"commondir"];
+
+/// How long the project is looked through.
+const LOOK: Duration = Duration::from_secs(20);
+/// Longer paths cannot be used from the project's folder.
+const MAX_PATH: usize = 4000;
+/// How many links the kernel follows on one way.
+const MAX_LINKS: usize = 40;
+
+/// Paths, as any file system takes them, with why what is there, or in there, may run.
+#[derive(Debug, Default)]
+pub(super) struct Leads(BTreeMap<String, String>);
+
+impl Leads {
+    /// Looks through a project. `place` is where it is on the person's machine, `known` what is known of before; `by_name` says why a link of
+    /// this path leads to what may run.
+    pub(super) fn of(project: &Folder, place: &[u8], known: &[BytesPath], by_name: impl Fn(&BytesPath) -> Option<String>) -> Self {
+        let mut walk = Walk { project, place, gits: Vec::new(), leads: Self::default() };
+        walk.run(by_name);
+        let found = obeyed(project, walk.gits.iter(), place);
+        for path in found.said.iter().chain(known) {
+            walk.follow(path.as_bytes(), BY_SETTINGS);
+        }
+        walk.leads
+    }
+
+    /// Returns why something there may run.
+    pub(super) fn to(&self, path: &[u8]) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let path = folded_path(path);
+        let mut above = path.as_str();
+        loop {
+            if let Some(why) = self.0.get(above) {
+                return Some(why.clone());
+            }
+            above = above.rsplit_once('/')?.0;
+        }
+    }
+
+    /// Returns why something that lies below there may run.
+    pub(super) fn below(&self, path: &[u8]) -> Option<String> {
+        let within = folded_path(path) + "/";
+        self.0.range(within.clone()..).next().filter(|(path, _)| path.starts_with(&within)).map(|(_, why)| why.clone())
+    }
+
+    fn add(&mut self, path: &[u8], why: &str) {
+        // All of the project is nothing that could be said of a file.
+        if !path.is_empty() {
+            self.0.entry(folded_path(path)).or_insert_with(|| why.to_owned());
+        }
+    }
+}
+
+struct Walk<'a> {
+    project: &'a Folder,
+    place: &'a [u8],
+    gits: Vec<BytesPath>,
+    leads: Leads,
+}
+
+impl Walk<'_> {
+    fn run(&mut self, by_name: impl Fn(&BytesPath) -> Option<String>) {
+        let end = Instant::now() + LOOK;
+        let Ok(device) = self.project.stat(b".").map(|stat| stat.st_dev) else { return };
+        let mut folders = vec![Vec::new()];
+        while let Some(folder) = folders.pop().filter(|_| Instant::now() < end) {
+            let Ok(names) = self.project.names(&folder) else { continue };
+            if is_repository(&names) {
+                for name in OBEYED {
+                    self.follow(&join(&folder, name), IN_REPOSITORY);
+                }
+            }
+            for (name, kind) in names {
+                let path = join(&folder, &name);
+                let is_git = name.eq_ignore_ascii_case(b".git");
+                match kind {
+                    Kind::Link => {
+                        let path = BytesPath::from_bytes(path);
+                        if let Some(why) = by_name(&path) {
+                            self.follow(path.as_bytes(), &format!("the link {path} leads to it: {why}"));
+                        }
+                    }
+                    Kind::Folder | Kind::File if is_git => self.gits.push(BytesPath::from_bytes(path)),
+                    Kind::Folder if path.len() <= MAX_PATH && self.project.stat(&path).is_ok_and(|stat| stat.st_dev == device) => {
+                        folders.push(path);
+                    }
+                    Kind::Folder | Kind::File | Kind::Special => {}
+                }
+            }
+        }
+    }
+
+    /// Adds a path and all that links make of it on the way, as the kernel would follow them, up to where they lead out of the project.
+    fn follow(&mut self, path: &[u8], why: &str) {
+        self.leads.add(path, why);
+        let parts = |path: &[u8]| path.split(|byte| *byte == b'/').rev().map(<[u8]>::to_vec).collect::<Vec<_>>();
+        let mut rest = parts(path);
+        let mut at: Vec<u8> = Vec::new();
+        let mut n_links = 0;
+        while let Some(part) = rest.pop() {
+            match part.as_slice() {
+                b"" | b"." => {}
+                b".." if at.is_empty() => return,
+                b".." => at = split(&at).0.to_vec(),
+                name => {
+                    let next = join(&at, name);
+                    let Ok(target) = self.project.link_target(&next) else {
+                        at = next;
+                        continue;
+                    };
+                    self.leads.add(&next, why);
+                    n_links += 1;
+                    if n_links > MAX_LINKS {
+                        return;
+                    }
+                    if target.starts_with(b"/") {
+                        let inside = target.strip_prefix(self.place).filter(|inside| !self.place.is_empty() && inside.starts_with(b"/"));
+                        let Some(inside) = inside else { return };
+                        at = Vec::new();
+                        rest.extend(parts(inside));
+                    } else {
+                        rest.extend(parts(&target));
+                    }
+                }
+            }
+        }
+        self.leads.add(&at, why);
+    }
+}

@@ -1,0 +1,272 @@
+//! What is checked out here: its branch, `HEAD` and the index go together or not at all. An index that stayed behind its branch would take
+//! back, with the person's next commit, what the session did.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::Bound;
+use super::Fetched;
+use super::NOTHING;
+use super::One;
+use super::index::Goal;
+use super::names::Names;
+use crate::guest::keep::git::index::Index;
+use crate::guest::keep::git::land;
+use crate::guest::keep::git::land::Landed;
+use crate::guest::keep::git::left::Left;
+use crate::guest::keep::git::prepare::UNDER_WAY;
+use crate::guest::keep::git::record::Start;
+use crate::guest::keep::git::refs::Head;
+use crate::guest::keep::git::run::Git;
+use crate::guest::root::join;
+use crate::wire::BytesPath;
+use crate::wire::Fault;
+use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::IndexImport;
+use crate::wire::keep::NotImported;
+
+/// Where what the session left goes, as far as nobody did anything else with it.
+pub(super) struct Course<'a> {
+    /// Names that are not checked out here.
+    pub(super) names: Names<'a>,
+    /// The one that is.
+    own: Option<(&'a BytesPath, &'a String)>,
+    here: Option<Head>,
+    /// What the session had checked out, if that is to be checked out here; it may be already.
+    head: Option<&'a Head>,
+    /// Whether it was said that it is not.
+    pub(super) is_head_told: bool,
+    /// Whether it was about to be, before this import was begun again.
+    may_be_switched: bool,
+}
+
+impl One<'_> {
+    pub(super) fn course<'a>(
+        &self,
+        left: &'a Left,
+        fetched: &Fetched,
+        real: &Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<Course<'a>, Fault> {
+        let here = Head::read(&self.real, &join(&self.private, b"HEAD"))?;
+        let names = self.names_that_come(left, fetched, real, done)?;
+        let may_be_switched = Start::may_be_switched(self.state, self.id, self.at);
+        let mut course = Course { names, own: None, here, head: None, is_head_told: false, may_be_switched };
+        self.choose_head(&mut course, left, fetched, real, done)?;
+        let Some(Head::Branch { name }) = &course.here else { return Ok(course) };
+        course.own = course.names.remove_entry(name);
+        let ends_here = course.head.is_some() || left.head.as_ref().unwrap_or(&self.started.head) == &Head::Branch { name: name.clone() };
+        if let Some((name, new)) = course.own
+            && !ends_here
+            && real.get(name) != Some(new)
+        {
+            let why = "is checked out here, and the session had something else checked out; it can come when you have, too";
+            done.not_imported.push(NotImported { what: name.clone(), why: why.to_owned() });
+            course.own = None;
+        }
+        Ok(course)
+    }
+
+    /// Finds out whether to check out what the session did: where the person went on meanwhile, that stays.
+    fn choose_head<'a>(
+        &self,
+        course: &mut Course<'a>,
+        left: &'a Left,
+        fetched: &Fetched,
+        real: &Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<(), Fault> {
+        let Some(head) = left.head.as_ref().filter(|head| **head != self.started.head) else { return Ok(()) };
+        if course.here.as_ref() == Some(head) {
+            course.head = Some(head);
+            return Ok(());
+        }
+        let mut refuse = |why: String| done.not_imported.push(NotImported { what: "HEAD".into(), why });
+        match head {
+            Head::Branch { name } => {
+                let object = course.names.get(name).copied().or_else(|| real.get(name));
+                if object.is_none() || object != left.bound.get(name) {
+                    refuse(format!("the session was on {name}, which is not here as it left it"));
+                    return Ok(());
+                }
+            }
+            Head::Commit { object } if !fetched.objects.contains(object) => return Ok(()),
+            Head::Commit { .. } => {}
+        }
+        let why = if course.here.as_ref() != Some(&self.started.head) {
+            "what is checked out was changed here meanwhile"
+        } else if self.is_moved_since(left, real) {
+            "the branch that is checked out here was moved meanwhile"
+        } else {
+            match head {
+                Head::Branch { name } if self.checked_out_elsewhere()?.contains(name) => "it is checked out in another worktree",
+                Head::Commit { .. } if left.is_under_way => "what it was in the middle of stays there",
+                _ => {
+                    course.head = Some(head);
+                    return Ok(());
+                }
+            }
+        };
+        match head {
+            // All of it is here under its name.
+            Head::Branch { name } => {
+                course.is_head_told = true;
+                done.notes.push(format!("the session had {name} checked out, which is not done here: {why}"));
+            }
+            Head::Commit { .. } => refuse(why.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Whether the branch that the session began on is somewhere else than it knows.
+    fn is_moved_since(&self, left: &Left, real: &Bound) -> bool {
+        let Head::Branch { name } = &self.started.head else { return false };
+        let now = real.get(name);
+        now != self.started.refs.get(name) && now != left.bound.get(name)
+    }
+
+    /// Moves the branch that is checked out, `HEAD` and the index; returns what the index has in common with the session's from now on, if
+    /// that has changed.
+    pub(super) fn move_here(
+        &self,
+        course: &Course<'_>,
+        left: &Left,
+        fetched: &Fetched,
+        real: &mut Bound,
+        done: &mut ImportedRepository,
+    ) -> Result<Option<Index>, Fault> {
+        let (here, own) = (course.here.as_ref(), course.own);
+        let is_moved = own.is_some_and(|(name, new)| real.get(name) != Some(new));
+        let switched = course.head.filter(|head| Some(*head) != here);
+        let (goal, why) = self.goal(course, left, fetched, real)?;
+        done.not_imported.extend(why.map(|why| NotImported { what: "index".into(), why }));
+        let is_index_told =
+            |done: &ImportedRepository| done.not_imported.iter().chain(&left.not_imported).any(|one| one.what.as_bytes() == b"index");
+        let mut landed = None;
+        if is_moved || switched.is_some() || goal.is_some() {
+            match self.join_at_rest(goal)? {
+                Ok(joined) => landed = joined,
+                Err(why) => {
+                    refuse_here(&why, own.map(|(name, _)| name).filter(|_| is_moved), switched.is_some(), done);
+                    done.index = IndexImport::Kept;
+                    return Ok(None);
+                }
+            }
+        }
+        if let Some(head) = switched {
+            Start::note_switch(self.state, self.id, self.at)?;
+            if let Err(why) = self.switch_head(head, here, real)? {
+                refuse_here(&why, own.map(|(name, _)| name).filter(|_| is_moved), true, done);
+                return Ok(None);
+            }
+        }
+        if let Some((name, new)) = own
+            && !self.move_name(name, new, real, done)?
+            && switched.is_none()
+        {
+            return Ok(None);
+        }
+        done.head = course.head.map(|head| match head {
+            Head::Branch { name } => name.to_text(),
+            Head::Commit { object } => object.clone(),
+        });
+        let common = match landed {
+            Some(landed) => {
+                landed.new.map_or(Ok(()), land::Locked::put)?;
+                done.notes.extend(landed.notes);
+                done.index = IndexImport::Taken;
+                Some(landed.common)
+            }
+            None => None,
+        };
+        if is_index_told(done) {
+            done.index = IndexImport::Kept;
+        }
+        Ok(common)
+    }
+
+    /// Finds out what the index is to be brought up to, if it does not fit already; and why what was staged stays in the session, if so.
+    fn goal<'l>(
+        &self,
+        course: &Course<'_>,
+        left: &'l Left,
+        fetched: &'l Fetched,
+        real: &Bound,
+    ) -> Result<(Option<Goal<'l>>, Option<String>), Fault> {
+        let here = course.here.as_ref();
+        let stands_for = |head: &Head| match (head, course.own) {
+            (Head::Branch { name }, Some((own, new))) if name == own => Some(new.clone()),
+            _ => head.commit(real).cloned(),
+        };
+        let now = here.and_then(|here| here.commit(real));
+        let then = course.head.or(here).and_then(stands_for);
+        let start = self.started.head.commit(&self.started.refs);
+        let session = left.head.as_ref().unwrap_or(&self.started.head).commit(&left.bound);
+        // Else the index that the session began with is no relative of the one here.
+        let is_as_at_start = now == start || here == Some(&self.started.head) || course.may_be_switched;
+        let from = if is_as_at_start { start } else { course.own.and_then(|(name, _)| self.started.refs.get(name)).or(now) };
+        let other = || "what is staged belongs to another commit than the one that is checked out here".to_owned();
+        let is_session = then.as_ref() == session;
+        match (&left.index, &fetched.index) {
+            (Some(index), Some(name)) if is_session && is_as_at_start && left.head.is_some() => {
+                return Ok((Some(Goal::Session { name, index }), None));
+            }
+            // It fits as it was at the start.
+            (None, _) if is_session && is_as_at_start && !left.is_index_lost => return Ok((None, None)),
+            _ => {}
+        }
+        let why = self.has_staged(left, fetched, session)?.then(other);
+        let goal = then.filter(|then| is_session && from != Some(then)).map(|to| Goal::Commit { from: from.cloned(), to });
+        Ok((goal, why))
+    }
+
+    /// Makes the new index where nobody is in the middle of something here.
+    fn join_at_rest(&self, goal: Option<Goal<'_>>) -> Result<Result<Option<Landed<'_>>, String>, Fault> {
+        if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| self.real.kind(&join(&self.private, name)).is_some()) {
+            return Ok(Err(format!("{what} is not finished here; finish or abort that first")));
+        }
+        match goal {
+            Some(goal) => Ok(self.join_index(goal)?.map(Some)),
+            None => Ok(land::is_fit(&self.real, &join(&self.private, b"index"))?.map(|()| None)),
+        }
+    }
+
+    /// Checks out what the session had checked out.
+    fn switch_head(&self, head: &Head, here: Option<&Head>, real: &Bound) -> Result<Result<(), String>, Fault> {
+        let message = format!("podbay: {}", self.id);
+        let answer = match head {
+            Head::Branch { name } => {
+                let words = [b"symbolic-ref".as_slice(), b"-m", message.as_bytes(), b"HEAD", name.as_bytes()];
+                self.private_git().run(&words.map(<OsStr as OsStrExt>::from_bytes), b"")?
+            }
+            Head::Commit { object } => {
+                let old = here.and_then(|here| here.commit(real)).map_or(NOTHING, String::as_str);
+                self.private_git().run(&["update-ref", "--no-deref", "--create-reflog", "-m", &message, "HEAD", object, old], b"")?
+            }
+        };
+        Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
+    }
+
+    fn private_git(&self) -> Git {
+        match &self.started.worktree {
+            Some(_) => {
+                Git::new(&self.real_path.join(BytesPath::from_bytes(self.private.clone()).as_path()), &self.scratch.join("empty"), self.end)
+            }
+            None => self.git.clone(),
+        }
+    }
+}
+
+/// Says why what is checked out here stays as it is.
+fn refuse_here(why: &str, branch: Option<&BytesPath>, is_switched: bool, done: &mut ImportedRepository) {
+    let mut refuse = |what: BytesPath, why: String| done.not_imported.push(NotImported { what, why });
+    if let Some(name) = branch {
+        refuse(name.clone(), format!("is checked out here, and the index cannot follow it: {why}"));
+    }
+    if is_switched {
+        refuse("HEAD".into(), why.to_owned());
+    }
+    if branch.is_none() && !is_switched {
+        refuse("index".into(), why.to_owned());
+    }
+}

@@ -1,0 +1,98 @@
+//! The index, which follows the branch that is checked out here.
+
+use std::path::Path;
+
+use super::Fetched;
+use super::One;
+use crate::guest::keep::git::folder::Folder;
+use crate::guest::keep::git::folder::failed;
+use crate::guest::keep::git::index::Index;
+use crate::guest::keep::git::index::MAX_INDEX;
+use crate::guest::keep::git::land;
+use crate::guest::keep::git::land::Landed;
+use crate::guest::keep::git::left::Left;
+use crate::guest::keep::git::refs;
+use crate::guest::keep::git::run::Git;
+use crate::guest::root::join;
+use crate::wire::Fault;
+
+/// What the index here is brought up to.
+#[derive(Debug)]
+pub(super) enum Goal<'a> {
+    /// What the session staged, by its name here.
+    Session { name: &'a str, index: &'a Index },
+    /// The commit that comes to be checked out, from the one that both sides began with: as if nothing was staged in the session.
+    Commit { from: Option<String>, to: String },
+}
+
+impl One<'_> {
+    /// Makes a commit of what the session staged, in the staging repository: so it is checked like any other.
+    pub(super) fn commit_index(&self, stage: &Path, index: &Index, left: &Left) -> Result<Result<String, String>, Fault> {
+        let mut index = index.clone();
+        // What it says of its trees may be a lie.
+        index.forget_trees();
+        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        folder.remove(b"session.index")?;
+        folder.write(b"session.index", &index.write())?;
+        let git = Git::new(stage, &self.scratch.join("empty"), self.end);
+        let tree = git.with_index(&self.scratch.join("session.index")).run(&["write-tree"], b"")?;
+        if !tree.is_good {
+            return Ok(Err(tree.problem()));
+        }
+        let tree = String::from_utf8_lossy(&tree.stdout).trim().to_owned();
+        let mut words = vec!["commit-tree", "-m", "index", &tree];
+        // With what it follows git knows what need not be brought over.
+        if let Some(commit) = left.head.as_ref().and_then(|head| head.commit(&left.bound)) {
+            words.extend(["-p", commit]);
+        }
+        let commit = git.timeless().run(&words, b"")?;
+        let object = refs::object(commit.stdout.trim_ascii());
+        Ok(object.ok_or_else(|| commit.problem()))
+    }
+
+    /// Returns whether the session's index is anything else than the commit that it had checked out.
+    pub(super) fn has_staged(&self, left: &Left, fetched: &Fetched, commit: Option<&String>) -> Result<bool, Fault> {
+        let (Some(_), Some(name)) = (&left.index, &fetched.index) else { return Ok(false) };
+        let Some(commit) = commit else { return Ok(true) };
+        let trees = [name, commit].map(|name| format!("{name}^{{tree}}"));
+        let answer = self.git.run(&["rev-parse", "-q", &trees[0], &trees[1]], b"")?;
+        let mut lines = answer.stdout.split(|byte| *byte == b'\n');
+        Ok(!answer.is_good || lines.next() != lines.next())
+    }
+
+    /// Makes the new index, which waits under a lock; returns it, or why it stays as it is.
+    pub(super) fn join_index(&self, goal: Goal<'_>) -> Result<Result<Landed<'_>, String>, Fault> {
+        let none = Index::default();
+        let (start, session, checked) = match goal {
+            Goal::Session { name, index } => (Ok(self.start_index.clone()), index, self.index_of(name)?.map(Some)),
+            Goal::Commit { from, to } => {
+                let from = from.map_or(Ok(Ok(None)), |from| self.index_of(&from).map(|index| index.map(Some)))?;
+                (from, &none, self.index_of(&to)?.map(Some))
+            }
+        };
+        match (start, checked) {
+            (Ok(start), Ok(checked)) => land::land(
+                &self.real,
+                &land::Landing {
+                    path: join(&self.private, b"index"),
+                    id: self.id,
+                    start: start.as_deref(),
+                    session,
+                    checked: checked.as_deref(),
+                },
+            ),
+            (Err(why), _) | (_, Err(why)) => Ok(Err(why)),
+        }
+    }
+
+    /// Has git make an index of a commit.
+    fn index_of(&self, commit: &str) -> Result<Result<Vec<u8>, String>, Fault> {
+        let folder = Folder::open(self.scratch).map_err(|error| failed("open", b"the scratch folder", &error))?;
+        folder.remove(b"landing.index")?;
+        let answer = self.git.with_index(&self.scratch.join("landing.index")).run(&["read-tree", commit], b"")?;
+        if !answer.is_good {
+            return Ok(Err(answer.problem()));
+        }
+        Ok(Ok(folder.read(b"landing.index", MAX_INDEX)?.unwrap_or_default()))
+    }
+}

@@ -1,0 +1,203 @@
+//! What would have the person's git obey what a session made.
+
+use super::*;
+use crate::guest::keep::git::sample::run_git;
+
+/// The plain files of a repository whose settings have git start a program, in some folder of the copy.
+fn arm(held: &Held, folder: &str) {
+    let script = held.scene.folder().join("script");
+    fs::write(&script, format!("#!/bin/sh\ntouch {}\n", held.scene.folder().join("PWN").display())).expect("written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("set");
+    held.write(&format!("{folder}/HEAD"), "ref: refs/heads/main\n");
+    let settings = "[core]\nrepositoryformatversion = 0\nbare = false\nworktree = .\nfsmonitor = ";
+    held.write(&format!("{folder}/config"), &format!("{settings}{}\n", script.display()));
+    held.write(&format!("{folder}/objects/pack/keep"), "");
+    held.write(&format!("{folder}/refs/heads/keep"), "");
+}
+
+/// Whether git as the person runs it in a folder of the project starts that program.
+fn bites(held: &Held, folder: &str) -> bool {
+    run_git(&held.scene.path(folder), &["status"]);
+    fs::remove_file(held.scene.folder().join("PWN")).is_ok()
+}
+
+fn refused(done: &ReviewApplied) -> Vec<String> {
+    left(&done.applied.refused).into_iter().filter(|line| line.contains("belongs to git")).collect()
+}
+
+#[test]
+fn a_repository_without_a_name_is_not_brought_in() {
+    for folder in ["src", "new", "."] {
+        let held = Held::begin();
+        arm(&held, folder);
+        held.end();
+        let done = held.apply(&[], false, true);
+        assert!(!bites(&held, folder), "{folder}");
+        assert_eq!(refused(&done).len(), 7, "{done:?}");
+        assert!(held.scene.path(folder).join("config").exists() && !held.scene.path(folder).join("HEAD").exists());
+    }
+}
+
+#[test]
+fn it_bites_and_is_not_put_together_of_several_parts_or_links_either() {
+    let held = Held::begin();
+    arm(&held, "src");
+    duplicate(&held.copy.join("src"), &held.scene.path("bites"));
+    assert!(bites(&held, "bites"), "as git takes it");
+    fs::remove_dir_all(held.scene.path("bites")).expect("removed");
+    held.end();
+    for (part, n_refused) in [("src/objects", 0), ("src/config", 0), ("src/refs", 0), ("src/HEAD", 1)] {
+        assert_eq!(refused(&held.apply(&[part], false, true)).len(), n_refused, "{part}");
+    }
+    assert!(!bites(&held, "src"));
+    // What the person has made room for, without a thought of git.
+    let held = Held::begin();
+    held.scene.write("objects/sprite", "x");
+    held.scene.write("refs/book", "x");
+    held.write("HEAD", "ref: refs/heads/main\n");
+    held.end();
+    assert_eq!(refused(&held.apply(&[], false, true)).len(), 1);
+    let held = Held::begin();
+    held.write("src/objects/x", "x");
+    held.write("src/refs/x", "x");
+    symlink("refs/x", held.copy.join("src/HEAD")).expect("linked");
+    held.write("lure/commondir", "../src");
+    held.write("lure/HEAD", "ref: refs/heads/main\n");
+    held.end();
+    let done = held.apply(&[], false, true);
+    assert!(!held.scene.path("src/HEAD").is_symlink() && !held.scene.path("lure/HEAD").exists(), "{done:?}");
+}
+
+#[test]
+fn what_looks_like_a_part_of_one_comes_and_one_that_the_person_has_goes_on_to_work() {
+    let held = Held::begin();
+    for path in ["game/objects/sprite", "game/refs/book", "notes/HEAD", "game/objects/refs/HEAD"] {
+        held.write(path, "x");
+    }
+    for root in [held.scene.path("fixture.git"), held.copy.join("fixture.git")] {
+        fs::create_dir(&root).expect("made");
+        run_git(&root, &["init", "-q", "--bare", "."]);
+    }
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "more").expect("begun");
+    held.write("fixture.git/refs/heads/main", "0123456789012345678901234567890123456789\n");
+    held.write("fixture.git/objects/x", "x");
+    held.end();
+    let done = held.apply(&[], false, false);
+    assert_eq!((left(&done.applied.refused), done.n_left), (Vec::new(), 0));
+    assert!(held.scene.path("fixture.git/refs/heads/main").exists() && held.scene.path("notes/HEAD").exists());
+}
+
+/// A project whose settings of git are these, and a session that has worked on a copy of it.
+fn settled(settings: &[(&str, &str)], before: impl Fn(&Scene), work: impl Fn(&Held)) -> (Held, Vec<String>) {
+    let scene = Scene::new();
+    scene.write("plain.txt", "plain\n");
+    before(&scene);
+    let copy = scene.folder().join("copy");
+    let held = Held { scene, copy };
+    run_git(&held.scene.root(), &["init", "-q"]);
+    for (key, value) in settings {
+        run_git(&held.scene.root(), &["config", key, value]);
+    }
+    duplicate(&held.scene.root(), &held.copy);
+    begin(&held.scene.project(), None, &held.scene.state(), "r1", "work").expect("begun");
+    work(&held);
+    held.write("plain.txt", "changed\n");
+    let named = held.end().may_run.first.iter().map(|file| file.path.to_string()).collect();
+    let done = held.apply(&[], false, false);
+    assert_eq!(fs::read_to_string(held.scene.path("plain.txt")).expect("there"), "changed\n", "{done:?}");
+    (held, named)
+}
+
+const HOOK: &str = "tools/hooks/pre-commit";
+
+#[test]
+fn hooks_that_settings_name_come_only_when_asked_for_however_they_come_about() {
+    let by = |held: &Held, hook: &str| held.write(hook, "#!/bin/sh\n");
+    let none = |_: &Scene| {};
+    let (held, named) = settled(&[("core.hooksPath", "./tools//hooks/")], none, |held| by(held, HOOK));
+    assert_eq!(named, [HOOK], "where no such folder was");
+    assert!(!held.scene.path("tools").exists());
+    held.apply(&[], false, true);
+    assert!(held.scene.path(HOOK).exists(), "the person has asked for it");
+    // The folder above is moved away.
+    let there = |scene: &Scene| scene.write(HOOK, "#!/bin/sh\n# theirs\n");
+    let (held, named) = settled(&[("core.hooksPath", "src/../tools/hooks")], there, |held| {
+        fs::rename(held.copy.join("tools"), held.copy.join("t2")).expect("moved");
+        by(held, HOOK);
+        by(held, "tools/hooks/post-commit");
+    });
+    assert_eq!(named, ["tools/hooks/post-commit", HOOK]);
+    assert!(fs::read_to_string(held.scene.path(HOOK)).expect("there").contains("theirs") && held.scene.path("t2").exists());
+    // A link takes its place, or the place of what is in it.
+    for link in ["tools", "tools/hooks"] {
+        let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], none, |held| {
+            by(held, "evil/hooks/pre-commit");
+            fs::create_dir_all(held.copy.join(link).parent().expect("a folder")).expect("made");
+            symlink(if link == "tools" { "evil" } else { "../evil/hooks" }, held.copy.join(link)).expect("linked");
+        });
+        assert_eq!(named, [link]);
+        assert!(!held.scene.path(link).is_symlink());
+    }
+    // The person's own link leads there.
+    let linked = |scene: &Scene| {
+        scene.make("t2/hooks");
+        scene.link("t2", "tools");
+    };
+    let (held, named) = settled(&[("core.hooksPath", "tools/hooks")], linked, |held| by(held, "t2/hooks/pre-commit"));
+    assert_eq!(named, ["t2/hooks/pre-commit"]);
+    assert!(!held.scene.path("t2/hooks/pre-commit").exists());
+}
+
+#[test]
+fn settings_that_others_include_come_only_when_asked_for_and_other_files_of_such_names_come() {
+    for key in ["include.path", "includeIf.gitdir:/.path"] {
+        let (held, named) = settled(&[(key, "../conf/own")], |_| {}, |held| held.write("conf/own", "[core]\nfsmonitor = x\n"));
+        assert_eq!(named, ["conf/own"]);
+        assert!(!held.scene.path("conf/own").exists());
+    }
+    let (held, named) = settled(
+        &[("core.hooksPath", "tools/hooks"), ("include.path", "../conf/own")],
+        |_| {},
+        |held| {
+            for path in ["tools/hooks.txt", "tools/x", "src/hooks/pre-commit", "conf/own.txt", "own"] {
+                held.write(path, "x\n");
+            }
+            symlink("src", held.copy.join("src2")).expect("linked");
+        },
+    );
+    assert_eq!(named, [""; 0]);
+    assert!(held.scene.path("src2/hooks/pre-commit").exists() && held.listed().is_empty());
+}
+
+#[test]
+fn what_the_persons_links_lead_to_comes_only_when_asked_for() {
+    let linked = |scene: &Scene| {
+        scene.write("mk/inc", "all:\n");
+        scene.write("mk/other", "x\n");
+        scene.link("mk/inc", "Makefile");
+    };
+    let (held, named) = settled(&[], linked, |held| {
+        held.write("mk/inc", "all: evil\n");
+        held.write("mk/other", "y\n");
+    });
+    assert_eq!(named, ["mk/inc"]);
+    let read = |path: &str| fs::read_to_string(held.scene.path(path)).expect("there");
+    assert_eq!((read("mk/inc").as_str(), read("mk/other").as_str()), ("all:\n", "y\n"));
+    held.apply(&[], false, true);
+    assert_eq!(read("Makefile"), "all: evil\n");
+}
+
+#[test]
+fn no_link_leads_through_what_is_gits() {
+    let held = Held::begin();
+    for (target, link) in [(".git/hooks", "l1"), ("new/.GIT/hooks", "l2"), ("../.git", "src/l3"), (".git/../src", "l4")] {
+        symlink(target, held.copy.join(link)).expect("linked");
+    }
+    for (target, link) in [(".gitignore", "in1"), (".github", "in2"), ("src/git", "in3")] {
+        symlink(target, held.copy.join(link)).expect("linked");
+    }
+    held.end();
+    let done = held.apply(&[], false, true);
+    assert_eq!(refused(&done).len(), 4, "{done:?}");
+    assert!(["in1", "in2", "in3"].iter().all(|link| held.scene.path(link).is_symlink()));
+}

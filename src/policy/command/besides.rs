@@ -1,0 +1,70 @@
+//! What commands may do besides: in the folder where a change of folders leaves them that fails, and where a variable holds nothing.
+//!
+//! Only the loss of what is precious counts there.
+
+use super::blocked;
+use super::fed;
+use super::ground::Ground;
+use super::ground::Other;
+use super::place;
+use super::unset;
+use super::unset::Given;
+use crate::code::shell::Command;
+use crate::code::shell::Script;
+
+/// Folders that are lost where a variable in front of them is empty.
+const OF_THE_SYSTEM: [&str; 10] = ["/bin", "/etc", "/home", "/lib", "/opt", "/root", "/sbin", "/srv", "/usr", "/var"];
+/// What they are called in a reason, beside the project.
+const LOST: [&str; 2] = ["the root folder", "the home folder"];
+
+/// Returns the commands that are blocked for that, each with its place and why.
+pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String)> {
+    let mut blocked = Vec::new();
+    let given = Given::of(script);
+    for (at, (command, ground)) in script.commands.iter().zip(grounds).enumerate() {
+        for other in ground.others.iter().filter(|other| counts(other)) {
+            let there = ground.other(other);
+            let reason = blocked_in(script, command, &there);
+            blocked.extend(reason.filter(|reason| is_of(other, reason)).map(|reason| (at, explained(&reason, other))));
+        }
+        if let Some(emptied) = unset::without(command, &given, at).filter(|_| !ground.ends_on_unset) {
+            let reason = blocked::reason(&emptied, ground).filter(|reason| loses(reason));
+            blocked.extend(reason.map(|reason| (at, format!("{reason} where a variable is empty; write `${{NAME:?}}`"))));
+        }
+    }
+    // Lists that nothing chose, which name what lies in the folder.
+    if grounds.iter().any(|ground| ground.others.iter().any(|other| other.place == place::Place::project())) {
+        let other = |ground: &Ground| ground.others.iter().find(|other| other.place == place::Place::project()).cloned();
+        let there: Vec<Ground> =
+            grounds.iter().map(|ground| other(ground).map_or_else(|| ground.clone(), |other| ground.other(&other))).collect();
+        blocked.extend(fed::blocked(script, &there).into_iter().map(|(at, reason)| {
+            let reason = grounds.get(at).and_then(other).map_or(reason.clone(), |other| explained(&reason, &other));
+            (at, reason)
+        }));
+    }
+    blocked
+}
+
+/// Returns whether it matters that a command stands there: where a name such as `*` means all that is precious.
+fn counts(other: &Other) -> bool {
+    other.place == place::Place::project() || other.place.is_home
+}
+
+fn blocked_in(script: &Script, command: &Command, ground: &Ground) -> Option<String> {
+    let made = || script.values.iter().take(super::VALUES_MAX).filter_map(|value| value.put_in(command));
+    blocked::reason(command, ground).or_else(|| made().find_map(|made| blocked::reason(&made, ground)))
+}
+
+/// Returns whether a reason is about the place where the command may stand besides, and not about what lies above it.
+fn is_of(other: &Other, reason: &str) -> bool {
+    reason.contains(place::PROJECT) || (other.place.is_home && reason.contains(LOST[1]))
+}
+
+fn loses(reason: &str) -> bool {
+    let is_of_system = || OF_THE_SYSTEM.iter().any(|folder| reason.strip_suffix(folder).is_some_and(|before| before.ends_with(' ')));
+    reason.contains(place::PROJECT) || LOST.iter().any(|lost| reason.contains(lost)) || is_of_system()
+}
+
+fn explained(reason: &str, other: &Other) -> String {
+    if other.is_failed { format!("{reason} if the `cd` in front of it fails; join them: `cd FOLDER && …`") } else { reason.to_owned() }
+}

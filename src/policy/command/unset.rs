@@ -1,0 +1,183 @@
+//! Variables that nothing gives a value: what stands behind one may be all of a path.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use crate::code::shell::Command;
+use crate::code::shell::Guard;
+use crate::code::shell::Script;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
+
+/// Variables that a shell or the box gives a value; with those whose names end as `ENDINGS` do, which images set.
+const SET: [&str; 20] = [
+    "BASHPID",
+    "BASH_SOURCE",
+    "EPOCHSECONDS",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HOME",
+    "HOSTNAME",
+    "LANG",
+    "LINENO",
+    "OLDPWD",
+    "OSTYPE",
+    "PATH",
+    "PPID",
+    "PWD",
+    "RANDOM",
+    "SECONDS",
+    "SHELL",
+    "UID",
+    "USER",
+];
+const ENDINGS: [&str; 3] = ["_HOME", "PATH", "_VERSION"];
+/// Commands of the shell that give the variables among their words a value.
+const GIVING: [&str; 13] =
+    ["declare", "export", "getopts", "local", "mapfile", "printf", "read", "readarray", "readonly", "select", "source", "typeset", "."];
+
+/// Most tests that are kept in mind.
+const PROVED_MAX: usize = 64;
+
+/// Returns whether a command gives the variables among its words a value.
+pub(super) fn gives(name: &str) -> bool {
+    GIVING.contains(&name)
+}
+
+/// Variables that hold something.
+pub(super) struct Given {
+    /// Names that something in the script may give a value.
+    names: BTreeSet<String>,
+    /// Names that a test found to hold something, and the commands that are carried out only then.
+    proved: Vec<(String, Range<usize>)>,
+}
+
+impl Given {
+    pub(super) fn of(script: &Script) -> Self {
+        let mut names: BTreeSet<String> = script.values.iter().map(|value| value.variable.clone()).collect();
+        for command in &script.commands {
+            names.extend(command.assignments.iter().map(|set| set.name.clone()));
+            let gives = command.name().is_some_and(gives);
+            let set = command.arguments().iter().filter(|_| gives).filter_map(|word| word.text.split(['=', '[', '+']).next());
+            names.extend(set.map(ToOwned::to_owned));
+            let defaults = command.arguments().iter().filter(|_| command.name() == Some(":")).filter_map(default);
+            names.extend(defaults.map(ToOwned::to_owned));
+            // What a file sets is not known.
+            if matches!(command.name(), Some("source" | ".")) {
+                names.insert(String::new());
+            }
+        }
+        Self { names, proved: proved(script) }
+    }
+
+    fn holds(&self, name: &str, at: usize) -> bool {
+        self.names.contains(name)
+            || self.names.contains("")
+            || self.proved.iter().any(|(proved, range)| proved == name && range.contains(&at))
+    }
+}
+
+/// Returns the variables that tests find to hold something, with the commands that are carried out only then.
+fn proved(script: &Script) -> Vec<(String, Range<usize>)> {
+    if script.commands.iter().any(|command| command.name() == Some("unset")) {
+        return Vec::new();
+    }
+    let tested = script.commands.iter().enumerate().filter_map(|(at, command)| {
+        let Guard { from, until, by_working, .. } = command.guard;
+        let name = tested(command, by_working)?;
+        Some((name.to_owned(), from.max(at + 1)..until))
+    });
+    tested.take(PROVED_MAX).collect()
+}
+
+/// Returns the variable that holds something where a test works, or where one for nothing fails; and where `mkdir` makes a folder of its name.
+fn tested(command: &Command, by_working: bool) -> Option<&str> {
+    const HOLDING: [&str; 8] = ["-n", "-d", "-e", "-f", "-s", "-r", "-w", "-x"];
+    let is_own = !command.is_started && !command.piped;
+    let (words, splits) = match (command.name()?, command.arguments()) {
+        ("[", [words @ .., end]) if end.text == "]" => (words, true),
+        ("[[", [words @ .., end]) if end.text == "]]" => (words, false),
+        ("test", words) => (words, true),
+        ("mkdir", [word] | [.., word]) if !by_working && is_own => return held(word).filter(|_| word.quoted),
+        _ => return None,
+    };
+    let word = match words {
+        [word] if !by_working => word,
+        [option, word] if !by_working && option.known().is_some_and(|option| HOLDING.contains(&option)) => word,
+        [option, word] if by_working && option.known() == Some("-z") => word,
+        _ => return None,
+    };
+    held(word).filter(|_| is_own && (word.quoted || !splits))
+}
+
+/// Returns the variable that a word holds the value of, or nothing: `$X`, `${X}`, `${X:-}`.
+fn held(word: &Word) -> Option<&str> {
+    let text = word.text.strip_prefix('$').filter(|_| word.kind == WordKind::Unknown)?;
+    let name = match text.strip_prefix('{') {
+        Some(inside) => {
+            let inside = inside.strip_suffix('}')?;
+            inside.strip_suffix(":-").or_else(|| inside.strip_suffix('-')).unwrap_or(inside)
+        }
+        None => text,
+    };
+    (!name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')).then_some(name)
+}
+
+/// Returns the variable that a word gives a default which certainly is more than nothing: `${OUT:=build}`.
+fn default(word: &Word) -> Option<&str> {
+    let (name, default) = word.text.strip_prefix("${")?.split_once(":=")?;
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    (is_name && default.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c))).then_some(name)
+}
+
+/// Returns a command with nothing in the place of each such variable that stands before a `/`, or that is all of a place that `find` is given;
+/// `None` where it has none.
+pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Command> {
+    let mut is_new = false;
+    let is_find = matches!(command.name(), Some("find" | "gfind"));
+    let empty = |word: &Word| {
+        if word.kind != WordKind::Unknown {
+            return Some(word.clone());
+        }
+        let Some(text) = emptied(&word.text, given, at) else { return Some(word.clone()) };
+        match text.is_empty() {
+            true if is_find && !word.quoted => {
+                is_new = true;
+                None
+            }
+            true => Some(word.clone()),
+            false => {
+                is_new = true;
+                let kind = if text.contains('$') { WordKind::Unknown } else { WordKind::Known };
+                Some(Word { text, kind, ..word.clone() })
+            }
+        }
+    };
+    let words: Vec<Word> = command.words.iter().filter_map(empty).collect();
+    is_new.then(|| Command { words, ..command.clone() })
+}
+
+/// Returns a word's text with nothing in the place of such variables, if it begins with one that is all of it or stands before a `/`.
+pub(super) fn emptied(text: &str, given: &Given, at: usize) -> Option<String> {
+    let mut rest = text;
+    let mut is_new = false;
+    while let Some(behind) = variable(rest, given, at).filter(|behind| behind.is_empty() || behind.starts_with(['/', '$'])) {
+        rest = behind;
+        is_new = true;
+    }
+    is_new.then(|| rest.to_owned())
+}
+
+/// Returns what follows a variable that nothing gives a value.
+fn variable<'a>(text: &'a str, given: &Given, at: usize) -> Option<&'a str> {
+    let rest = text.strip_prefix('$')?;
+    let is_braced = rest.starts_with('{');
+    let rest = rest.strip_prefix('{').unwrap_or(rest);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let (name, behind) = rest.split_at(end);
+    let behind = if is_braced { behind.strip_prefix("%/").unwrap_or(behind).strip_prefix('}')? } else { behind };
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let is_set = given.holds(name, at) || SET.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
+    (is_name && !is_set).then_some(behind)
+}
