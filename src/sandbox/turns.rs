@@ -36,6 +36,9 @@ use crate::wire::keep::UndoOrder;
 const CUT_OFF: &str = "how the project is after this turn was not kept, because that was ended before it was done: what you change in the project \
                        before the next turn counts as this turn's, and `podbay undo` takes it back with the rest";
 
+/// How many files are named that a turn left which was cut off.
+const MOST_MAY_RUN: usize = 20;
+
 /// Whether a turn is under way, and since when it may change something.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
@@ -86,7 +89,7 @@ impl Sandbox {
         }
         let (begun, stop) = self.inner.turn.begin();
         let sandbox = self.clone();
-        let order = TurnOrder::Begin { session: session.to_owned(), n_turn, words: words.to_owned() };
+        let order = TurnOrder::Begin { session: session.to_owned(), n_turn, words: words.to_owned(), place: self.place() };
         tokio::spawn(async move {
             match sandbox.tell_turn(order, &stop).await {
                 Ok(TurnAnswer::Began(began)) => {
@@ -115,11 +118,7 @@ impl Sandbox {
         if !self.inner.turn.end() || !self.inner.turn.is_kept.load(Ordering::Acquire) {
             return None;
         }
-        let place = match &self.inner.way {
-            Way::Engine(made) => BytesPath::from(made.spec.project.path()),
-            Way::Attached(_) => BytesPath::default(),
-        };
-        let end = TurnOrder::End { place };
+        let end = TurnOrder::End { place: self.place() };
         let mut told = self.tell_turn(end.clone(), cancel).await;
         if let Err(error) = &told
             && !cancel.is_cancelled()
@@ -139,6 +138,14 @@ impl Sandbox {
                 self.say_once(not_ended(&error));
                 None
             }
+        }
+    }
+
+    /// Returns where the project's folder is on this machine; nothing where somebody else keeps the sandbox.
+    fn place(&self) -> BytesPath {
+        match &self.inner.way {
+            Way::Engine(made) => BytesPath::from(made.spec.project.path()),
+            Way::Attached(_) => BytesPath::default(),
         }
     }
 
@@ -229,6 +236,15 @@ fn told(began: &TurnBegan) -> Vec<String> {
                 .to_owned(),
         );
     }
+    if !began.may_run.is_empty() {
+        let first = began.may_run.first.iter().take(MOST_MAY_RUN).map(|file| format!("{} ({})", file.path, file.why));
+        let named = first.collect::<Vec<_>>().join(", ");
+        let n_more = began.may_run.n.saturating_sub(MOST_MAY_RUN as u64);
+        let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+        words.push(format!(
+            "the turn before was cut off, and of what changed in the project since it began this may run on your machine: {named}{more}"
+        ));
+    }
     if !began.passed_over.is_empty() {
         let first: Vec<String> = began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
         let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
@@ -257,7 +273,7 @@ pub(super) fn with_causes(error: &Error) -> String {
 
 /// Returns whether a call may change the project. What only looks need not wait.
 pub(super) fn may_change(call: &Call) -> bool {
-    match call {
+    match call.plain() {
         Call::ReadFile(_) | Call::Tree(_) | Call::ListDirectory(_) | Call::Glob(_) | Call::Grep(_) | Call::Env(_) | Call::Cd(_) => false,
         Call::Git(git) => git.query.writes_files(),
         _ => true,
@@ -267,12 +283,17 @@ pub(super) fn may_change(call: &Call) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::keep::MayRun;
     use crate::wire::keep::Named;
 
     #[test]
     fn what_a_person_should_know_of_a_turn_is_said_as_it_begins() {
-        let began = TurnBegan { turn: 1, n_files: 1, passed_over: Named::default(), is_unfinished: false, is_given_up: false };
+        let (passed_over, may_run) = (Named::default(), Named::default());
+        let began = TurnBegan { turn: 1, n_files: 1, passed_over, is_unfinished: false, is_given_up: false, may_run };
         assert!(told(&began).is_empty());
+        let may_run = (0..25).map(|n| MayRun { path: format!("{n}/Makefile\u{202e}").as_str().into(), why: "a build runs it".to_owned() });
+        let words = told(&TurnBegan { may_run: may_run.collect(), ..began.clone() });
+        assert!(words[0].contains("0/Makefile\\xe2\\x80\\xae (a build runs it)") && words[0].ends_with("and 5 more"), "{words:?}");
         let words = told(&TurnBegan { is_given_up: true, is_unfinished: true, ..began });
         assert!(words[0].contains("`podbay undo retry`") && words[1].contains("`podbay undo resume`"), "{words:?}");
     }

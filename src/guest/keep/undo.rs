@@ -34,9 +34,11 @@ use super::turn::Record;
 use super::turn::Turn;
 use super::turn::TurnLog;
 use super::turn::shortened;
+use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
 use crate::wire::keep::EntryType;
 use crate::wire::keep::MayRun;
+use crate::wire::keep::Named;
 use crate::wire::keep::PathChange;
 use crate::wire::keep::TurnAnswer;
 use crate::wire::keep::TurnBegan;
@@ -68,14 +70,20 @@ pub enum Resumed {
     },
 }
 
-/// Begins a turn. One that was never ended ends here, with all that was changed until now.
+/// Begins a turn. One that was never ended ends here, with all that was changed until now; what of that may run is named as by [`end`].
 pub fn begin(project: &Project, state: &Folder, session: &str, n_turn: u64, words: &str) -> Result<TurnBegan, Error> {
-    Work::open(project, state)?.begin(session, n_turn, words)
+    let (mut began, cut_off) = Work::open(project, state)?.begin(session, n_turn, words)?;
+    began.may_run = may_run_in(&cut_off, by_name);
+    Ok(began)
 }
 
 /// Ends the turn that was begun. Of what may run only that is named which its name tells.
 pub fn end(project: &Project, state: &Folder) -> Result<TurnEnded, Error> {
-    end_with(project, state, |change| may_run_by(&change.path).map(ToOwned::to_owned))
+    end_with(project, state, by_name)
+}
+
+fn by_name(change: &PathChange) -> Option<String> {
+    may_run_by(&change.path).map(ToOwned::to_owned)
 }
 
 fn end_with(project: &Project, state: &Folder, why: impl Fn(&PathChange) -> Option<String>) -> Result<TurnEnded, Error> {
@@ -83,11 +91,28 @@ fn end_with(project: &Project, state: &Folder, why: impl Fn(&PathChange) -> Opti
     let Some(turn) = work.log.open().map(|turn| turn.turn) else { return Err(Error::NoTurn) };
     let snapshot = work.look()?;
     let mut changes = work.close(&snapshot, false)?;
-    // What a build leaves lies deep, and what a person looks for does not.
-    changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
-    let may_run = changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder);
-    let may_run = may_run.filter_map(|change| Some(MayRun { path: change.path.clone(), why: why(change)? })).collect();
+    nearest_first(&mut changes);
+    let may_run = may_run_in(&changes, why);
     Ok(TurnEnded { turn, changes: changes.into_iter().collect(), may_run, passed_over: snapshot.passed_over })
+}
+
+/// What a build leaves lies deep, and what a person looks for does not.
+fn nearest_first(changes: &mut [PathChange]) {
+    changes.sort_by_key(|change| memchr::memchr_iter(b'/', change.path.as_bytes()).count());
+}
+
+fn may_run_in(changes: &[PathChange], why: impl Fn(&PathChange) -> Option<String>) -> Named<MayRun> {
+    let left = changes.iter().filter(|change| !matches!(change.what, What::Deleted) && change.entry != EntryType::Folder);
+    left.filter_map(|change| Some(MayRun { path: change.path.clone(), why: why(change)? })).collect()
+}
+
+/// Returns why what a turn changed may run, by the names that are known and by what leads programs there now.
+fn why_in(project: &Project, place: &BytesPath) -> Result<impl Fn(&PathChange) -> Option<String>, Error> {
+    let auto_run = AutoRun::in_project(project, Known { place: place.as_bytes(), ..Known::default() })?;
+    Ok(move |change: &PathChange| match change.entry {
+        EntryType::Link => auto_run.of_path(&change.path),
+        _ => auto_run.of_file(&change.path),
+    })
 }
 
 /// Lists the turns that changed something.
@@ -138,15 +163,15 @@ pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
 /// Does what the session says of its turns.
 pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<TurnAnswer, Error> {
     match order {
-        TurnOrder::Begin { session, n_turn, words } => begin(project, state, session, *n_turn, words).map(TurnAnswer::Began),
-        TurnOrder::End { place } => {
-            let auto_run = AutoRun::in_project(project, Known { place: place.as_bytes(), ..Known::default() })?;
-            let why = |change: &PathChange| match change.entry {
-                EntryType::Link => auto_run.of_path(&change.path),
-                _ => auto_run.of_file(&change.path),
-            };
-            end_with(project, state, why).map(TurnAnswer::Ended)
+        TurnOrder::Begin { session, n_turn, words, place } => {
+            let (mut began, cut_off) = Work::open(project, state)?.begin(session, *n_turn, words)?;
+            // Most turns were ended, and to look through the project takes a moment.
+            if !cut_off.is_empty() {
+                began.may_run = may_run_in(&cut_off, why_in(project, place)?);
+            }
+            Ok(TurnAnswer::Began(began))
         }
+        TurnOrder::End { place } => end_with(project, state, why_in(project, place)?).map(TurnAnswer::Ended),
     }
 }
 
@@ -211,11 +236,14 @@ impl<'a> Work<'a> {
         Ok(Self { project, state, store, log: TurnLog::load(state)?, most_turns: MOST_TURNS })
     }
 
-    fn begin(&mut self, session: &str, n_turn: u64, words: &str) -> Result<TurnBegan, Error> {
+    /// Begins a turn, and returns what the one before changed if nobody ended that.
+    fn begin(&mut self, session: &str, n_turn: u64, words: &str) -> Result<(TurnBegan, Vec<PathChange>), Error> {
         let is_given_up = self.begin_over()?;
         let snapshot = self.look()?;
+        let mut cut_off = Vec::new();
         if self.log.open().is_some() {
-            self.close(&snapshot, true)?;
+            cut_off = self.close(&snapshot, true)?;
+            nearest_first(&mut cut_off);
         }
         if self.log.turns.len() > self.most_turns + self.most_turns / 4 {
             self.forget(self.most_turns, &snapshot)?;
@@ -225,7 +253,9 @@ impl<'a> Work<'a> {
         let before = snapshot.id;
         self.log.add(Record::Begin { turn, session: session.to_owned(), n_turn, words: shortened(words), at, before })?;
         let is_unfinished = apply::is_unfinished(self.state)?;
-        Ok(TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished, is_given_up })
+        let may_run = Named::default();
+        let began = TurnBegan { turn, n_files: snapshot.n_files, passed_over: snapshot.passed_over, is_unfinished, is_given_up, may_run };
+        Ok((began, cut_off))
     }
 
     /// Ends an undo that was interrupted, before anything of the turn it was about is forgotten. The project may be one that nobody can write to

@@ -86,7 +86,7 @@ pub struct PathChange {
 pub enum LeftReason {
     #[error("was changed by somebody else since")]
     ChangedSince,
-    #[error("holds what somebody else put there since")]
+    #[error("holds what is left in it, or what somebody else put there since")]
     NotEmpty,
     #[error("the folder it belongs in is no folder now, or is gone")]
     NoFolder,

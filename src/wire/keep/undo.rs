@@ -18,6 +18,9 @@ pub enum TurnOrder {
         n_turn: u64,
         /// What the person wrote; its first 80 characters are kept.
         words: String,
+        /// As in [`Self::End`]: it may be that another turn has to be ended first.
+        #[serde(default)]
+        place: BytesPath,
     },
     /// After the last change of the turn that was begun.
     End {
@@ -120,6 +123,9 @@ pub struct TurnBegan {
     /// Whether an undo was interrupted, which this turn ends: the turn it was about counts as not taken back.
     #[serde(default)]
     pub is_given_up: bool,
+    /// Which files that the turn before changed may run on the person's machine later, if that turn was cut off, so that nobody said it.
+    #[serde(default)]
+    pub may_run: Named<MayRun>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -176,7 +176,7 @@ fn what_somebody_else_changed_is_left_and_said() {
     let applied = scene.apply(after, before);
     let since = "was changed by somebody else since";
     let expected = ["edited", "mode", "new/b", "removed", "turned"].map(|path| format!("{path} {since}"));
-    let full = "new holds what somebody else put there since".to_owned();
+    let full = "new holds what is left in it, or what somebody else put there since".to_owned();
     assert_eq!(left(&applied.conflicts), [expected.to_vec(), vec![full]].concat());
     assert_eq!(applied.changed.first, ["new/a".into(), "safe".into()]);
     let there: Vec<PathBuf> = scene.all().into_keys().collect();

@@ -172,14 +172,14 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
     for n in 0..6 {
         let store = Store::bounded(&state, 400_000).expect("opens");
         let mut work = Work::with(&project, &state, store).expect("opens");
-        let begun = work.begin("session", n, "").expect("begun");
+        let (begun, _) = work.begin("session", n, "").expect("begun");
         assert_eq!(begun.passed_over.n, 0, "turn {n}");
         scene.write("file", noise(n));
     }
     assert!(listed(&scene).len() < 6);
     scene.write("large", [noise(10), noise(11), noise(12), noise(13), noise(14)].concat());
     let store = Store::bounded(&state, 400_000).expect("opens");
-    let begun = Work::with(&project, &state, store).expect("opens").begin("session", 7, "").expect("begun");
+    let (begun, _) = Work::with(&project, &state, store).expect("opens").begin("session", 7, "").expect("begun");
     assert_eq!(begun.passed_over.first[0].path, "large".into());
 }
 
@@ -187,7 +187,7 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
 fn orders_from_afar_come_to_the_same() {
     let scene = Scene::new();
     let (project, state) = (scene.project(), scene.state());
-    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
+    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: BytesPath::default() };
     assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
     scene.write("file", "1\n");
     assert!(
@@ -239,13 +239,51 @@ fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_
     scene.write("mk/inc", "all:");
     scene.link("mk/inc", "Makefile");
     let (project, state) = (scene.project(), scene.state());
-    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned() };
-    turn(&project, &state, &begin).expect("begun");
-    for path in ["tools/hooks/pre-commit", "tools/plain", "mk/inc"] {
-        scene.write(path, "changed");
-    }
-    let end = TurnOrder::End { place: BytesPath::from(scene.root()) };
-    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &end) else { panic!("it does not end") };
-    let named: Vec<String> = ended.may_run.first.iter().map(|file| file.path.to_text()).collect();
-    assert_eq!(named, ["mk/inc", "tools/hooks/pre-commit"]);
+    let place = || BytesPath::from(scene.root());
+    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: place() };
+    let begun = || match turn(&project, &state, &begin) {
+        Ok(TurnAnswer::Began(began)) => named(&began.may_run),
+        other => panic!("it does not begin: {other:?}"),
+    };
+    let change = |words: &str| {
+        for path in ["tools/hooks/pre-commit", "tools/plain", "mk/inc"] {
+            scene.write(path, words);
+        }
+    };
+    assert!(begun().is_empty());
+    change("1");
+    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &TurnOrder::End { place: place() }) else { panic!("it does not end") };
+    assert_eq!(named(&ended.may_run), ["mk/inc", "tools/hooks/pre-commit"]);
+    // Of a turn that nobody ended it is said when the next one begins, once.
+    assert!(begun().is_empty());
+    change("2");
+    fs::remove_file(scene.path("tools/plain")).expect("removed");
+    scene.write("deep/er/.envrc", "x");
+    assert_eq!(begun(), ["mk/inc", "deep/er/.envrc", "tools/hooks/pre-commit"]);
+    assert!(begun().is_empty());
+}
+
+fn named(may_run: &Named<MayRun>) -> Vec<String> {
+    may_run.first.iter().map(|file| file.path.to_text()).collect()
+}
+
+#[test]
+fn of_a_folder_that_is_deeper_than_a_path_may_be_long_undo_says_so() {
+    use nix::fcntl::OFlag;
+    use nix::fcntl::openat;
+    use nix::sys::stat::Mode;
+    use nix::sys::stat::mkdirat;
+    let scene = Scene::new();
+    scene.write("file", "0");
+    take_turn(&scene, 1, || {
+        let mut folder = std::os::fd::OwnedFd::from(fs::File::open(scene.path("")).expect("opens"));
+        for _ in 0..1500 {
+            mkdirat(&folder, "deep", Mode::S_IRWXU).expect("made");
+            folder = openat(&folder, "deep", OFlag::O_DIRECTORY, Mode::empty()).expect("opens");
+        }
+    });
+    let undone = undo(&scene, 1);
+    let reasons: Vec<String> = undone.turns[0].applied.conflicts.first.iter().map(|left| left.reason.to_string()).collect();
+    assert!(reasons[0].contains("its path is longer than 4,000 bytes"), "{reasons:?}");
+    assert!(reasons[1..].iter().all(|reason| reason.starts_with("holds what is left in it, or ")), "{reasons:?}");
 }
