@@ -1,3 +1,4 @@
+use std::io;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 use std::os::fd::OwnedFd;
@@ -35,18 +36,35 @@ pub(crate) struct Beneath {
     fd: OwnedFd,
     /// Kernels before 5.6 and some seccomp filters do not know `openat2`.
     has_openat2: bool,
+    /// Whether every link is refused, whatever is asked for.
+    refuses_links: bool,
 }
 
 impl Beneath {
     pub(crate) fn new(fd: OwnedFd) -> Self {
         let probe = openat2(&fd, ".", how(OFlag::O_PATH, Links::Follow));
         let has_openat2 = !matches!(probe, Err(Errno::ENOSYS | Errno::EPERM));
-        Self { fd, has_openat2 }
+        Self { fd, has_openat2, refuses_links: false }
+    }
+
+    /// The same folder, with no link followed in it.
+    pub(crate) fn without_links(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, has_openat2: self.has_openat2, refuses_links: true })
+    }
+
+    pub(crate) fn refuses_links(&self) -> bool {
+        self.refuses_links
+    }
+
+    /// The same folder, with links followed as they are asked for.
+    pub(crate) fn with_links(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()?, has_openat2: self.has_openat2, refuses_links: false })
     }
 
     /// Opens `path` to read, write or walk it; it never waits and never becomes a controlling terminal.
     pub(crate) fn open(&self, path: &[u8], flags: OFlag, links: Links) -> Result<OwnedFd, Errno> {
         let path = if path.is_empty() { b".".as_slice() } else { path };
+        let links = if self.refuses_links { Links::Refuse } else { links };
         let flags = flags | OFlag::O_CLOEXEC;
         // With O_PATH the kernel accepts few other flags.
         let flags = if flags.contains(OFlag::O_PATH) { flags } else { flags | OFlag::O_NONBLOCK | OFlag::O_NOCTTY };
@@ -56,7 +74,7 @@ impl Beneath {
     /// Opens a folder as a place of its own.
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
         let fd = self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?;
-        Ok(Self { fd, has_openat2: self.has_openat2 })
+        Ok(Self { fd, has_openat2: self.has_openat2, refuses_links: self.refuses_links })
     }
 }
 
@@ -147,7 +165,7 @@ mod tests {
             symlink(target, folder.path().join(name)).expect("linked");
         }
         let open = || OwnedFd::from(fs::File::open(folder.path()).expect("opens"));
-        let stepping = Beneath { fd: open(), has_openat2: false };
+        let stepping = Beneath { fd: open(), has_openat2: false, refuses_links: false };
         assert_eq!(stepping.open(path.as_bytes(), OFlag::O_RDONLY, Links::Follow).map(drop), by_step, "step by step: {path}");
         let kernel = Beneath::new(open());
         assert!(kernel.has_openat2, "this kernel is from before 2020");

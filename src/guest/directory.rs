@@ -103,6 +103,17 @@ impl Directories {
         self.root.look(known.as_ref().unwrap_or(path)).err()
     }
 
+    /// Refuses a path of the project that is a link, or leads through one; it may lead to nothing.
+    pub(super) fn refuse_link(&self, path: &BytesPath) -> Result<(), Fault> {
+        let known = self.as_known(path);
+        let path = known.as_ref().unwrap_or(path);
+        let failed = |error: std::io::Error| Fault::Io { doing: format!("look at {path}"), problem: error.to_string() };
+        match self.root.by_name().map_err(failed)?.look(path) {
+            Err(refused @ Fault::Refused { .. }) => Err(refused),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the folder that the workspace lies in.
     pub(super) fn above(&self) -> Vec<u8> {
         self.root_path.parent().map_or_else(Vec::new, |parent| parent.as_os_str().as_bytes().to_vec())

@@ -53,6 +53,32 @@ impl Root {
         Ok(Self { beneath: Beneath::new(fd), mount: MOUNT.as_bytes().to_vec() })
     }
 
+    /// The same, with no link followed: a path leads where its letters say, or nowhere.
+    pub(crate) fn by_name(&self) -> io::Result<Self> {
+        Ok(Self { beneath: self.beneath.without_links()?, mount: self.mount.clone() })
+    }
+
+    /// Refuses a link that was found on the way, where none is followed.
+    pub(crate) fn refuse_link(&self, path: &BytesPath) -> Result<(), Fault> {
+        if self.beneath.refuses_links() { Err(self.led_elsewhere(path)) } else { Ok(()) }
+    }
+
+    fn led_elsewhere(&self, path: &BytesPath) -> Fault {
+        let real = || {
+            let relative = self.relative(path).ok()?;
+            let opened = self.beneath.with_links().ok()?.open(relative.as_bytes(), OFlag::O_PATH, Links::Follow).ok()?;
+            self.real(path, opened).ok().filter(|real| !real.is_empty())
+        };
+        let (to, remedy) = match real() {
+            Some(real) => (format!(" to {real}"), format!("name {real} itself")),
+            None => (String::new(), "name the path itself".to_owned()),
+        };
+        let problem = format!(
+            "is a symbolic link, or leads through one{to}, and what may be done is said of paths by their names here, by rules or by a person: {remedy}"
+        );
+        Fault::Refused { path: path.clone(), problem }
+    }
+
     /// Returns the path as seen from the project's folder, without `.` and doubled slashes; `..` stays for the kernel to judge.
     pub fn relative(&self, path: &BytesPath) -> Result<BytesPath, Fault> {
         let mut bytes = path.as_bytes();
@@ -142,6 +168,7 @@ impl Root {
     /// Puts an error of the kernel about `path` into words the model can act on.
     pub(crate) fn fault(&self, path: &BytesPath, errno: Errno) -> Fault {
         match errno {
+            Errno::ELOOP if self.beneath.refuses_links() => self.led_elsewhere(path),
             Errno::ENOENT => {
                 if let Some((link, target)) = self.dangling_link(path) {
                     return Fault::DanglingLink { path: path.clone(), link, target };

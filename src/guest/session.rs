@@ -46,9 +46,11 @@ use super::tools;
 use super::tools::Workspace;
 use crate::wire::Archive;
 use crate::wire::ArchiveAction;
+use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::End;
 use crate::wire::Fault;
+use crate::wire::GitQuery;
 use crate::wire::Limit;
 use crate::wire::Moved;
 use crate::wire::Output;
@@ -140,6 +142,10 @@ impl Session {
 
     /// Carries out one call.
     pub(super) async fn run(self: Arc<Self>, call: Call, mut line: Line) -> Output {
+        let call = match self.without_links(call) {
+            Ok(call) => call,
+            Err(fault) => return Output::Fault(fault),
+        };
         match call {
             Call::Bash(bash) => tools::bash::run(&self, bash, &mut line).await,
             Call::Exec(exec) => tools::exec::run(&self, exec, &mut line).await,
@@ -160,6 +166,22 @@ impl Session {
                 self.run_file_tool(call, line).await
             }
         }
+    }
+
+    /// Refuses a link on the way to what git is asked about, or to the folder that is gone to, where none is to be followed. All other tools see
+    /// to that themselves.
+    fn without_links(&self, call: Call) -> Result<Call, Fault> {
+        let Call::ByName { call: named } = call else { return Ok(call) };
+        let paths = match named.as_ref() {
+            Call::Cd(cd) => vec![&cd.path],
+            Call::Git(git) => {
+                let files: &[BytesPath] = if let GitQuery::Commit { files, .. } = &git.query { files } else { &[] };
+                [&git.path].into_iter().chain(git.query.file()).chain(files).collect()
+            }
+            _ => return Ok(Call::ByName { call: named }),
+        };
+        paths.into_iter().try_for_each(|path| self.directories.refuse_link(path))?;
+        Ok(*named)
     }
 
     async fn run_file_tool(&self, call: Call, mut line: Line) -> Output {
@@ -376,6 +398,7 @@ impl Session {
 
 /// Returns whether a call adds to what is on the disk, so that it needs room there.
 fn adds(call: &Call) -> bool {
+    let call = call.plain();
     let makes = |archive: &Archive| !matches!(archive.action, ArchiveAction::List);
     let is_edit = matches!(call, Call::WriteFile(_) | Call::EditFile(_) | Call::MultiEdit(_) | Call::ApplyPatch(_) | Call::EditLines(_));
     let is_new = matches!(call, Call::CopyFile(_) | Call::Mkdir(_) | Call::UpdateConfig(_));

@@ -7,6 +7,7 @@ use crate::wire::ArchiveAction;
 use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::GitQuery;
+use crate::wire::GitStash;
 use crate::wire::PatchAction;
 use crate::wire::Processes;
 use crate::wire::Shell;
@@ -24,44 +25,8 @@ impl Action {
     pub fn is_read_only(&self) -> bool {
         match self {
             // The list of tasks is the model's own, and a question changes nothing either.
-            Self::Host(
-                HostCall::ReadArtifact { .. }
-                | HostCall::Think { .. }
-                | HostCall::Tasks(_)
-                | HostCall::AskUser { .. }
-                | HostCall::FindTools(_),
-            )
-            | Self::Box(
-                Call::ReadFile(_)
-                | Call::ListDirectory(_)
-                | Call::Tree(_)
-                | Call::Glob(_)
-                | Call::Grep(_)
-                | Call::Env(_)
-                // Where commands run is the session's own.
-                | Call::Cd(_)
-                | Call::Processes(Processes::List | Processes::Output { .. })
-                | Call::Archive(Archive { action: ArchiveAction::List, .. }),
-            ) => true,
-            Self::Box(Call::Git(git)) => git.query.is_read_only(),
-            Self::Box(
-                Call::WriteFile(_)
-                | Call::EditFile(_)
-                | Call::MultiEdit(_)
-                | Call::ApplyPatch(_)
-                | Call::EditLines(_)
-                | Call::DeleteFile(_)
-                | Call::CopyFile(_)
-                | Call::MoveFile(_)
-                | Call::Mkdir(_)
-                | Call::Archive(_)
-                | Call::UpdateConfig(_)
-                | Call::Processes(Processes::Stop { .. })
-                | Call::Bash(_)
-                | Call::Exec(_)
-                | Call::Hook(_),
-            )
-            | Self::Host(HostCall::Hook(_)) => false,
+            Self::Host(call) => !matches!(call, HostCall::Hook(_)),
+            Self::Box(call) => reads_only(call),
         }
     }
 
@@ -69,6 +34,38 @@ impl Action {
     /// session changes in order.
     pub fn runs_beside_others(&self) -> bool {
         self.is_read_only() && !matches!(self, Self::Host(HostCall::Tasks(_) | HostCall::AskUser { .. }) | Self::Box(Call::Cd(_)))
+    }
+}
+
+fn reads_only(call: &Call) -> bool {
+    match call {
+        Call::ByName { call } => reads_only(call),
+        Call::ReadFile(_)
+        | Call::ListDirectory(_)
+        | Call::Tree(_)
+        | Call::Glob(_)
+        | Call::Grep(_)
+        | Call::Env(_)
+        // Where commands run is the session's own.
+        | Call::Cd(_)
+        | Call::Processes(Processes::List | Processes::Output { .. })
+        | Call::Archive(Archive { action: ArchiveAction::List, .. }) => true,
+        Call::Git(git) => git.query.is_read_only(),
+        Call::WriteFile(_)
+        | Call::EditFile(_)
+        | Call::MultiEdit(_)
+        | Call::ApplyPatch(_)
+        | Call::EditLines(_)
+        | Call::DeleteFile(_)
+        | Call::CopyFile(_)
+        | Call::MoveFile(_)
+        | Call::Mkdir(_)
+        | Call::Archive(_)
+        | Call::UpdateConfig(_)
+        | Call::Processes(Processes::Stop { .. })
+        | Call::Bash(_)
+        | Call::Exec(_)
+        | Call::Hook(_) => false,
     }
 }
 
@@ -84,6 +81,7 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
         // Nothing but the conversation is touched.
         Action::Host(HostCall::Think { .. } | HostCall::Tasks(_) | HostCall::AskUser { .. } | HostCall::FindTools(_)) => Vec::new(),
         Action::Box(call) => match call {
+            Call::ByName { call } => capabilities(&Action::Box(call.as_ref().clone())),
             Call::ReadFile(read) => reading(read.path.as_ref()),
             Call::Grep(grep) => reading(Some(&grep.path)),
             Call::ListDirectory(_)
@@ -97,6 +95,10 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
                 let mut needed = vec![Capability::ChangeSessionGit];
                 if git.query.writes_files() {
                     needed.push(Capability::WriteFiles);
+                }
+                if let GitQuery::Stash(GitStash::Drop { .. }) = &git.query {
+                    // As of the command: nothing brings it back.
+                    needed.push(Capability::GatedGit { operation: "stash drop".to_owned() });
                 }
                 if let GitQuery::Commit { files, .. } = &git.query {
                     needed = files.iter().fold(needed, |needed, file| both(needed, reading(Some(file))));

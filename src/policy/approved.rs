@@ -6,16 +6,24 @@ use crate::wire::Exec;
 
 /// An action that policy allowed, by itself or by a person's answer. Only this room makes one from a verdict.
 #[derive(Debug)]
-pub struct Approved<A>(A);
+pub struct Approved<A> {
+    action: A,
+    is_by_name: bool,
+}
 
 impl<A> Approved<A> {
     /// Hands the action to whoever carries it out; it cannot be carried out twice.
     pub fn into_inner(self) -> A {
-        self.0
+        self.action
     }
 
     pub fn get(&self) -> &A {
-        &self.0
+        &self.action
+    }
+
+    /// Whether it is allowed for the paths that it names alone, and not for those that a symbolic link makes of them.
+    pub fn is_by_name(&self) -> bool {
+        self.is_by_name
     }
 }
 
@@ -50,12 +58,18 @@ impl Approved<Action> {
                 | Call::Env(_)
                 | Call::Processes(_)
                 | Call::UpdateConfig(_)
+                | Call::ByName { .. }
                 | Call::Bash(_)
                 | Call::Exec(_)
                 | Call::Hook(_) => {}
             }
         }
-        Self(action)
+        Self { action, is_by_name: false }
+    }
+
+    /// The same, for the paths that it names alone. Rules and persons speak of a path by its letters, and where a link leads is seen in the box.
+    pub(super) fn by_name(action: Action) -> Self {
+        Self { is_by_name: true, ..Self::action(action) }
     }
 
     /// Approves a command that a person starts in their own box. No tool of the model's can make this kind of call.

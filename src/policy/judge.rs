@@ -200,7 +200,7 @@ impl Policy {
             && let Some(since) = exact.as_ref().and_then(|exact| self.answer_to(exact))
             && only_once(reading, &capabilities, exact.as_ref()).is_none()
         {
-            return Verdict::Allow { action: Approved::action(action), reason: format!("the person allowed exactly this {since}") };
+            return Verdict::Allow { action: Approved::by_name(action), reason: format!("the person allowed exactly this {since}") };
         }
         let asks = self.mode == Mode::Ask && (asks_each_time || self.ask.iter().any(|rule| rule.may_match(&action, reading)));
         if self.mode == Mode::Auto
@@ -210,10 +210,10 @@ impl Policy {
             return Verdict::Deny { reason: format!("it cannot be told what it does: {remedy}"), capabilities };
         }
         if decision == Decision::Allow && !asks {
-            return Verdict::Allow { action: Approved::action(action), reason: format!("mode {} allows it", self.mode.as_str()) };
+            return Verdict::Allow { action: self.approved(action), reason: format!("mode {} allows it", self.mode.as_str()) };
         }
         if !asks && let Some(allowed) = self.allowed(&action, reading) {
-            return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
+            return Verdict::Allow { action: Approved::by_name(action), reason: format!("{allowed} allows it") };
         }
         if asks || decision == Decision::Ask {
             if let Some(reason) = reading.and_then(too_long) {
@@ -243,7 +243,7 @@ impl Policy {
             }
         }
         if let Some(allowed) = self.allowed(&action, reading) {
-            return Verdict::Allow { action: Approved::action(action), reason: format!("{allowed} allows it") };
+            return Verdict::Allow { action: Approved::by_name(action), reason: format!("{allowed} allows it") };
         }
         if let Some(blocked) = capabilities.iter().find(|capability| matches!(capability, Capability::BlockedCommand { .. })) {
             return Verdict::Deny { reason: format!("no hook may {}", blocked.describe()), capabilities };
@@ -272,7 +272,13 @@ impl Policy {
         if self.mode == Mode::Deny && !action.is_read_only() {
             return Verdict::Deny { reason: "mode deny only allows reading".to_owned(), capabilities };
         }
-        Verdict::Allow { action: Approved::action(action), reason: "the person typed it".to_owned() }
+        Verdict::Allow { action: self.approved(action), reason: "the person typed it".to_owned() }
+    }
+
+    /// Approves what no rule and no person spoke of. Where a rule speaks of paths of that tool, a link could lead to one of them.
+    fn approved(&self, action: Action) -> Approved<Action> {
+        let mut against = self.deny.iter().chain(&self.gate).chain(&self.ask);
+        if against.any(|rule| rule.is_of(&action) && rule.is_of_paths()) { Approved::by_name(action) } else { Approved::action(action) }
     }
 
     /// Returns the rule that allows an action, or says that several do together.

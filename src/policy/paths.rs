@@ -60,6 +60,10 @@ pub(super) fn folder(path: &BytesPath) -> Option<String> {
 /// Returns every path that a call names.
 pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
     let Action::Box(call) = action else { return Vec::new() };
+    of(call)
+}
+
+fn of(call: &Call) -> Vec<&BytesPath> {
     match call {
         Call::ReadFile(read) => read.path.iter().collect(),
         Call::WriteFile(write) => vec![&write.path],
@@ -81,6 +85,7 @@ pub(super) fn paths(action: &Action) -> Vec<&BytesPath> {
             query => vec![query.file().unwrap_or(&git.path)],
         },
         Call::Archive(archive) => [&archive.archive].into_iter().chain(archive.action.path()).collect(),
+        Call::ByName { call } => of(call),
         Call::Env(_) | Call::Processes(_) | Call::UpdateConfig(_) | Call::Bash(_) | Call::Exec(_) | Call::Hook(_) => Vec::new(),
     }
 }

@@ -38,7 +38,7 @@ impl Question {
     /// Turns the answer into an approval, or gives the action up.
     pub fn answered(self, answer: Answer) -> Option<Approved<Action>> {
         match answer {
-            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(Approved::action(self.action)),
+            Answer::Allow | Answer::AllowSession | Answer::AllowAlways => Some(Approved::by_name(self.action)),
             Answer::Deny | Answer::DenySession | Answer::Quit => None,
         }
     }

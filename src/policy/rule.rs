@@ -104,6 +104,11 @@ impl Rule {
         self.tool == tool(action) || (in_background && self.tool == BACKGROUND)
     }
 
+    /// Returns whether it speaks of some paths and not of others.
+    pub(super) fn is_of_paths(&self) -> bool {
+        matches!(self.pattern, Some(Pattern::Path(_)))
+    }
+
     /// Returns whether it speaks of this action, for a rule that allows: in doubt it does not.
     pub(super) fn matches(&self, action: &Action, reading: Option<&Reading>) -> bool {
         if !self.is_of(action) {

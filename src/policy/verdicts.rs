@@ -453,3 +453,41 @@ fn an_answer_in_a_folder_of_the_project_says_nothing_of_one_outside() {
         assert!(!is_allowed(&policy, shell("make")), "{other}");
     }
 }
+
+#[test]
+fn what_a_rule_or_a_person_allows_is_the_path_by_its_name_alone() {
+    let rules = |deny: &[&str], allow: &[&str]| Options {
+        deny: deny.iter().map(|&rule| rule.to_owned()).collect(),
+        allow: allow.iter().map(|&rule| rule.to_owned()).collect(),
+        ..Options::default()
+    };
+    let is_by_name = |mode, rules: &Options| match Policy::new(mode, rules).expect("good rules").judge(write("src/a")) {
+        Verdict::Allow { action, .. } => action.is_by_name(),
+        Verdict::Ask(question) => question.answered(Answer::Allow).expect("a yes").is_by_name(),
+        Verdict::Deny { reason, .. } => panic!("{reason}"),
+    };
+    assert!(!is_by_name(Mode::Auto, &Options::default()), "the box holds");
+    assert!(!is_by_name(Mode::Auto, &rules(&["read_file(secret/**)", "bash(rm *)"], &["write_file(.env)"])), "nothing of what it does");
+    assert!(is_by_name(Mode::Auto, &rules(&["write_file(secret/**)"], &[])));
+    assert!(is_by_name(Mode::Ask, &rules(&[], &["write_file(src/**)"])) && is_by_name(Mode::Ask, &Options::default()));
+    let policy = Policy::new(Mode::Deny, &rules(&["list_directory(secret/**)"], &[])).expect("good rules");
+    assert!(
+        matches!(policy.judge_by_hand(Action::Box(Call::Cd(crate::wire::Cd { path: "x".into() }))), Verdict::Allow { action, .. } if !action.is_by_name())
+    );
+    let list = serde_json::json!({"path": "x", "recursive": false, "show_hidden": false, "show_size": false, "max_entries": 9});
+    let list = Action::Box(Call::ListDirectory(serde_json::from_value(list).expect("a call")));
+    assert!(matches!(policy.judge_by_hand(list), Verdict::Allow { action, .. } if action.is_by_name()));
+}
+
+#[test]
+fn a_stash_is_dropped_by_nobody_but_the_person() {
+    let stash = |stash| {
+        let git = serde_json::json!({"query": {"query": "stash", "stash": stash, "index": 0}, "path": ".", "timeout_ms": 1, "grace_ms": 1, "protected": false, "stream_bytes": 1, "tail_bytes": 1});
+        Action::Box(Call::Git(serde_json::from_value(git).expect("a call")))
+    };
+    check(Mode::Auto, &Options::default(), stash("drop"), Decision::Deny);
+    check(Mode::Ask, &Options::default(), stash("drop"), Decision::Ask);
+    check(Mode::Auto, &Options::default(), stash("pop"), Decision::Allow);
+    let allowed = Options { allow: vec!["git_stash".into()], ..Options::default() };
+    check(Mode::Auto, &allowed, stash("drop"), Decision::Allow);
+}

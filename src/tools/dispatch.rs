@@ -129,6 +129,8 @@ pub(super) async fn dispatch(
     mut tell: impl FnMut(Told<'_>) + Send,
     cancel: &CancellationToken,
 ) -> Result<(Came, Printed), sandbox::Error> {
+    let is_by_name = action.is_by_name();
+    let sent = |call: Call| if is_by_name { by_name(call) } else { call };
     match action.into_inner() {
         Action::Host(call) => Ok((host.serve(call, tell, cancel).await, Printed::default())),
         Action::Box(mut call) => {
@@ -143,21 +145,29 @@ pub(super) async fn dispatch(
                 tell(Told::Printed(bytes));
             };
             if call.known_mut().is_none() {
-                let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
+                let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
                 return Ok((Came::Output(output), printed));
             }
             let mut besides: Vec<BytesPath> = Vec::new();
             for _ in 1..ROUNDS {
                 tell_known(&mut call, seen, &besides);
-                match workspace.call(call.clone(), Box::new(&mut on_chunk), cancel, deadline).await? {
+                match workspace.call(sent(call.clone()), Box::new(&mut on_chunk), cancel, deadline).await? {
                     Output::Fault(Fault::Untold { paths }) => besides.extend(paths.into_iter().take(MOST_BESIDES)),
                     output => return Ok((Came::Output(output), printed)),
                 }
             }
             tell_known(&mut call, seen, &besides);
-            let output = workspace.call(call, Box::new(on_chunk), cancel, deadline).await?;
+            let output = workspace.call(sent(call), Box::new(on_chunk), cancel, deadline).await?;
             Ok((Came::Output(output), printed))
         }
+    }
+}
+
+/// Returns a call that goes through no link, where it names a path at all.
+fn by_name(call: Call) -> Call {
+    match call {
+        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Env(_) | Call::Processes(_) => call,
+        call => Call::ByName { call: Box::new(call) },
     }
 }
 

@@ -37,6 +37,20 @@ pub enum Call {
     Exec(Exec),
     /// A command that the person's settings tie to a moment of a session.
     Hook(Hook),
+    /// The same, through no symbolic link: whoever allowed it saw the paths that it names, and those alone.
+    ByName {
+        call: Box<Call>,
+    },
+}
+
+impl Call {
+    /// Returns the call itself, by name or not.
+    pub fn plain(&self) -> &Self {
+        match self {
+            Self::ByName { call } => call.plain(),
+            call => call,
+        }
+    }
 }
 
 /// Reads a page of one file, or the first page of each file a cursor stands for.

@@ -3,6 +3,7 @@
 mod agent;
 mod attach;
 mod bad_input;
+mod by_name;
 mod circles;
 mod clock;
 mod completions;

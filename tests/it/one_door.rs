@@ -35,7 +35,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("link.open(", &["app/doctor/attack/frames.rs", "app/shell.rs"]),
     ("by_hand(Exec", &["app/shell.rs"]),
     // An approval comes from policy alone.
-    ("Approved::action(", &["policy/judge.rs", "policy/question.rs"]),
+    ("Approved::action(", &["policy/judge.rs"]),
+    ("Approved::by_name(", &["policy/judge.rs", "policy/question.rs"]),
     ("fn action(mut action: Action) -> Self", &["policy/approved.rs"]),
     // Hands of the host: a hook's command, what is kept.
     (".run_hook(", &["tools/dispatch.rs", "tools/host.rs"]),

@@ -50,6 +50,7 @@ mod write_file;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::MutexGuard;
 use std::sync::PoisonError;
@@ -69,15 +70,22 @@ const MAX_OUTPUT: usize = 1024 * 1024;
 #[derive(Debug)]
 pub struct Workspace {
     root: Root,
-    cursors: Cursors,
+    cursors: Arc<Cursors>,
     /// Held while a file is changed: two edits of one file at once would each undo the other.
-    changing: Mutex<()>,
+    changing: Arc<Mutex<()>>,
 }
 
 impl Workspace {
     /// Opens the project's folder; in a box that is `/workspace`.
     pub fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { root: Root::open(path)?, cursors: Cursors::default(), changing: Mutex::new(()) })
+        Ok(Self { root: Root::open(path)?, cursors: Arc::default(), changing: Arc::default() })
+    }
+
+    /// The same project, in which no link is followed.
+    fn by_name(&self) -> Result<Self, Fault> {
+        let failed = |error: io::Error| Fault::Io { doing: "open the project".into(), problem: error.to_string() };
+        let root = self.root.by_name().map_err(failed)?;
+        Ok(Self { root, cursors: Arc::clone(&self.cursors), changing: Arc::clone(&self.changing) })
     }
 
     pub fn root(&self) -> &Root {
@@ -94,6 +102,9 @@ impl Workspace {
 ///
 /// `stop` ends long walks and searches within milliseconds with [`Fault::Cancelled`].
 pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
+    if let Call::ByName { call } = call {
+        return workspace.by_name().map_or_else(Output::Fault, |workspace| run(&workspace, call, stop));
+    }
     let seen = Seen::of(call);
     let done = match call {
         Call::ReadFile(call) => match read_file::image(workspace, call) {
@@ -115,10 +126,18 @@ pub fn run(workspace: &Workspace, call: &Call, stop: &AtomicBool) -> Output {
         Call::Glob(call) => glob::run(workspace, call, stop).map(Output::Files),
         Call::Grep(call) => grep::run(workspace, call, stop).map(Output::Matches),
         Call::Archive(call) => archive::run(workspace, call, stop),
-        Call::UpdateConfig(call) => update_config::run(workspace, &seen, call).map(Output::Edited),
-        Call::Bash(_) | Call::Exec(_) | Call::Hook(_) | Call::Git(_) | Call::Env(_) | Call::Cd(_) | Call::Processes(_) => {
-            Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() })
+        // Nobody is asked about it, so it must be the file of that name.
+        Call::UpdateConfig(call) => {
+            workspace.by_name().and_then(|workspace| update_config::run(&workspace, &seen, call)).map(Output::Edited)
         }
+        Call::ByName { .. }
+        | Call::Bash(_)
+        | Call::Exec(_)
+        | Call::Hook(_)
+        | Call::Git(_)
+        | Call::Env(_)
+        | Call::Cd(_)
+        | Call::Processes(_) => Err(Fault::Io { doing: "run a file tool".into(), problem: "this call is not one".into() }),
     };
     seen.end(done.unwrap_or_else(Output::Fault))
 }

@@ -118,6 +118,7 @@ impl Place {
                 let linked = n_links > 0;
                 return Ok(Self { path: path.clone(), name: name.to_vec(), folder, old, linked, made });
             }
+            root.refuse_link(path)?;
             let target = readlinkat(&folder, name).map_err(|errno| fault(path, errno))?;
             let target = target.as_encoded_bytes();
             if target.starts_with(b"/") {

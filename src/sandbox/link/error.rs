@@ -105,6 +105,7 @@ pub(super) fn harmless(text: &str, limit: usize) -> String {
 pub(super) fn describe(call: &Call) -> String {
     let path = |path: &crate::wire::BytesPath| harmless(&path.to_text(), 200);
     match call {
+        Call::ByName { call } => describe(call),
         Call::ReadFile(read) => format!("read {}", read.path.as_ref().map_or_else(|| "files".to_owned(), path)),
         Call::WriteFile(write) => format!("write {}", path(&write.path)),
         Call::EditFile(edit) => format!("edit {}", path(&edit.path)),

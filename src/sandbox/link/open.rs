@@ -154,6 +154,7 @@ impl Drop for OpenCall {
 /// Returns about how many bytes a call has where it can have many.
 fn weight(call: &Call) -> usize {
     match call {
+        Call::ByName { call } => weight(call),
         Call::WriteFile(write) => write.content.len(),
         Call::EditFile(edit) => edit.edits.iter().map(|edit| edit.old_string.len() + edit.new_string.len()).sum(),
         Call::MultiEdit(multi) => multi.edits.iter().map(|FileEdit { edit, .. }| edit.old_string.len() + edit.new_string.len()).sum(),

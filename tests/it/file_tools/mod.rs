@@ -1,6 +1,7 @@
 //! The file tools on a real folder, through the call that the guest makes.
 
 mod arranging;
+mod by_name;
 mod editing;
 mod globbing;
 mod listing;

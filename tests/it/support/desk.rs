@@ -212,7 +212,7 @@ impl Workspace for Watched {
         cancel: &'a CancellationToken,
         deadline: Duration,
     ) -> Later<'a, Result<Output, sandbox::Error>> {
-        let name = serde_json::to_value(&call).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
+        let name = serde_json::to_value(call.plain()).expect("plain data")["type"].as_str().unwrap_or_default().to_owned();
         self.reached.lock().expect("no test panics while it holds this").push(name);
         self.inner.call(call, on_chunk, cancel, deadline)
     }
