@@ -15,6 +15,7 @@ mod gap;
 mod heredoc;
 mod numbers;
 mod parse;
+mod pieces;
 mod plain;
 mod read;
 mod said;

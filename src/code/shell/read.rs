@@ -12,6 +12,7 @@ use super::Word;
 use super::numbers;
 use super::numbers::Computed;
 use super::parse;
+use super::pieces;
 use super::said;
 use super::unwrap;
 use super::unwrap::Inner;
@@ -84,6 +85,19 @@ struct Reader {
     /// How many calls, and files that are run, may still be read; and those that are just being read.
     calls: usize,
     calling: Vec<String>,
+    /// What is read is made of the pieces of another text.
+    is_in_pieces: bool,
+}
+
+/// Returns whether the program of a command, or the word of the grammar in its place, may be made of what stands beside it: of a list in braces, of
+/// one that a variable holds, or of a group that the grammar took for a word.
+fn has_hidden_program(command: &Command, text: &str) -> bool {
+    let program = command.program();
+    let behind_time = command.words.iter().skip(1).find(|word| !word.text.starts_with('-')).filter(|_| command.name() == Some("time"));
+    program.into_iter().chain(behind_time).any(|word| match word.known() {
+        Some(name) => RESERVED.contains(&name),
+        None => word.text.starts_with('{') || text.contains("=("),
+    })
 }
 
 impl Reader {
@@ -103,7 +117,10 @@ impl Reader {
         if text.contains('\0') {
             self.doubt(text, "it has a zero byte");
         }
-        let Some(tree) = parse::parse(text) else { return self.doubt(text, "it is too deep, or takes too long to parse") };
+        let Some(tree) = parse::parse(text) else {
+            self.doubt(text, "it is too deep, or takes too long to parse");
+            return self.pieces(text, depth, shell);
+        };
         let shells = std::mem::take(&mut self.script.shells);
         let mut found = Found { shells, ..Found::default() };
         walk::walk(text, &tree, shell, &mut found);
@@ -112,6 +129,7 @@ impl Reader {
         self.script.values.append(&mut found.values);
         let bodies = found.bodies.into_iter().filter(|(_, body)| body.len() <= CALLED_MAX);
         self.bodies.extend(bodies.map(|(name, body)| (name, text[body].to_owned())));
+        let mut is_doubtful = found.doubts.iter().any(pieces::is_of_text);
         self.script.doubts.append(&mut found.doubts);
         self.computed.append(&mut found.computed);
         let mut starts = Vec::with_capacity(found.commands.len() + 1);
@@ -123,6 +141,7 @@ impl Reader {
         // A function by such a name writes whatever it likes.
         let renames = found.functions.iter().chain(&self.script.functions).any(|function| said::GIVING.contains(&function.name.as_str()));
         for mut command in found.commands {
+            is_doubtful |= has_hidden_program(&command, text);
             starts.push(self.script.commands.len());
             command.takes_paths =
                 !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_paths);
@@ -153,8 +172,19 @@ impl Reader {
             // `command cd x` fails as `cd x` does.
             self.script.commands[at + 1..].iter_mut().take_while(|inner| inner.is_started).for_each(|inner| inner.guard = guard);
         }
+        if is_doubtful {
+            self.pieces(text, depth, shell);
+        }
         let placed = |function: Function| Function { body: starts[function.body.start]..starts[function.body.end], ..function };
         self.script.functions.extend(found.functions.into_iter().map(placed));
+    }
+
+    /// Reads what stands plainly in a text that could not be read, once.
+    fn pieces(&mut self, text: &str, depth: usize, shell: usize) {
+        if !std::mem::replace(&mut self.is_in_pieces, true) {
+            self.text(&pieces::of(text), depth, shell);
+            self.is_in_pieces = false;
+        }
     }
 
     /// Reads what a function does, or what stands in a file that the text wrote, where it is called: with the words that it is given.

@@ -38,7 +38,19 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &EditLines) -> Resul
     Ok(Edited { path: shown, replaced: 1, created: false, tolerant: Vec::new(), unescaped: Vec::new(), diff, memos: Vec::new() })
 }
 
+/// The mark that some editors put in front of a text: it is of no line, and stays where it is.
+const MARK: &str = "\u{feff}";
+
 fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
+    let (mark, text) = match text.strip_prefix(MARK.as_bytes()) {
+        Some(rest) => (MARK.as_bytes(), rest),
+        None => (&b""[..], text),
+    };
+    let new = if mark.is_empty() { &call.new_content } else { call.new_content.strip_prefix(MARK).unwrap_or(&call.new_content) };
+    Ok([mark, &changed(text, new, call)?].concat())
+}
+
+fn changed(text: &[u8], content: &str, call: &EditLines) -> Result<Vec<u8>, Fault> {
     let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
     let n = lines.len();
     let is_insert = call.operation == LineOperation::Insert;
@@ -57,7 +69,7 @@ fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
     let near = lines[..start].iter().rev().chain(&lines[start..]).find(end_of);
     let newline: &[u8] = if near.is_some_and(|line| line.ends_with(b"\r\n")) { b"\r\n" } else { b"\n" };
     let mut out: Vec<u8> = lines[..start].concat();
-    let mut new: Vec<&str> = call.new_content.split('\n').collect();
+    let mut new: Vec<&str> = content.split('\n').collect();
     // The newline at the end belongs to the last line.
     if new.last() == Some(&"") {
         new.pop();
@@ -72,8 +84,33 @@ fn change(text: &[u8], call: &EditLines) -> Result<Vec<u8>, Fault> {
     out.extend(lines[end..].concat());
     // A file that ended without a newline goes on doing so where its end was replaced.
     let was_unended = !text.is_empty() && !text.ends_with(b"\n");
-    if was_unended && end == n && !new.is_empty() && !call.new_content.ends_with('\n') {
+    if was_unended && end == n && !new.is_empty() && !content.ends_with('\n') {
         out.truncate(out.len() - newline.len());
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(text: &str, operation: LineOperation, line: u64, content: &str) -> String {
+        let path = "a".into();
+        let call =
+            EditLines { path, operation, start_line: line, end_line: line, new_content: content.to_owned(), protected: false, known: None };
+        String::from_utf8(change(text.as_bytes(), &call).expect("changed")).expect("text")
+    }
+
+    #[test]
+    fn the_mark_in_front_of_a_text_stays_there() {
+        for (text, operation, content, expected) in [
+            ("\u{feff}one\ntwo\n", LineOperation::Insert, "top\n", "\u{feff}top\none\ntwo\n"),
+            ("\u{feff}one\ntwo\n", LineOperation::Replace, "1\n", "\u{feff}1\ntwo\n"),
+            ("\u{feff}one\n", LineOperation::Replace, "\u{feff}1\n", "\u{feff}1\n"),
+            ("\u{feff}one\ntwo\n", LineOperation::Delete, "", "\u{feff}two\n"),
+            ("one\n", LineOperation::Insert, "\u{feff}top\n", "\u{feff}top\none\n"),
+        ] {
+            assert_eq!(changed(text, operation, 1, content), expected);
+        }
+    }
 }

@@ -122,3 +122,26 @@ fn what_may_be_read_in_many_ways_is_judged_in_little_time() {
 /// The order of capabilities, which is that of the enum.
 const ORDER: [&str; 8] =
     ["read_files", "run_in_box", "change_session_git", "network", "change_outside_box", "protected", "blocked", "git="];
+
+#[test]
+fn a_text_too_deep_to_be_read_hides_nothing_that_stands_in_it() {
+    let denied = |command: &str| verdicts(command, Shell::Bash).split(' ').nth(1) == Some("deny");
+    let open = "(".repeat(401);
+    let spans: String = (0..300).map(|n| format!("`step{n}`\n")).collect();
+    let arms: String = (0..450).map(|n| format!("{n}) make x{n};;\n")).collect();
+    let list: String = (0..450).map(|n| format!("{n}) the item {n} of ours\n")).collect();
+    for text in [
+        format!("# {open}\nrm -rf *"),
+        format!("echo '{open}'; git push"),
+        format!("echo '{open}'; cat .env; sudo ls"),
+        format!("cat > README.md <<'EOF'\n{spans}EOF\ngit push"),
+        format!("cat > list.md <<'EOF'\n{list}EOF\ngit reset --hard"),
+        format!("case $1 in\n{arms}esac\nrm -rf /workspace"),
+        format!("bash -c 'echo {open}; rm -rf *'"),
+    ] {
+        assert!(denied(&text), "{}", &text[text.len().saturating_sub(80)..]);
+    }
+    for text in [format!("cat > README.md <<'EOF'\n{spans}EOF\nmake"), format!("cat > list.md <<'EOF'\n{list}EOF\ngit add list.md")] {
+        assert!(!denied(&text), "{}", &text[text.len() - 40..]);
+    }
+}

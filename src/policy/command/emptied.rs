@@ -72,8 +72,12 @@ fn step_deletes(step: &str) -> bool {
         return finds(&format!("^(?:{pattern})$"));
     }
     let Some(address) = step.strip_suffix(['d', 'D', 'Q']).map(str::trim_end) else { return false };
-    // All but what it names.
-    if address.is_empty() || address.ends_with('!') {
+    // All but what it names, which may be every line that says something.
+    if let Some(kept) = address.strip_suffix('!') {
+        let named = kept.trim_end().strip_prefix('/').and_then(|rest| rest.split_once('/'));
+        return !named.is_some_and(|(pattern, behind)| finds(pattern) && matches!(behind, "" | ",$"));
+    }
+    if address.is_empty() {
         return true;
     }
     let (from, to) = match address.strip_prefix('/').map(|rest| rest.split_once('/')) {

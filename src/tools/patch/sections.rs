@@ -14,9 +14,9 @@ pub(super) const DELETE: &str = "*** Delete File:";
 const MOVE: &str = "*** Move to:";
 const END_OF_FILE: &str = "*** End of File";
 
-/// Reads the sections that begin at a line.
+/// Reads the sections that begin at a line. Behind the end there may be another patch, and words that are none.
 pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, String> {
-    let has_begin = lines[begin].trim_end() == BEGIN;
+    let mut has_begin = lines[begin].trim_end() == BEGIN;
     let mut files = Vec::new();
     let mut at = begin + usize::from(has_begin);
     let mut ended = false;
@@ -25,7 +25,13 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
         at += 1;
         if line == END {
             ended = true;
-            break;
+            let Some(next) = lines[at..].iter().position(|line| is_patch(line)) else { break };
+            at += next + 1;
+            if lines[at - 1].trim_end() != BEGIN {
+                return Err(format!("goes on behind `{END}` with {:?}; put all files into one patch, in front of it", lines[at - 1]));
+            }
+            (has_begin, ended) = (true, false);
+            continue;
         }
         let section = |word: &str| line.strip_prefix(word).map(str::trim);
         let body_end = lines[at..].iter().position(|line| is_head(line)).map_or(lines.len(), |n| at + n);
@@ -56,6 +62,11 @@ pub(super) fn parse(lines: &[&str], begin: usize) -> Result<Vec<FilePatch>, Stri
 fn is_head(line: &str) -> bool {
     let line = line.trim_end();
     line == END || [ADD, UPDATE, DELETE].iter().any(|word| line.starts_with(word))
+}
+
+/// Whether a line behind the end of a patch is of another one, so that it must not be passed over.
+fn is_patch(line: &str) -> bool {
+    line.trim_end() == BEGIN || is_head(line) || ["--- ", "+++ ", "@@ ", "diff --git "].iter().any(|mark| line.starts_with(mark))
 }
 
 fn name(path: &str, line: usize) -> Result<BytesPath, String> {

@@ -1,0 +1,89 @@
+//! What may stand in a text that cannot be read: each of its pieces, taken for a command of its own.
+//!
+//! Where grammar and shell disagree, or the text is too deep for the parser, nothing of what stands plainly in it would be seen otherwise. This
+//! sees more than there is, also what is only text; so it is asked of such texts alone, and what it finds makes a verdict stricter, never milder.
+
+use super::Doubt;
+use super::numbers::COMPUTES;
+
+/// Doubts of what a value holds, or of what an expansion does: the text itself was read.
+const READ_ALL_THE_SAME: [&str; 7] = [
+    COMPUTES,
+    "an expansion that may do more than insert a value",
+    "an expansion that cannot be followed",
+    "a test that may do more",
+    "an assignment to part of a list may run what a variable holds",
+    "a key of a list may run what it holds",
+    "a redirection that sets a variable",
+];
+
+/// Words that stand in front of a command.
+const BEFORE: [&str; 14] = ["if", "then", "else", "elif", "while", "until", "do", "!", "time", "coproc", "[", "[[", "exec", "-p"];
+
+/// Returns whether a doubt says that the text may hang together otherwise than it was read.
+pub(super) fn is_of_text(doubt: &Doubt) -> bool {
+    // What stands between backquotes is no value.
+    !READ_ALL_THE_SAME.contains(&doubt.why) || doubt.what.contains('`')
+}
+
+/// Returns a text with one command on each line, which is always read: what stands in another one between the signs that may end a command.
+pub(super) fn of(text: &str) -> String {
+    let mut pieces = String::with_capacity(text.len());
+    for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
+        let mut rest = line;
+        let mut is_in_braces = false;
+        loop {
+            let end = rest.find(is_end).unwrap_or(rest.len());
+            piece(&rest[..end], is_in_braces, &mut pieces);
+            let Some(sign) = rest[end..].chars().next() else { break };
+            is_in_braces = sign == '{';
+            rest = &rest[end + sign.len_utf8()..];
+        }
+    }
+    pieces
+}
+
+fn is_end(sign: char) -> bool {
+    matches!(sign, ';' | '|' | '&' | '(' | ')' | '{' | '}' | '`')
+}
+
+/// Adds a piece without what could make it anything else than plain words. In braces a comma parts words as well: `{git,push}`.
+fn piece(piece: &str, is_in_braces: bool, pieces: &mut String) {
+    let plain = |sign: char| match sign {
+        ',' if is_in_braces => ' ',
+        '<' | '#' | '\t' | '\r' | '\0' => ' ',
+        sign => sign,
+    };
+    let words: String = piece.chars().filter(|sign| !matches!(sign, '\'' | '"' | '\\')).map(plain).collect();
+    let mut words = words.split_whitespace().skip_while(|word| BEFORE.contains(word)).peekable();
+    // What begins with a sign of an option or of a redirection is no program.
+    if words.peek().is_none_or(|first| first.starts_with(['-', '>', '$', '='])) {
+        return;
+    }
+    for word in words {
+        pieces.push_str(word);
+        pieces.push(' ');
+    }
+    pieces.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_piece_is_a_line_of_plain_words() {
+        for (text, expected) in [
+            ("[ -n a || git push", "git push \n"),
+            ("time { make 'a b'; }", "make a b \n"),
+            ("# ((( x\n  # y\nls; pwd", "ls \npwd \n"),
+            ("{git,push}", "git push \n"),
+            ("cat <<E\n`date`\nE", "cat E \ndate \nE \n"),
+            ("if ! test a,b; then make; fi", "test a,b \nmake \nfi \n"),
+            ("a=(ls -l)", "a= \nls -l \n"),
+            ("", ""),
+        ] {
+            assert_eq!(of(text), expected, "{text}");
+        }
+    }
+}
