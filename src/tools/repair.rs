@@ -32,12 +32,13 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
         }
     };
     let value = match value {
-        Value::String(text) => match serde_json::from_str::<Value>(&text) {
-            Ok(inner @ Value::Object(_)) => {
+        // That string may stand in another one, or be escaped once more than it should be.
+        Value::String(_) => match text::object_within(given).and_then(|inner| serde_json::from_str(&inner).ok()) {
+            Some(inner) => {
                 notes.push("the arguments were written into a string; send them as an object".to_owned());
                 inner
             }
-            _ => Value::String(text),
+            None => value,
         },
         other => other,
     };

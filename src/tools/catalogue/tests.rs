@@ -86,6 +86,19 @@ fn what_weak_models_get_wrong_is_mended_and_said() {
     mended("read_file", r"{'path': 'a', 'limit': 5,}", read, &["the arguments were no valid JSON and were mended"]);
     let string = serde_json::to_string(read.1).expect("a string");
     mended("read_file", &string, read, &["the arguments were written into a string; send them as an object"]);
+    let quoted = |text: &str| serde_json::to_string(text).expect("a string");
+    let inner = |text: &str| text[1..text.len() - 1].to_owned();
+    let escaped = inner(&string);
+    for once_more in [quoted(&string), quoted(&quoted(&string)), quoted(&escaped), quoted(&inner(&quoted(&escaped)))] {
+        mended("read_file", &once_more, read, &["the arguments were written into a string; send them as an object"]);
+    }
+    for once_more in [escaped.clone(), inner(&quoted(&escaped))] {
+        mended("read_file", &once_more, read, &["the arguments were no valid JSON and were mended"]);
+    }
+    // A backslash in a text is one of the text's.
+    let meant = r#"{"content":"a\\nb {\\\"x\\\": 1}","path":"a"}"#;
+    mended("write_file", meant, ("write_file", meant), &[]);
+    mended("write_file", &quoted(meant), ("write_file", meant), &["the arguments were written into a string; send them as an object"]);
     mended("read_file", r#"{"arguments": {"path": "a", "limit": 5}}"#, read, &["the arguments were taken out of arguments"]);
     let bash = ("bash", r#"{"command": "5", "background": true}"#);
     mended(

@@ -100,7 +100,7 @@ fn of_fields(fields: &Map<String, Value>, form: Form, tools: &Tools, depth: usiz
     };
     let name = tools.resolve(name)?;
     let arguments = match (ARGUMENTS.iter().find_map(|key| fields.get(*key)), form) {
-        (Some(written), _) => arguments(written, 0)?,
+        (Some(written), _) => arguments(written)?,
         (None, Form::Open) => return None,
         (None, Form::Marked) => {
             let beside = |key: &String| key != name_key && !BESIDES.contains(&key.as_str());
@@ -122,17 +122,24 @@ fn is_schema(arguments: &Value) -> bool {
 }
 
 /// Returns the object that arguments stand for; some models write it into a string, and that into another.
-pub(super) fn arguments(written: &Value, depth: usize) -> Option<Value> {
+pub(super) fn arguments(written: &Value) -> Option<Value> {
     match written {
         Value::Object(_) => Some(written.clone()),
         Value::Null => Some(Value::Object(Map::new())),
         Value::String(text) if text.trim().is_empty() => Some(Value::Object(Map::new())),
-        Value::String(text) if depth < MAX_LAYERS => {
-            let text = text.trim();
-            let inner = json::value(&mut Cursor::new(text, 0, true), 0).ok().or_else(|| serde_json::from_str(text).ok())?;
-            arguments(&inner, depth + 1)
-        }
+        Value::String(text) => unwritten(text, 0).filter(|inner| !inner.is_string()).and_then(|inner| arguments(&inner)),
         _ => None,
+    }
+}
+
+/// Returns what a text holds that a value was written into, and that text into another.
+pub(super) fn unwritten(text: &str, depth: usize) -> Option<Value> {
+    let text = text.trim();
+    let inner = json::value(&mut Cursor::new(text, 0, true), 0).ok().or_else(|| serde_json::from_str(text).ok())?;
+    match inner {
+        Value::String(text) if !text.trim().is_empty() && depth < MAX_LAYERS => unwritten(&text, depth + 1),
+        Value::String(text) if text.trim().is_empty() => Some(Value::Null),
+        other => Some(other),
     }
 }
 

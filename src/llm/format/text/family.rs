@@ -55,7 +55,7 @@ pub(super) fn arguments(c: &mut Cursor) -> Read<String> {
     let arguments = if text.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok() {
         text.to_owned()
     } else {
-        exact::write(&call::arguments(&value, 0).ok_or(Stop::No)?)
+        exact::write(&call::arguments(&value).ok_or(Stop::No)?)
     };
     // Nothing encloses arguments, so these brackets open nothing.
     c.run(|byte| byte == b'}')?;
@@ -87,14 +87,9 @@ pub(super) fn superfluous(c: &mut Cursor, found: &mut Found) -> Read<()> {
 /// Reads an object, or a list of them, that holds name and arguments.
 pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Found) -> Read<()> {
     let begin = c.at();
-    if let Some(value) = escaped(c)? {
-        found.push(call::calls("", &value, form, tools), c.at());
-        return Ok(());
-    }
-    c.go(begin);
     let value = json::value(c, 0)?;
     let value = match value {
-        Value::String(text) => serde_json::from_str(&text).map_err(|_| Stop::No)?,
+        Value::String(text) => call::unwritten(&text, 0).ok_or(Stop::No)?,
         other => other,
     };
     let text = c.since(begin);
@@ -106,31 +101,4 @@ pub(super) fn objects(c: &mut Cursor, form: Form, tools: &Tools, found: &mut Fou
     }
     found.push(calls, c.at());
     Ok(())
-}
-
-/// Reads an object whose quotes are all escaped, as if it stood within a string.
-fn escaped(c: &mut Cursor) -> Read<Option<Value>> {
-    if !c.take("{")? {
-        return Ok(None);
-    }
-    c.spaces();
-    if c.peek()? != b'\\' {
-        return Ok(None);
-    }
-    // The brackets tell where it ends; within its strings they count only when they are not quoted.
-    let begin = c.at();
-    let (mut depth, mut in_string, mut n_slashes) = (1_usize, false, 0_usize);
-    while depth > 0 {
-        let character = c.next()?;
-        match character {
-            '"' if n_slashes == 1 => in_string = !in_string,
-            '{' | '[' if !in_string => depth += 1,
-            '}' | ']' if !in_string => depth -= 1,
-            _ => {}
-        }
-        n_slashes = if character == '\\' { n_slashes + 1 } else { 0 };
-    }
-    let quoted = format!("\"{{{}\"", c.since(begin).replace('\n', "\\n"));
-    let text: String = serde_json::from_str(&quoted).map_err(|_| Stop::No)?;
-    serde_json::from_str(&text).map(Some).map_err(|_| Stop::No)
 }

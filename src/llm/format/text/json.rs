@@ -1,7 +1,7 @@
 //! JSON as models write it.
 //!
 //! Valid JSON is read as it is. Beyond it: trailing and missing commas, single quotes, Python's `True`, `False` and `None`, tuples, keys
-//! without quotes, line ends and unescaped quotes within strings, unknown escapes, brackets that a closing tag makes superfluous, and the
+//! without quotes, line ends and unescaped quotes within strings, unknown escapes, objects whose quotes are all escaped, brackets that a closing tag makes superfluous, and the
 //! quoting tokens of Gemma. What could be meant in two ways is refused.
 
 use serde_json::Map;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::escaped;
 use super::exact;
 
 /// Deeper values are no arguments of any tool.
@@ -28,7 +29,10 @@ pub(super) fn value(c: &mut Cursor, depth: usize) -> Read<Value> {
     }
     c.spaces();
     match c.peek()? {
-        b'{' => object(c, depth).map(Value::Object),
+        b'{' => match escaped::object(c, depth)? {
+            Some(value) => Ok(value),
+            None => object(c, depth).map(Value::Object),
+        },
         b'[' => list(c, b']', depth),
         b'(' => list(c, b')', depth),
         b'"' | b'\'' => string(c).map(Value::String),

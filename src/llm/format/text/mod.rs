@@ -18,6 +18,7 @@ mod corpus;
 mod cursor;
 #[cfg(test)]
 mod cut;
+mod escaped;
 mod exact;
 mod example;
 mod family;
@@ -98,6 +99,12 @@ pub fn goes_on(parsed: &Parsed, n_before: Option<usize>) -> bool {
 /// Returns whether the words before an object say that it is shown to somebody, and is no call.
 pub fn only_shows(before: &str) -> bool {
     example::Before::only_shows(before)
+}
+
+/// Returns the object that arguments stand for which were written into a string, and that into another, or whose quotes were escaped.
+pub fn object_within(arguments: &str) -> Option<String> {
+    let value = call::unwritten(arguments, 0)?;
+    value.is_object().then(|| exact::write(&value))
 }
 
 /// Understands a whole answer.
