@@ -80,6 +80,9 @@ const TOKENS: &[&str] = &[
     "[e~[",
     "]~b]",
     "]~!b[",
+    "]<]minimax[>[",
+    "<mm:think>",
+    "</mm:think>",
     "<sop>",
     "<eop>",
     "<start_of_turn>",
@@ -120,6 +123,8 @@ const TOKENS: &[&str] = &[
     "\u{25c1}think\u{25b7}",
     "\u{25c1}/think\u{25b7}",
     "\u{ff5c}DSML\u{ff5c}",
+    "<|DSML|",
+    "</|DSML|",
 ];
 /// What tokens with a name of their own begin with, a slash before it or not, up to `>`.
 const NAMED: [&str; 2] = ["seed:", "minimax:"];

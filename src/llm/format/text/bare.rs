@@ -2,6 +2,8 @@
 //! Command-R; a name above its arguments, as Functionary and GLM-4 write.
 
 use super::call::Form;
+use super::channel;
+use super::channel::Follows;
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
@@ -65,7 +67,7 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
         _ => {
             // Ordinary words are told apart at once, so that they are not held back.
             let word = c.ahead(tagged::is_name);
-            if !tools.may_begin(word) && !["functools", "Action"].iter().any(|other| other.starts_with(word)) {
+            if !tools.may_begin(word) && !["functools", "Action", "to"].iter().any(|other| other.starts_with(word)) {
                 return Err(Stop::No);
             }
             if c.take("functools[")? {
@@ -83,6 +85,10 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 return Ok(Certainty::Certain);
             }
             let word = c.run(tagged::is_name)?;
+            if word == "to" && c.peek_or_end()? == Some(b'=') {
+                c.go(begin);
+                return addressed(c, tools, found);
+            }
             if word == "function" && c.peek_or_end()? == Some(b'<') {
                 c.go(begin);
                 markers::unmarked(c, tools, found)?;
@@ -98,18 +104,48 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Cer
                 end_of_line(c)?;
             } else {
                 markers::name_line(c, tools, found)?;
+                if header_follows(c, tools)? {
+                    return Ok(Certainty::Certain);
+                }
             }
             Ok(Certainty::Likely)
         }
     }
 }
 
-/// Steps over `>>>all` on a line of its own, by which Functionary begins words for everybody.
-pub(super) fn everybody(c: &mut Cursor) -> Read<bool> {
+/// Reads `to=functions.NAME<|channel|>…<|message|>{…}`: gpt-oss may name the tool behind its role, with which the prompt ends.
+fn addressed(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Certainty> {
     let begin = c.at();
-    if c.take(">>>all")? {
+    c.expect("to=")?;
+    let word = c.run(tagged::is_name)?;
+    family::name(word, tools, found)?;
+    c.spaces();
+    c.expect("<|")?;
+    c.go(begin);
+    match channel::read(c, tools, found)? {
+        Follows::Call => Ok(Certainty::Certain),
+        _ => Err(Stop::No),
+    }
+}
+
+/// Returns whether Functionary's next header follows.
+fn header_follows(c: &mut Cursor, tools: &Tools) -> Read<bool> {
+    let at = c.at();
+    c.spaces();
+    let is_header = c.take(">>>")? && {
+        let word = c.run(tagged::is_name)?;
+        (word == "all" || tools.resolve(word).is_some()) && matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r' | b' '))
+    };
+    c.go(at);
+    Ok(is_header)
+}
+
+/// Steps over Functionary's header of words for everybody, with the line that it stands on: `>>>all`, and `<|content|>` below in version 2.
+pub(super) fn everybody(c: &mut Cursor, mark: &str) -> Read<bool> {
+    let begin = c.at();
+    if c.take(mark)? && c.take("all")? {
         c.run(|byte| matches!(byte, b' ' | b'\t' | b'\r'))?;
-        if c.peek_or_end()?.is_none() || c.take("\n")? {
+        if c.peek_or_end()?.is_none() && !mark.is_empty() || c.take("\n")? {
             return Ok(true);
         }
     }

@@ -41,7 +41,15 @@ pub(super) fn read(c: &mut Cursor, tools: &Tools, found: &mut Found) -> Read<Fol
     let words = |text: &'static str| header.split([' ', '<', '>', '|', '\n']).find_map(|word| word.strip_prefix(text));
     if let Some(recipient) = words("to=").filter(|name| !name.is_empty() && *name != "assistant" && *name != "all") {
         let name = family::name(recipient, tools, found)?;
-        let arguments = family::arguments(c)?;
+        c.spaces();
+        let end = c.at();
+        // Some write nothing at all where a tool wants nothing.
+        let arguments = if c.take_any(THOUGHT_ENDS)? {
+            c.go(end);
+            "{}".to_owned()
+        } else {
+            family::arguments(c)?
+        };
         found.push([Call { name, arguments }], c.at());
         return Ok(Follows::Call);
     }

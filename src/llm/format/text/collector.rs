@@ -12,6 +12,8 @@ pub enum Piece {
     Mention(Mention),
     /// All content so far was a thought: its beginning stood in the prompt.
     Rethought,
+    /// The first line of the content so far was a header, which says to whom the rest goes.
+    Headed,
 }
 
 /// Marked calls with words behind them in their line, so that nobody knows whether they were meant.
@@ -123,6 +125,12 @@ impl Collector {
         self.has_content = false;
         self.pad.clear();
         self.blanks.clear();
+    }
+
+    /// Takes back that the first line was content; `has_words` says whether more than that was said.
+    pub(super) fn unhead(&mut self, has_words: bool) {
+        self.ready.push(Piece::Headed);
+        self.has_content &= has_words;
     }
 
     /// Decides what was held back: nothing more comes.

@@ -155,6 +155,13 @@ pub(super) const FORMATS: &[Format] = &[
         cut: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>bash\n```json\n{\"comm",
     },
     Format {
+        name: "deepseek, with the signs of a keyboard",
+        one: "<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|>bash\n```json\n{\"command\": \"ls -l\"}\n```<|tool_call_end|><|tool_calls_end|>",
+        two: "<|tool_calls_begin|><|tool_call_begin|>bash<|tool_sep|>{\"command\": \"ls -l\"}<|tool_call_end|>\n<|tool_call_begin|>read_file<|tool_sep|>{\"path\": \"a b.txt\", \"limit\": 5}<|tool_call_end|><|tool_calls_end|><|end_of_sentence|>",
+        odd: "<|tool▁calls▁begin|><｜tool_call_begin|>function<|tool▁sep｜>bash\n```json\n{\"command\": \"grep \\\"it's\\\" *.rs\",}\n```<|tool_call▁end|>",
+        cut: "<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|>bash\n```json\n{\"comm",
+    },
+    Format {
         name: "deepseek v3.1",
         one: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>bash<｜tool▁sep｜>{\"command\": \"ls -l\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         two: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>bash<｜tool▁sep｜>{\"command\": \"ls -l\"}<｜tool▁call▁end｜><｜tool▁call▁begin｜>read_file<｜tool▁sep｜>{\"path\": \"a b.txt\", \"limit\": 5}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
@@ -167,6 +174,13 @@ pub(super) const FORMATS: &[Format] = &[
         two: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜parameter name=\"command\" string=\"true\">ls -l</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a b.txt</｜DSML｜parameter>\n<｜DSML｜parameter name=\"limit\" string=\"false\">5</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜function_calls>",
         odd: "<｜DSML｜invoke name=\"bash\"><｜DSML｜parameter name=\"command\" string=\"true\">grep \"it's\" *.rs</｜DSML｜parameter></｜DSML｜invoke>",
         cut: "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜param",
+    },
+    Format {
+        name: "deepseek v4",
+        one: "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜parameter name=\"command\" string=\"true\">ls -l</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        two: "<｜DSML｜tool_calls>\n<｜DSML｜invoke name=\"bash\">\n<｜DSML｜parameter name=\"command\" string=\"true\">ls -l</｜DSML｜parameter>\n</｜DSML｜invoke>\n<｜DSML｜invoke name=\"read_file\">\n<｜DSML｜parameter name=\"path\" string=\"true\">a b.txt</｜DSML｜parameter>\n<｜DSML｜parameter name=\"limit\" string=\"false\">5</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>",
+        odd: "<|DSML|invoke name=\"bash\"><|DSML|parameter name=\"command\" string=\"true\">grep \"it's\" *.rs</|DSML|parameter></|DSML|invoke>",
+        cut: "<|DSML|tool_calls>\n<|DSML|invoke name=\"bash\">\n<|DSML|param",
     },
     Format {
         name: "glm 4.5 and later",
@@ -188,6 +202,13 @@ pub(super) const FORMATS: &[Format] = &[
         two: "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"command\": \"ls -l\"}<|tool_call_end|><|tool_call_begin|>functions.read_file:1<|tool_call_argument_begin|>{\"path\": \"a b.txt\", \"limit\": 5}<|tool_call_end|><|tool_calls_section_end|>",
         odd: "<|tool_call_begin|>bash:12<|tool_call_argument_begin|>{\"command\": \"grep \\\"it's\\\" *.rs\",}<|tool_call_end|>",
         cut: "<|tool_calls_section_begin|><|tool_call_begin|>functions.bash:0<|tool_call_argument_begin|>{\"",
+    },
+    Format {
+        name: "kimi k3",
+        one: "<|open|>tools<|sep|><|open|>call tool=\"bash\" index=\"1\"<|sep|><|open|>argument key=\"command\" type=\"string\"<|sep|>ls -l<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|>",
+        two: "<|open|>tools<|sep|><|open|>call tool=\"bash\" index=\"1\"<|sep|><|open|>argument key=\"command\" type=\"string\"<|sep|>ls -l<|close|>argument<|sep|><|close|>call<|sep|><|open|>call tool=\"read_file\" index=\"2\"<|sep|><|open|>argument key=\"path\" type=\"string\"<|sep|>a b.txt<|close|>argument<|sep|><|open|>argument key=\"limit\" type=\"integer\"<|sep|>5<|close|>argument<|sep|><|close|>call<|sep|><|close|>tools<|sep|><|close|>message<|sep|><|end_of_msg|>",
+        odd: "<|open|>call tool=\"bash\" index=\"1\"<|sep|><|open|>argument key=\"command\" type=\"string\"<|sep|>grep \"it's\" *.rs<|close|>argument<|sep|><|close|>call<|sep|>",
+        cut: "<|open|>tools<|sep|><|open|>call tool=\"bash\" index=\"1\"<|sep|><|open|>argument key=\"command\" type=\"string\"<|sep|>ls",
     },
     Format {
         name: "gpt-oss",
@@ -232,6 +253,13 @@ pub(super) const FORMATS: &[Format] = &[
         cut: "<minimax:tool_call>\n<invoke name=\"bash\">\n<parameter name=\"command\">",
     },
     Format {
+        name: "minimax m3",
+        one: "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"bash\">]<]minimax[>[<command>ls -l]<]minimax[>[</command>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>",
+        two: "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"bash\">]<]minimax[>[<command>ls -l]<]minimax[>[</command>]<]minimax[>[</invoke>\n]<]minimax[>[<invoke name=\"read_file\">]<]minimax[>[<path>a b.txt]<]minimax[>[</path>]<]minimax[>[<limit>5]<]minimax[>[</limit>]<]minimax[>[</invoke>\n]<]minimax[>[</tool_call>[e~[",
+        odd: "]<]minimax[>[<invoke name=\"bash\">]<]minimax[>[<command>grep \"it's\" *.rs]<]minimax[>[</command>]<]minimax[>[</invoke>",
+        cut: "]<]minimax[>[<tool_call>\n]<]minimax[>[<invoke name=\"bash\">]<]minimax[>[<command>ls",
+    },
+    Format {
         name: "functionary 3.2",
         one: ">>>bash\n{\"command\": \"ls -l\"}",
         two: ">>>bash\n{\"command\": \"ls -l\"}\n>>>read_file\n{\"path\": \"a b.txt\", \"limit\": 5}<|eot_id|>",
@@ -272,6 +300,13 @@ pub(super) const FORMATS: &[Format] = &[
         two: "<start_function_call>call:bash{command:<escape>ls -l<escape>}<end_function_call><start_function_call>call:read_file{path:<escape>a b.txt<escape>,limit:5}<end_function_call>",
         odd: "<start_function_call>call:bash{command:<escape>grep \"it's\" *.rs<escape>}<end_function_call>",
         cut: "<start_function_call>call:bash{command:",
+    },
+    Format {
+        name: "minicpm 5",
+        one: "<function name=\"bash\"><param name=\"command\">ls -l</param></function>",
+        two: "<function name=\"bash\"><param name=\"command\">ls -l</param></function>\n<function name=\"read_file\"><param name=\"path\"><![CDATA[a b.txt]]></param><param name=\"limit\">5</param></function>",
+        odd: "<function name=\"bash\"><param name=\"command\"><![CDATA[grep \"it's\" *.rs]]></param></function>",
+        cut: "<function name=\"bash\"><param name=\"command\">ls",
     },
     Format {
         name: "phi 4",

@@ -180,6 +180,13 @@ impl<'t> Cursor<'t> {
         self.last && token.starts_with(&self.text[self.at..])
     }
 
+    /// Returns whether the text, which does not grow, ends within whatever tag begins here.
+    pub(super) fn ends_in_tag(&self) -> bool {
+        const MOST: usize = 64;
+        let rest = &self.text.as_bytes()[self.at..];
+        self.last && rest.len() <= MOST && rest.first() == Some(&b'<') && !rest.contains(&b'>')
+    }
+
     /// Steps over `token`, without which this is no call.
     pub(super) fn expect(&mut self, token: &str) -> Read<()> {
         let is_cut = self.is_cut_within(token);

@@ -10,10 +10,12 @@ pub struct Hint {
     pub(super) thought: Option<&'static [&'static str]>,
     /// Its calls stand in the open, so that one in the open or in a fence is certain.
     pub(super) open: bool,
+    /// It begins a header that says to whom the first part goes.
+    pub(super) addresses: bool,
 }
 
 const fn hint(name: &'static str, thought: Option<&'static [&'static str]>, open: bool) -> Hint {
-    Hint { name, thought, open }
+    Hint { name, thought, open, addresses: false }
 }
 
 const THINK: Option<&[&str]> = Some(&["</think>"]);
@@ -23,7 +25,7 @@ const ALL: &[Hint] = &[
     hint("command-r7b", None, false),
     hint("deepseek-r1", THINK, false),
     hint("deepseek-v3", None, false),
-    hint("functionary", None, true),
+    Hint { name: "functionary", thought: None, open: true, addresses: true },
     hint("gemma", None, true),
     hint("glm", None, true),
     hint("gpt-oss", None, false),
@@ -33,7 +35,7 @@ const ALL: &[Hint] = &[
     hint("lfm2", None, false),
     hint("llama3", None, true),
     hint("llama4", None, true),
-    hint("minimax", THINK, false),
+    hint("minimax", Some(&["</think>", "</mm:think>"]), false),
     hint("mistral", None, false),
     hint("nemotron", None, false),
     hint("openmono", None, true),

@@ -18,6 +18,7 @@ mod corpus;
 mod cursor;
 #[cfg(test)]
 mod cut;
+mod elements;
 mod escaped;
 mod exact;
 mod example;
@@ -42,6 +43,8 @@ mod pythonic;
 #[cfg(test)]
 mod run_on;
 mod tagged;
+#[cfg(test)]
+mod templates;
 mod tools;
 mod turns;
 mod unread;
@@ -78,6 +81,10 @@ impl Parsed {
             Piece::Call(call) => self.calls.push(call),
             Piece::Mention(mention) => self.mentions.push(mention),
             Piece::Rethought => self.reasoning.push_str(&std::mem::take(&mut self.content)),
+            Piece::Headed => {
+                let rest = self.content.trim_start().split_once('\n').map_or("", |(_, rest)| rest.trim_start());
+                self.content = rest.to_owned();
+            }
         }
     }
 

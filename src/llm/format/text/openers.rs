@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::elements;
 use super::family::Found;
 use super::markers;
 use super::tagged;
@@ -27,6 +28,10 @@ pub(super) enum Opener {
     Mistral,
     /// Functionary's `<|recipient|>`.
     Recipient,
+    /// Kimi K3's `<|open|>call tool="`.
+    Opened,
+    /// `MiniMax` M3's `<invoke name=` with its mark.
+    Minimax,
     /// A header of gpt-oss: it says whether a thought, a call or an answer follows.
     Channel,
     /// A thought up to one of these tokens.
@@ -70,8 +75,13 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<seed:tool_call>", Calls(&["</seed:tool_call>"])),
     ("<longcat_tool_call>", Calls(&["</longcat_tool_call>"])),
     ("<function_calls>", Calls(&["</function_calls>"])),
+    // DeepSeek V3.2, and V4 with another name around it; quantized templates have the bars of a keyboard.
     ("<\u{ff5c}DSML\u{ff5c}function_calls>", Calls(&["</\u{ff5c}DSML\u{ff5c}function_calls>"])),
+    ("<\u{ff5c}DSML\u{ff5c}tool_calls>", Calls(&["</\u{ff5c}DSML\u{ff5c}tool_calls>"])),
     ("<\u{ff5c}DSML\u{ff5c}invoke name=", Opener::Invoke),
+    ("<|DSML|function_calls>", Calls(&["</|DSML|function_calls>"])),
+    ("<|DSML|tool_calls>", Calls(&["</|DSML|tool_calls>"])),
+    ("<|DSML|invoke name=", Opener::Invoke),
     ("<invoke name=", Opener::Invoke),
     ("<function=", Opener::Function),
     ("<function name=", Opener::Invoke),
@@ -93,6 +103,8 @@ const TOKENS: &[(&str, Opener)] = &[
     ("[TOOL_CALLS]", Opener::Mistral),
     ("<|tool_call_begin|>", Opener::Marker),
     ("<|recipient|>", Opener::Recipient),
+    ("<|open|>call tool=\"", Opener::Opened),
+    ("]<]minimax[>[<invoke name=", Opener::Minimax),
     ("<|channel|>", Channel),
     ("<|start|>", Channel),
     ("<think>", Thought(&["</think>"])),
@@ -101,13 +113,21 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<reasoning>", Thought(&["</reasoning>"])),
     ("<seed:think>", Thought(&["</seed:think>"])),
     ("[THINK]", Thought(&["[/THINK]"])),
-    ("<|START_THINKING|>", Thought(&["<|END_THINKING|>"])),
+    ("<|START_THINKING|>", Thought(&["<|END_THINKING|>", "<|START_RESPONSE|>", "<|START_TEXT|>"])),
+    // MiniMax M3.
+    ("<mm:think>", Thought(&["</mm:think>"])),
+    // Kimi K3.
+    ("<|open|>think<|sep|>", Thought(&["<|close|>think<|sep|>", "<|open|>response<|sep|>"])),
     ("<|channel>thought", Thought(&["<channel|>"])),
     ("<|begin_of_thought|>", Thought(&["<|end_of_thought|>"])),
     ("\u{25c1}think\u{25b7}", Thought(&["\u{25c1}/think\u{25b7}"])),
     ("</think>", ThoughtEnd),
     ("</seed:think>", ThoughtEnd),
     ("[/THINK]", ThoughtEnd),
+    ("<|END_THINKING|>", ThoughtEnd),
+    ("</mm:think>", ThoughtEnd),
+    ("<|close|>think<|sep|>", ThoughtEnd),
+    ("\u{25c1}/think\u{25b7}", ThoughtEnd),
     ("<assistant>", Noise),
     ("</assistant>", Noise),
     // Hunyuan.
@@ -121,6 +141,15 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|END_TEXT|>", Noise),
     ("<|begin_of_solution|>", Noise),
     ("<|end_of_solution|>", Noise),
+    ("<|open|>response<|sep|>", Noise),
+    ("<|close|>response<|sep|>", Noise),
+    ("<|open|>tools<|sep|>", Noise),
+    ("<|close|>tools<|sep|>", Noise),
+    ("<|close|>message<|sep|>", Noise),
+    ("<|end_of_msg|>", Noise),
+    ("]<]minimax[>[<tool_call>", Noise),
+    ("]<]minimax[>[</tool_call>", Noise),
+    ("<channel|>", Noise),
     ("<|tool_calls_section_begin|>", Noise),
     ("<|tool_calls_section_end|>", Noise),
     ("<|tool_call_section_begin|>", Noise),
@@ -141,7 +170,6 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|content|>", Noise),
     ("<end_of_turn>", Noise),
     ("<turn|>", Noise),
-    ("<\u{ff5c}end\u{2581}of\u{2581}sentence\u{ff5c}>", Noise),
     ("</s>", Noise),
     ("[e~[", Noise),
     ("<eos>", Noise),
@@ -157,9 +185,6 @@ const TOKENS: &[(&str, Opener)] = &[
     ("<|role_end|>", Noise),
     ("<|assistant_end|>", Noise),
     ("<SPECIAL_12>", Noise),
-    // DeepSeek, with the bars of a keyboard.
-    ("<|end\u{2581}of\u{2581}sentence|>", Noise),
-    ("<|end_of_sentence|>", Noise),
     ("</tool_call>", Noise),
     ("</function>", Noise),
 ];
@@ -168,16 +193,37 @@ const TOKENS: &[(&str, Opener)] = &[
 pub(super) const THOUGHT_WORDS: [&str; 2] = ["Here is my thought process:", "Here's my thought process:"];
 pub(super) const ANSWER_WORDS: &[&str] = &["Here is my response:", "Here's my response:"];
 
+/// What begins the answer, so that a thought has ended right before it.
+pub(super) const ANSWERS: [&str; 5] = ["<|START_RESPONSE|>", "<|START_TEXT|>", "<|open|>response<|sep|>", "<response>", "<answer>"];
+
 /// The least that must be there of a token that the end of the text cuts off.
 const MIN_CUT: usize = 6;
 
 /// Bytes that begin a token.
 pub(super) fn may_begin(byte: u8) -> bool {
-    matches!(byte, b'<' | b'[' | 0xE2)
+    matches!(byte, b'<' | b'[' | b']' | 0xE2)
+}
+
+/// Returns whether a token may have these first two bytes: most brackets and quotes of a text are told apart by them.
+pub(super) fn may_go_on(first: u8, second: u8) -> bool {
+    match first {
+        b'<' => matches!(second, b'|' | 0xEF | b'/' | b'a' | b'c' | b'e' | b'f' | b'i' | b'l' | b'm' | b'r' | b's' | b't' | b'S' | b'T'),
+        b'[' => matches!(second, b'/' | b'|' | b'e' | b'I' | b'S' | b'T'),
+        b']' => second == b'<',
+        _ => second == 0x97,
+    }
 }
 
 /// Returns the token here, which is passed; `None` where there is none.
 pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
+    let begin = c.at();
+    let first = c.peek()?;
+    c.go(begin + 1);
+    let second = c.peek_or_end();
+    c.go(begin);
+    if second?.is_some_and(|second| !may_go_on(first, second)) {
+        return Ok(None);
+    }
     // Before the tokens: the beginning of a turn may be one of them, with somebody's name behind it.
     let mut cut = match turns::find(c) {
         Ok(Some(Speaker::Other)) => return Ok(Some(Other)),
@@ -199,7 +245,8 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Opener>> {
         (&["tool", "calls"], Noise),
         (&["tool", "calls", "end"], Noise),
         (&["tool", "call", "end"], Noise),
-        (&["tool", "call", "begin"], Opener::Marker),
+        (&["end", "of", "sentence"], Noise),
+        (markers::BEGIN, Opener::Marker),
     ] {
         match markers::token(c, words) {
             Ok(true) => return Ok(Some(opener)),
@@ -232,6 +279,8 @@ pub(super) fn read(c: &mut Cursor, opener: Opener, begin: usize, tools: &Tools, 
         }
         Opener::Mistral => markers::mistral(c, tools, found)?,
         Opener::Recipient => markers::recipient(c, tools, found)?,
+        Opener::Opened => elements::kimi(c, tools, found)?,
+        Opener::Minimax => elements::minimax(c, tools, found)?,
         Opener::Attributed | Channel | Thought(_) | ThoughtEnd | Noise | Other => return Err(Stop::No),
     }
     Ok(())
@@ -269,6 +318,7 @@ mod tests {
     #[test]
     fn whatever_begins_or_ends_a_call_or_a_thought_is_broken_on_the_wire() {
         for (token, opener) in TOKENS {
+            assert!(may_begin(token.as_bytes()[0]) && may_go_on(token.as_bytes()[0], token.as_bytes()[1]), "{token}");
             let ends: &[&str] = if let Calls(ends) | Thought(ends) = opener { ends } else { &[] };
             for token in ends.iter().chain([token]).filter(|token| !ORDINARY.contains(token)) {
                 let broken = neutralise(token);

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::cursor::Cursor;
 use super::exact;
+use super::json;
 use crate::llm::message::ToolSpec;
 
 /// What some servers and models put before a name.
@@ -77,14 +79,25 @@ impl Tools {
             "True" => Value::Bool(true),
             "False" => Value::Bool(false),
             "None" => Value::Null,
-            _ => match serde_json::from_str(trimmed) {
-                Ok(value) => value,
-                Err(_) => return as_text(),
+            _ => match serde_json::from_str(trimmed).ok().or_else(|| nearly(trimmed, types)) {
+                Some(value) => value,
+                None => return as_text(),
             },
         };
         // Without a schema a quoted text keeps its quotes: they may be meant.
         if value.is_string() { as_text() } else { value }
     }
+}
+
+/// Returns a list or an object that is nearly JSON, such as Python's, where it can be nothing else.
+fn nearly(text: &str, types: &[String]) -> Option<Value> {
+    let is_meant = |kind: &str, begin: char| text.starts_with(begin) && types.iter().any(|one| one == kind);
+    if !is_meant("array", '[') && !is_meant("object", '{') {
+        return None;
+    }
+    let mut c = Cursor::new(text, 0, true);
+    // Depth 1: what has no end of its own is no value.
+    json::value(&mut c, 1).ok().filter(|_| c.at() == text.len())
 }
 
 fn parameters(schema: &Value) -> Vec<Parameter> {
@@ -154,6 +167,10 @@ mod tests {
         assert_eq!(typed("limit", "many"), json!("many"));
         assert_eq!(typed("mode", "1"), json!("1"));
         assert_eq!(typed("names", "[\"a\"]"), json!(["a"]));
+        assert_eq!(
+            [typed("names", "['a', \"it's\",]"), typed("names", "['a'"), typed("names", "['a'] b")],
+            [json!(["a", "it's"]), json!("['a'"), json!("['a'] b")]
+        );
         assert_eq!([typed("deep", "True"), typed("deep", "None")], [json!(true), json!(null)]);
         assert_eq!([typed("other", "{}"), typed("other", "\"x\"")], [json!({}), json!("\"x\"")]);
         assert_eq!(tools().parameter("read", 0), Some("path"));

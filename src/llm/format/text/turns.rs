@@ -3,6 +3,7 @@
 use super::cursor::Cursor;
 use super::cursor::Read;
 use super::cursor::Stop;
+use super::markers;
 
 /// Who begins to speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,14 +33,14 @@ const OTHERS: [&str; 10] =
 /// Begins a turn by itself.
 const TOKENS: [(&str, Speaker); 23] = [
     ("<|assistant|>", Speaker::Model),
-    ("<\u{ff5c}Assistant\u{ff5c}>", Speaker::Model),
+    ("<|open|>message role=\"assistant\"<|sep|>", Speaker::Model),
+    ("<|open|>message role=\"user\"", Speaker::Other),
+    ("<|open|>message role=\"system\"", Speaker::Other),
+    ("<|open|>message role=\"tool\"", Speaker::Other),
     ("<|im_assistant|>assistant<|im_middle|>", Speaker::Model),
     ("<|user|>", Speaker::Other),
     ("<|system|>", Speaker::Other),
     ("<|observation|>", Speaker::Other),
-    ("<\u{ff5c}User\u{ff5c}>", Speaker::Other),
-    ("<\u{ff5c}tool\u{2581}outputs\u{2581}begin\u{ff5c}>", Speaker::Other),
-    ("<\u{ff5c}tool\u{2581}output\u{2581}begin\u{ff5c}>", Speaker::Other),
     ("<|im_user|>", Speaker::Other),
     ("<|im_system|>", Speaker::Other),
     ("<|USER_TOKEN|>", Speaker::Other),
@@ -54,6 +55,14 @@ const TOKENS: [(&str, Speaker); 23] = [
     ("[INST]", Speaker::Other),
     ("[SYSTEM_PROMPT]", Speaker::Other),
     ("[TOOL_RESULTS]", Speaker::Other),
+];
+
+/// The same of `DeepSeek`, whose bars and gaps come in several forms.
+const OF_DEEPSEEK: [(&[&str], Speaker); 4] = [
+    (&["Assistant"], Speaker::Model),
+    (&["User"], Speaker::Other),
+    (&["tool", "outputs", "begin"], Speaker::Other),
+    (&["tool", "output", "begin"], Speaker::Other),
 ];
 
 /// Ends a text; what models of bare text write behind it begins another one.
@@ -78,6 +87,13 @@ pub(super) fn find(c: &mut Cursor) -> Read<Option<Speaker>> {
     let mut cut = false;
     for (token, speaker) in TOKENS {
         match c.take(token) {
+            Ok(true) => return Ok(Some(speaker)),
+            Ok(false) => {}
+            Err(_) => cut = true,
+        }
+    }
+    for (words, speaker) in OF_DEEPSEEK {
+        match markers::token(c, words) {
             Ok(true) => return Ok(Some(speaker)),
             Ok(false) => {}
             Err(_) => cut = true,
@@ -134,6 +150,10 @@ pub(super) fn is_spoken_of(c: &mut Cursor) -> Read<bool> {
             return Ok(!matches!(c.peek_or_end()?, None | Some(b'\n' | b'\r')));
         }
     }
+    // In a turn of DeepSeek the words follow at once.
+    if markers::token(c, &["User"])? {
+        return Ok(matches!(c.peek_or_end()?, Some(b' ' | b')' | b',' | b'.' | b':' | b';')));
+    }
     c.go(begin);
     Ok(false)
 }
@@ -152,6 +172,7 @@ fn named(c: &mut Cursor) -> Read<Option<Speaker>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::openers;
     use super::*;
     use crate::llm::control::neutralise;
 
@@ -162,6 +183,8 @@ mod tests {
         // A name alone is a word, and ends no turn without the token before it.
         let names = NAMES.into_iter().filter(|name| name.starts_with(|c: char| !c.is_alphanumeric() && c != '#'));
         for token in heads.chain([CHANNEL]).chain(tokens).chain(ENDS).chain(names) {
+            let first_two = (token.as_bytes()[0], token.as_bytes()[1]);
+            assert!(NAMES.contains(&token) || openers::may_go_on(first_two.0, first_two.1), "{token}");
             let broken = neutralise(token);
             assert!(!broken.contains(token) && broken.replace('\u{200b}', "") == token, "{token}");
         }

@@ -8,6 +8,7 @@ use super::call;
 use super::cursor::Cursor;
 use super::cursor::Stop;
 use super::json;
+use super::markers;
 use super::openers::Opener;
 use super::parser::Incomplete;
 use super::parser::Part;
@@ -39,8 +40,10 @@ impl Unread {
             Opener::Attributed => &["</tool_call>"],
             Opener::Function => &["</function>"],
             Opener::Invoke => &["</invoke>", "</function>"],
-            Opener::Marker => &["<|tool_call_end|>"],
+            Opener::Marker => markers::ENDS,
             Opener::Channel => &["<|call|>", "<|end|>", "<|return|>"],
+            Opener::Opened => &["<|close|>call<|sep|>"],
+            Opener::Minimax => &["]<]minimax[>[</invoke>"],
             Opener::Mistral => &["[/TOOL_CALLS]"],
             _ => &[],
         };

@@ -31,7 +31,7 @@ pub(super) const AROUND: [&str; 16] = [
 ];
 
 /// What begins a call: an end that stands behind it is that call's.
-const CALLS: [&str; 9] = [
+const CALLS: [&str; 10] = [
     "<tool_call>",
     "<seed:tool_call>",
     "<minimax:tool_call>",
@@ -41,16 +41,18 @@ const CALLS: [&str; 9] = [
     "<function name=",
     "<invoke name=",
     "<\u{ff5c}DSML\u{ff5c}invoke name=",
+    "<|DSML|invoke name=",
 ];
 
 /// Elements that may stand in a value as a whole, with what ends them.
-const INNER: [(&str, &str); 6] = [
+const INNER: [(&str, &str); 7] = [
     ("<tool_call>", "</tool_call>"),
     ("<seed:tool_call>", "</seed:tool_call>"),
     ("<function=", "</function>"),
     ("<function name=", "</function>"),
     ("<invoke name=", "</invoke>"),
     ("<\u{ff5c}DSML\u{ff5c}invoke name=", "</\u{ff5c}DSML\u{ff5c}invoke>"),
+    ("<|DSML|invoke name=", "</|DSML|invoke>"),
 ];
 /// Deeper elements than any text about calls has.
 const MAX_INNER: usize = 32;
@@ -66,9 +68,8 @@ pub(super) struct Tags<'a> {
     pub(super) end: String,
 }
 
-/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. One
-/// line end after the opening tag and one before the closing tag belong to the tags. `next` reads the name of an argument and returns
-/// whether it is the next one.
+/// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. `next`
+/// reads the name of an argument and returns whether it is the next one.
 pub(super) fn value(c: &mut Cursor, tags: &Tags, next: impl Fn(&mut Cursor) -> Read<bool>) -> Read<String> {
     let begin = c.at();
     if !c.is_flat() {
@@ -130,12 +131,12 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                             return Ok(None);
                         }
                         c.go(at);
-                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
+                        return Ok(Some(cut_short(text).to_owned()));
                     }
                     c.go(at);
                     if is_line_start && c.take(&tags.opener)? && next(c)? {
                         c.go(at);
-                        return Ok(Some(trimmed(text.trim_end_matches([' ', '\t'])).to_owned()));
+                        return Ok(Some(cut_short(text).to_owned()));
                     }
                     c.go(at);
                     if c.take(&tags.opener)? {
@@ -278,7 +279,20 @@ fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
     Ok(None)
 }
 
+/// Returns a value without the line ends that belong to its tags: where it begins on a line of its own, the one before the closing tag does
+/// too. A value of one line that does not, has none either: a name with a line end behind it is nobody's.
 pub(super) fn trimmed(text: &str) -> &str {
-    let text = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text);
+    let begun = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'));
+    let ended = ended(begun.unwrap_or(text));
+    if begun.is_none() && ended.contains('\n') { text } else { ended }
+}
+
+/// Returns a value whose closing tag was forgotten, so that the line of what follows it begins right behind it.
+fn cut_short(text: &str) -> &str {
+    let text = text.trim_end_matches([' ', '\t']);
+    ended(text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n')).unwrap_or(text))
+}
+
+fn ended(text: &str) -> &str {
     text.strip_suffix("\r\n").or_else(|| text.strip_suffix('\n')).unwrap_or(text)
 }

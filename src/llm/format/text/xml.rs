@@ -18,7 +18,7 @@ use super::value::Tags;
 use super::value::value;
 
 /// What may stand before the names of elements.
-const PREFIXES: [&str; 3] = ["", "\u{ff5c}DSML\u{ff5c}", "antml:"];
+const PREFIXES: [&str; 4] = ["", "\u{ff5c}DSML\u{ff5c}", "|DSML|", "antml:"];
 /// Longest name of a tool or an argument, in bytes.
 const MAX_NAME: usize = 256;
 
@@ -119,15 +119,22 @@ pub(super) fn invoke(c: &mut Cursor, around: &[&str], tools: &Tools, found: &mut
     let begin = c.at();
     let name = family::name(attribute(c)?, tools, found)?;
     found.is_tagged = true;
-    let (opener, end) = (format!("<{prefix}parameter name="), format!("</{prefix}{element}>"));
+    // MiniCPM's word for an argument is a short one.
+    c.spaces();
+    let (at, short) = (c.at(), format!("<{prefix}param name="));
+    let is_short = c.close(&short)?;
+    c.go(at);
+    let argument = if is_short { "param" } else { "parameter" };
+    let (opener, end) = (format!("<{prefix}{argument} name="), format!("</{prefix}{element}>"));
     let own = [end.as_str()];
     let mut fields = Map::new();
     while argument_follows(c, &end, &opener, around, !fields.is_empty())? {
         let attributes = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
         c.expect(">")?;
         let key = attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-        let tags = Tags { opener: opener.clone(), closer: format!("</{prefix}parameter>"), ends: &own, end: end.clone() };
+        let tags = Tags { opener: opener.clone(), closer: format!("</{prefix}{argument}>"), ends: &own, end: end.clone() };
         let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
+        let value = value.strip_prefix("<![CDATA[").and_then(|value| value.strip_suffix("]]>")).map_or(value.clone(), str::to_owned);
         let value = if attributes.contains("string=\"true\"") { Value::String(value) } else { tools.typed(&name, &key, &value) };
         fields.insert(key, value);
     }

@@ -234,7 +234,7 @@ impl Assembler {
                 text::Piece::Call(call) if self.with_calls() && self.calls.is_empty() => {
                     on(Update::CallStarted { name: call.name.clone() });
                 }
-                text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought => {}
+                text::Piece::Call(_) | text::Piece::Mention(_) | text::Piece::Rethought | text::Piece::Headed => {}
             }
             if matches!(piece, text::Piece::Call(_)) {
                 self.before_calls.get_or_insert(self.parsed.content.len());

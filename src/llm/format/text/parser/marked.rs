@@ -3,6 +3,7 @@
 use super::Parser;
 use super::State;
 use super::Step;
+use crate::llm::format::text::bare;
 use crate::llm::format::text::channel;
 use crate::llm::format::text::channel::Follows;
 use crate::llm::format::text::collector::Place;
@@ -13,6 +14,7 @@ use crate::llm::format::text::example::Before;
 use crate::llm::format::text::example::Quoted;
 use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence::Certainty;
+use crate::llm::format::text::markers;
 use crate::llm::format::text::openers;
 use crate::llm::format::text::openers::Opener;
 use crate::llm::format::text::turns;
@@ -76,6 +78,23 @@ impl Parser {
                 self.out.rethink();
                 self.thought_ended();
                 self.go(end)
+            }
+            Ok(Some(Opener::Recipient)) => {
+                let recipient = c.at();
+                let is_everybody = for_everybody(&mut c);
+                self.pay(&c);
+                match is_everybody {
+                    Err(_) => Step::Wait,
+                    Ok(true) => {
+                        self.out.drop_noise();
+                        self.out.text(Place::Content, "\n\n");
+                        self.for_everybody(c.at())
+                    }
+                    Ok(false) => {
+                        c.go(recipient);
+                        self.block(text, Opener::Recipient, c, last)
+                    }
+                }
             }
             Ok(Some(Opener::Channel)) => {
                 let mut found = Found::default();
@@ -239,6 +258,12 @@ impl Parser {
     }
 }
 
+/// Steps over the name of everybody, behind Functionary's mark of whom words are for, and what begins them.
+fn for_everybody(c: &mut Cursor) -> Read<bool> {
+    c.spaces();
+    Ok(bare::everybody(c, "")? && c.take(markers::CONTENT)?)
+}
+
 /// Returns whether a closing tag behind words ends what was a thought from the beginning: nothing follows it in its line, or a call does
 /// and the words quote nothing, or it stands between two sentences without a blank, where nobody speaks of it.
 fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
@@ -251,6 +276,9 @@ fn ends_thought(c: &mut Cursor, before: &Before) -> Read<bool> {
         c.spaces();
         if quotes || !c.peek_or_end()?.is_some_and(openers::may_begin) {
             return Ok(false);
+        }
+        if c.take_any(&openers::ANSWERS)? {
+            return Ok(true);
         }
         match openers::find(c)? {
             Some(Opener::Noise) => {}
@@ -278,7 +306,7 @@ fn goes_on(c: &mut Cursor) -> Read<bool> {
         }
         match openers::find(c)? {
             Some(Opener::Noise) => {}
-            other => return Ok(other.is_none() && next != Some(b'<')),
+            other => return Ok(other.is_none() && !matches!(next, Some(b'<' | b']'))),
         }
     }
 }

@@ -71,6 +71,7 @@ pub struct Parser {
     is_bounded: bool,
     /// An element without an end was met within an argument: from now on none is followed.
     is_flat: bool,
+    header: Header,
     /// It is in the channel of gpt-oss that holds the answer, where calls do not belong.
     is_final: bool,
     /// A call in the open without an end was met: no more of them are looked for.
@@ -90,6 +91,19 @@ pub struct Parser {
 enum State {
     Text,
     Thought(&'static [&'static str]),
+}
+
+/// Whether the text begins with a header of Functionary without its mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Header {
+    /// Nothing was said yet.
+    Possible,
+    /// Its first line may be one, and has been said.
+    Said,
+    /// The same, with words behind it.
+    WithWords,
+    /// What there was of it is settled.
+    Passed,
 }
 
 /// What comes next.
@@ -118,6 +132,7 @@ impl Parser {
             spent: 0,
             is_bounded: false,
             is_flat: false,
+            header: Header::Possible,
             is_final: false,
             is_closed: false,
             is_over: false,
@@ -238,6 +253,12 @@ impl Parser {
         if self.state == State::Text {
             self.before.add(text);
             self.may_think &= is_blank;
+            if !is_blank {
+                self.header = match self.header {
+                    Header::Said | Header::WithWords => Header::WithWords,
+                    Header::Possible | Header::Passed => Header::Passed,
+                };
+            }
         }
         let place = self.place();
         self.out.text(place, text);
@@ -364,6 +385,7 @@ impl Parser {
         self.state = State::Text;
         self.has_thought = true;
         self.has_pondered = false;
+        self.header = if self.out.has_content() { Header::Passed } else { Header::Possible };
         self.may_think = true;
         self.line.restart();
         self.before.clear();

@@ -1,5 +1,6 @@
 //! What no token marks: fences, code within a line, and calls in the open.
 
+use super::Header;
 use super::Parser;
 use super::State;
 use super::Step;
@@ -12,6 +13,7 @@ use crate::llm::format::text::example::Quoted;
 use crate::llm::format::text::family::Found;
 use crate::llm::format::text::fence;
 use crate::llm::format::text::fence::Certainty;
+use crate::llm::format::text::markers;
 use crate::llm::format::text::openers;
 use crate::llm::format::text::openers::Opener;
 
@@ -56,17 +58,9 @@ impl Parser {
                 }
             }
         }
-        match bare::everybody(&mut c) {
-            Ok(true) => {
-                if !self.line.is_blank() {
-                    self.say("\n");
-                }
-                self.before.clear();
-                self.line.restart();
-                self.line.addresses();
-                return self.go(c.at());
-            }
-            Ok(false) => {}
+        match self.header(text, &mut c) {
+            Ok(None) => {}
+            Ok(Some(step)) => return step,
             Err(_) => {
                 self.pay(&c);
                 return Step::Wait;
@@ -76,11 +70,60 @@ impl Parser {
         let result = bare::read(&mut c, &self.tools, &mut found);
         self.pay(&c);
         let seen = c.seen();
+        let is_ours = result.is_ok() || last && found.begun.is_some();
+        if is_ours && text[self.at..].starts_with('>') {
+            self.unhead();
+        }
         if let Some(step) = self.likely(text, result, found, last) {
             return step;
         }
         self.could_not_read_open(text, seen);
         self.plain(text, seen)
+    }
+
+    /// Steps over Functionary's header of words for everybody.
+    ///
+    /// Its template ends with the mark of the first header, so that a text may begin with `all` alone. Whether that is a header shows only where
+    /// another follows with its mark, or by the hint; until then it is a word.
+    fn header(&mut self, text: &str, c: &mut Cursor) -> Read<Option<Step>> {
+        if bare::everybody(c, ">>>")? {
+            self.unhead();
+            if !self.line.is_blank() {
+                self.say("\n");
+            }
+            return Ok(Some(self.for_everybody(c.at())));
+        }
+        let is_hinted = self.hint.is_some_and(|hint| hint.addresses);
+        let may_be =
+            self.header == Header::Possible && (is_hinted || !self.tools.is_empty()) && !self.out.has_content() && !self.out.has_calls();
+        if !may_be || !bare::everybody(c, "")? {
+            return Ok(None);
+        }
+        let is_certain = is_hinted || c.take(markers::CONTENT)?;
+        if is_certain {
+            return Ok(Some(self.for_everybody(c.at())));
+        }
+        self.line.addresses();
+        let step = self.plain(text, c.at());
+        self.header = Header::Said;
+        Ok(Some(step))
+    }
+
+    /// Begins with words for everybody.
+    pub(super) fn for_everybody(&mut self, at: usize) -> Step {
+        self.header = Header::Passed;
+        self.before.clear();
+        self.line.restart();
+        self.line.addresses();
+        self.go(at)
+    }
+
+    /// Takes back that the first line was said: it was a header.
+    fn unhead(&mut self) {
+        let header = std::mem::replace(&mut self.header, Header::Passed);
+        if matches!(header, Header::Said | Header::WithWords) {
+            self.out.unhead(header == Header::WithWords);
+        }
     }
 
     /// Notes what begins as the object of a call, bare or in a fence, where no call was read.
