@@ -2,6 +2,7 @@
 
 mod answer;
 mod chunk;
+mod numbers;
 #[cfg(test)]
 mod oddities;
 mod request;

@@ -7,6 +7,7 @@ use super::answer::tests::delta;
 use super::answer::tests::read;
 use super::answer::whole;
 use crate::event::Usage;
+use crate::llm::error::Error;
 use crate::llm::format::text::Tools;
 use crate::llm::provider::assemble::Assembler;
 use crate::llm::provider::assemble::Reading;
@@ -172,4 +173,34 @@ fn a_whole_message_at_the_end_of_a_stream_is_not_said_twice() {
     }
     let (reply, _) = read(native, &[delta(&json!({"content": "I look."})), last(json!({"content": "I look.", "tool_calls": [call]}))]);
     assert_eq!(reply.expect("a reply").calls.len(), 1);
+}
+
+#[test]
+fn a_number_that_is_none_costs_no_words() {
+    let native = Reading::Native { with_calls: true };
+    let raw = |delta: &str, beside: &str| Value::from(format!("{{\"choices\": [{{\"index\": 0, \"delta\": {delta}, {beside}}}]}}"));
+    let sums = r#"{"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": Infinity}, "timings": {"prompt_n": 5, "prompt_ms": NaN, "predicted_ms": -Infinity}}"#;
+    let (reply, updates) = read(
+        native,
+        &[
+            raw(r#"{"content": "a is NaN, "}"#, r#""logprobs": {"content": [{"token": "a", "logprob": -Infinity, "top": [NaN]}]}"#),
+            raw(r#"{"content": "b"}"#, r#""finish_reason": null, "score": nan"#),
+            raw(r#"{"tool_calls": [{"index": 0, "function": {"name": "bash", "arguments": "{\"a\": \"NaN\"}"}}]}"#, r#""logprob": .5"#),
+            Value::from(sums),
+        ],
+    );
+    let reply = reply.expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.calls[0].arguments.as_str()), ("a is NaN, b", r#"{"a": "NaN"}"#));
+    assert_eq!(reply.usage, Usage { prompt: 5, cached: 0, completion: 0, cost_usd: None });
+    assert_eq!(reply.timings.map(|timings| (timings.prompt_n, timings.prompt_ms.to_bits())), Some((5, 0)));
+    assert_eq!(updates[..2], [Update::Text("a is NaN, ".into()), Update::Text("b".into())]);
+    // Not as a stream either.
+    let mut whole_reply = Assembler::new(native, &Tools::default());
+    let body = br#"{"choices": [{"message": {"content": "NaN"}, "logprobs": NaN}], "usage": {"cost": Infinity}}"#;
+    whole(body, &Failure::default(), &mut whole_reply, &mut |_| {}).expect("a completion");
+    let reply = whole_reply.finish(|_| false, &mut |_| {}).expect("a reply");
+    assert_eq!((reply.text.as_str(), reply.usage.cost_usd), ("NaN", None));
+    // What is no chunk besides is still counted.
+    let (reply, _) = read(native, &vec![Value::from("{\"a\": NaN"); 51]);
+    assert!(matches!(reply, Err(Error::Protocol { .. })));
 }
