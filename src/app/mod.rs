@@ -91,6 +91,7 @@ pub use sessions::export_json;
 pub use sessions::export_markdown;
 pub use sessions::fork_session;
 pub use sessions::list_sessions;
+pub use sessions::not_listed;
 pub use sessions::raw_session;
 pub use sessions::remove_sessions;
 pub use sessions::rename_session;

@@ -8,12 +8,18 @@ use crate::config::Config;
 use crate::event::SessionId;
 use crate::session;
 use crate::session::Found;
+use crate::session::Listed;
 use crate::session::State;
 use crate::session::Summary;
 
-/// Lists so many sessions, newest first.
-pub fn list_sessions(state: &State, most: usize) -> Result<Vec<Summary>, Error> {
+/// Lists so many sessions, newest first, and what was passed over.
+pub fn list_sessions(state: &State, most: usize) -> Result<Listed, Error> {
     session::list(state, most).map_err(Error::Session)
+}
+
+/// Says which logs a list leaves out, why, and what can be done about them.
+pub fn not_listed(passed_over: &[String]) -> String {
+    format!("{}; `podbay sessions show ID` shows what is whole in one, `podbay sessions rm ID` takes one away", session::few(passed_over))
 }
 
 /// Returns one session as readable text; `wanted` is an id, the beginning of one, or `last`.

@@ -100,9 +100,13 @@ pub(super) async fn sessions(command: SessionsCommand) -> Result<u8, app::Error>
     let mut out = Delivery::default();
     match command {
         SessionsCommand::List { json, lines } => {
-            for summary in app::list_sessions(&setup.state, lines)? {
-                let line = if json { app::session_json(&summary) } else { text::line(&app::session_line(&summary)) };
+            let listed = app::list_sessions(&setup.state, lines)?;
+            for summary in &listed.sessions {
+                let line = if json { app::session_json(summary) } else { text::line(&app::session_line(summary)) };
                 let _ = writeln!(out, "{line}");
+            }
+            if !listed.passed_over.is_empty() {
+                super::say(&format!("warning: {}\n", text::line(&app::not_listed(&listed.passed_over))));
             }
         }
         SessionsCommand::Show { id, json: true } => app::raw_session(&setup.state, &id, &mut out)?,

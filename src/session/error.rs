@@ -18,8 +18,12 @@ pub enum Error {
     },
     #[error("start the session log: its first record must be `session_started` of version {}, not {got}", super::VERSION)]
     NotAHeader { got: String },
-    #[error("read `{}`: it holds no session", path.display())]
-    NoRecords { path: PathBuf },
+    #[error("read `{}`: it holds no session{}", path.display(), problem.as_ref().map(|problem| format!(" (line {}: {})", problem.line, problem.what)).unwrap_or_default())]
+    NoRecords {
+        path: PathBuf,
+        /// The first thing in it that could not be read.
+        problem: Option<super::Problem>,
+    },
     #[error("go on with `{}`: its first record is damaged, so that nobody knows which project it belongs to", path.display())]
     Headless { path: PathBuf },
     #[error("read `{}`: its format is version {version}, and this Podbay reads up to {}", path.display(), super::VERSION)]
@@ -161,7 +165,11 @@ impl Error {
             Self::Io { source, .. } | Self::Unwritten { source, .. } => hint_io(source),
             Self::NotAHeader { .. } | Self::ArtifactTooLarge { .. } | Self::BadArtifact { .. } => None,
             Self::Headless { .. } => Some("`podbay sessions show` shows what is whole in it; start a new session".to_owned()),
-            Self::NoRecords { .. } => Some("`podbay sessions list` shows the sessions that can be read".to_owned()),
+            Self::NoRecords { path, .. } => {
+                let name = path.file_stem().and_then(|name| name.to_str()).and_then(|name| name.rsplit_once('_'));
+                let gone = name.map(|(_, id)| format!("; `podbay sessions rm {id}` takes this one away")).unwrap_or_default();
+                Some(format!("`podbay sessions list` shows the sessions that can be read{gone}"))
+            }
             Self::Newer { .. } => Some("a newer Podbay wrote it: update Podbay".to_owned()),
             Self::Lost { .. } => Some("free some space; the run goes on, but its log has a gap".to_owned()),
             Self::Foreign { .. } => Some("what another user's log says is not gone on with; run Podbay as that user".to_owned()),

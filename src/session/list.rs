@@ -40,6 +40,14 @@ pub struct Latest {
     pub passed_over: Vec<String>,
 }
 
+/// What there is, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    pub sessions: Vec<Summary>,
+    /// Logs of the same days that hold no session which can be read, each with the reason.
+    pub passed_over: Vec<String>,
+}
+
 /// A session in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
@@ -69,26 +77,34 @@ impl Summary {
     }
 }
 
-/// Returns so many sessions, the newest first; files that hold no session are left out.
+/// Returns so many sessions, the newest first, and says of files that hold none why they do not.
 ///
 /// Logs are read day by day, as their names tell: their first lines to put them in order, and head and tail of those alone that are returned.
-pub fn list(state: &State, most: usize) -> Result<Vec<Summary>, Error> {
+pub fn list(state: &State, most: usize) -> Result<Listed, Error> {
     let day = |path: &Path| path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('_').next()).map(str::to_owned);
     let mut days: BTreeMap<Option<String>, Vec<PathBuf>> = BTreeMap::new();
     for found in find::files(state)? {
         days.entry(day(&found.path)).or_default().push(found.path);
     }
-    let mut all = Vec::new();
-    for paths in days.into_values().rev() {
-        if all.len() >= most {
+    let mut listed = Listed { sessions: Vec::new(), passed_over: Vec::new() };
+    for mut paths in days.into_values().rev() {
+        if listed.sessions.len() >= most {
             break;
         }
-        let mut begun: Vec<(Header, PathBuf)> = paths.into_iter().filter_map(|path| Some((begin(&path).ok().flatten()?, path))).collect();
+        paths.sort_unstable();
+        let mut begun: Vec<(Header, PathBuf)> = Vec::new();
+        for path in paths {
+            match begin(&path) {
+                Ok(Some(header)) => begun.push((header, path)),
+                Ok(None) => listed.passed_over.push(format!("{}: {}", path.display(), without_beginning(&path))),
+                Err(error) => listed.passed_over.push(format!("{}: {error}", path.display())),
+            }
+        }
         begun.sort_by(|(a, _), (b, _)| b.at.cmp(&a.at).then_with(|| a.session.cmp(&b.session)));
-        let room = most - all.len();
-        all.extend(begun.iter().filter_map(|(_, path)| summarize(path).ok().flatten()).take(room));
+        let room = most - listed.sessions.len();
+        listed.sessions.extend(begun.iter().filter_map(|(_, path)| summarize(path).ok().flatten()).take(room));
     }
-    Ok(all)
+    Ok(listed)
 }
 
 /// Returns what a log's first line says.
@@ -156,15 +172,23 @@ fn without_beginning(path: &Path) -> String {
         Err(error) => return error.to_string(),
     };
     let mut version = None;
-    let scanned = record::scan(bytes.as_slice(), |_, piece| {
-        if let record::Piece::Record(value) = piece {
-            version = version.or_else(|| value.get("version")?.as_u64()).filter(|_| value["type"] == "session_started").or(version);
+    let (mut first, mut problem) = (true, None);
+    let scanned = record::scan(bytes.as_slice(), |line, piece| {
+        let what = match piece {
+            record::Piece::Record(value) => {
+                version = version.or_else(|| value.get("version")?.as_u64()).filter(|_| value["type"] == "session_started").or(version);
+                if first { record::to_event(value).1 } else { None }
+            }
+            record::Piece::Damage(what) => Some(what),
+        };
+        if std::mem::replace(&mut first, false) {
+            problem = what.map(|what| format!("line {line}: {what}"));
         }
     });
     match version.filter(|version| scanned.is_ok() && *version > u64::from(VERSION)) {
         Some(version) => format!("a newer Podbay wrote it, in format {version}"),
         None if bytes.is_empty() => "it is empty".to_owned(),
-        None => "no session begins in it".to_owned(),
+        None => problem.unwrap_or_else(|| "no session begins in it".to_owned()),
     }
 }
 

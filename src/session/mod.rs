@@ -45,6 +45,7 @@ pub use find::remove;
 pub use history::History;
 pub use history::Step;
 pub use list::Latest;
+pub use list::Listed;
 pub use list::Summary;
 pub use list::find_latest;
 pub use list::last;

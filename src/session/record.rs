@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> Result<Records, Error> {
     let named = header.as_ref().map(|header| header.session.clone()).or_else(|| find::session_of(path));
     match named {
         Some(session) if !events.is_empty() => Ok(Records { session, header, events, problems }),
-        _ => Err(Error::NoRecords { path: path.to_owned() }),
+        _ => Err(Error::NoRecords { path: path.to_owned(), problem: problems.into_iter().next() }),
     }
 }
 

@@ -355,7 +355,13 @@ fn a_session_that_cannot_be_gone_on_with_is_refused_and_left_alone() {
     refused(&Machine::of("newer_version.jsonl"), &["--resume", "abc"], 1, &["version 2", "update Podbay"]);
     refused(&Machine::of("empty.jsonl"), &["--resume", "abc"], 1, &["it holds no session"]);
     refused(&Machine::of("empty.jsonl"), &["--continue"], 2, &["there is none that can be read", "abcdefghjkmn.jsonl: it is empty"]);
-    refused(&Machine::of("2026-11-21_headless2345.jsonl"), &["--resume", "abc"], 1, &["first record is damaged"]);
+    let headless = Machine::of("2026-11-21_headless2345.jsonl");
+    refused(&headless, &["--resume", "abc"], 1, &["first record is damaged", "abcdefghjkmn.jsonl"]);
+    let list = run(&mut headless.env.podbay(&["sessions", "list"])).expect(0);
+    list.says(&["warning: passed over: ", "abcdefghjkmn.jsonl: line 1: a damaged record", "`podbay sessions rm ID`"]);
+    let binary = Machine::of("empty.jsonl");
+    fs::write(&binary.log, [0xFF, 0xFE, b'{', 0, b'"', 0, 0x80, b'\n'].repeat(50)).expect("written");
+    refused(&binary, &["--resume", "abc"], 1, &["it holds no session (line 1: a damaged record)", "sessions rm abcdefghjkmn"]);
     let elsewhere = Machine::of("v1.jsonl");
     let other = elsewhere.text().replace(&*elsewhere.env.project().to_string_lossy(), "/somewhere/else");
     fs::write(&elsewhere.log, other).expect("written");
@@ -485,7 +491,7 @@ fn a_session_with_a_name_is_found_by_it_until_it_is_taken_away() {
     let state = State::open(&machine.env.state()).expect("a state folder");
     let by_hand = |text: &str| fs::write(session::find(&state, &fork).expect("there").path.with_extension("name"), text).expect("written");
     by_hand(" \n");
-    assert_eq!(session::list(&state, 20).expect("lists").iter().filter(|one| one.name.is_some()).count(), 1);
+    assert_eq!(session::list(&state, 20).expect("lists").sessions.iter().filter(|one| one.name.is_some()).count(), 1);
     by_hand("the parser\n");
     podbay(&["sessions", "show", "the parser"]).expect(2).says(&["2 sessions are called or begin so", "abcdefghjkmn", &fork]);
     podbay(&["sessions", "rm", &fork]).expect(0);

@@ -294,9 +294,11 @@ fn sessions_are_listed_newest_first_from_head_and_tail() {
     let mut again = home.log("2026-11-20T12:00:00Z", "againagainag", Some("an older one"));
     again.append(&finished(RunStatus::Completed)).expect("writes");
     again.append(&said("go on")).expect("writes");
-    fs::write(home.state.sessions().join("2026-11-21_empty.jsonl"), "").expect("writes");
+    fs::write(home.state.sessions().join("2026-11-21_emptyemptyem.jsonl"), "").expect("writes");
     fs::write(home.state.sessions().join("notes.txt"), "").expect("writes");
-    let list = session::list(&home.state, 20).expect("lists");
+    let listed = session::list(&home.state, 20).expect("lists");
+    assert_eq!(listed.passed_over, [format!("{}: it is empty", home.state.sessions().join("2026-11-21_emptyemptyem.jsonl").display())]);
+    let list = listed.sessions;
     let shown: Vec<String> = list
         .iter()
         .map(|one| format!("{} {} {:?} {:?} {:?} {:?}", one.session, one.started, one.title, one.status, one.turns, one.tool_calls))
@@ -314,7 +316,8 @@ fn a_list_reads_no_more_than_it_shows() {
     for n in 0..9 {
         drop(home.log(&format!("2026-11-2{}T1{n}:00:00Z", n / 3), &format!("abcdefghjkm{n}"), Some("work")));
     }
-    let ids = |most| session::list(&home.state, most).expect("lists").iter().map(|one| one.session.to_string()).collect::<Vec<_>>();
+    let ids =
+        |most| session::list(&home.state, most).expect("lists").sessions.iter().map(|one| one.session.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(2), ["abcdefghjkm8", "abcdefghjkm7"]);
     assert_eq!(ids(4), ["abcdefghjkm8", "abcdefghjkm7", "abcdefghjkm6", "abcdefghjkm5"]);
     assert_eq!((ids(0).len(), ids(100).len()), (0, 9));
@@ -325,6 +328,61 @@ fn a_list_reads_no_more_than_it_shows() {
     fs::File::options().append(true).open(&old).and_then(|file| file.set_times(fs::FileTimes::new().set_accessed(at))).expect("ours");
     ids(3);
     assert_eq!(accessed(&old), at);
+}
+
+#[test]
+fn a_log_whose_first_line_is_no_text_hides_no_other_and_says_what_is_wrong() {
+    let home = Home::new();
+    let mut good = home.log("2026-11-21T10:00:00Z", "abcdefghjkmn", Some("work"));
+    good.append(&said("hello")).expect("writes");
+    drop(good);
+    let text = fs::read(session::find(&home.state, "abcdefghjkmn").expect("finds").path).expect("reads");
+    let put = |id: &str, bytes: &[u8]| {
+        let path = home.state.sessions().join(format!("2026-11-21_{id}.jsonl"));
+        fs::write(&path, bytes).expect("writes");
+        path
+    };
+    let headless = put("headlesshead", &[b"\xff\xfe", &text[10..]].concat());
+    let binary = put("binarybinary", &[(128..=255).cycle().take(5000).collect::<Vec<u8>>(), b"\n".to_vec()].concat());
+    let late = String::from_utf8(text.clone()).expect("text").replace("abcdefghjkmn", "latelatelate").replace("2026-11-21T", "9999-12-31T");
+    let late = put("latelatelate", late.as_bytes());
+    let listed = session::list(&home.state, 20).expect("lists");
+    assert_eq!(listed.sessions.iter().map(|one| one.session.as_str()).collect::<Vec<_>>(), ["abcdefghjkmn"]);
+    let said = |path: &Path, what: &str| listed.passed_over.iter().any(|one| one.starts_with(&format!("{}: {what}", path.display())));
+    assert!(said(&headless, "line 1: a damaged record") && said(&binary, "line 1: a damaged record"), "{listed:?}");
+    assert!(said(&late, "line 1: no event: ") && listed.passed_over.len() == 3, "{listed:?}");
+    let records = session::read(&headless).expect("reads what is whole");
+    assert_eq!((records.header.is_none(), records.events.len(), records.problems[0].line), (true, 1, 1));
+    for path in [&binary, &late] {
+        let error = session::read(path).expect_err("no session");
+        assert!(error.to_string().contains(&format!("read `{}`: it holds no session (line 1: ", path.display())), "{error}");
+        assert!(error.hint().expect("a remedy").contains("`podbay sessions rm "), "{error}");
+    }
+    assert_eq!(session::prune(&home.state, &Options::default(), std::time::SystemTime::now()).expect("prunes"), []);
+    let keep = Options { keep_sessions: 1, ..Options::default() };
+    assert_eq!(session::prune(&home.state, &keep, std::time::SystemTime::now()).expect("prunes").len(), 3, "by their times alone");
+}
+
+#[test]
+fn times_of_far_away_years_are_times() {
+    let home = Home::new();
+    for (id, first) in
+        [("farfarfarfar", "9999-12-30T22:00:00Z"), ("agoagoagoago", "-009999-01-02T01:59:59Z"), ("zerozerozero", "1970-01-01T00:00:00Z")]
+    {
+        let mut log = home.log(first, id, Some("work"));
+        for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00Z"] {
+            log.append(&at(time, Kind::UserMessage { text: "hello".into(), images: 0 })).expect("writes");
+        }
+        log.append(&finished(RunStatus::Completed)).expect("writes");
+        drop(log);
+        let path = session::find(&home.state, id).expect("finds").path;
+        let records = session::read(&path).expect("reads");
+        assert_eq!((records.events.len(), records.problems.len()), (4, 0));
+        assert!(session::show(&records).contains("hello"));
+    }
+    let listed = session::list(&home.state, 20).expect("lists");
+    let ids: Vec<&str> = listed.sessions.iter().map(|one| one.session.as_str()).collect();
+    assert_eq!((ids.len(), ids[0], listed.passed_over.len()), (3, "farfarfarfar", 0));
 }
 
 #[test]
@@ -383,7 +441,7 @@ fn a_session_is_found_by_id_beginning_or_last() {
     assert_eq!(id("last").expect("finds"), "kkkkkkkkkkkk", "the oldest, but gone on with last");
     worked_on("abcd", 0);
     assert_eq!(id("last").expect("finds"), "abcdefghjkmn");
-    let here = session::list(&home.state, 1).expect("lists").remove(0).project;
+    let here = session::list(&home.state, 1).expect("lists").sessions.remove(0).project;
     assert_eq!(session::find_latest(&home.state, &here).expect("finds").found.session.to_string(), "abcdefghjkmn", "both mean the same");
     assert_eq!(id("abcd").expect("finds"), "abcdefghjkmn");
     assert_eq!(id("kkkkkkkkkkkk").expect("finds"), "kkkkkkkkkkkk");
