@@ -11,9 +11,13 @@ use super::refs::Head;
 use crate::guest::root::join;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
+use crate::wire::keep::NotImported;
 use crate::wire::keep::WaitingGit;
 use crate::wire::keep::WaitingName;
 use crate::wire::keep::WaitingRepository;
+
+/// How many things are told one by one that cannot be taken over.
+const MOST_ODD: usize = 100;
 
 /// Looks at what a session left in its folder; `None`: that is not there to be looked at. `starts` is where it is on record
 /// how sessions began.
@@ -83,8 +87,17 @@ fn repository(session: &Folder, started: &Started, start_index: Option<&[u8]>) -
         stashes: left.stashes.into_iter().map(|stash| stash.message).collect(),
         head: left.head.filter(|head| *head != started.head).map(|head| words(&head)),
         is_staged,
-        odd: left.not_imported.iter().map(|odd| format!("{}: {}", odd.what, odd.why)).collect(),
+        odd: odd(&left.not_imported),
     })
+}
+
+/// Says what cannot be taken over by anybody as it is: what is not one of many names before all else.
+fn odd(all: &[NotImported]) -> Vec<String> {
+    let (names, others): (Vec<&NotImported>, Vec<&NotImported>) = all.iter().partition(|one| one.what.as_bytes().starts_with(b"refs/"));
+    let said = others.into_iter().chain(names).take(MOST_ODD);
+    let mut odd: Vec<String> = said.map(|one| format!("{}: {}", one.what, one.why)).collect();
+    odd.extend(all.len().checked_sub(MOST_ODD).filter(|n| *n > 0).map(|n| format!("and {n} more")));
+    odd
 }
 
 fn unreadable(path: &BytesPath, fault: &Fault) -> WaitingRepository {
@@ -114,6 +127,20 @@ mod tests {
 
     fn told(case: &InSession) -> Vec<String> {
         look(case).expect("looked at").lines()
+    }
+
+    #[test]
+    fn of_very_many_odd_names_some_are_said_after_what_is_there_once() {
+        let sample = Sample::new();
+        sample.commit("a", "1\n");
+        let case = InSession::of(sample);
+        for n in 0..MOST_ODD + 20 {
+            case.sample.write(&format!(".git/refs/notes/{n}"), &format!("{}\n", "1".repeat(40)));
+        }
+        case.sample.write(".git/HEAD", "nonsense");
+        let told = told(&case);
+        assert_eq!(told.len(), MOST_ODD + 1);
+        assert!(told[0].contains("HEAD: names neither") && told[MOST_ODD] == "git: and 21 more", "{told:?}");
     }
 
     #[test]
