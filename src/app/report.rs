@@ -170,6 +170,10 @@ impl Report {
     /// Takes what became of the session's git.
     pub(super) fn take_git(&mut self, ended: Option<&git::Ended>) {
         self.git = ended.map(GitReport::of);
+        let n_more: u64 = ended.iter().flat_map(|ended| ended.taken()).map(|taken| taken.n_more.moved).sum();
+        if n_more > 0 {
+            self.warnings.push(format!("{n_more} more branches and tags were taken over than are listed; `git for-each-ref` shows them"));
+        }
     }
 
     /// Takes what changed from one who has compared before and after. What is out of the project by now runs nowhere.
@@ -181,6 +185,12 @@ impl Report {
             may_run.n -= (ended.may_run.first.len() - may_run.first.len()) as u64;
         }
         self.take_may_run(&may_run);
+        // Of so many nobody knows which of the rest went.
+        if let Some(more) = self.may_run.last_mut().filter(|_| may_run.n > may_run.first.len() as u64)
+            && git.is_some_and(git::Ended::has_moved_more)
+        {
+            more.push_str(", with what is in repositories that were moved aside");
+        }
     }
 
     /// `shown`: what shows all of them.

@@ -306,6 +306,9 @@ pub enum Kind {
         repository: Option<String>,
         /// Branches and tags, each with what it was and is.
         branches: Vec<String>,
+        /// How many more there are than are named.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        n_more: u32,
         /// What new stashes say of themselves.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         stashes: Vec<String>,

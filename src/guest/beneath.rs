@@ -71,10 +71,14 @@ impl Beneath {
         if self.has_openat2 { resolve(&self.fd, path, how(flags, links)) } else { step(self.fd.as_fd(), path, flags) }
     }
 
+    /// The same of a folder that was opened through it.
+    pub(crate) fn same(&self, fd: OwnedFd) -> Self {
+        Self { fd, has_openat2: self.has_openat2, refuses_links: self.refuses_links }
+    }
+
     /// Opens a folder as a place of its own.
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
-        let fd = self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?;
-        Ok(Self { fd, has_openat2: self.has_openat2, refuses_links: self.refuses_links })
+        Ok(self.same(self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY, Links::Follow)?))
     }
 }
 

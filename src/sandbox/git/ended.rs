@@ -5,6 +5,7 @@ use crate::event::Kind;
 use crate::sandbox::Error;
 use crate::wire::BytesPath;
 use crate::wire::keep::Aside;
+use crate::wire::keep::AsideGit;
 use crate::wire::keep::ImportedRepository;
 use crate::wire::keep::IndexImport;
 use crate::wire::keep::MayRun;
@@ -13,6 +14,10 @@ use crate::wire::keep::Named;
 use crate::wire::keep::SettledGit;
 use crate::wire::keep::WaitingGit;
 use crate::wire::keep::short;
+
+/// How many of one kind are told one by one, and how much of a path there: the rest is counted.
+const MOST_TOLD: usize = 20;
+const MOST_OF_PATH: usize = 180;
 
 /// What of a session's git is the person's now, and what is not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,11 +35,13 @@ pub struct Ended {
 impl Ended {
     /// What was taken over, one for each repository of which something was.
     pub fn taken(&self) -> impl Iterator<Item = &ImportedRepository> {
-        self.settled
-            .imported
-            .repositories
-            .iter()
-            .filter(|one| !one.moved.is_empty() || !one.stashes.is_empty() || one.head.is_some() || one.index == IndexImport::Taken)
+        self.settled.imported.repositories.iter().filter(|one| {
+            !one.moved.is_empty()
+                || one.n_more.moved > 0
+                || !one.stashes.is_empty()
+                || one.head.is_some()
+                || one.index == IndexImport::Taken
+        })
     }
 
     /// Leaves out of what waited before what is the person's now.
@@ -54,16 +61,26 @@ impl Ended {
 
     /// What stays in the session's folder, with why.
     pub fn not_taken(&self) -> Vec<String> {
+        let mut words = self.not_taken_words(usize::MAX);
+        words.extend(more(self.n_not_taken().saturating_sub(words.len() as u64)));
+        words
+    }
+
+    fn not_taken_words(&self, most: usize) -> Vec<String> {
         let of = |one: &ImportedRepository| -> Vec<String> {
             let place = place(&one.path);
-            one.not_imported.iter().map(|left| format!("{}{place}: {}", left.what, left.why)).collect()
+            one.not_imported.iter().map(|left| format!("{}{place}: {}", left.what, left.why)).take(most).collect()
         };
-        self.settled.imported.repositories.iter().flat_map(of).collect()
+        self.settled.imported.repositories.iter().flat_map(of).take(most).collect()
+    }
+
+    fn n_not_taken(&self) -> u64 {
+        self.settled.imported.repositories.iter().map(|one| one.not_imported.len() as u64 + one.n_more.not_imported).sum()
     }
 
     /// Names the volumes in which something stays.
     fn volumes(&self) -> Vec<String> {
-        let left = self.settled.imported.repositories.iter().filter(|one| !one.not_imported.is_empty());
+        let left = self.settled.imported.repositories.iter().filter(|one| !one.is_whole());
         let (top, below): (Vec<_>, Vec<_>) =
             left.partition(|one| one.path.as_bytes() == b".git" || one.path.as_bytes().starts_with(b".git/"));
         let named = [(&self.volume, top.is_empty()), (&self.volume_of_below, below.is_empty())];
@@ -72,50 +89,100 @@ impl Ended {
 
     /// Where repositories were that the session made, and where each is now.
     pub fn moved_aside(&self) -> Vec<String> {
-        self.settled.aside.moved.iter().map(|aside| self.aside_words(aside)).collect()
+        let moved = &self.settled.aside.moved;
+        let mut words: Vec<String> = moved.first.iter().map(|aside| self.aside_words(aside, ToString::to_string)).collect();
+        words.extend(more(moved.n.saturating_sub(words.len() as u64)));
+        words
     }
 
-    fn aside_words(&self, aside: &Aside) -> String {
-        let now = match (&aside.kept, &aside.left, &aside.problem) {
-            (_, _, Some(problem)) => format!("could not be moved: {problem}"),
-            (Some(kept), ..) => format!("is now {}", self.aside.join(kept.as_path()).display()),
-            (None, Some(left), _) => format!("is too large to be copied and is now {left}"),
-            (None, None, None) => "is gone".to_owned(),
+    /// `shown`: a path, as it is to be read.
+    fn aside_words(&self, aside: &Aside, shown: impl Fn(&BytesPath) -> String) -> String {
+        let mut now = match (&aside.kept, aside.left.as_ref().map(&shown), &aside.waits, &aside.problem) {
+            (Some(kept), None, ..) => format!("is now {}", self.aside.join(kept.as_path()).display()),
+            (Some(kept), Some(left), ..) => {
+                format!("is now {}, and what could not be removed of it is now {left}", self.aside.join(kept.as_path()).display())
+            }
+            (None, Some(left), _, None) => format!("is more than is copied at once and is now {left}"),
+            (None, Some(left), ..) => format!("could not be copied and is now {left}"),
+            (None, None, Some(waits), _) => {
+                format!("is now {} and waits there for the next session, as there was no more time", shown(waits))
+            }
+            (None, None, None, _) => "could not be moved".to_owned(),
         };
+        if let Some(problem) = &aside.problem {
+            now = format!("{now} ({problem})");
+        }
         let restored = if aside.is_restored { ", and what stood there before is back" } else { "" };
         if aside.parts.is_empty() {
-            return format!("{} {now}{restored}", aside.path);
+            return format!("{} {now}{restored}", shown(&aside.path));
         }
-        let parts = aside.parts.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        let folder = if aside.path.is_empty() { "the project's own folder".to_owned() } else { aside.path.to_string() };
-        format!("what made {folder} one ({parts}) {now}, and all else in there stays where it is")
+        let mut parts: Vec<String> = aside.parts.first.iter().map(ToString::to_string).collect();
+        parts.extend(more(aside.parts.n.saturating_sub(parts.len() as u64)));
+        let folder = if aside.path.is_empty() { "the project's own folder".to_owned() } else { shown(&aside.path) };
+        format!("what made {folder} one ({}) {now}, and all else in there stays where it is", parts.join(", "))
+    }
+
+    /// Says of so many that not each can be named where they are.
+    fn rest_of_aside(&self) -> Option<String> {
+        let AsideGit { moved, n_left, n_waiting, n_stuck, .. } = &self.settled.aside;
+        let n_more = moved.n.checked_sub(MOST_TOLD as u64).filter(|n| *n > 0)?;
+        let n_kept = moved.n.saturating_sub(n_left + n_waiting + n_stuck);
+        let places = [
+            (n_kept, format!("in {}", self.aside.display())),
+            (*n_left, "in the project under names that begin with `.podbay-left-`, which git does not know".to_owned()),
+            (*n_waiting, "in the project under names that begin with `.podbay-aside-`, and wait there for the next session".to_owned()),
+            (*n_stuck, "still where they were".to_owned()),
+        ];
+        let places: Vec<String> = places.iter().filter(|(n, _)| *n > 0).map(|(n, place)| format!("{n} are {place}")).collect();
+        Some(format!(
+            "{n_more} more repositories than are named here were made in this session, or put in another's place; of all {}, {}",
+            moved.n,
+            places.join("; ")
+        ))
     }
 
     /// Tells it, as events.
     pub fn told(&self) -> Vec<Kind> {
         let mut told: Vec<Kind> = self.taken().map(taken).collect();
-        let warn = |message: String| Kind::Warning { message };
-        let not_taken = self.not_taken();
-        if !not_taken.is_empty() {
+        let mut warn = |message: String| told.push(Kind::Warning { message });
+        let mut not_taken = self.not_taken_words(MOST_TOLD);
+        if self.n_not_taken() > 0 {
+            not_taken.extend(more(self.n_not_taken().saturating_sub(not_taken.len() as u64)));
             let volumes = self.volumes().join(" and ");
             let stays = match &self.review {
                 Some(id) => format!("it waits in the volume {volumes}, and `podbay review discard {id}` drops it"),
                 None => format!("it stays in the volume {volumes}, and docs/guides/git.md says how to look at it and how to let it go"),
             };
-            told.push(warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; "))));
+            warn(format!("not everything that the session did with git was taken over: {}; {stays}", not_taken.join("; ")));
         }
-        told.extend(self.settled.imported.repositories.iter().flat_map(|one| {
-            let place = place(&one.path);
-            one.notes.iter().map(move |note| Kind::Warning { message: format!("git{place}: {note}") })
-        }));
-        told.extend(self.moved_aside().into_iter().map(|words| {
+        let repositories = &self.settled.imported.repositories;
+        let notes: Vec<String> =
+            repositories.iter().flat_map(|one| one.notes.iter().map(|note| format!("git{}: {note}", place(&one.path)))).collect();
+        let n_notes = notes.len() as u64 + repositories.iter().map(|one| one.n_more.notes).sum::<u64>();
+        notes.into_iter().take(MOST_TOLD).for_each(&mut warn);
+        if let Some(more) = more(n_notes.saturating_sub(MOST_TOLD as u64)) {
+            warn(format!("git: {more} such notes"));
+        }
+        if self.settled.imported.n_more > 0 {
+            warn(format!("git: {} more repositories are not named here", self.settled.imported.n_more));
+        }
+        let AsideGit { moved, whole, is_late, .. } = &self.settled.aside;
+        for aside in moved.first.iter().take(MOST_TOLD) {
             warn(format!(
-                "a repository was made in this session, or put in another's place: {words}; git on your machine would run what its hooks and \
-                 settings say, so look at them before you move it back"
-            ))
-        }));
-        if !self.settled.aside.whole && !self.settled.aside.moved.is_empty() {
-            told.push(warn("not every folder of the project was looked into for repositories that this session made".to_owned()));
+                "a repository was made in this session, or put in another's place: {}; git on your machine would run what its hooks and \
+                 settings say, so look at them before you move it back",
+                self.aside_words(aside, short_path)
+            ));
+        }
+        self.rest_of_aside().into_iter().for_each(&mut warn);
+        if *is_late {
+            warn(
+                "there was no time to move everything out of the project that this session made for git; the next session in it goes on with that"
+                    .to_owned(),
+            );
+        }
+        if !whole && (!moved.is_empty() || *is_late) {
+            warn("not every folder of the project was looked into for repositories that this session made".to_owned());
         }
         told
     }
@@ -134,6 +201,7 @@ fn taken(one: &ImportedRepository) -> Kind {
     Kind::GitTaken {
         repository: if one.path.as_bytes() == b".git" { None } else { Some(one.path.to_string()) },
         branches: one.moved.iter().map(branch).collect(),
+        n_more: u32::try_from(one.n_more.moved).unwrap_or(u32::MAX),
         stashes: one.stashes.clone(),
         head: one.head.as_deref().map(|name| short(name).to_owned()),
         staged: one.index == IndexImport::Taken,
@@ -148,6 +216,22 @@ fn branch(moved: &MovedRef) -> String {
     format!("{} {from}{}", short(&name), commit(&moved.new))
 }
 
+fn more(n: u64) -> Option<String> {
+    (n > 0).then(|| format!("and {n} more"))
+}
+
+/// Returns a path as it can be read in a line: the middle of a long one is left out, so that its name is there.
+fn short_path(path: &BytesPath) -> String {
+    let text = path.to_string();
+    let n_chars = text.chars().count();
+    if n_chars <= MOST_OF_PATH {
+        return text;
+    }
+    let head: String = text.chars().take(MOST_OF_PATH / 3).collect();
+    let tail: String = text.chars().skip(n_chars - MOST_OF_PATH / 3 * 2).collect();
+    format!("{head}…{tail}")
+}
+
 fn place(path: &BytesPath) -> String {
     if path.as_bytes() == b".git" { String::new() } else { format!(" of {path}") }
 }
@@ -155,10 +239,8 @@ fn place(path: &BytesPath) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::keep::AsideGit;
-    use crate::wire::keep::FoundRepository;
-    use crate::wire::keep::GitKind;
     use crate::wire::keep::ImportedGit;
+    use crate::wire::keep::MoreImported;
     use crate::wire::keep::NotImported;
 
     #[test]
@@ -177,14 +259,14 @@ mod tests {
             notes: vec!["x was deleted".to_owned()],
             ..ImportedRepository::default()
         };
-        let mut aside = Aside::of(&FoundRepository { path: "new/.git".into(), kind: GitKind::Folder });
+        let mut aside = Aside::at(&"new/.git".into());
         aside.kept = Some("s-0".into());
-        let mut parts = Aside::of(&FoundRepository { path: "lib".into(), kind: GitKind::Bare });
-        (parts.kept, parts.parts) = (Some("s-1".into()), vec!["HEAD".into(), "refs".into()]);
+        let mut parts = Aside::at(&"lib".into());
+        (parts.kept, parts.parts) = (Some("s-1".into()), ["HEAD", "refs"].map(BytesPath::from).into_iter().collect());
         let ended = Ended {
             settled: SettledGit {
-                imported: ImportedGit { repositories: vec![module, top] },
-                aside: AsideGit { moved: vec![aside, parts], whole: true },
+                imported: ImportedGit { repositories: vec![module, top], n_more: 0 },
+                aside: AsideGit { moved: [aside, parts].into_iter().collect(), whole: true, ..AsideGit::default() },
                 is_settled: false,
                 held: Named::default(),
             },
@@ -205,9 +287,52 @@ mod tests {
             "what made lib one (HEAD, refs) is now /state/aside/s/s-1, and all else in there stays where it is; git on your machine";
         assert!(words[3].contains(parts), "{words:?}");
         assert_eq!(words.len(), 4);
+        check_many(&ended);
         let mut ended = ended;
         ended.settled.imported.repositories[0].path = "sub/.git".into();
         ended.settled.imported.repositories[0].not_imported = vec![NotImported { what: "HEAD".into(), why: "x".to_owned() }];
         assert_eq!(ended.volumes(), ["`podbay-git-s`", "`podbay-below-s`"]);
+    }
+
+    /// The same of a session that did thousands of each.
+    #[track_caller]
+    fn check_many(ended: &Ended) {
+        let mut ended = ended.clone();
+        let place = vec!["deep".repeat(50); 18].join("/");
+        let one =
+            |n: usize| Aside { kept: Some(format!("s-{n}").as_str().into()), ..Aside::at(&format!("{place}/{n}/.git").as_str().into()) };
+        let mut first: Vec<Aside> = (0..200).map(one).collect();
+        (first[0].kept, first[0].left) = (None, Some(format!("{place}/0/.podbay-left-s-0").as_str().into()));
+        (first[1].kept, first[1].problem) = (None, Some("not permitted".to_owned()));
+        let moved = Named { n: 5000, first };
+        ended.settled.aside = AsideGit { moved, n_left: 1, n_stuck: 1, n_waiting: 10, whole: true, is_late: true };
+        let top = &mut ended.settled.imported.repositories[1];
+        top.not_imported = vec![top.not_imported[0].clone(); 150];
+        top.notes = vec!["y was deleted".to_owned(); 150];
+        top.n_more = MoreImported { moved: 40, not_imported: 800, notes: 50 };
+        let told = ended.told();
+        let words: Vec<&str> =
+            told.iter().filter_map(|kind| if let Kind::Warning { message } = kind { Some(message.as_str()) } else { None }).collect();
+        assert!(words.len() <= 3 * MOST_TOLD && words.concat().len() < 30_000, "{} lines, {} bytes", words.len(), words.concat().len());
+        let has = |part: &str| assert!(words.iter().any(|line| line.contains(part)), "{part}: {words:#?}");
+        has("; and 930 more; it stays in the volume `podbay-git-s`");
+        has("git: and 181 more such notes");
+        has("…");
+        has("/0/.git is more than is copied at once and is now");
+        has("/.podbay-left-s-0; git on your machine");
+        has("/1/.git could not be moved (not permitted); git on your machine");
+        has(
+            "4980 more repositories than are named here were made in this session, or put in another's place; of all 5000, 4988 are in /state/aside/s; 1 are in the project under names that begin with `.podbay-left-`, which git does not know; 10 are in the project",
+        );
+        has("1 are still where they were");
+        has("the next session in it goes on with that");
+        let Kind::GitTaken { branches, n_more: 40, .. } = &told[0] else { panic!("{told:?}") };
+        assert_eq!(branches.len(), 2);
+        let (moved, not_taken) = (ended.moved_aside(), ended.not_taken());
+        assert_eq!(
+            (moved.len(), moved[200].as_str(), not_taken.len(), not_taken[150].as_str()),
+            (201, "and 4800 more", 151, "and 800 more")
+        );
+        assert!(moved[0].contains(&place), "all of it is in the report for scripts");
     }
 }

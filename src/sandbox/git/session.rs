@@ -336,22 +336,50 @@ fn top_identity(spec: &Spec) -> Option<(u64, u64)> {
     std::fs::symlink_metadata(spec.project.path().join(".git")).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
+/// How many things of one kind are told one by one.
+const MOST_TOLD: usize = 20;
+
 /// Says what a person should know of a session's folder before anything happens in it.
 fn told(prepared: &PreparedGit) -> Vec<String> {
-    let mut told = Vec::new();
+    let (mut refused, mut notes) = (Vec::new(), Vec::new());
     for repository in &prepared.repositories {
         if let Some(refusal) = &repository.refused {
             let what =
                 if repository.path.as_bytes() == b".git" { READ_ONLY.to_owned() } else { format!("{READ_ONLY} at {}", repository.path) };
-            told.push(format!("{what}: {refusal}"));
+            refused.push(format!("{what}: {refusal}"));
         }
         let place = if repository.path.as_bytes() == b".git" { String::new() } else { format!(" at {}", repository.path) };
-        told.extend(repository.notes.iter().map(|note| format!("git in this session{place}: {note}")));
+        notes.extend(repository.notes.iter().map(|note| format!("git in this session{place}: {note}")));
     }
-    told
+    let cut = |mut list: Vec<String>, n_more: u64, words: &str| {
+        let n_more = list.len().saturating_sub(MOST_TOLD) as u64 + n_more;
+        list.truncate(MOST_TOLD);
+        list.extend((n_more > 0).then(|| format!("{words}: {n_more} more")));
+        list
+    };
+    let refused = cut(refused, prepared.n_more, "git can only read in other repositories of the project");
+    [refused, cut(notes, 0, "git in this session")].concat()
 }
 
 pub(super) fn with_causes(error: &Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source()).map(|cause| format!(": {cause}"));
     format!("{error}{}", causes.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::keep::GitRefusal;
+    use crate::wire::keep::PreparedRepository;
+
+    #[test]
+    fn of_many_repositories_some_are_named_and_the_rest_is_counted() {
+        let refused = |n: usize| PreparedRepository::refused(&format!("{n}/.git").as_str().into(), GitRefusal::WorktreeBelow);
+        let prepared =
+            |n: usize, n_more: u64| PreparedGit { repositories: (0..n).map(refused).collect(), n_more, ..PreparedGit::default() };
+        assert_eq!(told(&prepared(20, 0)).len(), 20);
+        let told = told(&prepared(300, 700));
+        assert_eq!(told.len(), 21);
+        assert!(told[0].contains(" at 0/.git: ") && told[20].ends_with("in other repositories of the project: 980 more"), "{told:?}");
+    }
 }

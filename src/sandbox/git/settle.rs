@@ -170,7 +170,13 @@ pub(in crate::sandbox) async fn settle_left(
 impl Ended {
     /// Whether something was in a repository that is out of the project by now.
     pub fn has_moved(&self, path: &BytesPath) -> bool {
-        self.settled.aside.moved.iter().any(|aside| aside.problem.is_none() && aside.has(path.as_bytes()))
+        self.settled.aside.moved.first.iter().any(|aside| !aside.is_stuck() && aside.has(path.as_bytes()))
+    }
+
+    /// Whether there are more such repositories than are named.
+    pub fn has_moved_more(&self) -> bool {
+        let moved = &self.settled.aside.moved;
+        moved.n > moved.first.len() as u64
     }
 }
 

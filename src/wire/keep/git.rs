@@ -4,6 +4,7 @@ use serde::Deserialize;
 use serde::Serialize;
 use thiserror::Error;
 
+use super::Named;
 use crate::wire::BytesPath;
 
 /// The repositories of a project.
@@ -98,6 +99,9 @@ pub enum GitRefusal {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreparedGit {
     pub repositories: Vec<PreparedRepository>,
+    /// How many more there are.
+    #[serde(default)]
+    pub n_more: u64,
     /// What the person's git obeys by settings that a session does not see.
     pub obeyed: Obeyed,
 }
@@ -123,7 +127,7 @@ pub struct PreparedRepository {
     /// What differs from the real one, in words.
     pub notes: Vec<String>,
     pub n_refs: u64,
-    /// Files with secrets that are tracked: the session's index takes them for unchanged.
+    /// Files with secrets that are tracked: the session's index takes them for unchanged. Of very many an answer names some.
     pub hidden: Vec<BytesPath>,
     /// What is to stand in the project's `.git` file, where the repository is a linked worktree.
     pub pointer: Option<BytesPath>,
@@ -141,12 +145,14 @@ impl PreparedRepository {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedGit {
     pub repositories: Vec<ImportedRepository>,
+    /// How many more there are.
+    pub n_more: u64,
 }
 
 impl ImportedGit {
     /// Returns whether nothing of the sessions' work is in its own folder alone.
     pub fn is_whole(&self) -> bool {
-        self.repositories.iter().all(|repository| repository.not_imported.is_empty())
+        self.repositories.iter().all(ImportedRepository::is_whole)
     }
 }
 
@@ -164,6 +170,22 @@ pub struct ImportedRepository {
     pub not_imported: Vec<NotImported>,
     /// What the person may want to know besides, such as branches that the session deleted.
     pub notes: Vec<String>,
+    /// How many more there are of each than are named.
+    pub n_more: MoreImported,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoreImported {
+    pub moved: u64,
+    pub not_imported: u64,
+    pub notes: u64,
+}
+
+impl ImportedRepository {
+    /// Returns whether nothing of the session's work is in its own folder alone.
+    pub fn is_whole(&self) -> bool {
+        self.not_imported.is_empty() && self.n_more.not_imported == 0
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,36 +220,49 @@ pub enum IndexImport {
 /// Repositories that a session made, or put in the place of others, and that are out of the project now.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsideGit {
-    pub moved: Vec<Aside>,
+    /// Those that are not where they belong come first.
+    pub moved: Named<Aside>,
+    /// How many of them are in the project, under a name that git does not know; how many wait there for the next time; how many are still
+    /// where they were.
+    pub n_left: u64,
+    pub n_waiting: u64,
+    pub n_stuck: u64,
     /// Whether every folder was looked into, in time.
     pub whole: bool,
+    /// Whether there is more to do for which there was no time.
+    pub is_late: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Aside {
     /// Where it was, from the project's folder.
     pub path: BytesPath,
-    pub kind: GitKind,
     /// The names in its folder that were moved, where the rest of that stays; none: all of it was.
     #[serde(default)]
-    pub parts: Vec<BytesPath>,
+    pub parts: Named<BytesPath>,
     /// Its name in the folder of such.
     pub kept: Option<BytesPath>,
-    /// Where it is in the project, under a name that git does not know, because there is more of it than is copied.
+    /// Where it is in the project, under a name that git does not know, because there is more of it than is copied, or because of a problem.
     pub left: Option<BytesPath>,
+    /// The same of one that is to be copied the next time.
+    pub waits: Option<BytesPath>,
     /// Pipes, sockets, devices and what could not be read, which are not kept.
     pub n_passed_over: u64,
     /// Whether the `.git` file that it had taken the place of is there again.
     pub is_restored: bool,
-    /// Why it may still be where it was.
+    /// What went wrong. Where it is nowhere else it may still be where it was.
     pub problem: Option<String>,
 }
 
 impl Aside {
     /// One that nothing was done with yet.
-    pub fn of(one: &FoundRepository) -> Self {
-        let (path, kind) = (one.path.clone(), one.kind.clone());
-        Self { path, kind, parts: Vec::new(), kept: None, left: None, n_passed_over: 0, is_restored: false, problem: None }
+    pub fn at(path: &BytesPath) -> Self {
+        Self { path: path.clone(), ..Self::default() }
+    }
+
+    /// Whether git still finds it.
+    pub fn is_stuck(&self) -> bool {
+        self.kept.is_none() && self.left.is_none() && self.waits.is_none()
     }
 
     /// Returns whether a path of the project was moved with it.
@@ -238,6 +273,6 @@ impl Aside {
             return within(folder, path);
         }
         let inside = if folder.is_empty() { Some(path) } else { path.strip_prefix(folder).and_then(|rest| rest.strip_prefix(b"/")) };
-        inside.is_some_and(|inside| self.parts.iter().any(|part| within(part.as_bytes(), inside)))
+        inside.is_some_and(|inside| self.parts.first.iter().any(|part| within(part.as_bytes(), inside)))
     }
 }

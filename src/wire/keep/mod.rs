@@ -5,6 +5,7 @@
 
 mod change;
 mod find;
+mod fit;
 mod git;
 mod git_order;
 mod named;
@@ -40,6 +41,7 @@ pub use self::git::Identity;
 pub use self::git::ImportedGit;
 pub use self::git::ImportedRepository;
 pub use self::git::IndexImport;
+pub use self::git::MoreImported;
 pub use self::git::MovedRef;
 pub use self::git::NotImported;
 pub use self::git::Obeyed;

@@ -1,150 +1,59 @@
 use std::time::Duration;
+use std::time::Instant;
 
-use nix::errno::Errno;
-
-use super::copy::Copy;
-use super::find::ON_ITS_WAY;
-use super::find::find;
+use super::copy::Room;
+use super::find::MAX_FOUND;
+use super::find::Modules;
+use super::find::Walk;
 use super::folder::Folder;
-use super::folder::Kind;
-use super::folder::failed;
+use super::moving::Moving;
 use super::record::check_id;
-use super::repository::is_part;
-use crate::guest::root::join;
-use crate::guest::root::split;
-use crate::wire::BytesPath;
 use crate::wire::Fault;
-use crate::wire::keep::Aside;
 use crate::wire::keep::AsideGit;
 use crate::wire::keep::FoundGit;
-use crate::wire::keep::FoundRepository;
-use crate::wire::keep::GitKind;
 
-/// How many are moved in one go: each may hold another one.
-const MAX_ROUNDS: usize = 8;
+/// How many bytes of paths wait to be copied at most: the rest of the project waits for them.
+const MAX_WAITING: usize = 64 << 20;
+
+/// How much is moved out of a project at once, and how long that may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub time: Duration,
+    pub room: Room,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { time: Duration::from_mins(2), room: Room::default() }
+    }
+}
 
 /// Moves every repository, and every way to one, out of the project that was not there when the session began or leads elsewhere since.
 ///
-/// In the project it is renamed first, which takes effect at once and as a whole; where the copying after it is cut off, the next call goes on. A
-/// `.git` file that another thing took the place of is written again. Of a folder with other files in it only what makes it a repository goes.
-pub fn aside(project: &Folder, start: &FoundGit, (kept, id): (&Folder, &str), budget: Duration) -> Result<AsideGit, Fault> {
+/// In the project all are renamed first, which takes effect at once and as a whole; where the copying after it is cut off, the next call goes
+/// on. A `.git` file that another thing took the place of is written again. Of a folder with other files in it only what makes it a repository
+/// goes.
+pub fn aside(project: &Folder, start: &FoundGit, (kept, id): (&Folder, &str), bounds: Bounds) -> Result<AsideGit, Fault> {
     check_id(id)?;
-    let mut all = AsideGit { moved: Vec::new(), whole: true };
-    for _ in 0..MAX_ROUNDS {
-        let now = find(project, budget);
-        all.whole = now.whole;
-        let new: Vec<&FoundRepository> = now.repositories.iter().filter(|one| is_new(one, start)).collect();
-        // What could not be moved is there again.
-        if new.iter().all(|one| all.moved.iter().any(|moved| moved.problem.is_some() && moved.path == one.path)) {
-            break;
+    let Some(mut walk) = Walk::begin(project, Modules::PassedOver) else { return Ok(AsideGit::default()) };
+    let begun = Instant::now();
+    let (end_of_look, end) = (begun + bounds.time / 4 * 3, begun + bounds.time);
+    let mut moving = Moving::new(project, start, (kept, id), bounds.room, end);
+    let mut whole = true;
+    while !walk.is_over() && Instant::now() <= end_of_look {
+        let found = walk.next(MAX_FOUND, end_of_look);
+        whole &= found.whole;
+        for folder in found.repositories.iter().filter_map(|one| moving.take(one)) {
+            walk.look_behind(folder);
         }
-        for one in new {
-            // It may have gone along with one that it lies in.
-            let was_tried = all.moved.iter().any(|moved| moved.problem.is_some() && moved.path == one.path);
-            if !was_tried && (one.path.is_empty() || project.kind(one.path.as_bytes()).is_some()) {
-                let moved = move_out(project, one, start, kept, id, all.moved.len());
-                // One that cannot be moved must not keep the others in.
-                all.moved.push(moved.unwrap_or_else(|fault| Aside { problem: Some(fault.to_string()), ..Aside::of(one) }));
-            }
+        if walk.is_over() || moving.n_waiting_bytes() > MAX_WAITING {
+            moving.copy_all().into_iter().for_each(|folder| walk.look_into(folder));
         }
     }
-    Ok(all)
-}
-
-/// A submodule's repository lies in one that a session could not write to, or goes along with it.
-fn is_new(one: &FoundRepository, start: &FoundGit) -> bool {
-    match one.kind {
-        GitKind::Module => false,
-        GitKind::OnItsWay => true,
-        _ => !start.repositories.contains(one),
-    }
-}
-
-fn move_out(project: &Folder, one: &FoundRepository, start: &FoundGit, kept: &Folder, id: &str, at: usize) -> Result<Aside, Fault> {
-    let path = one.path.as_bytes();
-    let parts = if one.kind == GitKind::Bare { parts_alone(project, path, start)? } else { None };
-    // What is moved is renamed where it stands, and is out of the way of git then.
-    let parent = if parts.is_some() { path } else { split(path).0 };
-    let on_its_way = || free(project, &join(parent, format!("{ON_ITS_WAY}{id}-{at}").as_bytes()));
-    let moved = |moved: Result<(), Errno>| moved.map_err(|errno| failed("move aside", path, &errno.into()));
-    let waiting = match &parts {
-        _ if one.kind == GitKind::OnItsWay => path.to_vec(),
-        Some(parts) => {
-            let waiting = on_its_way();
-            let names: Vec<(Vec<u8>, Vec<u8>)> = parts.iter().map(|name| (name.clone(), disarmed(name))).collect();
-            moved(project.gather(path, split(&waiting).1, &names))?;
-            waiting
-        }
-        None => {
-            let waiting = on_its_way();
-            moved(project.rename_beside(path, &waiting))?;
-            waiting
-        }
-    };
-    // A folder without it is no repository, whatever its name is.
-    let head = join(&waiting, b"HEAD");
-    if project.kind(&waiting) == Some(Kind::Folder) {
-        project.unlock(&waiting).map_err(|errno| failed("open", &waiting, &errno.into()))?;
-    }
-    if project.kind(&head).is_some() {
-        let _ = project.rename(&head, &join(&waiting, b"HEAD.aside"));
-    }
-    let before = start.repositories.iter().find(|before| before.path == one.path);
-    let parts = parts.unwrap_or_default().into_iter().map(BytesPath::from_bytes).collect();
-    let mut aside = Aside { parts, ..Aside::of(one) };
-    if let Some(FoundRepository { kind: GitKind::Pointer { to }, .. }) = before {
-        project.write(path, &[b"gitdir: ", to.as_bytes(), b"\n"].concat())?;
-        aside.is_restored = true;
-    }
-    let place = free(kept, format!("{id}-{at}").as_bytes());
-    let mut copy = Copy::new(project, kept);
-    if copy.copy(&waiting, &place)? {
-        project.remove_from_locked(&waiting)?;
-        aside.kept = Some(BytesPath::from_bytes(place));
-        aside.n_passed_over = copy.n_passed_over();
-    } else {
-        kept.remove(&place)?;
-        // Under yet another name, so that nobody tries again.
-        let left = free(project, &join(parent, format!(".podbay-left-{id}-{at}").as_bytes()));
-        moved(project.rename_beside(&waiting, &left))?;
-        aside.left = Some(BytesPath::from_bytes(left));
-    }
-    Ok(aside)
-}
-
-/// Returns what alone is moved of a folder that is a repository; `None`: it is, with all that is in it.
-///
-/// Where there is anything else in the folder it may be the person's: it stays, and so does what had its name when the session began, since that
-/// alone made no repository of the folder. Without the rest it makes none now.
-fn parts_alone(project: &Folder, path: &[u8], start: &FoundGit) -> Result<Option<Vec<Vec<u8>>>, Fault> {
-    let names = project.names(path).map_err(|errno| failed("list", path, &errno.into()))?;
-    let is_theirs = |name: &[u8]| start.parts.binary_search(&BytesPath::from_bytes(join(path, name))).is_ok();
-    let n_all = names.len();
-    let mut parts: Vec<Vec<u8>> = names.into_iter().map(|(name, _)| name).filter(|name| is_part(name) && !is_theirs(name)).collect();
-    // The project's own folder stays in any case. What git looks for first goes first.
-    parts.sort_by_key(|name| (!is_head(name), !name.eq_ignore_ascii_case(b"commondir")));
-    Ok((path.is_empty() || parts.len() < n_all).then_some(parts))
-}
-
-/// A folder without a file of this name is no repository.
-fn is_head(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"HEAD")
-}
-
-/// Returns a name under which git does not look for it.
-fn disarmed(name: &[u8]) -> Vec<u8> {
-    if is_head(name) { [name, b".aside"].concat() } else { name.to_vec() }
-}
-
-/// Returns a name that nothing has.
-fn free(folder: &Folder, wanted: &[u8]) -> Vec<u8> {
-    let mut name = wanted.to_vec();
-    let mut n_tried = 0;
-    while folder.kind(&name).is_some() {
-        n_tried += 1;
-        name = [wanted, format!("-{n_tried}").as_bytes()].concat();
-    }
-    name
+    moving.copy_all();
+    let is_over = walk.is_over();
+    walk.end();
+    Ok(moving.told(whole && is_over, is_over))
 }
 
 #[cfg(test)]
@@ -153,10 +62,11 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::path::Path;
 
-    use super::super::copy::MAX_BYTES;
+    use super::super::find::find;
     use super::super::sample::Sample;
     use super::super::sample::run_git;
     use super::*;
+    use crate::wire::keep::Aside;
 
     const BUDGET: Duration = Duration::from_secs(20);
 
@@ -175,11 +85,14 @@ mod tests {
         }
 
         fn aside(&self) -> Vec<Aside> {
-            let all = aside(&open(&self.sample.path("")), &self.start, (&open(&self.sample.beside("kept")), "s"), BUDGET).expect("moved");
-            assert!(all.whole);
-            let again = aside(&open(&self.sample.path("")), &self.start, (&open(&self.sample.beside("kept")), "s"), BUDGET).expect("moved");
-            assert_eq!(again.moved, []);
-            all.moved
+            let all = self.aside_within(Bounds::default());
+            assert!(all.whole && all.moved.n == all.moved.first.len() as u64);
+            assert_eq!(self.aside_within(Bounds::default()), AsideGit { whole: true, ..AsideGit::default() });
+            all.moved.first
+        }
+
+        fn aside_within(&self, bounds: Bounds) -> AsideGit {
+            aside(&open(&self.sample.path("")), &self.start, (&open(&self.sample.beside("kept")), "s"), bounds).expect("moved")
         }
     }
 
@@ -272,7 +185,7 @@ mod tests {
         run_git(&sample.path(""), &["--work-tree=.", "status"]);
         assert!(sample.beside("PWN").exists(), "it bites");
         let moved = case.aside();
-        assert_eq!((paths(&moved), moved[0].parts.len()), (vec![String::new()], 3), "{moved:?}");
+        assert_eq!((paths(&moved), moved[0].parts.n), (vec![String::new()], 3), "{moved:?}");
         assert!(!run_git(&sample.path(""), &["status"]).1);
         assert!(sample.path("objects/x").exists() && !sample.path("config").exists());
     }
@@ -289,20 +202,6 @@ mod tests {
         assert_eq!(paths(&moved), [".podbay-aside-s-0"]);
         assert_eq!(moved[0].n_passed_over, 1);
         assert_eq!(fs::read_dir(sample.path("")).expect("a folder").count(), 1);
-    }
-
-    #[test]
-    fn what_is_too_large_stays_without_being_a_repository() {
-        let case = Case::of(Sample::without_git());
-        let sample = &case.sample;
-        sample.git(&["init", "-q", "new"]);
-        let large = fs::File::create(sample.path("new/.git/large")).expect("made");
-        large.set_len(MAX_BYTES + 1).expect("a file that takes no room");
-        let moved = case.aside();
-        assert_eq!(moved[0].left.as_ref().map(BytesPath::to_text).as_deref(), Some("new/.podbay-left-s-0"));
-        assert_eq!(fs::read_dir(sample.beside("kept")).expect("a folder").count(), 0);
-        assert!(sample.path("new/.podbay-left-s-0/config").exists());
-        assert!(!run_git(&sample.path("new"), &["status"]).1 && !run_git(&sample.path("new/.podbay-left-s-0"), &["status"]).1);
     }
 
     #[test]

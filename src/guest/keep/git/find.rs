@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -20,7 +21,7 @@ pub(crate) const MAX_POINTER: u64 = 8 * 1024;
 pub(crate) const ON_ITS_WAY: &str = ".podbay-aside-";
 /// Longer paths cannot be used from the project's folder, by git neither.
 const MAX_PATH: usize = 4000;
-const MAX_FOUND: usize = 10_000;
+pub(super) const MAX_FOUND: usize = 10_000;
 /// Of more names than these nobody knows later that they were there.
 const MAX_PARTS: usize = 100_000;
 /// How many folders are kept open to be put back. Those beyond stay open to their owner: whoever locked so many hides nothing by it.
@@ -40,37 +41,108 @@ pub(crate) fn closed(project: &Folder, budget: Duration) -> Vec<BytesPath> {
 }
 
 fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
-    let end = Instant::now() + budget;
-    let mut found = FoundGit { whole: true, ..FoundGit::default() };
-    let (mut closed, mut opened) = (Vec::new(), Vec::new());
-    let Ok(device) = project.stat(b".").map(|stat| stat.st_dev) else { return (FoundGit::default(), closed) };
-    let mut folders = vec![(Vec::new(), false)];
-    while let Some((path, is_locked)) = folders.pop() {
-        if Instant::now() > end || found.repositories.len() > MAX_FOUND {
-            found.whole = false;
-            break;
+    let Some(mut walk) = Walk::begin(project, Modules::Named) else { return (FoundGit::default(), Vec::new()) };
+    let mut found = walk.next(MAX_FOUND, Instant::now() + budget);
+    found.whole &= walk.is_over();
+    (found, walk.end())
+}
+
+/// Whether submodules' repositories inside of others are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Modules {
+    Named,
+    /// Each is where the one is that it lies in.
+    PassedOver,
+}
+
+/// A look through a project that may be taken in several steps: no folder is looked into twice.
+pub(super) struct Walk<'a> {
+    project: &'a Folder,
+    modules: Modules,
+    device: u64,
+    /// Folders that are still to be looked into, and whether each lets its owner not do that.
+    folders: Vec<(Vec<u8>, bool)>,
+    opened: Vec<Opened>,
+    closed: Vec<BytesPath>,
+    /// Those that are repositories themselves, in which nobody looked for others.
+    passed: HashSet<Vec<u8>>,
+}
+
+/// A folder that is open for the time of the look.
+struct Opened {
+    path: Vec<u8>,
+    lock: OpenedUp,
+    /// Whether a repository was found in it: nobody could take that out otherwise.
+    stays: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn begin(project: &'a Folder, modules: Modules) -> Option<Self> {
+        let device = project.stat(b".").ok()?.st_dev;
+        let (folders, opened, closed) = (vec![(Vec::new(), false)], Vec::new(), Vec::new());
+        Some(Self { project, modules, device, folders, opened, closed, passed: HashSet::new() })
+    }
+
+    /// Whether there is nothing more to look into.
+    pub(super) fn is_over(&self) -> bool {
+        self.folders.is_empty()
+    }
+
+    /// Looks also into this folder and those in it.
+    pub(super) fn look_into(&mut self, path: Vec<u8>) {
+        self.folders.push((path, false));
+    }
+
+    /// Looks also into a folder that was passed because it was a repository.
+    pub(super) fn look_behind(&mut self, path: Vec<u8>) {
+        if self.passed.remove(&path) {
+            self.look_into(path);
         }
-        let Some(names) = names(project, &path, is_locked, &mut opened) else {
+    }
+
+    /// Goes on until about so many are found, or until there is no more time.
+    pub(super) fn next(&mut self, most: usize, end: Instant) -> FoundGit {
+        let mut found = FoundGit { whole: true, ..FoundGit::default() };
+        while found.repositories.len() <= most
+            && Instant::now() <= end
+            && let Some((path, is_locked)) = self.folders.pop()
+        {
+            self.look(path, is_locked, &mut found);
+        }
+        found.repositories.sort();
+        found.parts.sort();
+        for opened in &mut self.opened {
+            let holds =
+                |one: &FoundRepository| one.path.as_bytes().strip_prefix(opened.path.as_slice()).is_some_and(|rest| rest.starts_with(b"/"));
+            opened.stays = opened.stays || found.repositories.iter().any(holds);
+        }
+        found
+    }
+
+    fn look(&mut self, path: Vec<u8>, is_locked: bool, found: &mut FoundGit) {
+        let project = self.project;
+        let Some(names) = names(project, &path, is_locked, &mut self.opened) else {
             found.whole = false;
             // One in which nothing can be reached by its name either keeps git out as well.
-            if project.stat(&join(&path, b".")).is_ok() && closed.len() < MAX_FOUND {
-                closed.push(BytesPath::from_bytes(path));
+            if project.stat(&join(&path, b".")).is_ok() && self.closed.len() < MAX_FOUND {
+                self.closed.push(BytesPath::from_bytes(path));
             }
-            continue;
+            return;
         };
         let mut has_git = false;
         for (name, kind) in &names {
             if name.eq_ignore_ascii_case(b".git") {
                 has_git = true;
-                add(project, &mut found, join(&path, name), *kind);
+                self.add(found, join(&path, name), *kind);
             }
         }
         // The project itself may be a bare repository, whose hooks are as good as any.
         if is_repository(&names) {
             found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path.clone()), kind: GitKind::Bare });
-            add_modules(project, &mut found, &path);
+            self.add_modules(found, &path);
             if !has_git {
-                continue;
+                self.passed.insert(path);
+                return;
             }
         } else {
             let parts = names.iter().filter(|(name, kind)| *kind != Kind::Special && is_part(name));
@@ -89,67 +161,66 @@ fn walk(project: &Folder, budget: Duration) -> (FoundGit, Vec<BytesPath>) {
             if inner.len() > MAX_PATH {
                 found.whole = false;
             } else if let Ok(stat) = project.stat(&inner)
-                && stat.st_dev == device
+                && stat.st_dev == self.device
             {
-                folders.push((inner, stat.st_mode & 0o500 != 0o500));
+                self.folders.push((inner, stat.st_mode & 0o500 != 0o500));
             }
         }
     }
-    found.repositories.sort();
-    found.parts.sort();
-    // What lies deeper was opened later.
-    for (path, opened) in opened.into_iter().rev() {
-        let lies_in = |one: &FoundRepository| one.path.as_bytes().strip_prefix(path.as_slice()).is_some_and(|rest| rest.starts_with(b"/"));
-        // Nobody could take a repository out of it otherwise.
-        if !found.repositories.iter().any(lies_in) {
-            opened.put_back();
+
+    fn add(&self, found: &mut FoundGit, path: Vec<u8>, kind: Kind) {
+        let kind = match kind {
+            Kind::Folder => {
+                self.add_modules(found, &path);
+                GitKind::Folder
+            }
+            Kind::File => {
+                let text = self.project.read(&path, MAX_POINTER).ok().flatten().unwrap_or_default();
+                GitKind::Pointer { to: BytesPath::from_bytes(pointed(&text).unwrap_or_default()) }
+            }
+            Kind::Link => GitKind::Link { to: BytesPath::from_bytes(self.project.link_target(&path).unwrap_or_default()) },
+            Kind::Special => GitKind::Special,
+        };
+        found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind });
+    }
+
+    fn add_modules(&self, found: &mut FoundGit, inside: &[u8]) {
+        if self.modules == Modules::PassedOver {
+            return;
+        }
+        match modules(self.project, inside) {
+            Ok(paths) => {
+                for path in paths {
+                    self.add_modules(found, &path);
+                    found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind: GitKind::Module });
+                }
+            }
+            Err(_) => found.whole = false,
         }
     }
-    (found, closed)
+
+    /// Closes what was opened, and returns which folders nobody could look into.
+    pub(super) fn end(self) -> Vec<BytesPath> {
+        // What lies deeper was opened later.
+        self.opened.into_iter().rev().filter(|opened| !opened.stays).for_each(|opened| opened.lock.put_back());
+        self.closed
+    }
 }
 
 /// Returns what lies in a folder; `None`: it does not let anybody know.
 ///
 /// One that has to stay open for what lies in it to be reached is added to `opened`.
-fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<(Vec<u8>, OpenedUp)>) -> Option<Vec<(Vec<u8>, Kind)>> {
+fn names(project: &Folder, path: &[u8], is_locked: bool, opened: &mut Vec<Opened>) -> Option<Vec<(Vec<u8>, Kind)>> {
     let lock = if is_locked { project.open_up(path).ok() } else { None };
     let names = project.names(path).ok();
     if let Some(lock) = lock {
         if lock.lets_through() || names.is_none() {
             lock.put_back();
         } else if opened.len() < MAX_OPENED {
-            opened.push((path.to_vec(), lock));
+            opened.push(Opened { path: path.to_vec(), lock, stays: false });
         }
     }
     names
-}
-
-fn add(project: &Folder, found: &mut FoundGit, path: Vec<u8>, kind: Kind) {
-    let kind = match kind {
-        Kind::Folder => {
-            add_modules(project, found, &path);
-            GitKind::Folder
-        }
-        Kind::File => {
-            let text = project.read(&path, MAX_POINTER).ok().flatten().unwrap_or_default();
-            GitKind::Pointer { to: BytesPath::from_bytes(pointed(&text).unwrap_or_default()) }
-        }
-        Kind::Link => GitKind::Link { to: BytesPath::from_bytes(project.link_target(&path).unwrap_or_default()) },
-        Kind::Special => GitKind::Special,
-    };
-    found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind });
-}
-
-fn add_modules(project: &Folder, found: &mut FoundGit, inside: &[u8]) {
-    match modules(project, inside) {
-        Ok(paths) => {
-            for path in paths {
-                add_modules(project, found, &path);
-                found.repositories.push(FoundRepository { path: BytesPath::from_bytes(path), kind: GitKind::Module });
-            }
-        }
-        Err(_) => found.whole = false,
-    }
 }
 
 #[cfg(test)]
@@ -158,6 +229,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::os::unix::fs::symlink;
 
+    use super::super::aside::Bounds;
     use super::super::sample::Sample;
     use super::*;
 
@@ -262,13 +334,13 @@ mod tests {
         fs::create_dir(sample.beside("kept")).expect("made");
         let (now, moved) = as_owner(&sample, || {
             let open = |path: &std::path::Path| Folder::open(path).expect("opens");
-            let (project, kept, budget) = (open(&sample.path("")), open(&sample.beside("kept")), Duration::from_secs(20));
-            (found(&sample), super::super::aside::aside(&project, &start, (&kept, "s"), budget).expect("moved"))
+            let (project, kept) = (open(&sample.path("")), open(&sample.beside("kept")));
+            (found(&sample), super::super::aside::aside(&project, &start, (&kept, "s"), Bounds::default()).expect("moved"))
         });
         assert!(now.whole && moved.whole, "{now:?}");
         let all = ["both/below/.git", "listed/.git", "shut/in/er/.git", "src/.git"];
         assert_eq!(now.repositories.iter().map(|one| one.path.to_text()).collect::<Vec<_>>(), all);
-        let mut out: Vec<String> = moved.moved.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
+        let mut out: Vec<String> = moved.moved.first.iter().filter(|one| one.kept.is_some()).map(|one| one.path.to_text()).collect();
         out.sort();
         assert_eq!(out, all, "{moved:?}");
         assert_eq!(["src", "both", "both/below", "plain"].map(|path| mode(&sample, path)), [0o311, 0o111, 0o311, 0o200], "as they were");
@@ -276,6 +348,29 @@ mod tests {
         assert_eq!(mode(&sample, "plain/deep"), 0);
         set_mode(&sample, "plain/deep", 0o700);
         assert_eq!(["shut", "listed"].map(|path| mode(&sample, path)), [0o700, 0o700], "what lay in them could not be taken out otherwise");
+    }
+
+    #[test]
+    fn a_look_in_several_steps_finds_each_once() {
+        let sample = Sample::without_git();
+        for n in 0..7 {
+            sample.write(&format!("shut/{n}/.git"), "gitdir: x");
+        }
+        sample.write("HEAD", "x");
+        set_mode(&sample, "shut", 0);
+        let (all, is_over) = as_owner(&sample, || {
+            let project = Folder::open(&sample.path("")).expect("opens");
+            let mut walk = Walk::begin(&project, Modules::Named).expect("a folder");
+            let end = Instant::now() + Duration::from_secs(20);
+            let all: Vec<FoundGit> = (0..4).map(|_| walk.next(1, end)).collect();
+            let is_over = walk.is_over();
+            walk.end();
+            (all, is_over)
+        });
+        assert!(is_over && all.iter().all(|found| found.whole && found.repositories.len() <= 2), "{all:?}");
+        let mut paths: Vec<String> = all.iter().flat_map(shown).collect();
+        paths.sort();
+        assert_eq!(paths, (0..7).map(|n| format!("shut/{n}/.git pointer x")).collect::<Vec<_>>());
     }
 
     #[test]

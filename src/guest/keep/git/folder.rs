@@ -65,7 +65,13 @@ impl Folder {
     }
 
     pub(crate) fn descend(&self, path: &[u8]) -> Result<Self, Errno> {
-        Ok(Self { beneath: Beneath::new(self.directory(path)?) })
+        Ok(Self { beneath: self.beneath.same(self.directory(path)?) })
+    }
+
+    /// The same of a folder in which things are reached by name alone: it need not let anybody list them.
+    pub(crate) fn through(&self, path: &[u8]) -> Result<Self, Errno> {
+        let fd = self.beneath.open(path, OFlag::O_PATH | OFlag::O_DIRECTORY, Links::Refuse)?;
+        Ok(Self { beneath: self.beneath.same(fd) })
     }
 
     fn directory(&self, path: &[u8]) -> Result<OwnedFd, Errno> {
@@ -203,7 +209,8 @@ impl Folder {
 
     /// Renames within a folder, also where it lets nobody change it.
     pub(crate) fn rename_beside(&self, from: &[u8], to: &[u8]) -> Result<(), Errno> {
-        self.within_unlocked(split(from).0, |_| self.rename(from, to))
+        let (parent, name) = split(from);
+        self.within_unlocked(parent, |folder| renameat(folder, name, folder, split(to).1))
     }
 
     /// Makes a folder in another one and moves things into it that stand beside it, in this order, also where nobody may change any of them.

@@ -10,6 +10,8 @@ mod again;
 mod aside;
 #[cfg(test)]
 mod attacked;
+#[cfg(test)]
+mod bounded;
 mod checksum;
 mod commits;
 mod config;
@@ -32,6 +34,7 @@ mod land;
 mod left;
 mod leftover;
 mod logs;
+mod moving;
 mod order;
 #[cfg(test)]
 mod ordered;
@@ -52,7 +55,9 @@ mod stash;
 mod touched;
 mod waiting;
 
+pub use aside::Bounds;
 pub use aside::aside;
+pub use copy::Room;
 pub use find::find;
 pub use folder::Folder;
 pub(crate) use folder::Kind;

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::aside::Bounds;
 use super::aside::aside;
 use super::find::closed;
 use super::find::find;
@@ -15,6 +16,7 @@ use super::import::import;
 use super::import::left_out;
 use super::prepare::Source;
 use super::prepare::prepare;
+use super::record::Late;
 use super::record::Start;
 use super::record::Started;
 use super::record::check_id;
@@ -24,7 +26,6 @@ use crate::guest::keep::review;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
 use crate::wire::Fault;
-use crate::wire::keep::AsideGit;
 use crate::wire::keep::FoundGit;
 use crate::wire::keep::FoundRepository;
 use crate::wire::keep::GitAnswer;
@@ -71,8 +72,18 @@ impl Folders<'_> {
     }
 }
 
-/// Carries out one order.
+/// Carries out one order. Whatever there is, the answer to it goes in one frame.
 pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, Fault> {
+    let mut answer = carry_out_within(folders, order, Bounds::default())?;
+    match &mut answer {
+        GitAnswer::Prepared(prepared) => prepared.fit(),
+        GitAnswer::Settled(settled) => settled.fit(),
+    }
+    Ok(answer)
+}
+
+/// `bounds`: of what is moved out of the project.
+pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: Bounds) -> Result<GitAnswer, Fault> {
     let project = open(folders.project)?;
     let starts = folders.kept(b"git")?;
     match order {
@@ -122,9 +133,10 @@ pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, F
                 no_import: no_import.as_deref(),
                 is_top_theirs: *is_top_theirs,
                 review: review.as_ref(),
+                bounds,
             };
             let settled = settle(folders, &project, &starts, &left)?;
-            if !settled.is_settled && !tries_again {
+            if !settled.imported.is_whole() && !tries_again {
                 Start::keep(&starts, id)?;
             }
             Ok(GitAnswer::Settled(settled))
@@ -140,6 +152,7 @@ struct Left<'a> {
     no_import: Option<&'a str>,
     is_top_theirs: Option<bool>,
     review: Option<&'a ReviewedGit>,
+    bounds: Bounds,
 }
 
 fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<'_>) -> Result<SettledGit, Fault> {
@@ -150,7 +163,8 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     if Start::is_settled(starts, id) {
         return Ok(SettledGit { is_settled: true, ..SettledGit::default() });
     }
-    if Start::is_kept(starts, id) {
+    let (is_kept, late) = (Start::is_kept(starts, id), Start::late(starts, id));
+    if is_kept && late.is_none() {
         return Ok(SettledGit::default());
     }
     let places = places(folders, project, &start, left);
@@ -161,14 +175,16 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
     }
-    let mut imported = staged(folders, starts, id, &places, import)?;
-    let is_settled = imported.is_whole();
+    // What came, or was told not to come, is not looked at again for what is still to be moved.
+    let is_done = is_kept || late == Some(Late::AllTaken);
+    let mut imported = if is_done { ImportedGit::default() } else { staged(folders, starts, id, &places, import)? };
+    let are_all_taken = !is_kept && imported.is_whole();
     if left.review.is_some() {
         // Whatever appeared in the project meanwhile is not the session's.
-        if is_settled {
+        if are_all_taken {
             Start::settle(starts, id)?;
         }
-        return Ok(SettledGit { imported, is_settled, ..SettledGit::default() });
+        return Ok(SettledGit { imported, is_settled: are_all_taken, ..SettledGit::default() });
     }
     let mut before = start.found_still(project);
     if let Some(is_theirs) = left.is_top_theirs {
@@ -181,12 +197,16 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     }
     let kept = if folders.aside.is_dir() { open(folders.aside)? } else { folders.kept(b"aside")? };
     // What was taken over is to be told all the same.
-    let aside = aside(project, &before, (&kept, id), LOOK).unwrap_or_else(|_| AsideGit { moved: Vec::new(), whole: false });
+    let aside = aside(project, &before, (&kept, id), left.bounds).unwrap_or_default();
+    let late = aside.is_late.then_some(if are_all_taken { Late::AllTaken } else { Late::SomeLeft });
+    Start::note_late(starts, id, late)?;
+    let is_settled = are_all_taken && late.is_none();
     if is_settled {
         Start::settle(starts, id)?;
     }
     if !aside.whole {
-        imported.repositories.extend(warned_of(&closed(project, LOOK)));
+        let warned = warned_of(&closed(project, LOOK));
+        imported.repositories.extend(warned.or_else(|| aside.moved.is_empty().then(|| top_with(UNLOOKED.to_owned()))));
     }
     Ok(SettledGit { imported, aside, is_settled, ..SettledGit::default() })
 }
@@ -199,11 +219,15 @@ pub(super) fn warned_of(closed: &[BytesPath]) -> Option<ImportedRepository> {
         "{}{more} could not be looked into: if the session made a repository in there, git on your machine runs what its settings say",
         named.join(", ")
     );
-    (!closed.is_empty()).then(|| ImportedRepository {
-        path: BytesPath::from_bytes(TOP),
-        notes: vec![note],
-        ..ImportedRepository::default()
-    })
+    (!closed.is_empty()).then(|| top_with(note))
+}
+
+/// What is said where there was not even time to find one.
+const UNLOOKED: &str = "not every folder of the project was looked into for repositories that this session made";
+
+/// The repository at the top, of which there is nothing to say but this.
+fn top_with(note: String) -> ImportedRepository {
+    ImportedRepository { path: BytesPath::from_bytes(TOP), notes: vec![note], ..ImportedRepository::default() }
 }
 
 /// A session that is not on record was never prepared to its end, or its record is gone, and with it the way to take over what it did.
@@ -216,7 +240,11 @@ fn unknown(left: &Left<'_>) -> SettledGit {
         let folders = std::fs::read_dir(below.as_path()).into_iter().flatten().flatten().map(|entry| entry.path());
         repositories.extend(folders.filter(|folder| has_work(folder)).map(|folder| left_out(&BytesPath::from(folder), why)));
     }
-    SettledGit { is_settled: repositories.is_empty(), imported: ImportedGit { repositories }, ..SettledGit::default() }
+    SettledGit {
+        is_settled: repositories.is_empty(),
+        imported: ImportedGit { repositories, ..ImportedGit::default() },
+        ..SettledGit::default()
+    }
 }
 
 type Places = BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>;

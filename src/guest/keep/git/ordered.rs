@@ -1,8 +1,10 @@
 use std::fs;
 use std::path::Path;
 
+use super::aside::Bounds;
 use super::order::Folders;
 use super::order::carry_out;
+use super::order::carry_out_within;
 use super::order::warned_of;
 use super::sample::Sample;
 use super::sample::run_git;
@@ -11,6 +13,7 @@ use crate::wire::keep::GitAnswer;
 use crate::wire::keep::GitOrder;
 use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
+use crate::wire::keep::ImportedGit;
 use crate::wire::keep::NotImported;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
@@ -33,9 +36,13 @@ impl Case {
     }
 
     fn order(&self, order: &GitOrder) -> GitAnswer {
+        self.in_folders(|folders| carry_out(folders, order)).expect("done")
+    }
+
+    fn in_folders<T>(&self, work: impl FnOnce(&Folders<'_>) -> T) -> T {
         let at = |name: &str| self.sample.beside(name);
         let (project, state, aside, scratch) = (self.sample.path(""), at("state"), at("aside"), at("scratch"));
-        carry_out(&Folders { project: &project, state: &state, aside: &aside, scratch: &scratch }, order).expect("done")
+        work(&Folders { project: &project, state: &state, aside: &aside, scratch: &scratch })
     }
 
     fn sources(&self) -> Vec<GitSource> {
@@ -99,11 +106,14 @@ impl Case {
     }
 
     fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
+        let GitAnswer::Settled(settled) = self.order(&self.settling(no_import, is_top_theirs)) else { panic!("another answer") };
+        settled
+    }
+
+    fn settling(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> GitOrder {
         let no_import = no_import.map(str::to_owned);
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        let order = GitOrder::Settle { id, top: self.top(), below, no_import, tries_again: false, is_top_theirs, review: None };
-        let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
-        settled
+        GitOrder::Settle { id, top: self.top(), below, no_import, tries_again: false, is_top_theirs, review: None }
     }
 
     fn subjects(&self) -> String {
@@ -131,7 +141,7 @@ fn what_was_committed_is_taken_over_once_and_nothing_of_it_stays() {
     case.sample.git(&["init", "-q", "new"]);
     assert_eq!(case.subjects(), "a\n");
     let settled = case.settle(None, Some(true));
-    assert!(settled.is_settled && settled.aside.moved.len() == 1, "{settled:?}");
+    assert!(settled.is_settled && settled.aside.moved.n == 1, "{settled:?}");
     assert_eq!(settled.imported.repositories[0].moved.len(), 1);
     assert_eq!(case.subjects(), "b\na\n");
     assert!(!case.sample.path("new/.git").exists() && names(&case.sample.beside("aside")) == 1);
@@ -198,7 +208,7 @@ fn each_repository_below_the_top_gets_what_was_committed_in_it() {
     assert!(settled.is_settled, "{settled:?}");
     let subjects = |folder: &str| case.sample.git_in(folder, &["log", "--format=%s"]);
     assert_eq!([subjects(""), subjects("one"), subjects("deep/two")], ["b\na\n", "b\na\n", "c\na\n"]);
-    assert_eq!(settled.aside.moved.len(), 0);
+    assert_eq!(settled.aside.moved.n, 0);
 }
 
 #[test]
@@ -258,7 +268,7 @@ fn nothing_goes_to_a_repository_that_took_the_place_of_the_first() {
         let settled = case.settle(None, is_top_theirs);
         assert!(settled.imported.repositories[0].not_imported[0].why.contains("another one"), "{settled:?}");
         let is_there = case.sample.path(".git").exists();
-        assert_eq!((is_there, settled.aside.moved.len()), if is_top_theirs == Some(true) { (true, 0) } else { (false, 1) });
+        assert_eq!((is_there, settled.aside.moved.n), if is_top_theirs == Some(true) { (true, 0) } else { (false, 1) });
     }
 }
 
@@ -413,6 +423,56 @@ fn a_repository_that_the_person_has_committed_goes_on_to_work_and_is_not_made_of
     case.prepare();
     case.commit("game/HEAD");
     assert_eq!(case.accept(Some(&[])).held.first[0].path.to_text(), "game/HEAD");
+}
+
+#[test]
+fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
+    let case = Case::of(committed());
+    case.prepare();
+    let names: String = (0..230).map(|n| format!("create refs/tags/{n:03} HEAD\n")).collect();
+    fs::write(case.sample.beside("names"), names).expect("written");
+    let script = format!("!git update-ref --stdin < {}", case.sample.beside("names").display());
+    case.in_session(&["-c", &format!("alias.make={script}"), "make"]);
+    let settled = case.settle(None, None);
+    let one = &settled.imported.repositories[0];
+    assert_eq!((one.moved.len(), one.n_more.moved, settled.is_settled), (200, 30, true));
+    assert_eq!(case.sample.git(&["tag"]).lines().count(), 230);
+}
+
+#[test]
+fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_done_then() {
+    let late = |case: &Case, text: &str| fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written");
+    // All else was taken over: of what is in the session's folder nothing comes again.
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    late(&case, "all taken");
+    case.sample.git(&["init", "-q", "new"]);
+    let settled = case.settle(None, Some(true));
+    assert_eq!((settled.aside.moved.n, settled.imported, settled.is_settled), (1, ImportedGit::default(), true));
+    assert_eq!(case.subjects(), "a\n");
+    // Something stays, and was told.
+    let case = Case::of(committed());
+    case.prepare();
+    case.commit("b");
+    assert!(!case.settle(Some("no git here"), Some(true)).is_settled);
+    late(&case, "");
+    case.sample.git(&["init", "-q", "new"]);
+    let settled = case.settle(None, Some(true));
+    assert_eq!((settled.aside.moved.n, settled.imported, settled.is_settled), (1, ImportedGit::default(), false));
+    assert_eq!(case.settle(None, None), SettledGit::default());
+    assert!(!case.sample.path("new/.git").exists() && case.subjects() == "a\n");
+}
+
+#[test]
+fn a_project_for_which_there_was_no_time_at_all_is_said_to_be_one() {
+    let case = Case::of(committed());
+    case.prepare();
+    let bounds = Bounds { time: std::time::Duration::ZERO, ..Bounds::default() };
+    let settled = case.in_folders(|folders| carry_out_within(folders, &case.settling(None, Some(true)), bounds)).expect("done");
+    let GitAnswer::Settled(settled) = settled else { panic!("another answer") };
+    let notes: Vec<&String> = settled.imported.repositories.iter().flat_map(|one| &one.notes).collect();
+    assert!(settled.is_settled && !settled.aside.whole && notes.len() == 1 && notes[0].contains("not every folder"), "{settled:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
+use super::aside::Bounds;
 use super::aside::aside;
 use super::find::find;
 use super::folder::Folder;
@@ -39,9 +40,9 @@ impl Case {
     fn aside(&self) -> Vec<Aside> {
         let open = |path| Folder::open(path).expect("opens");
         let (project, kept) = (open(&self.sample.path("")), open(&self.sample.beside("kept")));
-        let all = aside(&project, &self.start, (&kept, "s"), BUDGET).expect("moved");
-        assert_eq!(aside(&project, &self.start, (&kept, "s"), BUDGET).expect("moved").moved, []);
-        all.moved
+        let all = aside(&project, &self.start, (&kept, "s"), Bounds::default()).expect("moved");
+        assert_eq!(aside(&project, &self.start, (&kept, "s"), Bounds::default()).expect("moved").moved.n, 0);
+        all.moved.first
     }
 
     /// What git says of a folder that may be a repository.
@@ -60,7 +61,7 @@ impl Case {
 
 /// Where it was, and which names in it went.
 fn told(aside: &Aside) -> String {
-    let parts: Vec<String> = aside.parts.iter().map(ToString::to_string).collect();
+    let parts: Vec<String> = aside.parts.first.iter().map(ToString::to_string).collect();
     format!("{}: {}", aside.path, parts.join(" "))
 }
 

@@ -91,7 +91,7 @@ pub fn prepare(
         obeyed.unread.extend(there.unread);
         obeyed.said.extend(there.said);
     }
-    let prepared = PreparedGit { repositories: all.prepared, obeyed };
+    let prepared = PreparedGit { repositories: all.prepared, n_more: 0, obeyed };
     let mut start = Start::new(project, found, all.started);
     start.prepared.clone_from(&prepared);
     start.write(state, id, &all.indexes)?;

@@ -40,6 +40,14 @@ pub struct Start {
     pub(crate) prepared: PreparedGit,
 }
 
+/// What is to be done about a session for which there was no time to move out of the project all that it made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Late {
+    /// All else was taken over.
+    AllTaken,
+    SomeLeft,
+}
+
 /// Which folder stands somewhere. An inode is given to another one when it is free; the time at which one was made nobody can choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stands {
@@ -132,6 +140,21 @@ impl Start {
         state.kind(&kept_name(id)).is_some()
     }
 
+    /// Notes whether there is still something to be moved out of the project.
+    pub(crate) fn note_late(state: &Folder, id: &str, late: Option<Late>) -> Result<(), Fault> {
+        check_id(id)?;
+        match late {
+            Some(Late::AllTaken) => state.replace(&late_name(id), ALL_TAKEN),
+            Some(Late::SomeLeft) => state.replace(&late_name(id), b""),
+            None => state.remove(&late_name(id)),
+        }
+    }
+
+    pub(crate) fn late(state: &Folder, id: &str) -> Option<Late> {
+        let text = state.read(&late_name(id), ALL_TAKEN.len() as u64).ok().flatten()?;
+        Some(if text == ALL_TAKEN { Late::AllTaken } else { Late::SomeLeft })
+    }
+
     /// Reads the record of a session; `None`: it has none, because none was prepared.
     pub fn read(state: &Folder, id: &str) -> Result<Option<Self>, Fault> {
         check_id(id)?;
@@ -201,6 +224,7 @@ impl Start {
             state.remove(&switched_name(id, at))?;
         }
         state.remove(&kept_name(id))?;
+        state.remove(&late_name(id))?;
         state.remove(format!("{id}.json").as_bytes())?;
         state.remove(&settled_name(id))
     }
@@ -219,6 +243,13 @@ fn settled_name(id: &str) -> Vec<u8> {
 
 fn kept_name(id: &str) -> Vec<u8> {
     format!("{id}.kept").into_bytes()
+}
+
+/// What stands in the note that there is something to be moved, where there is nothing else to do.
+const ALL_TAKEN: &[u8] = b"all taken";
+
+fn late_name(id: &str) -> Vec<u8> {
+    format!("{id}.late").into_bytes()
 }
 
 fn index_name(id: &str, at: usize) -> Vec<u8> {

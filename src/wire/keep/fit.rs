@@ -1,0 +1,157 @@
+//! Answers about repositories have a bound: of what a session made without end, or a project has, all is counted and some is named.
+
+use serde::Serialize;
+
+use super::ImportedRepository;
+use super::MOST_NAMED;
+use super::PreparedGit;
+use super::SettledGit;
+
+/// Most bytes of one kind of thing in an answer. There are no more than five kinds, so that they fit into a frame.
+const MOST_BYTES: usize = 3 << 19;
+
+/// Most repositories that an answer names: those of submodules are many sometimes.
+const MOST_REPOSITORIES: usize = 5_000;
+
+/// Leaves of a list as many as may be named and fit into what is left of the allowance; returns how many went.
+pub(super) fn cut<T: Serialize>(list: &mut Vec<T>, most: usize, allowance: &mut usize) -> u64 {
+    let n_before = list.len();
+    list.truncate(most);
+    // What cannot be written is in no answer.
+    let bytes = |item: &T| serde_json::to_vec(item).map_or(usize::MAX, |json| json.len() + 1);
+    let mut n_fitting = 0;
+    for item in &*list {
+        let Some(rest) = allowance.checked_sub(bytes(item)) else { break };
+        *allowance = rest;
+        n_fitting += 1;
+    }
+    list.truncate(n_fitting);
+    (n_before - n_fitting) as u64
+}
+
+impl SettledGit {
+    /// Leaves out what there is no room for, and counts it.
+    pub fn fit(&mut self) {
+        cut(&mut self.aside.moved.first, MOST_NAMED, &mut { MOST_BYTES });
+        cut(&mut self.held.first, MOST_NAMED, &mut { MOST_BYTES });
+        let repositories = &mut self.imported.repositories;
+        let mut allowance = 2 * MOST_BYTES;
+        for repository in &mut *repositories {
+            repository.fit(&mut allowance);
+        }
+        if repositories.len() > MOST_REPOSITORIES {
+            repositories.sort_by_key(ImportedRepository::is_whole);
+        }
+        self.imported.n_more += cut(repositories, MOST_REPOSITORIES, &mut { 3 * MOST_BYTES });
+    }
+}
+
+impl ImportedRepository {
+    fn fit(&mut self, allowance: &mut usize) {
+        // What is not a branch or a tag is there once, and says more.
+        self.not_imported.sort_by_key(|one| one.what.as_bytes().starts_with(b"refs/"));
+        self.n_more.not_imported += cut(&mut self.not_imported, MOST_NAMED, allowance);
+        self.n_more.moved += cut(&mut self.moved, MOST_NAMED, allowance);
+        self.n_more.notes += cut(&mut self.notes, MOST_NAMED, allowance);
+    }
+}
+
+impl PreparedGit {
+    /// Leaves out what there is no room for, and counts it.
+    pub fn fit(&mut self) {
+        let mut allowance = MOST_BYTES;
+        for repository in &mut self.repositories {
+            cut(&mut repository.hidden, MOST_NAMED, &mut allowance);
+            cut(&mut repository.notes, MOST_NAMED, &mut allowance);
+        }
+        self.n_more += cut(&mut self.repositories, MOST_REPOSITORIES, &mut { 3 * MOST_BYTES });
+        // What is not there, or is said, nobody covers.
+        cut(&mut self.obeyed.unread, MOST_NAMED, &mut { MOST_BYTES / 2 });
+        self.obeyed.said.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::BytesPath;
+    use crate::wire::frame;
+    use crate::wire::keep::Aside;
+    use crate::wire::keep::AsideGit;
+    use crate::wire::keep::FromKeeper;
+    use crate::wire::keep::GitAnswer;
+    use crate::wire::keep::GitRefusal;
+    use crate::wire::keep::ImportedGit;
+    use crate::wire::keep::Kept;
+    use crate::wire::keep::MayRun;
+    use crate::wire::keep::MovedRef;
+    use crate::wire::keep::Named;
+    use crate::wire::keep::NotImported;
+    use crate::wire::keep::PreparedRepository;
+
+    /// The longest path, of characters that take most room in a text.
+    fn long(n: usize) -> BytesPath {
+        BytesPath::from_bytes([vec![1; 4090], format!("{n:05}").into_bytes()].concat())
+    }
+
+    /// Whether it goes in one frame.
+    fn goes(answer: GitAnswer) -> bool {
+        frame::encode(&FromKeeper::Done { id: 1, kept: Kept::Git { answer: Box::new(answer) } }).is_ok()
+    }
+
+    #[test]
+    fn what_became_of_a_session_without_end_goes_in_one_frame() {
+        let aside = |n: usize| Aside { left: Some(long(n)), problem: Some("x".repeat(5000)), ..Aside::at(&long(n)) };
+        let moved = Named { n: 9000, first: (0..200).map(aside).collect() };
+        let not_imported = |n: usize| NotImported {
+            what: if n == 299 { "HEAD".into() } else { format!("refs/heads/{n}").as_str().into() },
+            why: "x".repeat(900),
+        };
+        let first = ImportedRepository {
+            path: ".git".into(),
+            moved: (0..300).map(|n| MovedRef { name: long(n), old: None, new: "1".repeat(40) }).collect(),
+            not_imported: (0..300).map(not_imported).collect(),
+            notes: vec!["x".repeat(4000); 300],
+            ..ImportedRepository::default()
+        };
+        let other = |n: usize| ImportedRepository { path: long(n), not_imported: vec![not_imported(n)], ..ImportedRepository::default() };
+        let mut settled = SettledGit {
+            imported: ImportedGit { repositories: std::iter::once(first).chain((1..400).map(other)).collect(), n_more: 0 },
+            aside: AsideGit { moved, ..AsideGit::default() },
+            is_settled: false,
+            held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000) }).collect(),
+        };
+        assert!(!goes(GitAnswer::Settled(settled.clone())), "as it was");
+        settled.fit();
+        let (first, imported) = (&settled.imported.repositories[0], &settled.imported);
+        assert_eq!((settled.aside.moved.n, settled.held.n), (9000, 300));
+        assert!(settled.aside.moved.first.len() > 20 && settled.held.first.len() > 20, "some are named");
+        assert_eq!(first.not_imported.len() as u64 + first.n_more.not_imported, 300);
+        assert_eq!((first.moved.len() as u64 + first.n_more.moved, first.notes.len() as u64 + first.n_more.notes), (300, 300));
+        assert!(first.not_imported[0].what.as_bytes() == b"HEAD", "it is named first");
+        assert!(imported.n_more > 0 && imported.repositories.len() as u64 + imported.n_more == 400 && !imported.is_whole());
+        assert!(imported.repositories.iter().all(|one| !one.is_whole()), "also where nothing is named");
+        assert!(goes(GitAnswer::Settled(settled)));
+    }
+
+    #[test]
+    fn a_project_of_many_repositories_goes_in_one_frame() {
+        let repository = |n: usize| PreparedRepository {
+            hidden: (0..if n == 0 { 300 } else { 0 }).map(long).collect(),
+            notes: vec!["x".repeat(4000); if n == 0 { 300 } else { 1 }],
+            ..PreparedRepository::refused(&long(n), GitRefusal::WorktreeBelow)
+        };
+        let mut prepared = PreparedGit { repositories: (0..400).map(repository).collect(), ..PreparedGit::default() };
+        prepared.obeyed.said = (0..400).map(long).collect();
+        assert!(!goes(GitAnswer::Prepared(prepared.clone())), "as it was");
+        prepared.fit();
+        assert!(prepared.n_more > 0 && prepared.repositories.len() as u64 + prepared.n_more == 400);
+        assert!(goes(GitAnswer::Prepared(prepared)));
+        // A common one is told as it is.
+        let small =
+            PreparedGit { repositories: vec![PreparedRepository::refused(&".git".into(), GitRefusal::Sha256)], ..PreparedGit::default() };
+        let mut fitting = small.clone();
+        fitting.fit();
+        assert_eq!(fitting, small);
+    }
+}
