@@ -80,3 +80,24 @@ fn a_repository_that_was_moved_aside_does_not_come_back_with_what_is_brought_bac
     assert!(!try_git(&env, "made", &["rev-parse", "--is-bare-repository"]).0.contains("true"));
     env.assert_no_container();
 }
+
+/// Makes 5000 `.git` files whose paths are long.
+const MANY: &str = "name=$(printf 'x%.0s' $(seq 240)); deep=$name; for level in 2 3 4 5 6 7 8 9; do deep=$deep/$name; done\n\
+                    mkdir -p $deep && cd $deep && mkdir $(seq 5000) && for one in *; do echo 'gitdir: /x' > $one/.git; done\n";
+
+#[test]
+fn a_session_that_makes_thousands_of_repositories_ends_with_its_report() {
+    let Some(env) = repository() else { return };
+    env.write("many.sh", MANY);
+    give_all(&env.project());
+    let (result, told) = session(&env, &["sh many.sh"]);
+    let aside = result["git"]["moved_aside"].as_array().expect("a list");
+    assert_eq!((aside.len(), aside[200].as_str()), (201, Some("and 4800 more")), "{told}");
+    let said: Vec<&str> = result["warnings"].as_array().expect("a list").iter().filter_map(|one| one.as_str()).collect();
+    assert!(said.len() < 50 && said.iter().any(|line| line.contains("of all 5000, 5000 are in ")), "{said:#?}");
+    let mut folders = vec![env.path(&["x".repeat(240).as_str(); 9].join("/"))];
+    folders.extend(std::fs::read_dir(&folders[0]).expect("made").map(|entry| entry.expect("an entry").path()));
+    assert_eq!(folders.len(), 5001);
+    assert!(folders[1..].iter().all(|folder| std::fs::read_dir(folder).expect("a folder").next().is_none()), "one is still there");
+    env.assert_no_container();
+}
