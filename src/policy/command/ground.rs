@@ -244,7 +244,7 @@ impl There {
             Some("mkdir") => arguments,
             Some("git") if matches!(verb, "clone" | "init" | "worktree") => &arguments[1..],
             Some("cargo" | "npm" | "cmake" | "python3" | "python") if arguments.len() > 1 => &arguments[1..],
-            Some("set") => return self.settings.note(command),
+            Some("set" | "shopt") => return self.settings.note(command),
             _ => return,
         };
         let names = words::operands(makes).filter(|word| word.kind == WordKind::Known);

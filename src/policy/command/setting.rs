@@ -31,6 +31,12 @@ pub(super) struct Settings([HashMap<usize, bool>; 2]);
 impl Settings {
     /// Notes what a command sets. What may not be carried out, or cannot be read, sets nothing and may take everything back.
     pub(super) fn note(&mut self, command: &Command) {
+        if command.name() == Some("shopt") && command.arguments().iter().any(|word| word.text.starts_with('-') && word.text.contains('o')) {
+            // By other names it sets the same.
+            for shells in &mut self.0 {
+                shells.insert(command.shell, false);
+            }
+        }
         if command.name() != Some("set") {
             return;
         }

@@ -53,7 +53,7 @@ fn what_is_allowed_by_name_goes_through_no_link() {
         let Ok(call) = serde_json::from_value::<Call>(call.clone()) else { panic!("no call: {call}") };
         match project.call(Call::ByName { call: Box::new(call.clone()) }) {
             Output::Fault(Fault::Refused { problem, .. }) => {
-                assert!(problem.contains("is a symbolic link, or leads through one"), "{problem}")
+                assert!(problem.contains("is a symbolic link, or leads through one"), "{problem}");
             }
             other => panic!("{call:?}: {other:?}"),
         }
@@ -76,7 +76,7 @@ fn the_remedy_names_what_the_link_leads_to_and_that_works() {
     let by_name = |path: &str| project.call(Call::ByName { call: Box::new(Call::ReadFile(read(path))) });
     match by_name("twice") {
         Output::Fault(fault) => {
-            assert!(fault.to_string().contains(" to real/file,") && fault.to_string().ends_with("name real/file itself"), "{fault}")
+            assert!(fault.to_string().contains(" to real/file,") && fault.to_string().ends_with("name real/file itself"), "{fault}");
         }
         other => panic!("{other:?}"),
     }

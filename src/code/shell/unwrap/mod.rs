@@ -87,6 +87,8 @@ pub(super) fn unwrap(command: &Command) -> Unwrapped {
         }
         "su" | "script" | "runuser" if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains('c')) => {
             unwrapped.doubt(name, UNKNOWN_TEXT);
+            let texts = arguments.iter().filter_map(Word::known).filter(|text| text.contains(' '));
+            unwrapped.inner.extend(texts.map(|text| Inner::Text(text.trim_start_matches("--command=").to_owned())));
         }
         "split" if arguments.iter().any(|word| word.text.starts_with("--f")) => unwrapped.doubt(name, UNKNOWN_TEXT),
         "jobs" | "mapfile" | "readarray" if arguments.iter().any(|word| word.text.starts_with('-') && word.text.contains(['x', 'C'])) => {
@@ -112,6 +114,13 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
     let scan = Scan::new(command.arguments().get(skipped..).unwrap_or_default(), wrapper);
     if scan.has_doubt {
         unwrapped.doubt(wrapper.name, "its options cannot be told from the program that it starts");
+        // A text may be split into a command, and what was taken for the program may be of an option.
+        let texts = command.arguments().iter().filter_map(Word::known).filter(|text| text.contains(' '));
+        let values = texts.map(|text| text.split_once('=').filter(|_| text.starts_with("--")).map_or(text, |(_, value)| value));
+        unwrapped.inner.extend(values.map(|text| Inner::Text(text.to_owned())));
+        if let Some(behind) = scan.rest.get(1..).filter(|behind| !behind.is_empty()) {
+            unwrapped.inner.push(Inner::Command(Command { words: behind.to_vec(), ..Command::default() }));
+        }
     }
     if wrapper.name == "command" && scan.flags.contains(['v', 'V']) {
         return;

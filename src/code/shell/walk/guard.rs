@@ -48,7 +48,7 @@ impl Walk<'_> {
         }
         let (kept, ends_on_error) = if by_working { (self.kept_by_working(node), false) } else { self.kept_by_failing(node) };
         self.found.commands[at].guard.by_working = by_working;
-        let on_error = ends_on_error.then(|| self.passed_by(node).unwrap_or(usize::MAX));
+        let on_error = (ends_on_error && !self.is_let_pass(node)).then(|| self.passed_by(node).unwrap_or(usize::MAX));
         let marks = [(Mark::From, kept.from), (Mark::Until, kept.until), (Mark::OnError, on_error)];
         for (mark, end) in marks.into_iter().filter_map(|(mark, end)| Some((mark, end?))) {
             match end {
@@ -113,6 +113,39 @@ impl Walk<'_> {
             node = parent;
         }
         (kept(until), ends_on_error)
+    }
+
+    /// Returns whether `set -e` takes no note of what fails there: in what `||` or `&&` follows, in a condition, and in a function that is called so.
+    fn is_let_pass(&self, node: Node<'_>) -> bool {
+        let mut node = node;
+        for _ in 0..AROUND_MAX {
+            let Some(parent) = node.parent() else { return false };
+            let is_let_pass = match parent.kind() {
+                "list" => joined(parent, node).0,
+                "if_statement" => Condition::of(parent, node).is_some(),
+                "while_statement" => node.kind() != "do_group",
+                "elif_clause" | "negated_command" | "command_substitution" => true,
+                "function_definition" => parent.child_by_field_name("name").is_some_and(|name| self.may_let_pass(self.text(name))),
+                _ => false,
+            };
+            if is_let_pass {
+                return true;
+            }
+            node = parent;
+        }
+        true
+    }
+
+    /// Returns whether a function may be called where what fails in it is let pass, by the words around its name.
+    fn may_let_pass(&self, name: &str) -> bool {
+        let is_in_word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-' | '.' | '/');
+        self.source.match_indices(name).any(|(at, _)| {
+            let (before, behind) = (self.source[..at].trim_end(), &self.source[at + name.len()..]);
+            let is_word = !behind.starts_with(is_in_word) && !self.source[..at].ends_with(is_in_word);
+            let rest = &behind[..behind.find([';', '\n']).unwrap_or(behind.len())];
+            let is_asked = ["if", "elif", "while", "until", "!", "$(", "`"].iter().any(|word| before.ends_with(word));
+            is_word && (is_asked || rest.contains("||") || rest.contains("&&"))
+        })
     }
 
     /// Returns what is not carried out where a command works.
