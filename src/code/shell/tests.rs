@@ -189,6 +189,13 @@ fn hostile_nesting_neither_overflows_nor_hangs() {
 }
 
 #[test]
+fn a_list_behind_a_letter_of_several_bytes_is_read() {
+    for text in ["a=é(case ls)", "é=(a b)", "aé=(b)", "\\;;a=é(case ls)"] {
+        read(text);
+    }
+}
+
+#[test]
 fn texts_in_texts_and_programs_before_programs_come_to_an_end() {
     let mut text = "ls".to_owned();
     for _ in 0..20 {

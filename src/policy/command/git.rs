@@ -249,6 +249,7 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "svn" if matches!(first, Some("dcommit")) => "svn dcommit",
         "p4" if matches!(first, Some("submit")) => "p4 submit",
         "lfs" if matches!(first, Some("push" | "prune")) => "lfs push",
+        "lfs" if matches!(first, Some("migrate")) => "lfs migrate",
         "reset" if may_have(rest, "", &["--hard", "--merge", "--keep"]) => "reset --hard",
         // A setting, or a form of `--force` that nobody thought of, removes as well.
         "clean" if !is_dry_run(rest) => "clean -f",
@@ -277,6 +278,7 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
         "notes" if matches!(first, Some("remove" | "prune")) => "notes remove",
         "rm" if only_from_index(rest) => return None,
         "rm" if may_have(rest, "r", &[]) && words::operands(rest).any(is_all) => "rm of all files",
+        "worktree" if matches!(first, Some("add")) && may_have(rest, "B", &[]) => "checkout -B",
         "worktree" if matches!(first, Some("remove")) && force() => "worktree remove -f",
         "submodule" if matches!(first, Some("deinit")) && force() => "submodule deinit -f",
         "submodule" if matches!(first, Some("update")) && force() => "submodule update -f",
@@ -322,7 +324,10 @@ fn makes_new(rest: &[Word]) -> bool {
 
 /// A path that stands for all there is.
 fn is_all(word: &Word) -> bool {
-    word.text.chars().all(|c| "./*".contains(c)) || matches!(word.text.as_str(), ":/" | "/workspace" | "$PWD")
+    let text = word.text.as_str();
+    // All but what is named, or all by a pattern of git's that names nothing.
+    let by_magic = [":!", ":^", ":(exclude"].iter().any(|magic| text.starts_with(magic)) || text.starts_with(":(") && text.ends_with(')');
+    by_magic || text.chars().all(|c| "./*".contains(c)) || matches!(text, ":/" | "/workspace" | "$PWD")
 }
 
 /// What the values of a variable have in common, none of which is an option.

@@ -40,7 +40,7 @@ impl Walk<'_> {
                 self.before = node.start_byte();
                 let before = &self.source[..node.start_byte()];
                 let name = before.trim_end_matches('=').trim_end_matches('+');
-                let begin = name.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
+                let begin = name.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '_').len();
                 self.push(Open::List { variable: name[begin..].to_owned() });
             }
             _ => {}
