@@ -66,8 +66,22 @@ impl Root {
     fn led_elsewhere(&self, path: &BytesPath) -> Fault {
         let real = || {
             let relative = self.relative(path).ok()?;
-            let opened = self.beneath.with_links().ok()?.open(relative.as_bytes(), OFlag::O_PATH, Links::Follow).ok()?;
-            self.real(path, opened).ok().filter(|real| !real.is_empty())
+            let followed = self.beneath.with_links().ok()?;
+            let (mut there, mut behind) = (relative.as_bytes(), Vec::new());
+            // What is to be made is not there yet, and the folder around it is.
+            let opened = loop {
+                match followed.open(there, OFlag::O_PATH, Links::Follow) {
+                    Err(Errno::ENOENT) if !there.is_empty() => {
+                        let (parent, name) = split(there);
+                        behind = if behind.is_empty() { name.to_vec() } else { join(name, &behind) };
+                        there = parent;
+                    }
+                    other => break other.ok()?,
+                }
+            };
+            let real = self.real(path, opened).ok()?;
+            let real = if behind.is_empty() { real } else { BytesPath::from_bytes(join(real.as_bytes(), &behind)) };
+            Some(real).filter(|real| !real.is_empty() && *real != relative)
         };
         let (to, remedy) = match real() {
             Some(real) => (format!(" to {real}"), format!("name {real} itself")),

@@ -6,6 +6,7 @@ use crate::wire::Archive;
 use crate::wire::ArchiveAction;
 use crate::wire::BytesPath;
 use crate::wire::Call;
+use crate::wire::Git;
 use crate::wire::GitQuery;
 
 /// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so, and no folder: it may be any.
@@ -25,6 +26,8 @@ pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
         // What it reads a search has found.
         Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
         // A difference shows what is in all files of a folder.
+        // Whatever has changed, or all of it in folders that are named.
+        Action::Box(Call::Git(Git { query: GitQuery::Commit { files, .. }, .. })) => files.iter().collect(),
         Action::Box(Call::Git(git)) if matches!(git.query, GitQuery::Diff { .. }) => vec![git.query.file().unwrap_or(&git.path)],
         _ => return None,
     })
@@ -112,6 +115,20 @@ mod tests {
             assert!(!rule.may_match(&delete(path, recursive), None), "{path}");
         }
         assert!(!rule.matches(&delete("data", true), None), "one that allows speaks of no more than it says");
+    }
+
+    #[test]
+    fn a_commit_of_all_that_changed_or_of_a_folder_may_be_of_what_is_denied() {
+        let commit = |files: &[&str]| {
+            let query = GitQuery::Commit { message: "x".to_owned(), files: files.iter().map(|&file| file.into()).collect() };
+            let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
+            Action::Box(Call::Git(Git { query, path: "".into(), protected: false, timeout_ms, grace_ms, stream_bytes, tail_bytes }))
+        };
+        let rule = Rule::parse("git_commit(secret/**)").expect("a good rule");
+        for files in [&[][..], &["secret"], &["."], &["a", "secret/k"]] {
+            assert!(rule.may_match(&commit(files), None), "{files:?}");
+        }
+        assert!(!rule.may_match(&commit(&["src", "a"]), None));
     }
 
     #[test]

@@ -26,9 +26,32 @@ pub(super) fn is_of_text(doubt: &Doubt) -> bool {
     !READ_ALL_THE_SAME.contains(&doubt.why) || doubt.what.contains('`')
 }
 
+/// Returns a text without the words that the grammar reads no group behind: `time { make; }`, `coproc NAME { make; }`. `None` where it has none.
+pub(super) fn without_words_before_groups(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '(']) {
+        let before = rest[..at].trim_end();
+        let start = before.rfind(is_end_or_line).map_or(0, |end| end + before[end..].chars().next().map_or(0, char::len_utf8));
+        let mut words = before[start..].split_whitespace();
+        let goes =
+            matches!((words.next(), words.next()), (Some("time"), None | Some("-p")) | (Some("coproc"), _)) && words.next().is_none();
+        plain.push_str(if goes { &rest[..start] } else { &rest[..at] });
+        plain.push_str(&rest[at..=at]);
+        rest = &rest[at + 1..];
+    }
+    plain.push_str(rest);
+    (plain.len() < text.len()).then_some(plain)
+}
+
+fn is_end_or_line(sign: char) -> bool {
+    is_end(sign) || sign == '\n'
+}
+
 /// Returns a text with one command on each line, which is always read: what stands in another one between the signs that may end a command.
 pub(super) fn of(text: &str) -> String {
     let mut pieces = String::with_capacity(text.len());
+    let text = text.replace("\\\n", " ");
     for line in text.lines().filter(|line| !line.trim_start().starts_with('#')) {
         let mut rest = line;
         let mut is_in_braces = false;
@@ -56,8 +79,12 @@ fn piece(piece: &str, is_in_braces: bool, pieces: &mut String) {
     };
     let words: String = piece.chars().filter(|sign| !matches!(sign, '\'' | '"' | '\\')).map(plain).collect();
     let mut words = words.split_whitespace().skip_while(|word| BEFORE.contains(word)).peekable();
-    // What begins with a sign of an option or of a redirection is no program.
-    if words.peek().is_none_or(|first| first.starts_with(['-', '>', '$', '='])) {
+    while words.next_if(|word| word.starts_with('>')).is_some_and(|word| word.ends_with('>')) {
+        // The file that it names.
+        words.next();
+    }
+    // What begins with the sign of an option is no program.
+    if words.peek().is_none_or(|first| first.starts_with(['-', '$', '='])) {
         return;
     }
     for word in words {
@@ -81,9 +108,24 @@ mod tests {
             ("cat <<E\n`date`\nE", "cat E \ndate \nE \n"),
             ("if ! test a,b; then make; fi", "test a,b \nmake \nfi \n"),
             ("a=(ls -l)", "a= \nls -l \n"),
+            ("git \\\n push", "git push \n"),
+            (">x ls; > x ls", "ls \nls \n"),
             ("", ""),
         ] {
             assert_eq!(of(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn words_that_no_group_is_read_behind_go() {
+        for (text, expected) in [
+            ("time { make; }", Some("{ make; }")),
+            ("ls; time -p { make; }\ncoproc X { é; }", Some("ls;{ make; }\n{ é; }")),
+            ("time (make)", Some("(make)")),
+            ("time make; echo time {a,b}", None),
+            ("é { time", None),
+        ] {
+            assert_eq!(without_words_before_groups(text).as_deref(), expected, "{text}");
         }
     }
 }

@@ -182,6 +182,9 @@ impl Reader {
     /// Reads what stands plainly in a text that could not be read, once.
     fn pieces(&mut self, text: &str, depth: usize, shell: usize) {
         if !std::mem::replace(&mut self.is_in_pieces, true) {
+            if let Some(plain) = pieces::without_words_before_groups(text) {
+                self.text(&plain, depth, shell);
+            }
             self.text(&pieces::of(text), depth, shell);
             self.is_in_pieces = false;
         }

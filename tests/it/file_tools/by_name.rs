@@ -80,6 +80,11 @@ fn the_remedy_names_what_the_link_leads_to_and_that_works() {
         }
         other => panic!("{other:?}"),
     }
+    let write = serde_json::json!({"type": "write_file", "path": "folder/deep/new", "content": "x", "append": false, "protected": false, "known": null});
+    match project.call(Call::ByName { call: Box::new(serde_json::from_value(write).expect("a call")) }) {
+        Output::Fault(fault) => assert!(fault.to_string().ends_with("name real/deep/new itself"), "{fault}"),
+        other => panic!("{other:?}"),
+    }
     for path in ["real/file", "/workspace/real/file", "./real/../real/file"] {
         assert!(matches!(by_name(path), Output::Read(read) if read.files[0].text == "one\n"), "{path}");
     }

@@ -138,12 +138,12 @@ async fn a_section_of_the_instructions_is_written_in_mode_ask_without_a_question
     }
     assert!(hand.fails("update_config", json!({"section": "No", "content": ""}), CallStatus::Failed).await.contains("no section `No`"));
     assert!(hand.fails("update_config", json!({"section": "Style", "content": "Short."}), CallStatus::Failed).await.contains("already"));
-    // Where it leads to a secret it is not written.
+    // Through a link it is not written, wherever that leads.
     std::fs::remove_file(hand.guest.path("PODBAY.md")).expect("removed");
     hand.put(".env", "KEY=1\n");
     std::os::unix::fs::symlink(".env", hand.guest.path("PODBAY.md")).expect("linked");
     let text = hand.fails("update_config", json!({"section": "A", "content": "b"}), CallStatus::Failed).await;
-    assert!(text.contains("protected by its name") && hand.text(".env") == "KEY=1\n", "{text}");
+    assert!(text.contains("is a symbolic link") && hand.text(".env") == "KEY=1\n", "{text}");
     let silent = Hand::with(Set::Full, Mode::Deny, policy::Options::default(), None).await;
     silent.fails("update_config", json!({"section": "A", "content": "b"}), CallStatus::Denied).await;
     assert!(!silent.has("PODBAY.md"));

@@ -125,7 +125,7 @@ impl Walk<'_> {
                 "if_statement" => Condition::of(parent, node).is_some(),
                 "while_statement" => node.kind() != "do_group",
                 "elif_clause" | "negated_command" | "command_substitution" => true,
-                "function_definition" => parent.child_by_field_name("name").is_some_and(|name| self.may_let_pass(self.text(name))),
+                "function_definition" => self.may_let_pass(parent),
                 _ => false,
             };
             if is_let_pass {
@@ -136,16 +136,11 @@ impl Walk<'_> {
         true
     }
 
-    /// Returns whether a function may be called where what fails in it is let pass, by the words around its name.
-    fn may_let_pass(&self, name: &str) -> bool {
-        let is_in_word = |sign: char| sign.is_alphanumeric() || matches!(sign, '_' | '-' | '.' | '/');
-        self.source.match_indices(name).any(|(at, _)| {
-            let (before, behind) = (self.source[..at].trim_end(), &self.source[at + name.len()..]);
-            let is_word = !behind.starts_with(is_in_word) && !self.source[..at].ends_with(is_in_word);
-            let rest = &behind[..behind.find([';', '\n']).unwrap_or(behind.len())];
-            let is_asked = ["if", "elif", "while", "until", "!", "$(", "`"].iter().any(|word| before.ends_with(word));
-            is_word && (is_asked || rest.contains("||") || rest.contains("&&"))
-        })
+    /// Returns whether there is anything around a function in which what fails is let pass: whoever calls it may be called there.
+    fn may_let_pass(&self, function: Node<'_>) -> bool {
+        let around = [&self.source[..function.start_byte()], &self.source[function.end_byte()..]];
+        let signs = ["||", "&&", "if", "while", "until", "!", "$(", "`"];
+        around.iter().any(|text| signs.iter().any(|sign| text.contains(sign)))
     }
 
     /// Returns what is not carried out where a command works.

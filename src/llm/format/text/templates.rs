@@ -58,6 +58,14 @@ fn functionary_begins_with_a_header_without_its_mark() {
 }
 
 #[test]
+fn a_name_of_a_tool_that_is_all_the_answer_is_a_word() {
+    for text in ["bash", "Your shell is\n\nbash", "Use\nread_file\n"] {
+        let (content, _, calls, incomplete) = super::corpus::read(text, None);
+        assert_eq!((content.trim(), calls.len(), incomplete), (text.trim(), 0, None));
+    }
+}
+
+#[test]
 fn words_that_look_like_functionarys_headers_are_words() {
     for text in [
         "all\nclean\ninstall",

@@ -335,7 +335,9 @@ impl Parser {
     /// Takes what the end of the text cut off.
     fn cut_off(&mut self, text: &str, begun: Option<String>) -> Step {
         let rest = &text[self.at..];
-        if self.note_incomplete(rest, begun) { self.go(text.len()) } else { self.plain(text, text.len()) }
+        // A name alone may be all that was asked for: "Which shell do you use?"
+        let is_word = !rest.trim().is_empty() && rest.trim().bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+        if !is_word && self.note_incomplete(rest, begun) { self.go(text.len()) } else { self.plain(text, text.len()) }
     }
 
     /// Notes a call without its end; returns false where it would be none of ours.
