@@ -120,7 +120,9 @@ mod tests {
         }
         fs::create_dir_all(session.join("objects/ff")).expect("made");
         symlink("/etc/passwd", session.join(format!("objects/ff/{}", "0".repeat(38)))).expect("linked");
-        symlink("/etc", session.join("objects/fe")).expect("linked");
+        // Which folders there are depends on when it was committed.
+        let free = ["fe", "fd", "fc", "fb"].into_iter().find(|name| !session.join("objects").join(name).exists()).expect("one is free");
+        symlink("/etc", session.join("objects").join(free)).expect("linked");
         let pipe = session.join(format!("objects/ff/{}", "1".repeat(38)));
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::from_bits_truncate(0o600)).expect("made");
         let empty = sample.beside("empty");
@@ -141,9 +143,9 @@ mod tests {
         };
         assert_eq!(names("info"), ["alternates"]);
         assert_eq!(names("pack"), ["pack-0000000000000000000000000000000000000000.pack"]);
-        assert_eq!(names("ff"), Vec::<String>::new());
-        assert!(!names("").contains(&"fe".to_owned()));
-        assert_eq!(names(&commit[..2]), [&commit[2..]]);
+        assert!(names("ff").iter().all(|name| *name != "0".repeat(38) && *name != "1".repeat(38)));
+        assert!(!names("").contains(&free.to_owned()));
+        assert!(names(&commit[..2]).contains(&commit[2..].to_owned()));
         assert_eq!(
             fs::read_to_string(stage.join("objects/info/alternates")).expect("read"),
             format!("{}\n", empty.join("objects").display())
