@@ -221,8 +221,10 @@ impl Report {
     fn take_may_run(&mut self, may_run: &Named<MayRun>) {
         self.may_run = may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect();
         let n_more = may_run.n.saturating_sub(may_run.first.len() as u64);
-        if n_more > 0 {
-            self.may_run.push(format!("and {n_more} more"));
+        match n_more {
+            0 => {}
+            _ if self.may_run.is_empty() => self.may_run.push(format!("{n_more} files that are not named here")),
+            _ => self.may_run.push(format!("and {n_more} more")),
         }
     }
 
@@ -338,5 +340,17 @@ mod tests {
         report.hide(&Secret::new("sk-sesame"));
         assert_eq!(report.response, "My key is ***.");
         assert!(!serde_json::to_string(&report).expect("JSON").contains("sesame"));
+    }
+
+    #[test]
+    fn files_that_may_run_are_counted_also_where_none_is_named() {
+        let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
+        let one = MayRun { path: "Makefile".into(), why: "make runs it".to_owned() };
+        report.take_may_run(&Named { n: 64, first: vec![one] });
+        assert_eq!(report.may_run, ["Makefile: make runs it", "and 63 more"]);
+        report.take_may_run(&Named { n: 63, first: Vec::new() });
+        assert_eq!(report.may_run, ["63 files that are not named here"]);
+        report.take_may_run(&Named::default());
+        assert!(report.may_run.is_empty());
     }
 }

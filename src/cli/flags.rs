@@ -124,7 +124,10 @@ pub(super) fn session(flags: &SessionFlags, overrides: &mut Overrides) -> Result
     }
     set(overrides, "--max-cost", "agent.max_cost", flags.max_cost);
     if flags.max_turns == Some(0) {
-        return Err(app::Error::usage("--max-turns 0 leaves the model no turn", "give it at least one turn"));
+        return Err(app::Error::usage(
+            "--max-turns 0 leaves the model no turn",
+            "give it at least one turn; `agent.max_turns = 0` in your own configuration is no limit",
+        ));
     }
     Ok(())
 }

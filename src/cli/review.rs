@@ -186,14 +186,15 @@ fn commits(git: &WaitingGit) -> String {
 
 fn brought_in(name: &str, done: &ReviewApplied, git: Option<&GitEnded>) -> (String, bool) {
     let mut words = String::new();
+    let again = format!("podbay review apply {name}");
     if let Some(resumed) = &done.resumed {
         words.push_str("what had been interrupted is finished:\n");
-        applied(&mut words, resumed);
+        applied(&mut words, resumed, &again);
     }
     if done.applied.changed.is_empty() && done.resumed.is_none() && git.is_none_or(|git| git.taken().next().is_none()) {
         words.push_str("nothing was brought in\n");
     }
-    applied(&mut words, &done.applied);
+    applied(&mut words, &done.applied, &again);
     if app::waits_to_be_run(&done.applied) {
         words.push_str(&app::how_auto_run_comes(name));
         words.push('\n');

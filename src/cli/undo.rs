@@ -109,7 +109,7 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
             let mut is_whole = true;
             for turn in &undone.turns {
                 let _ = writeln!(words, "{}", heading(&turn.turn));
-                is_whole &= applied(&mut words, &turn.applied);
+                is_whole &= applied(&mut words, &turn.applied, RESUME);
             }
             if undone.turns.is_empty() {
                 words.push_str("there is nothing to take back or to bring back\n");
@@ -122,7 +122,7 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
         }
         app::UndoAnswer::Applied { name, applied: done } => {
             let mut words = format!("{}\n", text::line(name));
-            let is_whole = applied(&mut words, done);
+            let is_whole = applied(&mut words, done, RESUME);
             (words, is_whole)
         }
         app::UndoAnswer::Abandoned => ("given up: what is done stays done, the rest is not\n".to_owned(), true),
@@ -189,8 +189,13 @@ fn differences(turns: &[app::TurnDifference]) -> String {
     words
 }
 
+/// What goes on with something that stopped before its end.
+const RESUME: &str = "podbay undo resume";
+
 /// Adds what became of each path; returns whether nothing was left as it is.
-pub(super) fn applied(words: &mut String, applied: &app::Applied) -> bool {
+///
+/// `again`: the command that goes on where it stopped.
+pub(super) fn applied(words: &mut String, applied: &app::Applied, again: &str) -> bool {
     for path in &applied.changed.first {
         let merged = if applied.merged.first.contains(path) { " (lines of both sides put together)" } else { "" };
         let removed = if applied.removed.first.contains(path) { " (removed)" } else { "" };
@@ -208,7 +213,7 @@ pub(super) fn applied(words: &mut String, applied: &app::Applied) -> bool {
         let _ = writeln!(words, "  left as they are: {} more", n_left - n_named);
     }
     if let Some(why) = &applied.stopped {
-        let _ = writeln!(words, "  stopped before its end: {}; `podbay undo resume` finishes it", text::line(why));
+        let _ = writeln!(words, "  stopped before its end: {}; `{again}` finishes it", text::line(why));
     }
     for path in &applied.without_set_id.first {
         let _ = writeln!(words, "  without its set-user-id and set-group-id bits: {path}; set them by hand if they are wanted");
@@ -224,7 +229,7 @@ mod tests {
     fn what_goes_is_told_from_what_comes() {
         let (changed, removed) = (["a", "b"].map(Into::into).into_iter().collect(), ["b".into()].into_iter().collect());
         let mut words = String::new();
-        assert!(applied(&mut words, &app::Applied { changed, removed, ..app::Applied::default() }));
+        assert!(applied(&mut words, &app::Applied { changed, removed, ..app::Applied::default() }, RESUME));
         assert_eq!(words, "  a\n  b (removed)\n");
     }
 
