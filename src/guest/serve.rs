@@ -132,7 +132,8 @@ async fn talk<R: AsyncRead + Unpin>(input: R, outgoing: &mpsc::UnboundedSender<T
             gone = &mut uncovered => {
                 let gone = gone.map_err(|error| Error::Closed(format!("what is mounted in the project cannot be watched: {error}")))?;
                 return Err(Error::Closed(format!(
-                    "`{gone}` of the project was replaced or removed on the host while the sandbox ran, and was covered there no longer"
+                    "`{gone}` of the project was replaced or removed while the sandbox ran, on the host or by a command that moved its folder in the \
+                     session's copy, and was covered there no longer"
                 )));
             }
         };

@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
+use unicode_normalization::UnicodeNormalization;
 
 pub(super) use self::open::open;
 use self::open::to_open;
@@ -21,6 +22,7 @@ use super::deflate::Deflate;
 use super::forbidden::Forbidden;
 use super::forbidden::Origin;
 use super::forbidden::SET_ID;
+use super::forbidden::folded;
 use super::journal::Journal;
 use super::journal::Purpose;
 use super::look::Look;
@@ -274,15 +276,16 @@ pub(super) fn select(changes: &mut Vec<Change>, only: &[BytesPath]) {
     changes.retain(|change| is_selected(change.path.as_bytes()) || is_made(change));
 }
 
-/// Returns the paths of which there is another one that some file system takes for the same.
+/// Returns the paths of which there is another one that some file system takes for the same: with other capital letters, or with letters put
+/// together otherwise.
 fn ambiguous(changes: &[Change]) -> BTreeSet<BytesPath> {
-    let fold = |path: &BytesPath| String::from_utf8_lossy(path.as_bytes()).to_lowercase();
-    let mut n_of: HashMap<String, u32> = HashMap::new();
+    let name = |name: &[u8]| folded(name).to_uppercase().to_lowercase().nfkd().collect::<String>();
+    let fold = |path: &BytesPath| path.as_bytes().split(|byte| *byte == b'/').map(name).collect::<Vec<_>>().join("/");
+    let mut paths_of: HashMap<String, Vec<&BytesPath>> = HashMap::new();
     for change in changes {
-        *n_of.entry(fold(&change.path)).or_default() += 1;
+        paths_of.entry(fold(&change.path)).or_default().push(&change.path);
     }
-    let is_ambiguous = |change: &&Change| !change.path.as_bytes().is_ascii() || n_of[&fold(&change.path)] > 1;
-    changes.iter().filter(is_ambiguous).map(|change| change.path.clone()).collect()
+    paths_of.into_values().filter(|paths| paths.len() > 1).flatten().cloned().collect()
 }
 
 /// A folder that is to become a file, and holds what is not ours to remove, is left with all that is in it.
@@ -349,5 +352,34 @@ impl Merges<'_> {
         }
         let added = addition.finish()?;
         self.store.take_in_added(added)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ambiguous_where_a_file_system_may_take_one_for_another() {
+        let change = |path: &[u8]| Change { path: BytesPath::from_bytes(path), before: None, after: None };
+        let all: [&[u8]; 13] = [
+            b"Case",
+            b"case",
+            "x/\u{e9}".as_bytes(),
+            "x/e\u{301}".as_bytes(),
+            "Straße".as_bytes(),
+            b"strasse",
+            b"a\xff",
+            b"a\xfe",
+            // Nothing is like these.
+            "y/\u{e9}".as_bytes(),
+            "\u{65e5}\u{672c}".as_bytes(),
+            "\u{65e5}".as_bytes(),
+            b"f\xff1",
+            b"f\xff2",
+        ];
+        let found = ambiguous(&all.map(change));
+        let expected: BTreeSet<BytesPath> = all[..8].iter().map(|path| BytesPath::from_bytes(*path)).collect();
+        assert_eq!(found, expected);
     }
 }

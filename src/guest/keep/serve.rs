@@ -176,7 +176,10 @@ fn carry_out(places: &Places, order: &Order) -> Kept {
             done.map(|answer| Kept::Git { answer: Box::new(answer) })
         }),
     };
-    done.unwrap_or_else(|problem| Kept::Failed { doing: doing.to_owned(), problem })
+    let mut kept = done.unwrap_or_else(|problem| Kept::Failed { doing: doing.to_owned(), problem });
+    // Whatever there is, the answer goes in one frame.
+    kept.fit();
+    kept
 }
 
 fn with_cause(error: &Error) -> String {

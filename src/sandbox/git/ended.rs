@@ -166,7 +166,7 @@ impl Ended {
         if self.settled.imported.n_more > 0 {
             warn(format!("git: {} more repositories are not named here", self.settled.imported.n_more));
         }
-        let AsideGit { moved, whole, is_late, .. } = &self.settled.aside;
+        let AsideGit { moved, whole, is_late, is_unsure, .. } = &self.settled.aside;
         for aside in moved.first.iter().take(MOST_TOLD) {
             warn(format!(
                 "a repository was made in this session, or put in another's place: {}; git on your machine would run what its hooks and \
@@ -175,6 +175,13 @@ impl Ended {
             ));
         }
         self.rest_of_aside().into_iter().for_each(&mut warn);
+        if *is_unsure {
+            warn(
+                "the project could not be looked through to its end when this session began: what was moved may have been there before, and is \
+                 all where it was moved to"
+                    .to_owned(),
+            );
+        }
         if *is_late {
             warn(
                 "there was no time to move everything out of the project that this session made for git; the next session in it goes on with that"
@@ -305,7 +312,7 @@ mod tests {
         (first[0].kept, first[0].left) = (None, Some(format!("{place}/0/.podbay-left-s-0").as_str().into()));
         (first[1].kept, first[1].problem) = (None, Some("not permitted".to_owned()));
         let moved = Named { n: 5000, first };
-        ended.settled.aside = AsideGit { moved, n_left: 1, n_stuck: 1, n_waiting: 10, whole: true, is_late: true };
+        ended.settled.aside = AsideGit { moved, n_left: 1, n_stuck: 1, n_waiting: 10, whole: true, is_late: true, is_unsure: true };
         let top = &mut ended.settled.imported.repositories[1];
         top.not_imported = vec![top.not_imported[0].clone(); 150];
         top.notes = vec!["y was deleted".to_owned(); 150];

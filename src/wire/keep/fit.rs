@@ -1,11 +1,21 @@
-//! Answers about repositories have a bound: of what a session made without end, or a project has, all is counted and some is named.
+//! Answers have a bound: of what a session made without end, or a project has, all is counted and some is named.
 
 use serde::Serialize;
 
+use super::Applied;
+use super::GitAnswer;
 use super::ImportedRepository;
+use super::Kept;
 use super::MOST_NAMED;
+use super::Named;
+use super::Pending;
 use super::PreparedGit;
+use super::Review;
+use super::ReviewAnswer;
 use super::SettledGit;
+use super::TurnAnswer;
+use super::UndoAnswer;
+use super::WaitingGit;
 
 /// Most bytes of one kind of thing in an answer. There are no more than five kinds, so that they fit into a frame.
 const MOST_BYTES: usize = 3 << 19;
@@ -27,6 +37,110 @@ pub(super) fn cut<T: Serialize>(list: &mut Vec<T>, most: usize, allowance: &mut 
     }
     list.truncate(n_fitting);
     (n_before - n_fitting) as u64
+}
+
+impl<T: Serialize> Named<T> {
+    fn fit(&mut self, allowance: &mut usize) {
+        cut(&mut self.first, MOST_NAMED, allowance);
+    }
+}
+
+impl Kept {
+    /// Leaves out of its lists what there is no room for in a frame. A diff in it has a bound of its own, which leaves that much.
+    pub fn fit(&mut self) {
+        let allowance = &mut { MOST_BYTES };
+        match self {
+            Self::Turn { answer } => match &mut **answer {
+                TurnAnswer::Began(began) => {
+                    began.may_run.fit(allowance);
+                    began.passed_over.fit(allowance);
+                }
+                TurnAnswer::Ended(ended) => {
+                    ended.may_run.fit(allowance);
+                    ended.changes.fit(allowance);
+                    ended.passed_over.fit(allowance);
+                }
+            },
+            Self::Undo { answer } => answer.fit(allowance),
+            Self::Review { answer } => answer.fit(allowance),
+            Self::Git { answer } => answer.fit(),
+            Self::Found(_) | Self::Failed { .. } => {}
+        }
+    }
+}
+
+impl GitAnswer {
+    /// Leaves out what there is no room for.
+    pub fn fit(&mut self) {
+        match self {
+            Self::Prepared(prepared) => prepared.fit(),
+            Self::Settled(settled) => settled.fit(),
+        }
+    }
+}
+
+impl UndoAnswer {
+    fn fit(&mut self, allowance: &mut usize) {
+        match self {
+            Self::Turns(turns) => turns.turns.fit(allowance),
+            Self::Differences { turns } => turns.iter_mut().for_each(|turn| turn.changes.fit(allowance)),
+            Self::Undone(undone) => undone.turns.iter_mut().for_each(|turn| turn.applied.fit(allowance)),
+            Self::Applied { applied, .. } => applied.fit(allowance),
+            Self::Abandoned | Self::Nothing | Self::Unfinished => {}
+        }
+    }
+}
+
+impl ReviewAnswer {
+    fn fit(&mut self, allowance: &mut usize) {
+        match self {
+            Self::Ended(pending) => pending.fit(allowance),
+            Self::Reviews { reviews } => {
+                reviews.first.iter_mut().for_each(|review| review.git.fit(allowance));
+                // What is left of each is short, but for the place where the project was.
+                cut(&mut reviews.first, MOST_NAMED, &mut { 4 * MOST_BYTES });
+            }
+            Self::Difference(difference) => {
+                let Review { git, .. } = &mut difference.review;
+                git.fit(allowance);
+                difference.pending.fit(allowance);
+            }
+            Self::Applied(done) => {
+                done.git.fit(allowance);
+                done.applied.fit(allowance);
+                done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
+            }
+            Self::Copied(_) | Self::Began(_) | Self::InAlready | Self::GitTaken | Self::Discarded => {}
+        }
+    }
+}
+
+impl Pending {
+    fn fit(&mut self, allowance: &mut usize) {
+        self.may_run.fit(allowance);
+        self.git.fit(allowance);
+        self.changes.fit(allowance);
+    }
+}
+
+impl Applied {
+    fn fit(&mut self, allowance: &mut usize) {
+        self.conflicts.fit(allowance);
+        self.refused.fit(allowance);
+        for paths in [&mut self.without_set_id, &mut self.merged, &mut self.removed, &mut self.changed] {
+            paths.fit(allowance);
+        }
+    }
+}
+
+impl WaitingGit {
+    fn fit(&mut self, allowance: &mut usize) {
+        for one in &mut self.repositories {
+            one.names.fit(allowance);
+            let n_more = cut(&mut one.odd, MOST_NAMED, allowance) + cut(&mut one.stashes, MOST_NAMED, allowance);
+            one.odd.extend((n_more > 0).then(|| format!("and {n_more} more stashes and notes")));
+        }
+    }
 }
 
 impl SettledGit {
@@ -78,16 +192,29 @@ mod tests {
     use crate::wire::frame;
     use crate::wire::keep::Aside;
     use crate::wire::keep::AsideGit;
+    use crate::wire::keep::EntryType;
     use crate::wire::keep::FromKeeper;
-    use crate::wire::keep::GitAnswer;
     use crate::wire::keep::GitRefusal;
     use crate::wire::keep::ImportedGit;
-    use crate::wire::keep::Kept;
+    use crate::wire::keep::Left;
+    use crate::wire::keep::LeftReason;
     use crate::wire::keep::MayRun;
     use crate::wire::keep::MovedRef;
-    use crate::wire::keep::Named;
     use crate::wire::keep::NotImported;
+    use crate::wire::keep::PathChange;
     use crate::wire::keep::PreparedRepository;
+    use crate::wire::keep::ReviewApplied;
+    use crate::wire::keep::ReviewDifference;
+    use crate::wire::keep::ReviewedPath;
+    use crate::wire::keep::TurnDifference;
+    use crate::wire::keep::TurnEnded;
+    use crate::wire::keep::TurnState;
+    use crate::wire::keep::TurnTaken;
+    use crate::wire::keep::Undone;
+    use crate::wire::keep::UndoneTurn;
+    use crate::wire::keep::WaitingName;
+    use crate::wire::keep::WaitingRepository;
+    use crate::wire::keep::What;
 
     /// The longest path, of characters that take most room in a text.
     fn long(n: usize) -> BytesPath {
@@ -153,5 +280,88 @@ mod tests {
         let mut fitting = small.clone();
         fitting.fit();
         assert_eq!(fitting, small);
+    }
+
+    #[test]
+    fn changes_at_the_longest_paths_go_in_one_frame() {
+        let goes = |kept: &Kept| frame::encode(&FromKeeper::Done { id: 1, kept: kept.clone() }).is_ok();
+        let change = |n: usize| PathChange {
+            path: long(n),
+            entry: EntryType::File,
+            what: What::Renamed { from: long(n + 1000) },
+            mode: None,
+            n_bytes: None,
+            unkept: None,
+        };
+        let changes: Named<PathChange> = (0..300).map(change).collect();
+        let may_run: Named<MayRun> = (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(100) }).collect();
+        let names = |n: usize| WaitingName { name: long(n), old: None, new: "1".repeat(40), n_commits: None, subject: None };
+        let repository = WaitingRepository {
+            path: ".git".into(),
+            names: (0..300).map(names).collect(),
+            stashes: vec!["x".repeat(4000); 300],
+            odd: vec!["x".repeat(4000); 100],
+            ..WaitingRepository::default()
+        };
+        let git = WaitingGit { repositories: vec![repository] };
+        let path = |change| ReviewedPath { change, lines: None };
+        let pending = Pending {
+            changes: changes.first.iter().cloned().map(path).collect(),
+            may_run: may_run.clone(),
+            git: git.clone(),
+            ..Pending::default()
+        };
+        let review = Review { name: "r".into(), words: String::new(), at: 1, n_changes: Some(300), git: git.clone(), elsewhere: None };
+        let left = |n: usize| Left { path: long(n), reason: LeftReason::ChangedSince };
+        let applied = Applied {
+            changed: (0..300).map(long).collect(),
+            removed: (0..300).map(long).collect(),
+            conflicts: (0..300).map(left).collect(),
+            ..Applied::default()
+        };
+        let turn = TurnTaken {
+            turn: 1,
+            session: String::new(),
+            n_turn: 1,
+            words: String::new(),
+            at: 1,
+            state: TurnState::Done,
+            n_changed: None,
+            is_interrupted: false,
+            n_left: 0,
+        };
+        let difference = |text: String| TurnDifference { turn: turn.clone(), changes: changes.clone(), text, n_left_out: 0 };
+        let undone = UndoneTurn { turn: turn.clone(), applied: applied.clone() };
+        let reviews = |answer| Kept::Review { answer: Box::new(answer) };
+        let shown = ReviewDifference { review: review.clone(), pending: pending.clone(), text: "\x01".repeat(1 << 20), n_left_out: 0 };
+        let all = [
+            Kept::Turn {
+                answer: Box::new(TurnAnswer::Ended(TurnEnded {
+                    turn: 1,
+                    changes: changes.clone(),
+                    may_run,
+                    passed_over: Named::default(),
+                })),
+            },
+            Kept::Undo {
+                answer: Box::new(UndoAnswer::Differences { turns: vec![difference("\x01".repeat(1 << 20)), difference(String::new())] }),
+            },
+            Kept::Undo { answer: Box::new(UndoAnswer::Undone(Undone { turns: vec![undone], ..Undone::default() })) },
+            reviews(ReviewAnswer::Ended(pending)),
+            reviews(ReviewAnswer::Reviews { reviews: std::iter::repeat_n(review, 20).collect() }),
+            reviews(ReviewAnswer::Difference(shown)),
+            reviews(ReviewAnswer::Applied(Box::new(ReviewApplied { applied, resumed: None, n_left: 1, git }))),
+        ];
+        for mut kept in all {
+            assert!(!goes(&kept), "as it was: {:.80}", format!("{kept:?}"));
+            kept.fit();
+            assert!(goes(&kept), "{:.80}", format!("{kept:?}"));
+            if let Kept::Turn { answer } = kept
+                && let TurnAnswer::Ended(ended) = *answer
+            {
+                assert_eq!((ended.may_run.n, ended.changes.n), (300, 300));
+                assert!(ended.may_run.first.len() > 50, "what may run is named first");
+            }
+        }
     }
 }

@@ -231,6 +231,9 @@ pub struct AsideGit {
     pub whole: bool,
     /// Whether there is more to do for which there was no time.
     pub is_late: bool,
+    /// Whether some of it may have been there when the session began, since not all was seen then.
+    #[serde(default)]
+    pub is_unsure: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

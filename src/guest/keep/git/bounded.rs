@@ -239,3 +239,30 @@ fn what_there_was_no_time_for_is_out_of_the_way_and_goes_the_next_time() {
     let late = aside(&project, &case.start, (&kept, "s"), Bounds { time: Duration::ZERO, ..Bounds::default() }).expect("looked");
     assert_eq!((late.moved.n, late.whole, late.is_late), (0, false, false));
 }
+
+#[test]
+fn what_a_keeper_left_half_copied_is_not_taken_for_all_of_it() {
+    let case = Case::new();
+    case.repository("a", MB);
+    case.sample.write("../kept/.half-s/config", "half");
+    case.sample.write("../kept/.half-other/config", "somebody else's");
+    let all = case.aside(Room::default());
+    assert_eq!((all.moved.n, all.moved.first[0].kept.as_ref().map(BytesPath::to_text)), (1, Some("s-0".to_owned())), "{all:?}");
+    assert_eq!(case.kept(), [".half-other", "s-0"]);
+    // Nor does one that is too much leave anything behind.
+    case.repository("b", MB);
+    assert_eq!(case.aside(Room { bytes: 10, ..Room::default() }).n_left, 1);
+    assert_eq!(case.kept(), [".half-other", "s-0"]);
+}
+
+#[test]
+fn where_not_all_was_seen_at_the_start_what_is_moved_may_be_theirs() {
+    let mut case = Case::new();
+    case.repository("a", 10);
+    assert!(!case.aside(Room::default()).is_unsure, "all was seen");
+    case.repository("b", 10);
+    case.start.whole = false;
+    let all = case.aside(Room::default());
+    assert!(all.is_unsure && all.whole && all.moved.n == 1, "{all:?}");
+    assert!(!case.aside(Room::default()).is_unsure, "nothing was moved");
+}

@@ -59,6 +59,10 @@ fn misleads(name: &[u8], bound: &BTreeMap<BytesPath, String>, started: &Started)
     others.iter().any(has).then_some("has the name of another branch or tag, for which git would take it")
 }
 
+fn is_branch_or_tag(name: &BytesPath) -> bool {
+    name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/")
+}
+
 impl Left {
     /// Reads a session's folder; `private` is what its worktree has of its own there.
     pub(crate) fn read(session: &Folder, private: &[u8], started: &Started, start_index: Option<&[u8]>) -> Result<Self, Fault> {
@@ -66,6 +70,10 @@ impl Left {
         let found = refs::read(session)?;
         for (name, why) in found.odd.into_iter().take(MAX_TOLD) {
             left.refuse(&name, why);
+        }
+        let new = found.symbolic.iter().filter(|(name, to)| is_branch_or_tag(name) && started.symbolic.get(name) != Some(to));
+        for (name, to) in new.take(MAX_TOLD) {
+            left.refuse(name, format!("stands for {to}, and such names are not taken over"));
         }
         left.compare_names(&found.bound, started);
         left.bound = found.bound;
@@ -108,8 +116,7 @@ impl Left {
             }
         }
         for name in started.refs.keys() {
-            let is_ours = name.as_bytes().starts_with(b"refs/heads/") || name.as_bytes().starts_with(b"refs/tags/");
-            if is_ours && !bound.contains_key(name) && self.notes.len() < MAX_TOLD {
+            if is_branch_or_tag(name) && !bound.contains_key(name) && self.notes.len() < MAX_TOLD {
                 self.notes.push(format!("{name} was deleted in the session and is kept here"));
             }
         }

@@ -24,10 +24,15 @@ use crate::wire::keep::GitKind;
 use crate::wire::keep::MOST_NAMED;
 use crate::wire::keep::Named;
 
+/// What begins the name of something that is not copied to its end.
+const HALF: &str = ".half-";
+
 /// What is taken out of a project for one session.
 pub(super) struct Moving<'a> {
     project: &'a Folder,
-    /// What there was at the start: repositories by their place, and names that git knows in folders that are none.
+    /// Whether all was seen that there was at the start.
+    has_seen_all: bool,
+    /// What there was: repositories by their place, and names that git knows in folders that are none.
     before: BTreeMap<&'a BytesPath, &'a GitKind>,
     parts: &'a [BytesPath],
     kept: &'a Folder,
@@ -62,6 +67,7 @@ impl<'a> Moving<'a> {
     pub(super) fn new(project: &'a Folder, start: &'a FoundGit, (kept, id): (&'a Folder, &'a str), room: Room, end: Instant) -> Self {
         Self {
             project,
+            has_seen_all: start.whole,
             before: start.repositories.iter().map(|one| (&one.path, &one.kind)).collect(),
             parts: &start.parts,
             kept,
@@ -203,11 +209,17 @@ impl<'a> Moving<'a> {
 
     fn copy(&mut self, aside: &mut Aside, path: &[u8], number: u64) {
         let place = free(self.kept, format!("{}-{number}", self.id).as_bytes());
+        // What a keeper leaves that was killed meanwhile is not taken for all of it, and goes with the next copy.
+        let half = format!("{HALF}{}", self.id).into_bytes();
+        let _ = self.kept.remove(&half);
         let (parent, name) = split(path);
         let copied = if self.is_full {
             Err(Stop::Fault(Fault::NoSpace { path: BytesPath::from_bytes(path) }))
         } else {
-            self.copy.copy(parent, name, &place)
+            self.copy.copy(parent, name, &half).and_then(|n_passed_over| match self.kept.rename(&half, &place) {
+                Ok(()) => Ok(n_passed_over),
+                Err(errno) => Err(failed("rename", &half, &errno.into()).into()),
+            })
         };
         let problem = match copied {
             Ok(n_passed_over) => {
@@ -220,7 +232,7 @@ impl<'a> Moving<'a> {
             }
             Err(stop) => {
                 // Half of it is of no use to anybody, and may have taken the last room on the disk.
-                let _ = self.kept.remove(&place);
+                let _ = self.kept.remove(&half);
                 match stop {
                     Stop::TooMuch => None,
                     Stop::Late => Some("there was no more time for it".to_owned()),
@@ -262,7 +274,7 @@ impl<'a> Moving<'a> {
         let first = self.first.into_iter().chain(first).take(MOST_NAMED).collect();
         // Where nothing could be done in all that time there will be nothing the next time either.
         let is_late = (self.is_late || !is_over) && self.has_moved;
-        AsideGit { moved: Named { n, first }, whole, is_late, ..self.done }
+        AsideGit { is_unsure: n > 0 && !self.has_seen_all, moved: Named { n, first }, whole, is_late, ..self.done }
     }
 }
 

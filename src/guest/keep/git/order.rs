@@ -72,14 +72,9 @@ impl Folders<'_> {
     }
 }
 
-/// Carries out one order. Whatever there is, the answer to it goes in one frame.
+/// Carries out one order.
 pub fn carry_out(folders: &Folders<'_>, order: &GitOrder) -> Result<GitAnswer, Fault> {
-    let mut answer = carry_out_within(folders, order, Bounds::default())?;
-    match &mut answer {
-        GitAnswer::Prepared(prepared) => prepared.fit(),
-        GitAnswer::Settled(settled) => settled.fit(),
-    }
-    Ok(answer)
+    carry_out_within(folders, order, Bounds::default())
 }
 
 /// `bounds`: of what is moved out of the project.

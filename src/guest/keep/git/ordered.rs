@@ -36,7 +36,9 @@ impl Case {
     }
 
     fn order(&self, order: &GitOrder) -> GitAnswer {
-        self.in_folders(|folders| carry_out(folders, order)).expect("done")
+        let mut answer = self.in_folders(|folders| carry_out(folders, order)).expect("done");
+        answer.fit();
+        answer
     }
 
     fn in_folders<T>(&self, work: impl FnOnce(&Folders<'_>) -> T) -> T {
@@ -437,6 +439,21 @@ fn a_session_with_many_names_is_told_in_part_and_taken_over_as_a_whole() {
     let one = &settled.imported.repositories[0];
     assert_eq!((one.moved.len(), one.n_more.moved, settled.is_settled), (200, 30, true));
     assert_eq!(case.sample.git(&["tag"]).lines().count(), 230);
+}
+
+#[test]
+fn a_name_that_stands_for_another_one_is_said_and_the_persons_own_is_not() {
+    let sample = committed();
+    sample.git(&["symbolic-ref", "refs/heads/theirs", "refs/heads/main"]);
+    let case = Case::of(sample);
+    case.prepare();
+    case.in_session(&["symbolic-ref", "refs/heads/sym", "refs/heads/main"]);
+    case.in_session(&["branch", "side"]);
+    let settled = case.settle(None, None);
+    let one = &settled.imported.repositories[0];
+    let told: Vec<String> = one.not_imported.iter().map(|one| format!("{} {}", one.what, one.why)).collect();
+    assert!(told.len() == 1 && told[0].starts_with("refs/heads/sym stands for refs/heads/main"), "{told:?}");
+    assert_eq!(one.moved.iter().map(|moved| moved.name.to_text()).collect::<Vec<_>>(), ["refs/heads/side"]);
 }
 
 #[test]

@@ -255,6 +255,7 @@ impl All<'_> {
             worktree: place.source.worktree.as_ref().map(|(name, _)| name.clone()),
             head,
             refs: refs.bound,
+            symbolic: refs.symbolic,
             stashes: stash::read(&folder).unwrap_or_default(),
             has_index: index.is_some(),
         });

@@ -78,6 +78,9 @@ pub struct Started {
     pub worktree: Option<BytesPath>,
     pub head: Head,
     pub refs: BTreeMap<BytesPath, String>,
+    /// Names that stand for other names, beside `HEAD`.
+    #[serde(default)]
+    pub symbolic: BTreeMap<BytesPath, BytesPath>,
     pub stashes: Vec<Stash>,
     /// Whether there was an index; it is kept beside this.
     pub has_index: bool,
@@ -288,6 +291,7 @@ mod tests {
             worktree: None,
             head: Head::Branch { name: "refs/heads/main".into() },
             refs: BTreeMap::from([(BytesPath::from_bytes(b"refs/heads/\xff"), "1".repeat(40))]),
+            symbolic: BTreeMap::from([("refs/remotes/origin/HEAD".into(), "refs/remotes/origin/main".into())]),
             stashes: Vec::new(),
             has_index: true,
         };
