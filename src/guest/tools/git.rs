@@ -150,13 +150,7 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
             let fixed = ["diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short", "--ignore-submodules=dirty"];
             let mut words = fixed.map(str::to_owned).to_vec();
             words.extend(staged.then(|| "--cached".to_owned()));
-            words.extend(base.as_ref().map(|base| match base.as_str() {
-                // Between it and itself is nothing; what is meant is what is not committed yet.
-                "HEAD" | "@" => base.clone(),
-                // A range says itself where it ends.
-                range if range.contains("..") => base.clone(),
-                _ => format!("{base}...HEAD"),
-            }));
+            words.extend(base.as_ref().map(|base| compared(base)));
             words
         }
         GitQuery::Log { count, oneline, author, .. } => {
@@ -176,6 +170,18 @@ fn words(query: &GitQuery) -> Vec<Vec<u8>> {
         GitQuery::Commit { .. } | GitQuery::Branch(_) | GitQuery::Checkout { .. } | GitQuery::Stash(_) => Vec::new(),
     };
     words.into_iter().map(String::into_bytes).collect()
+}
+
+/// Returns what a difference is shown of: commits and nothing else, as the paths of a folder or a file of a commit do not say what they are.
+fn compared(base: &str) -> String {
+    let commit = |name: &str| format!("{}^{{commit}}", if name.is_empty() { "HEAD" } else { name });
+    let range = |dots: &str| base.split_once(dots).map(|(from, to)| format!("{}{dots}{}", commit(from), commit(to)));
+    match base {
+        // Between it and itself is nothing; what is meant is what is not committed yet.
+        "HEAD" | "@" => base.to_owned(),
+        // A range says itself where it ends.
+        _ => range("...").or_else(|| range("..")).unwrap_or_else(|| format!("{}...HEAD", commit(base))),
+    }
 }
 
 /// Returns what git does one after the other for something that is no mere question; `None`: it is one.

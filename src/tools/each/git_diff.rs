@@ -35,6 +35,13 @@ pub(super) fn tool() -> Tool {
         |arguments, options, _| {
             let Arguments { path, staged, file, base } = parse(arguments)?;
             let base = word("base", base)?;
+            if base.as_deref().is_some_and(|base| [":", "^!", "^@", "^-"].iter().any(|sign| base.contains(sign))) {
+                return Err(
+                    "`base` is a commit, a branch, a tag or a range of them; name a file in `file`, and for what one commit changed \
+                            write COMMIT^..COMMIT"
+                        .to_owned(),
+                );
+            }
             if staged && base.is_some() {
                 return Err("`staged` compares with the last commit, `base` with another one; give one of them".to_owned());
             }

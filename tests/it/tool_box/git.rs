@@ -89,6 +89,31 @@ async fn a_base_that_is_the_last_commit_shows_what_is_not_committed() {
     assert!(diff.contains("(no output)") && diff.contains("not committed yet is shown without it"), "{diff}");
 }
 
+/// The names of a folder or a file of a commit do not say whether they hold secrets, or are denied.
+#[tokio::test]
+async fn a_base_is_a_commit_and_no_file_or_folder_of_one() {
+    let hand = repository().await;
+    hand.put("conf/.env", "KEY=sesame\n");
+    hand.put(".ssh/config", "sesame\n");
+    hand.run("git", &["add", "-f", "."]);
+    hand.run("git", &["commit", "-q", "-m", "Keep them"]);
+    hand.run("git", &["tag", "folder", "HEAD:.ssh"]);
+    hand.run("git", &["tag", "file", "HEAD:conf/.env"]);
+    let empty = "4b825dc642cb6eb9a060e54bf8d69288fbee4904";
+    for base in ["HEAD:./src/../conf/.env", "HEAD:.ssh..HEAD~1:", ":/Keep"] {
+        let text = hand.fails("git_diff", json!({"base": base, "file": "a.txt"}), CallStatus::Invalid).await;
+        assert!(text.contains("name a file in `file`"), "{text}");
+    }
+    for base in ["folder", "file", "folder^{tree}", &format!("folder..{empty}"), &format!("{empty}..file"), &format!("HEAD...{empty}")] {
+        let finished = hand.call("git_diff", json!({ "base": base })).await;
+        assert!(finished.status != CallStatus::Ok && !finished.text.contains("sesame"), "{base}: {}", finished.text);
+    }
+    for base in ["HEAD~1", "HEAD~1..", "..HEAD~1", "HEAD~1...HEAD", "main^..main"] {
+        let text = hand.ok("git_diff", json!({ "base": base })).await;
+        assert!(text.contains("three") && text.contains("not shown") && !text.contains("sesame"), "{base}: {text}");
+    }
+}
+
 /// A command can make a repository whose files are said to be anywhere; what only reads would read there.
 #[tokio::test]
 async fn a_repository_whose_files_lie_outside_is_not_asked() {
