@@ -129,7 +129,8 @@ pub fn capabilities(action: &Action) -> Vec<Capability> {
 pub(super) fn reading_of(action: &Action, here: &str, shell: Shell) -> Option<Reading> {
     match action {
         Action::Box(Call::Bash(bash)) => {
-            let directory = bash.working_directory.as_ref().map(BytesPath::to_text).filter(|path| !matches!(path.as_str(), "" | "."));
+            // One that is named is the project's, `.` too, wherever the last command left off.
+            let directory = bash.working_directory.as_ref().map(BytesPath::to_text);
             Some(Reading::new(&bash.command, Some(directory.as_deref().unwrap_or(here)), shell))
         }
         Action::Box(Call::Hook(hook)) => Some(Reading::new(&hook.command, None, shell)),

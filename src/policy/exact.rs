@@ -18,6 +18,10 @@ use crate::event::Capability;
 use crate::wire::ApplyPatch;
 use crate::wire::ArchiveAction;
 use crate::wire::Call;
+use crate::wire::Git;
+use crate::wire::GitBranch;
+use crate::wire::GitQuery;
+use crate::wire::GitStash;
 use crate::wire::PatchAction;
 
 /// A command that is longer is read and answered each time.
@@ -49,7 +53,20 @@ impl Exact {
     pub(super) fn of(action: &Action, here: &str) -> Option<Self> {
         let tool = tool(action).to_owned();
         let Action::Box(call) = action else { return None };
-        let with = with(call);
+        if let Call::Git(Git { query: GitQuery::Commit { files, .. }, .. }) = call
+            && files.is_empty()
+        {
+            // Whatever has changed by then.
+            return None;
+        }
+        let mut with = with(call);
+        if let Call::Git(git) = call
+            && (git.query.file().is_some() || matches!(git.query, GitQuery::Commit { .. }))
+        {
+            // The paths are those of the files.
+            let repository = plain(&git.path, false)?;
+            with.push(format!("of files in {}", if repository.is_empty() { "the project" } else { &repository }));
+        }
         if let Call::Bash(bash) = call {
             let command = trimmed(&bash.command);
             let directory = match &bash.working_directory {
@@ -75,6 +92,7 @@ impl Exact {
         match &self.command {
             Some(command) if self.directory.is_empty() => format!("{} `{command}`{with}", self.tool),
             Some(command) => format!("{} `{command}` in {}{with}", self.tool, self.directory),
+            None if self.paths.iter().all(String::is_empty) => format!("{}{with}", self.tool),
             None => format!("{} {}{with}", self.tool, self.paths.join(", ")),
         }
     }
@@ -123,6 +141,10 @@ fn with(call: &Call) -> Vec<String> {
     let flags: &[(bool, &str)] = match call {
         Call::Bash(bash) => &[(bash.background, "background")],
         Call::ApplyPatch(patch) => return patched(patch),
+        Call::Git(git) => return asked_of_git(&git.query),
+        Call::Glob(glob) => return vec![glob.pattern.clone()],
+        Call::Grep(grep) => return vec![grep.pattern.clone()],
+        Call::ListDirectory(list) => &[(list.recursive, "recursive")],
         Call::DeleteFile(delete) => &[(delete.recursive, "recursive")],
         Call::CopyFile(copy) => &[(copy.recursive, "recursive"), (copy.overwrite, "overwrite")],
         Call::MoveFile(moved) => &[(moved.overwrite, "overwrite")],
@@ -134,6 +156,28 @@ fn with(call: &Call) -> Vec<String> {
         _ => &[],
     };
     flags.iter().filter(|(is_set, _)| *is_set).map(|(_, name)| (*name).to_owned()).collect()
+}
+
+/// What git is asked to do, word by word.
+fn asked_of_git(query: &GitQuery) -> Vec<String> {
+    let flag = |is_set: bool, name: &str| is_set.then(|| name.to_owned());
+    let stash = |what: &str, index: &u32| vec![what.to_owned(), index.to_string()];
+    match query {
+        GitQuery::Status => Vec::new(),
+        GitQuery::Diff { staged, base, .. } => {
+            flag(*staged, "staged").into_iter().chain(base.iter().map(|base| format!("base {base}"))).collect()
+        }
+        GitQuery::Log { author, .. } => author.iter().map(|author| format!("author {author}")).collect(),
+        GitQuery::Commit { message, .. } => vec![message.clone()],
+        GitQuery::Branch(GitBranch::List) | GitQuery::Stash(GitStash::List) => vec!["list".to_owned()],
+        GitQuery::Branch(GitBranch::Create { name }) => vec!["create".to_owned(), name.clone()],
+        GitQuery::Branch(GitBranch::Delete { name }) => vec!["delete".to_owned(), name.clone()],
+        GitQuery::Checkout { target, create } => flag(*create, "create").into_iter().chain([target.clone()]).collect(),
+        GitQuery::Stash(GitStash::Push { message }) => std::iter::once("push".to_owned()).chain(message.clone()).collect(),
+        GitQuery::Stash(GitStash::Pop { index }) => stash("pop", index),
+        GitQuery::Stash(GitStash::Apply { index }) => stash("apply", index),
+        GitQuery::Stash(GitStash::Drop { index }) => stash("drop", index),
+    }
 }
 
 /// What a patch does to each of its files, in their order: together with the paths, what happens to which.

@@ -13,6 +13,8 @@ mod glob;
 mod hidden;
 mod host_call;
 mod judge;
+#[cfg(test)]
+mod looking;
 mod options;
 mod paths;
 mod pattern;

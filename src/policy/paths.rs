@@ -9,28 +9,38 @@ use crate::wire::Call;
 use crate::wire::Git;
 use crate::wire::GitQuery;
 
-/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so, and no folder: it may be any.
+/// Returns the folders that a call takes or looks through as a whole; `None`: it takes none so; an empty list: it
+/// may be any.
 pub(super) fn whole(action: &Action) -> Option<Vec<&BytesPath>> {
     Some(match action {
         Action::Box(Call::DeleteFile(delete)) if delete.recursive => vec![&delete.path],
         Action::Box(Call::CopyFile(copy)) if copy.recursive => vec![&copy.source, &copy.destination],
         Action::Box(Call::MoveFile(moved)) => vec![&moved.source, &moved.destination],
-        Action::Box(Call::Archive(Archive {
-            action: ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path },
-            ..
-        })) => vec![path],
+        Action::Box(
+            Call::Archive(Archive { action: ArchiveAction::Create { source: path } | ArchiveAction::Extract { into: path }, .. })
+            | Call::Git(Git { query: GitQuery::Log { file: Some(path), .. } | GitQuery::Diff { file: Some(path), .. }, .. }),
+        ) => vec![path],
         Action::Box(Call::Grep(grep)) => vec![&grep.path],
         Action::Box(Call::Glob(glob)) => vec![&glob.path],
         Action::Box(Call::Tree(tree)) => vec![&tree.path],
         Action::Box(Call::ListDirectory(list)) if list.recursive => vec![&list.path],
         // What it reads a search has found.
         Action::Box(Call::ReadFile(read)) if read.path.is_none() => Vec::new(),
-        // A difference shows what is in all files of a folder.
-        // Whatever has changed, or all of it in folders that are named.
+        // Whatever has changed in the repository that a folder is in, wherever in that it lies.
+        Action::Box(Call::Git(Git { query: GitQuery::Diff { file: None, .. } | GitQuery::Status, .. })) => Vec::new(),
+        // The same, or all of it in folders that are named.
         Action::Box(Call::Git(Git { query: GitQuery::Commit { files, .. }, .. })) => files.iter().collect(),
-        Action::Box(Call::Git(git)) if matches!(git.query, GitQuery::Diff { .. }) => vec![git.query.file().unwrap_or(&git.path)],
         _ => return None,
     })
+}
+
+/// Returns the folder whose own names a call shows, or goes among, and nothing below them.
+pub(super) fn listed(action: &Action) -> Option<&BytesPath> {
+    match action {
+        Action::Box(Call::ListDirectory(list)) if !list.recursive => Some(&list.path),
+        Action::Box(Call::Cd(cd)) => Some(&cd.path),
+        _ => None,
+    }
 }
 
 /// Returns a path as rules name it: beneath the project. `None`: it has a `..` and is not to be guessed at.

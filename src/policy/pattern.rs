@@ -1,11 +1,14 @@
 //! What a rule says of paths: a pattern of names, or a regular expression.
 
+use std::collections::BTreeSet;
+
 use globset::GlobBuilder;
 use globset::GlobMatcher;
 use regex::Regex;
 use regex::RegexBuilder;
 
 use super::Action;
+use super::paths::listed;
 use super::paths::plain;
 use super::paths::whole;
 use crate::wire::BytesPath;
@@ -57,9 +60,12 @@ impl PathPattern {
         })
     }
 
-    /// Returns whether a call takes, or looks through, a whole folder in which the pattern has matches, as far as its letters tell: `secret/**`
-    /// also speaks of the folder `secret`.
+    /// Returns whether a call lists a folder, takes it as a whole, or looks through it, and the pattern has matches in there, as far as its
+    /// letters tell: `secret/**` also speaks of the folder `secret`.
     pub(super) fn is_in(&self, action: &Action) -> bool {
+        if let Some(path) = listed(action) {
+            return self.is_of_names_in(path);
+        }
         let Some(folders) = whole(action) else { return false };
         // It goes on with files that a search has found, whichever they are.
         if folders.is_empty() {
@@ -75,6 +81,18 @@ impl PathPattern {
             path.is_empty() || literal.starts_with(&within) || may_fit && (is_any_depth || path.split('/').count() < n_parts)
         };
         folders.iter().filter_map(|path| plain(path, true)).any(|path| holds(&path))
+    }
+
+    /// Returns whether it may fit names in a folder that no pattern of it says to the letter, as `secret/*` and `secret/**` do in `secret`.
+    fn is_of_names_in(&self, path: &BytesPath) -> bool {
+        let Some(path) = plain(path, true) else { return false };
+        let names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+        match self {
+            Self::Regex(regex) => may_fit_below(regex, &path),
+            Self::Glob(pattern) => {
+                alternatives(pattern.glob().glob()).is_none_or(|all| all.iter().any(|one| is_of_a_name_below(one, &names)))
+            }
+        }
     }
 
     /// Returns whether the person wrote this name, or a part of it: `.env*` names `.env`, and `*` names nothing.
@@ -93,6 +111,11 @@ impl PathPattern {
 
 /// Takes a pattern apart at slashes and commas: each part is a pattern of names.
 fn split(pattern: &str) -> Vec<String> {
+    alternatives(pattern).unwrap_or_default().iter().flat_map(|text| text.split('/')).map(ToOwned::to_owned).collect()
+}
+
+/// Returns a pattern for each of the names between braces; `None`: they are too many.
+fn alternatives(pattern: &str) -> Option<Vec<String>> {
     let mut alternatives = vec![pattern.to_owned()];
     // Each of the names between braces counts by itself: `{.env,*}` names one of them.
     while let Some(at) = alternatives.iter().position(|text| text.contains('{') && text.contains('}')) {
@@ -100,11 +123,47 @@ fn split(pattern: &str) -> Vec<String> {
         let end = text.find('}').unwrap_or_default();
         let Some(begin) = text[..end].rfind('{') else { break };
         if alternatives.len() > 64 {
-            return Vec::new();
+            return None;
         }
         alternatives.extend(text[begin + 1..end].split(',').map(|one| format!("{}{one}{}", &text[..begin], &text[end + 1..])));
     }
-    alternatives.iter().flat_map(|text| text.split('/')).map(ToOwned::to_owned).collect()
+    Some(alternatives)
+}
+
+/// Returns whether a pattern without braces fits some name right below a folder, but for one that it says to the letter.
+fn is_of_a_name_below(pattern: &str, folder: &[&str]) -> bool {
+    let parts: Vec<&str> = pattern.split('/').collect();
+    // How many parts of the pattern may be used up; `**` is any number of names.
+    let closed = |mut reached: BTreeSet<usize>| {
+        for (at, part) in parts.iter().enumerate() {
+            if *part == "**" && reached.contains(&at) {
+                reached.insert(at + 1);
+            }
+        }
+        reached
+    };
+    let step = |reached: BTreeSet<usize>, name: &&str| {
+        let next = |at: usize| match parts.get(at) {
+            Some(&"**") => Some(at),
+            Some(part) => glob(part).is_ok_and(|part| part.is_match(name)).then_some(at + 1),
+            None => None,
+        };
+        closed(reached.into_iter().filter_map(next).collect())
+    };
+    let reached = folder.iter().fold(closed(BTreeSet::from([0])), step);
+    reached
+        .into_iter()
+        .any(|at| parts.get(at).is_some_and(|part| part.contains(['*', '?', '['])) && parts[at + 1..].iter().all(|part| *part == "**"))
+}
+
+/// Returns whether an expression may fit something below a folder, as far as the letters tell that it begins with.
+fn may_fit_below(regex: &Regex, folder: &str) -> bool {
+    let Some(begin) = regex.as_str().strip_prefix('^').filter(|rest| !rest.contains('|')) else { return true };
+    let end = begin.find(|c: char| !(c.is_alphanumeric() || "_-/".contains(c))).unwrap_or(begin.len());
+    // What stands in front of one of these need not be there.
+    let end = if begin[end..].starts_with(['?', '*', '{']) { begin[..end].char_indices().last().map_or(0, |(at, _)| at) } else { end };
+    let (letters, within) = (&begin[..end], format!("{folder}/"));
+    folder.is_empty() && !letters.contains('/') || within.starts_with(letters) || letters.starts_with(&within)
 }
 
 fn glob(pattern: &str) -> Result<GlobMatcher, String> {

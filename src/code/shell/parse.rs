@@ -12,6 +12,12 @@ const STEPS: usize = 100;
 const STEPS_AT_LEAST: usize = 20_000;
 const STEPS_A_BYTE: usize = 8;
 
+/// The text is handed out in pieces of so many bytes, and this often at the least, and for each of them, since one step may look at all that
+/// follows: what stands behind an open `[` is searched for its end at each word.
+const PIECE: usize = 1024;
+const PIECES_AT_LEAST: usize = 1000;
+const PIECES_EACH: usize = 64;
+
 /// Parentheses and braces that may be open at once, and others that make the parser look back, in all.
 const OPEN_MAX: usize = 400;
 
@@ -32,7 +38,15 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
     };
     let options = ParseOptions::new().progress_callback(&mut step);
     let bytes = text.as_bytes();
-    parser.parse_with_options(&mut |at, _| bytes.get(at..).unwrap_or_default(), None, Some(options))
+    let mut n_pieces = PIECES_AT_LEAST + PIECES_EACH * bytes.len() / PIECE;
+    let mut piece = |at: usize, _| {
+        n_pieces = n_pieces.saturating_sub(1);
+        let end = bytes.len().min(at + PIECE);
+        bytes.get(at..end).filter(|_| n_pieces > 0).unwrap_or_default()
+    };
+    let tree = parser.parse_with_options(&mut piece, None, Some(options))?;
+    // What it read is not all of the text then.
+    (n_pieces > 0).then_some(tree)
 }
 
 fn is_too_deep(text: &str) -> bool {
@@ -51,4 +65,28 @@ fn is_too_deep(text: &str) -> bool {
         last = byte;
         n_open > OPEN_MAX || n_counted > OPEN_MAX
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_parsed_but_for_those_that_are_looked_through_at_every_word() {
+        for line in [
+            "if [ -f x ]; then make a; fi\n",
+            "[ -n \"$a\" ] && [[ $b == *.c ]] || git status\n",
+            "[[ $a =~ ^x(y|z)+$ ]] && make\n",
+            "cat <<E > a\nit's a line (of text) with $x and [\nE\n",
+            "a=${b//[a-z]/x} c=${d##*/} make\n",
+            "echo 'some text, quoted' \"and $more\"; ",
+        ] {
+            let text = line.repeat(100_000 / line.len());
+            assert!(parse(&text).is_some(), "{line}");
+        }
+        assert!(parse(&"case $1 in a|b) make;; *.c) ls;; esac\n".repeat(190)).is_some());
+        let text = "x ".repeat(60_000);
+        assert!(parse(&text).is_some() && parse(&format!("echo {text}")).is_some());
+        assert!(parse(&format!("[ {}", "cd a;".repeat(25_000))).is_none());
+    }
 }

@@ -272,6 +272,7 @@ impl Reader {
             command.starts_another = unwrapped.nothing_else && (!texts.is_empty() || !inner_commands.is_empty());
             // What `eval` reads is read by the same shell.
             let (shell, is_same) = (command.shell, matches!(command.name(), Some("eval" | "trap" | "alias")));
+            let set = if texts.is_empty() { Vec::new() } else { self.values.set_for(&command) };
             self.script.commands.push(command);
             for (text, words) in texts {
                 let reader = if is_same { shell } else { self.shell_within(shell) };
@@ -279,6 +280,7 @@ impl Reader {
                 self.text_within(&text, depth + 1, reader, !is_same);
                 self.values.come_back(kept.unwrap_or_default());
             }
+            self.values.come_back(set);
             for inner in &mut inner_commands {
                 inner.is_started = true;
                 inner.shell = shell;

@@ -52,8 +52,15 @@ impl Values {
             Some(":") => self.note_defaults(command.arguments()),
             _ => {}
         }
-        if !command.words.is_empty() && !matches!(command.name(), Some("export" | "local" | "declare" | "typeset" | "readonly")) {
+        let declares = matches!(command.name(), Some("export" | "local" | "declare" | "typeset" | "readonly"));
+        if !command.words.is_empty() && !declares {
             return;
+        }
+        // `export "A=B"` is no assignment to the grammar.
+        for (name, value) in command.arguments().iter().filter_map(|word| word.known()?.split_once('=')) {
+            if value.len() <= VALUE_MAX && is_name(name) {
+                self.0.insert(name.to_owned(), value.to_owned());
+            }
         }
         for assignment in &command.assignments {
             let value = assignment.value.as_ref().and_then(|value| match value.known() {
@@ -180,9 +187,17 @@ impl Values {
         new.into_iter().map(|(name, value)| (name.clone(), self.put(name, value))).collect()
     }
 
+    /// Sets what stands in front of a command that reads a text: `A=B bash -c …`. Returns what was there.
+    pub(super) fn set_for(&mut self, command: &Command) -> Vec<(String, Option<String>)> {
+        let known =
+            |value: &Option<Word>| value.as_ref().and_then(Word::known).filter(|text| text.len() <= VALUE_MAX).map(ToOwned::to_owned);
+        command.assignments.iter().map(|set| (set.name.clone(), self.put(set.name.clone(), known(&set.value)))).collect()
+    }
+
     /// Puts back what was there before.
     pub(super) fn come_back(&mut self, kept: Vec<(String, Option<String>)>) {
-        for (name, value) in kept {
+        // What was set twice was first what it was before all of it.
+        for (name, value) in kept.into_iter().rev() {
             self.put(name, value);
         }
     }
@@ -229,6 +244,10 @@ fn is_folder(text: &str) -> bool {
     let is_behind =
         |folder: &&&str| text.strip_prefix(**folder).is_some_and(|rest| rest.is_empty() || (rest.starts_with('/') && !rest.contains('$')));
     HERE.iter().chain(&TOP).any(|folder| is_behind(&folder))
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn joined(words: &[Word]) -> Option<String> {

@@ -63,7 +63,7 @@ pub(super) fn keeps(command: &Command, operation: &str, ground: &Ground, made: &
     let is_apart = |here: Option<&Place>| place_of(&folders, here, made).is_some_and(|place| is_for_passing(&place));
     verb.known().is_some_and(|verb| OF_FILES.contains(&verb))
         && OPERATIONS.contains(&operation)
-        && is_apart(ground.here.as_ref())
+        && is_apart(ground.here.as_deref())
         && ground.others.iter().all(|other| is_apart(Some(&other.place)))
 }
 

@@ -11,6 +11,8 @@ use super::unset;
 use super::unset::Given;
 use crate::code::shell::Command;
 use crate::code::shell::Script;
+use crate::code::shell::Word;
+use crate::code::shell::WordKind;
 
 /// Folders that are lost where a variable in front of them is empty.
 const OF_THE_SYSTEM: [&str; 10] = ["/bin", "/etc", "/home", "/lib", "/opt", "/root", "/sbin", "/srv", "/usr", "/var"];
@@ -27,14 +29,18 @@ pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String
             let reason = blocked_in(script, command, &there);
             blocked.extend(reason.filter(|reason| is_of(other, reason)).map(|reason| (at, explained(&reason, other))));
         }
+        if let Some(gone) = with_folder_before(command, ground) {
+            let reason = blocked::reason(&gone, ground).filter(|reason| loses(reason));
+            blocked.extend(reason.map(|reason| (at, format!("{reason}, as that is where `$OLDPWD` leads"))));
+        }
         if let Some(emptied) = unset::without(command, &given, at).filter(|_| !ground.ends_on_unset) {
             let reason = blocked::reason(&emptied, ground).filter(|reason| loses(reason));
             blocked.extend(reason.map(|reason| (at, format!("{reason} where a variable is empty; write `${{NAME:?}}`"))));
         }
     }
     // Lists that nothing chose, which name what lies in the folder.
-    if grounds.iter().any(|ground| ground.others.iter().any(|other| other.place == place::Place::project())) {
-        let other = |ground: &Ground| ground.others.iter().find(|other| other.place == place::Place::project()).cloned();
+    if grounds.iter().any(|ground| ground.others.iter().any(|other| *other.place == place::Place::project())) {
+        let other = |ground: &Ground| ground.others.iter().find(|other| *other.place == place::Place::project()).cloned();
         let there: Vec<Ground> =
             grounds.iter().map(|ground| other(ground).map_or_else(|| ground.clone(), |other| ground.other(&other))).collect();
         blocked.extend(fed::blocked(script, &there).into_iter().map(|(at, reason)| {
@@ -45,9 +51,23 @@ pub(super) fn blocked(script: &Script, grounds: &[Ground]) -> Vec<(usize, String
     blocked
 }
 
+/// Returns a command with the folder where its shell was before in the places where it is named: `$OLDPWD`.
+fn with_folder_before(command: &Command, ground: &Ground) -> Option<Command> {
+    let before = ground.before.as_ref()?;
+    let root = if before.is_home { "~" } else { "" };
+    let folder = before.parts.iter().fold(root.to_owned(), |path, part| format!("{path}/{part}"));
+    let behind = |word: &Word| {
+        let rest = ["${OLDPWD}", "${OLDPWD:?}", "$OLDPWD", "~-"].iter().find_map(|name| word.text.strip_prefix(name));
+        rest.filter(|rest| rest.is_empty() || rest.starts_with('/')).map(|rest| format!("{folder}{rest}"))
+    };
+    let named = |word: &Word| behind(word).map(|text| Word { text, kind: WordKind::Known, ..word.clone() });
+    let words = command.words.iter().map(|word| named(word).unwrap_or_else(|| word.clone())).collect();
+    command.words.iter().any(|word| behind(word).is_some()).then(|| Command { words, ..command.clone() })
+}
+
 /// Returns whether it matters that a command stands there: where a name such as `*` means all that is precious.
 fn counts(other: &Other) -> bool {
-    other.place == place::Place::project() || other.place.is_home
+    *other.place == place::Place::project() || other.place.is_home
 }
 
 fn blocked_in(script: &Script, command: &Command, ground: &Ground) -> Option<String> {

@@ -1,9 +1,7 @@
 //! What a git command does: reads, changes the session's repository, or destroys what git keeps.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
-
+use super::git_checkout::throws_away;
+use super::git_names::without_names;
 use super::git_verbs::CHANGES;
 use super::git_verbs::READS;
 use super::words;
@@ -330,77 +328,6 @@ fn is_all(word: &Word) -> bool {
     by_magic || text.chars().all(|c| "./*".contains(c)) || matches!(text, ":/" | "/workspace" | "$PWD")
 }
 
-/// What the values of a variable have in common, none of which is an option.
-#[derive(Clone, Copy)]
-pub(super) struct Named {
-    /// Each is one word without quotes, too.
-    is_one: bool,
-    /// Some begin with a star, and only a dot in them says that they are no option of a verb that moves or removes.
-    has_dot: bool,
-}
-
-/// Returns the variables among these whose values certainly are no options.
-pub(super) fn names<'a>(script: &'a Script, files: &BTreeSet<&'a str>) -> BTreeMap<&'a str, Named> {
-    let begins = |word: &Word| word.text.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c));
-    let has_dot = |word: &Word| word.kind == WordKind::Pattern && words::has_dot_or_slash(word);
-    let is_name = |word: &Word| word.kind != WordKind::Unknown && (begins(word) || has_dot(word));
-    let values = |name: &'a str| script.values.iter().filter(move |value| value.variable == name).map(|value| &value.word);
-    let named = |name: &'a str| Named {
-        is_one: values(name).all(|word| word.known().is_some_and(|text| !text.contains([' ', '\t', '\n']))),
-        has_dot: !values(name).all(begins),
-    };
-    files.iter().copied().filter(|name| values(name).all(is_name)).map(|name| (name, named(name))).collect()
-}
-
-/// Returns a command with words that are put together from these variables made to look like paths: they are no options either.
-pub(super) fn with_names<'a>(command: &'a Command, names: &BTreeMap<&str, Named>) -> Cow<'a, Command> {
-    if command.name() != Some("git") || names.is_empty() {
-        return Cow::Borrowed(command);
-    }
-    let moves = command.arguments().first().is_some_and(|verb| matches!(verb.known(), Some("mv" | "rm")));
-    let is_name = |word: &Word| {
-        let mut parts = word.text.split('$');
-        let mut is_one = true;
-        let begins = parts.next().is_some_and(|before| before.is_empty() || !words::may_begin_option(word));
-        let all = parts.enumerate().all(|(at, part)| {
-            let inside = part.strip_prefix('{').and_then(|inside| inside.split_once('}'));
-            let (inside, behind) = inside
-                .unwrap_or_else(|| part.split_at(part.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(part.len())));
-            let (name, is_cut) = inside.split_once('%').map_or((inside, false), |(name, _)| (name, true));
-            let named = names.get(name);
-            is_one &= named.is_some_and(|named| named.is_one);
-            let is_first = at == 0 && word.text.starts_with('$');
-            let is_name = named.is_some_and(|named| !named.has_dot || (moves && !is_cut));
-            (!is_first && word.quoted) || (is_name && !behind.starts_with('-'))
-        });
-        word.kind == WordKind::Unknown && !word.text.contains('`') && begins && all && (word.quoted || is_one)
-    };
-    let named =
-        |word: &Word| if is_name(word) { Word { text: format!("./{}", word.text), quoted: true, ..word.clone() } } else { word.clone() };
-    Cow::Owned(Command { words: command.words.iter().map(named).collect(), ..command.clone() })
-}
-
-/// Returns the words behind a verb, with those that certainly are no options made to look like paths: the name of a new branch behind the
-/// option for it, and names with a dot or a slash in them for verbs none of whose options that lose anything is followed by one.
-fn without_names(verb: &str, rest: &[Word]) -> Vec<Word> {
-    let is_value = |at: usize| {
-        let makes = match verb {
-            "checkout" => matches!(rest[0].known(), Some("-b" | "--orphan")),
-            "switch" => matches!(rest[0].known(), Some("-c" | "--create" | "--orphan")),
-            _ => false,
-        };
-        at == 1 && makes && rest[1].quoted
-    };
-    let is_name = |word: &Word| matches!(verb, "branch" | "mv" | "rm" | "tag") && words::has_dot_or_slash(word);
-    let named = |(at, word): (usize, &Word)| match word.kind {
-        WordKind::Unknown | WordKind::Pattern if is_value(at) || is_name(word) => {
-            Word { text: format!("./{}", word.text), quoted: true, ..word.clone() }
-        }
-        _ => word.clone(),
-    };
-    rest.iter().enumerate().map(named).collect()
-}
-
 /// A `clean` that certainly removes nothing: it says `-n`, and every other option is known to take no value and to take nothing back.
 fn is_dry_run(rest: &[Word]) -> bool {
     let options = || rest.iter().take_while(|word| word.text != "--").filter(|word| word.text.starts_with('-'));
@@ -408,53 +335,4 @@ fn is_dry_run(rest: &[Word]) -> bool {
     let says_so = |word: &Word| word.text == "--dry-run" || (letters(word) && word.text.contains('n'));
     let is_plain = |word: &Word| letters(word) || matches!(word.text.as_str(), "--dry-run" | "--force" | "--quiet");
     !rest.iter().any(words::may_be_option) && options().all(is_plain) && options().any(says_so)
-}
-
-/// A checkout that writes over files, as against one that changes branches. In doubt it writes.
-fn throws_away(rest: &[Word]) -> bool {
-    if may_have(rest, "fp", &["--force", "--ours", "--theirs", "--patch", "--pathspec-from-file"])
-        || rest.iter().any(|word| word.text == "--")
-    {
-        return true;
-    }
-    let takes_back = rest.iter().any(|word| word.text.starts_with("--no-"));
-    if !takes_back && has(rest, "bB", &["--orphan", "--detach", "--track"]) {
-        return false;
-    }
-    let operands: Vec<&Word> = words::operands(rest).collect();
-    match operands.as_slice() {
-        [] => false,
-        [one] => one.known().is_none_or(looks_like_a_file),
-        _ => true,
-    }
-}
-
-/// Returns whether a word that a branch or a file may have is no certain branch: where it is a file or folder, `checkout` writes over it.
-fn looks_like_a_file(text: &str) -> bool {
-    const BRANCHES: [&str; 10] = ["main", "master", "trunk", "develop", "development", "dev", "next", "stable", "HEAD", "-"];
-    const FAMILIES: [&str; 12] = [
-        "feature/",
-        "feat/",
-        "fix/",
-        "bugfix/",
-        "hotfix/",
-        "release/",
-        "chore/",
-        "origin/",
-        "upstream/",
-        "refs/",
-        "dependabot/",
-        "renovate/",
-    ];
-    let is_commit = (7..=40).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let is_ticket = text.split_once('-').is_some_and(|(project, number)| {
-        !project.is_empty()
-            && project.bytes().all(|b| b.is_ascii_uppercase())
-            && !number.is_empty()
-            && number.bytes().all(|b| b.is_ascii_digit())
-    });
-    let is_version = text.strip_prefix('v').is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit() || b == b'.'));
-    let is_relative = text.contains(['~', '^']) && !text.starts_with('~') || text.starts_with("@{");
-    let is_branch = BRANCHES.contains(&text) || FAMILIES.iter().any(|family| text.starts_with(family));
-    text.contains(['*', '?', '[', ':']) || !(is_branch || is_commit || is_ticket || is_version || is_relative)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use super::place::HOMES;
 use super::place::Place;
@@ -27,9 +28,11 @@ pub(super) struct Ground {
     /// How many folders below the project's top it may be at the most.
     pub(super) depth: usize,
     /// The folder itself, where every change of folders up to there is known.
-    pub(super) here: Option<Place>,
+    pub(super) here: Option<Rc<Place>>,
     /// Where it may stand besides.
     pub(super) others: Vec<Other>,
+    /// Where its shell was before: `$OLDPWD`.
+    pub(super) before: Option<Rc<Place>>,
     /// A variable without a value ends its shell.
     pub(super) ends_on_unset: bool,
 }
@@ -37,7 +40,7 @@ pub(super) struct Ground {
 /// A place where a command may stand besides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Other {
-    pub(super) place: Place,
+    pub(super) place: Rc<Place>,
     /// It stands there where a change of folders fails.
     pub(super) is_failed: bool,
     /// From this command of the script on.
@@ -55,20 +58,20 @@ impl Ground {
 
     /// Returns the ground of a command that stands in one of the other places.
     pub(super) fn other(&self, other: &Other) -> Self {
-        Self { depth: self.depth, here: Some(other.place.clone()), others: Vec::new(), ends_on_unset: self.ends_on_unset }
+        Self { here: Some(Rc::clone(&other.place)), others: Vec::new(), ..self.clone() }
     }
 }
 
 /// Where a shell stands.
 #[derive(Clone, Default)]
 struct Stand {
-    here: Option<Place>,
+    here: Option<Rc<Place>>,
     others: Vec<Other>,
 }
 
 impl Stand {
     fn at(here: Option<Place>) -> Self {
-        Self { here, others: Vec::new() }
+        Self { here: here.map(Rc::new), others: Vec::new() }
     }
 
     /// Adds places where it may stand besides, but for those that are none of the project's: what a path there would name is seldom anything.
@@ -104,7 +107,7 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
     let mut there = There::new(script, &begin);
     let mut stands: HashMap<usize, Stand> = HashMap::from([(0, Stand::at(Some(begin)))]);
     // What `env -C` starts, it starts elsewhere.
-    let mut only_next: Option<Option<Place>> = None;
+    let mut only_next: Option<Option<Rc<Place>>> = None;
     // Where each shell was before, and where `pushd` came from.
     let mut before: HashMap<usize, Stand> = HashMap::new();
     let mut pushed: HashMap<usize, Vec<Stand>> = HashMap::new();
@@ -132,9 +135,10 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
         } else {
             Vec::new()
         };
-        there.note(command, here.as_ref());
+        there.note(command, here.as_deref());
         let ends_on_unset = there.settings.ends(Setting::OnUnset, command, script);
-        grounds.push(Ground { depth, here: here.clone(), others, ends_on_unset });
+        let gone = before.get(&command.shell).or_else(|| before.get(&shell)).and_then(|stand| stand.here.clone());
+        grounds.push(Ground { depth, here: here.clone(), others, before: gone, ends_on_unset });
         let after = match command.name() {
             Some("cd" | "pushd" | "popd") if !takes_along => stand,
             Some("cd") if command.arguments().first().is_some_and(goes_back) => {
@@ -157,7 +161,7 @@ pub(super) fn grounds(script: &Script, working_directory: Option<&str>) -> Vec<G
                 pushed.get_mut(&shell).and_then(Vec::pop).unwrap_or(stand)
             }
             Some("env") => {
-                only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_ref())));
+                only_next = chdir(command.arguments()).map(|to| to.known().and_then(|path| resolve(path, here.as_deref())).map(Rc::new));
                 stand
             }
             _ => stand,
@@ -254,12 +258,12 @@ impl There {
     /// Returns where a shell stands after `cd` or `pushd`.
     fn moved(&self, at: usize, command: &Command, script: &Script, stand: &Stand) -> Stand {
         let arguments = command.arguments();
-        let here = stand.here.as_ref();
+        let here = stand.here.as_deref();
         let fresh: BTreeSet<&str> = self.fresh.iter().map(String::as_str).collect();
         let into_fresh = || arguments.first().and_then(|word| in_made(word, &fresh));
         let mut after = Stand::at(moved(arguments, here).or_else(into_fresh).filter(|place| place.parts.len() <= PARTS_MAX));
         let made = |others: &mut Vec<Other>, place: Option<Place>| {
-            others.extend(place.map(|place| Other { place, is_failed: false, from: at + 1, until: usize::MAX }));
+            others.extend(place.map(|place| Other { place: Rc::new(place), is_failed: false, from: at + 1, until: usize::MAX }));
         };
         let mut others = Vec::new();
         if let Some(word) = arguments.iter().find(|word| word.kind == WordKind::Unknown) {
@@ -272,17 +276,17 @@ impl There {
             if let Some(emptied) = unset::emptied(&word.text, &self.given, at).filter(|_| !is_given) {
                 let place = if emptied.is_empty() && !word.quoted { Some(Place { is_home: true, parts: Vec::new() }) } else { None };
                 let to = resolve(&emptied, here).filter(|_| !emptied.is_empty());
-                made(&mut others, place.or(to).or_else(|| stand.here.clone()));
+                made(&mut others, place.or(to).or_else(|| here.cloned()));
             }
         }
         let Guard { from, until, until_on_error, .. } = command.guard;
         let ends = self.settings.ends(Setting::OnError, command, script);
         let until = until.max(if ends { until_on_error } else { 0 }).max(at + 1);
-        let fails = !self.is_there(arguments, here, after.here.as_ref());
+        let fails = !self.is_there(arguments, here, after.here.as_deref());
         // In front of what is not carried out, and behind it.
-        let stays = |place: &Place, since: usize| -> Vec<Other> {
+        let stays = |place: &Rc<Place>, since: usize| -> Vec<Other> {
             let parts = [(at + 1, from), (until, usize::MAX)].into_iter().filter(|(from, until)| from < until);
-            parts.map(|(from, until)| Other { place: place.clone(), is_failed: true, from: from.max(since), until }).collect()
+            parts.map(|(from, until)| Other { place: Rc::clone(place), is_failed: true, from: from.max(since), until }).collect()
         };
         for other in &stand.others {
             if other.from > at {
@@ -290,10 +294,12 @@ impl There {
                 continue;
             }
             let now = Some(other).filter(|other| at < other.until);
-            others.extend(now.and_then(|other| moved(arguments, Some(&other.place))).map(|place| Other { place, ..other.clone() }));
+            others.extend(
+                now.and_then(|other| moved(arguments, Some(&other.place))).map(|place| Other { place: Rc::new(place), ..other.clone() }),
+            );
             others.extend(now.filter(|_| fails).into_iter().flat_map(|other| stays(&other.place, other.from)));
         }
-        others.extend(here.filter(|_| fails).into_iter().flat_map(|place| stays(place, 0)));
+        others.extend(stand.here.as_ref().filter(|_| fails).into_iter().flat_map(|place| stays(place, 0)));
         after.add(others);
         after
     }

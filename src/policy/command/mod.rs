@@ -17,6 +17,8 @@ mod extended;
 mod fed;
 mod finding;
 mod git;
+mod git_checkout;
+mod git_names;
 mod git_verbs;
 mod ground;
 mod handed;
@@ -100,7 +102,7 @@ fn judged(script: &Script, text: &str, working_directory: Option<&str>) -> (Vec<
     let files = reading::files(script);
     let whole = Whole {
         is_elsewhere: git::may_be_elsewhere(script, working_directory),
-        names: git::names(script, &files),
+        names: git_names::names(script, &files),
         files,
         made: ground::made(script),
         may_be_apart: apart::may_be(script, text),
@@ -186,7 +188,7 @@ struct Whole<'a> {
     /// Variables that hold names of files and nothing else.
     files: BTreeSet<&'a str>,
     /// Variables whose values are no options.
-    names: BTreeMap<&'a str, git::Named>,
+    names: BTreeMap<&'a str, git_names::Named>,
     /// Variables that hold the name of a folder that was made for passing.
     made: BTreeSet<&'a str>,
     /// Nothing in it says that a folder elsewhere is a part of the project's repository.
@@ -199,7 +201,7 @@ fn needs(command: &Command, ground: &Ground, whole: &Whole<'_>) -> BTreeSet<Capa
     if let Some(reason) = blocked::reason(command, ground) {
         needs.insert(Capability::BlockedCommand { reason });
     }
-    let git = git::read(&git::with_names(command, &whole.names)).map(|git| match git {
+    let git = git::read(&git_names::with_names(command, &whole.names)).map(|git| match git {
         Use::Gated(operation) if whole.may_be_apart && apart::keeps(command, &operation, ground, &whole.made) => Use::Changes,
         git => git,
     });

@@ -175,7 +175,7 @@ pub(super) fn precious(path: &str, ground: &Ground) -> Option<String> {
             return Some("what lies beyond the project".to_owned());
         }
     }
-    let mut place = resolve(path, ground.here.as_ref())?;
+    let mut place = resolve(path, ground.here.as_deref())?;
     let has_stars = place.without_stars();
     place.precious(has_stars)
 }
@@ -186,7 +186,7 @@ pub(super) fn precious_by_name(path: &str, ground: &Ground) -> Option<String> {
         place.without_stars();
         *place == Place::project()
     };
-    let is_meant = is_rooted(path) || !resolve(path, ground.here.as_ref()).as_mut().is_some_and(is_project);
+    let is_meant = is_rooted(path) || !resolve(path, ground.here.as_deref()).as_mut().is_some_and(is_project);
     precious(path, ground).filter(|_| is_meant)
 }
 
@@ -201,7 +201,7 @@ pub(super) enum Whole {
 
 /// Returns how a path stands for the whole project, if it certainly does.
 pub(super) fn whole(path: &str, ground: &Ground) -> Option<Whole> {
-    let mut place = resolve(path, ground.here.as_ref()).filter(|_| !path.is_empty())?;
+    let mut place = resolve(path, ground.here.as_deref()).filter(|_| !path.is_empty())?;
     let has_stars = place.without_stars();
     let whole = if has_stars { Whole::Content } else { Whole::Folder };
     (place == Place::project()).then_some(whole)
@@ -209,7 +209,7 @@ pub(super) fn whole(path: &str, ground: &Ground) -> Option<Whole> {
 
 /// Returns whether a path certainly leads out of the project.
 pub(super) fn is_beyond(path: &str, ground: &Ground) -> bool {
-    resolve(path, ground.here.as_ref()).is_some_and(|place| !place.is_in_project())
+    resolve(path, ground.here.as_deref()).is_some_and(|place| !place.is_in_project())
 }
 
 /// Returns whether a path leads to something outside of the project and of the folders for passing things.
@@ -220,7 +220,7 @@ pub(super) fn is_outside(path: &str, ground: &Ground) -> bool {
         let at_top = path.trim_end_matches('/') == "workspace";
         return path.split('/').any(|part| part == "..") || !(at_top || is_in("workspace") || SCRATCH.iter().any(|folder| is_in(folder)));
     }
-    match resolve(path, ground.here.as_ref()) {
+    match resolve(path, ground.here.as_deref()) {
         Some(place) if !place.is_home && !place.is_in_project() => {
             let path = place.parts.join("/");
             !SCRATCH.iter().any(|folder| path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))

@@ -37,8 +37,17 @@ const ENDINGS: [&str; 3] = ["_HOME", "PATH", "_VERSION"];
 const GIVING: [&str; 13] =
     ["declare", "export", "getopts", "local", "mapfile", "printf", "read", "readarray", "readonly", "select", "source", "typeset", "."];
 
+/// Most variables that are known to hold what another one does.
+const COPIES_MAX: usize = 64;
 /// Most tests that are kept in mind.
 const PROVED_MAX: usize = 64;
+
+/// Returns whether a shell, the box or the image gives a variable a value, or a text the words that it is called with.
+fn is_set(name: &str) -> bool {
+    SET.contains(&name)
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
 
 /// Returns whether a command gives the variables among its words a value.
 pub(super) fn gives(name: &str) -> bool {
@@ -56,8 +65,15 @@ pub(super) struct Given {
 impl Given {
     pub(super) fn of(script: &Script) -> Self {
         let mut names: BTreeSet<String> = script.values.iter().map(|value| value.variable.clone()).collect();
+        // `OUT=$DIR` gives it what `DIR` holds, which may be nothing.
+        let mut copies: Vec<(&str, &str)> = Vec::new();
         for command in &script.commands {
-            names.extend(command.assignments.iter().map(|set| set.name.clone()));
+            for set in &command.assignments {
+                match set.value.as_ref().and_then(held).filter(|_| copies.len() < COPIES_MAX) {
+                    Some(from) => copies.push((&set.name, from)),
+                    None => _ = names.insert(set.name.clone()),
+                }
+            }
             let gives = command.name().is_some_and(gives);
             let set = command.arguments().iter().filter(|_| gives).filter_map(|word| word.text.split(['=', '[', '+']).next());
             names.extend(set.map(ToOwned::to_owned));
@@ -68,7 +84,14 @@ impl Given {
                 names.insert(String::new());
             }
         }
-        Self { names, proved: proved(script) }
+        // Each may be of one further down.
+        let proved = proved(script);
+        let holds =
+            |names: &BTreeSet<String>, from: &str| names.contains(from) || is_set(from) || proved.iter().any(|(name, _)| name == from);
+        while let Some(at) = copies.iter().position(|(_, from)| holds(&names, from)) {
+            names.insert(copies.swap_remove(at).0.to_owned());
+        }
+        Self { names, proved }
     }
 
     fn holds(&self, name: &str, at: usize) -> bool {
@@ -131,7 +154,7 @@ fn default(word: &Word) -> Option<&str> {
     (is_name && default.starts_with(|c: char| c.is_ascii_alphanumeric() || "./_".contains(c))).then_some(name)
 }
 
-/// Returns a command with nothing in the place of each such variable that stands before a `/`, or that is all of a place that `find` is given;
+/// Returns a command with nothing in the place of each such variable that stands before a `/` or a `*`, or that is all of a place that `find` is given;
 /// `None` where it has none.
 pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Command> {
     let mut is_new = false;
@@ -149,7 +172,11 @@ pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Com
             true => Some(word.clone()),
             false => {
                 is_new = true;
-                let kind = if text.contains('$') { WordKind::Unknown } else { WordKind::Known };
+                let kind = match &text {
+                    text if text.contains('$') => WordKind::Unknown,
+                    text if text.contains('*') && !word.quoted => WordKind::Pattern,
+                    _ => WordKind::Known,
+                };
                 Some(Word { text, kind, ..word.clone() })
             }
         }
@@ -158,11 +185,11 @@ pub(super) fn without(command: &Command, given: &Given, at: usize) -> Option<Com
     is_new.then(|| Command { words, ..command.clone() })
 }
 
-/// Returns a word's text with nothing in the place of such variables, if it begins with one that is all of it or stands before a `/`.
+/// Returns a word's text with nothing in the place of such variables, if it begins with one that is all of it or stands before a `/` or a `*`.
 pub(super) fn emptied(text: &str, given: &Given, at: usize) -> Option<String> {
     let mut rest = text;
     let mut is_new = false;
-    while let Some(behind) = variable(rest, given, at).filter(|behind| behind.is_empty() || behind.starts_with(['/', '$'])) {
+    while let Some(behind) = variable(rest, given, at).filter(|behind| behind.is_empty() || behind.starts_with(['/', '$', '*'])) {
         rest = behind;
         is_new = true;
     }
@@ -178,6 +205,5 @@ fn variable<'a>(text: &'a str, given: &Given, at: usize) -> Option<&'a str> {
     let (name, behind) = rest.split_at(end);
     let behind = if is_braced { behind.strip_prefix("%/").unwrap_or(behind).strip_prefix('}')? } else { behind };
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    let is_set = given.holds(name, at) || SET.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending));
-    (is_name && !is_set).then_some(behind)
+    (is_name && !given.holds(name, at) && !is_set(name)).then_some(behind)
 }

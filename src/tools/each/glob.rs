@@ -11,6 +11,7 @@ use crate::tools::arguments::folder;
 use crate::tools::arguments::parse;
 use crate::tools::tool::Tool;
 use crate::tools::tool::object;
+use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Glob;
 
@@ -54,6 +55,85 @@ pub(super) fn tool() -> Tool {
 
 fn make(arguments: Value, options: &Options, notes: &mut Vec<String>) -> Result<Action, String> {
     let Arguments { pattern, path, exclude, max_results } = parse(arguments)?;
+    let (path, pattern) = apart(folder(path.as_deref()), filled("pattern", pattern)?);
     let max_results = bounded("max_results", max_results, options.search_results, options.search_results_max, notes)?;
-    Ok(Action::Box(Call::Glob(Glob { pattern: filled("pattern", pattern)?, path: folder(path.as_deref()), exclude, max_results })))
+    Ok(Action::Box(Call::Glob(Glob { pattern, path, exclude, max_results })))
+}
+
+/// Returns where a pattern begins, and the pattern from there: it may name the project's folder, which `path` has nothing to do with then, and
+/// go up from `path`. So a rule speaks of what is looked through.
+fn apart(path: BytesPath, pattern: String) -> (BytesPath, String) {
+    let (path, pattern) = match pattern.strip_prefix("/workspace") {
+        Some(rest) if rest.starts_with('/') => (BytesPath::from_text("."), anchored(rest)),
+        _ => (path, pattern),
+    };
+    let names: Vec<&str> = pattern.split('/').collect();
+    let n_plain = names.iter().take_while(|name| !name.contains(['*', '?', '[', ']', '{', '}', '\\'])).count();
+    match names[..n_plain].iter().rposition(|name| *name == "..") {
+        Some(at) if at + 1 < names.len() => {
+            (folded(&format!("{}/{}", path.to_text(), names[..=at].join("/"))), anchored(&names[at + 1..].join("/")))
+        }
+        _ => (path, pattern),
+    }
+}
+
+/// Returns a folder without what leads to a folder and out of it again.
+fn folded(folder: &str) -> BytesPath {
+    let mut names: Vec<&str> = Vec::new();
+    for name in folder.split('/').filter(|name| !matches!(*name, "" | ".")) {
+        if name == ".." && names.last().is_some_and(|last| *last != "..") {
+            names.pop();
+        } else {
+            names.push(name);
+        }
+    }
+    let root = if folder.starts_with('/') { "/" } else { "" };
+    let path = format!("{root}{}", names.join("/"));
+    BytesPath::from_text(if path.is_empty() { "." } else { &path })
+}
+
+/// Returns a pattern that begins at its folder: without a slash it would be a name at any depth.
+fn anchored(pattern: &str) -> String {
+    let mut pattern = pattern;
+    while let Some(rest) = pattern.strip_prefix("./").or_else(|| pattern.strip_prefix('/')) {
+        pattern = rest;
+    }
+    match pattern {
+        "" => "**".to_owned(),
+        pattern if pattern.contains('/') => pattern.to_owned(),
+        pattern => format!("/{pattern}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_begins_where_it_looks() {
+        for (path, pattern, expected) in [
+            (".", "**/*.rs", (".", "**/*.rs")),
+            ("src", "*.rs", ("src", "*.rs")),
+            ("src", "../secret/*", (".", "secret/*")),
+            ("src", "../secret/a/*", (".", "secret/a/*")),
+            ("src", "a/../../secret.txt", (".", "/secret.txt")),
+            ("src", "/workspace/secret/*", (".", "secret/*")),
+            ("src", "/workspace/*.rs", (".", "/*.rs")),
+            ("src", "/workspace/workspace/x", (".", "workspace/x")),
+            ("src", "/workspace/../x", ("..", "/x")),
+            ("src", "/workspaces/x", ("src", "/workspaces/x")),
+            ("src", "*/../x", ("src", "*/../x")),
+            ("src", "..", ("src", "..")),
+            ("src/a", "../", ("src", "**")),
+            ("src/a", "../b/", ("src", "b/")),
+            (".", "../../x", ("../..", "/x")),
+            ("/workspace/src", "../*.rs", ("/workspace", "/*.rs")),
+            ("/etc", "../x", ("/", "/x")),
+            ("a\nb/c", "../x", ("a\\x0ab", "/x")),
+            ("src", "/workspace/./*.rs", (".", "/*.rs")),
+        ] {
+            let (folder, rest) = apart(BytesPath::from_text(path), pattern.to_owned());
+            assert_eq!((folder.to_text().as_str(), rest.as_str()), expected, "{path} {pattern}");
+        }
+    }
 }

@@ -1,0 +1,137 @@
+//! What rules and answers say of calls that look into folders, or that ask something of git.
+
+use super::Action;
+use super::Exact;
+use super::Mode;
+use super::Options;
+use super::Policy;
+use super::Rule;
+use super::Verdict;
+use crate::wire::Bash;
+use crate::wire::Call;
+use crate::wire::Cd;
+use crate::wire::Git;
+use crate::wire::GitBranch;
+use crate::wire::GitQuery;
+use crate::wire::GitStash;
+use crate::wire::ListDirectory;
+
+fn git(query: GitQuery, path: &str) -> Action {
+    let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
+    Action::Box(Call::Git(Git { query, path: path.into(), protected: false, timeout_ms, grace_ms, stream_bytes, tail_bytes }))
+}
+
+fn list(path: &str) -> Action {
+    let list = ListDirectory { path: path.into(), recursive: false, show_hidden: false, show_size: false, max_entries: 1 };
+    Action::Box(Call::ListDirectory(list))
+}
+
+#[test]
+fn a_command_in_a_named_folder_is_judged_there_wherever_the_last_one_left_off() {
+    let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
+    let mut policy = Policy::new(Mode::Auto, &Options::default()).expect("no rules");
+    policy.move_to(&"/workspace/src".into());
+    for (folder, is_denied) in
+        [(Some("."), true), (Some(""), true), (Some("/workspace"), true), (Some("src/.."), true), (Some("src"), false), (None, false)]
+    {
+        let (command, working_directory) = ("rm -rf *".to_owned(), folder.map(Into::into));
+        let bash = Bash { command, working_directory, timeout_ms, grace_ms, stream_bytes, tail_bytes, background: false };
+        let verdict = policy.judge(Action::Box(Call::Bash(bash)));
+        assert_eq!(matches!(verdict, Verdict::Deny { .. }), is_denied, "{folder:?}");
+    }
+}
+
+#[test]
+fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
+    let commit = |message: &str, files: &[&str]| GitQuery::Commit {
+        message: message.to_owned(),
+        files: files.iter().map(|&file| file.into()).collect(),
+    };
+    let diff = |file: Option<&str>, staged: bool, base: Option<&str>| GitQuery::Diff {
+        staged,
+        file: file.map(Into::into),
+        base: base.map(ToOwned::to_owned),
+    };
+    let branch = |name: &str| GitQuery::Branch(GitBranch::Create { name: name.to_owned() });
+    let all = [
+        branch("a"),
+        branch("b"),
+        GitQuery::Branch(GitBranch::Delete { name: "a".to_owned() }),
+        GitQuery::Branch(GitBranch::List),
+        GitQuery::Checkout { target: "a".to_owned(), create: false },
+        GitQuery::Checkout { target: "a".to_owned(), create: true },
+        GitQuery::Checkout { target: "b".to_owned(), create: false },
+        GitQuery::Stash(GitStash::List),
+        GitQuery::Stash(GitStash::Push { message: None }),
+        GitQuery::Stash(GitStash::Push { message: Some("x".to_owned()) }),
+        GitQuery::Stash(GitStash::Pop { index: 0 }),
+        GitQuery::Stash(GitStash::Pop { index: 1 }),
+        GitQuery::Stash(GitStash::Apply { index: 0 }),
+        commit("x", &["a"]),
+        commit("y", &["a"]),
+        commit("x", &["b"]),
+        diff(Some("a"), false, None),
+        diff(None, false, Some("staged")),
+        diff(None, true, None),
+        GitQuery::Log { count: 1, oneline: true, file: Some("a".into()), author: None },
+        GitQuery::Log { count: 1, oneline: true, file: None, author: Some("a".to_owned()) },
+    ];
+    let exact: Vec<Exact> = all.iter().map(|query| Exact::of(&git(query.clone(), "."), "").expect("it can be told apart")).collect();
+    for (at, one) in exact.iter().enumerate() {
+        assert!(exact[..at].iter().all(|other| other != one), "{}", one.words());
+        assert_eq!(Exact::of(&git(all[at].clone(), "/workspace/"), ""), Some(one.clone()), "it is the same");
+    }
+    assert_eq!(exact[0].words(), "git_branch (create, a)");
+    assert_eq!(Exact::of(&git(commit("x", &[]), "."), ""), None, "whatever has changed by then");
+    assert_ne!(Exact::of(&git(branch("a"), "sub"), ""), Some(exact[0].clone()), "in another repository");
+    let of = |query: GitQuery, path: &str| Exact::of(&git(query, path), "").expect("it can be told apart");
+    assert_ne!(of(diff(Some("a"), false, None), "."), of(diff(None, false, None), "a"));
+    assert_ne!(of(diff(Some("a"), false, None), "."), of(diff(Some("a"), false, None), "b"));
+    assert_ne!(of(commit("x", &["a"]), "."), of(commit("x", &["a"]), "b"));
+}
+
+#[test]
+fn a_denial_of_what_is_in_a_folder_speaks_of_a_list_of_its_names() {
+    let rule = |text: &str| Rule::parse(text).expect("a good rule");
+    for (text, path, is_of) in [
+        ("list_directory(secret/**)", "secret", true),
+        ("list_directory(secret/**)", "src/../secret/", true),
+        ("list_directory(secret/*.pem)", "secret", true),
+        ("list_directory(/^secret[/]/)", "secret", true),
+        ("list_directory({secret/**,private/**})", "secret", true),
+        ("list_directory({secret/*,x/y})", "secret", true),
+        ("list_directory({secret/*,x/y})", "x", false),
+        ("list_directory(secret/**/*)", "secret", true),
+        ("list_directory(secret/**/*.txt)", "secret/a", true),
+        ("list_directory(secret/**/**)", "secret", true),
+        ("list_directory(/^secret[/].+/)", "secret", true),
+        ("list_directory(/^secret[/].+/)", "src", false),
+        ("list_directory(/^src?/x/)", "sr", true),
+        ("list_directory(/[.]txt$/)", "secret", true),
+        ("list_directory(**/*.rs)", ".", true),
+        ("list_directory(*.rs)", ".", true),
+        ("list_directory(*.rs)", "src", false),
+        ("list_directory(a/**/b)", "a", false),
+        ("list_directory(secret/**)", ".", false),
+        ("list_directory(secret/**)", "other", false),
+        ("list_directory(src/gen)", "src", false),
+        ("list_directory(src/gen)", "src/gen", true),
+    ] {
+        assert_eq!(rule(text).may_match(&list(path), None), is_of, "{text} {path}");
+    }
+    let cd = |path: &str| Action::Box(Call::Cd(Cd { path: path.into() }));
+    assert!(rule("cd(secret/**)").may_match(&cd("secret"), None) && !rule("cd(secret/**)").may_match(&cd("src"), None));
+    let log = |file: Option<&str>| GitQuery::Log { count: 1, oneline: true, file: file.map(Into::into), author: None };
+    assert!(rule("git_log(secret/**)").may_match(&git(log(Some("secret")), "."), None));
+    assert!(!rule("git_log(secret/**)").may_match(&git(log(Some("src")), "."), None));
+    assert!(!rule("git_log(secret/**)").may_match(&git(log(None), "."), None), "what commits are called is of no file");
+    let diff = |file: Option<&str>| GitQuery::Diff { staged: false, file: file.map(Into::into), base: None };
+    // They show all of the repository that the folder is in.
+    for path in [".", "src"] {
+        assert!(rule("git_status(secret/**)").may_match(&git(GitQuery::Status, path), None), "{path}");
+        assert!(rule("git_diff(secret/**)").may_match(&git(diff(None), path), None), "{path}");
+    }
+    assert!(rule("git_diff(secret/**)").may_match(&git(diff(Some("secret")), "."), None));
+    assert!(!rule("git_diff(secret/**)").may_match(&git(diff(Some("src")), "."), None));
+    assert!(!rule("list_directory(secret/**)").matches(&list("secret"), None), "one that allows speaks of no more than it says");
+}
