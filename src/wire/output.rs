@@ -362,6 +362,13 @@ pub enum Limit {
     },
 }
 
+impl Limit {
+    /// Returns whether it is one of the disk that the project lies on, which others use, too.
+    pub fn is_of_disk(self) -> bool {
+        matches!(self, Self::Disk { .. } | Self::Files { .. } | Self::FreeSpace { .. } | Self::FreeFiles { .. })
+    }
+}
+
 /// The processes of one name that took the most when a limit was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {

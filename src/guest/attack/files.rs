@@ -278,6 +278,10 @@ pub(super) fn environment(_: &[String]) -> Finding {
 pub(super) fn make_links(arguments: &[String]) -> Finding {
     let Some(folder) = folder(arguments) else { return Finding::failed("no folder is named") };
     let made = || -> std::io::Result<()> {
+        // One that was ended before it had tidied up left it.
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
         fs::create_dir(&folder)?;
         fs::create_dir(folder.join("inside"))?;
         fs::write(folder.join("inside/file"), "inside\n")?;

@@ -1,5 +1,7 @@
 //! A box under attack: commands of the guest's table are run in it, and calls made that a model could make.
 
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use std::time::Instant;
 
@@ -34,6 +36,8 @@ pub(super) struct Inside<'a> {
     pub(super) facts: &'a Facts,
     /// The folder below `/workspace` that the attacks by tools go for.
     pub(super) folder: String,
+    /// Set where others who use the disk may have decided how something came out.
+    pub(super) is_disturbed: &'a AtomicBool,
     pub(super) cancel: &'a CancellationToken,
 }
 
@@ -92,7 +96,7 @@ pub(super) struct Terms<'a> {
 impl Inside<'_> {
     /// Runs an attack of the guest's table.
     pub(super) async fn attack(&self, id: &str, arguments: &[String]) -> Result<Ran, Error> {
-        self.attack_with(id, arguments, &self.terms()).await
+        self.attack_with(id, arguments, &self.patient()).await
     }
 
     pub(super) fn terms(&self) -> Terms<'static> {
@@ -102,8 +106,17 @@ impl Inside<'_> {
     /// Returns terms that leave more time where there is little of a core.
     pub(super) fn patient(&self) -> Terms<'static> {
         let terms = self.terms();
+        Terms { time: terms.time * self.slowness(), ..terms }
+    }
+
+    /// Returns by how much more time what happens in this box may take than where it has a core.
+    pub(super) fn slowness(&self) -> u32 {
         let millicores = self.facts.millicores.unwrap_or(1000).clamp(1, 1000);
-        Terms { time: terms.time * (1000 / millicores).min(5) as u32, ..terms }
+        (1000 / millicores).min(5) as u32
+    }
+
+    fn patience(&self) -> Duration {
+        PATIENCE * self.slowness()
     }
 
     pub(super) async fn attack_with(&self, id: &str, arguments: &[String], terms: &Terms<'_>) -> Result<Ran, Error> {
@@ -125,15 +138,18 @@ impl Inside<'_> {
             }
             std::thread::sleep(terms.delay);
         };
-        let deadline = terms.time + terms.grace + PATIENCE;
+        let deadline = terms.time + terms.grace + self.patience();
         let output = self.sandbox.call(call, keep, &terms.cancel, deadline).await.map_err(Error::Sandbox)?;
+        if matches!(&output, Output::Command(CommandEnded { limit: Some(limit), .. }) if limit.is_of_disk()) {
+            self.is_disturbed.store(true, Ordering::Relaxed);
+        }
         let line = kept.split(|&byte| byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
         Ok(Ran { output, finding: serde_json::from_slice(line).ok(), n_bytes, took: begun.elapsed() })
     }
 
     /// Makes one call that a model could make.
     pub(super) async fn call(&self, call: Call) -> Result<Output, Error> {
-        self.sandbox.call(call, |_, _| {}, self.cancel, PATIENCE).await.map_err(Error::Sandbox)
+        self.sandbox.call(call, |_, _| {}, self.cancel, self.patience()).await.map_err(Error::Sandbox)
     }
 
     /// Runs one more command, which says whether the box still does what it should.

@@ -1,5 +1,6 @@
 //! Attacks on what a box may take. Where no limit is in force nothing is tried: that would be an attack on the machine.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::inside::Inside;
@@ -148,10 +149,14 @@ async fn growth(inside: &Inside<'_>, measure: &Measure<'_>) -> Result<Finding, E
     let ran = inside.attack_with("R-18", &[bytes.to_string(), file_size.to_string()], &terms).await?;
     match ran.ended().and_then(|ended| ended.limit) {
         // Where files may be small only, it takes so many that another limit comes first.
-        Some(limit @ (Limit::Disk { .. } | Limit::FreeSpace { .. } | Limit::Files { .. } | Limit::FreeFiles { .. })) => {
+        Some(limit) if limit.is_of_disk() => {
             and_then_works(inside, Finding { held: true, got: format!("killed, and told: {limit}") }).await
         }
-        _ => Ok(Finding { held: false, got: ran.found().got }),
+        _ => {
+            // When others free as much at the same time, nothing is seen of it.
+            inside.is_disturbed.store(true, Ordering::Relaxed);
+            Ok(Finding { held: false, got: ran.found().got })
+        }
     }
 }
 
@@ -221,8 +226,7 @@ async fn cancelled(inside: &Inside<'_>) -> Result<Finding, Error> {
 
 async fn in_time(inside: &Inside<'_>, said: bool, took: Duration, what: &str) -> Result<Finding, Error> {
     // A second until it is asked, its grace, and what a slow machine takes, or a box that has little of a core.
-    let millicores = inside.facts.millicores.unwrap_or(1000).clamp(1, 1000);
-    let held = said && took < Duration::from_secs(5) * (1000 / millicores).min(5) as u32;
+    let held = said && took < Duration::from_secs(5) * inside.slowness();
     let got = format!("{} after {:.1} s", if said { what } else { "it ended otherwise" }, took.as_secs_f64());
     and_then_works(inside, Finding { held, got }).await
 }

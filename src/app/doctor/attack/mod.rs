@@ -14,6 +14,8 @@ mod paths;
 mod table;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -48,8 +50,11 @@ const SMALL: (ByteSize, u32) = (ByteSize::mib(256), 128);
 /// Most growth of the project in that box: more than what comes and goes on a disk that others use.
 const GROWTH: ByteSize = ByteSize::mib(64);
 
-/// The row about it, and how often it is tried: when others free as much at the same time, nothing is seen of it.
-const GROWING: (&str, u32) = ("R-18", 3);
+/// The row about it: growth counts from the start of a box, so that it has one of its own.
+const GROWING: &str = "R-18";
+
+/// How often a row is tried where others, who use the same disk, may have decided how it came out.
+const TRIES: u32 = 8;
 
 /// Longest text of what came of a row, in characters.
 const LONGEST: usize = 400;
@@ -129,26 +134,26 @@ pub async fn attack(place: &Place, front: &Front) -> Result<Siege, Error> {
     let mut is_small = false;
     let mut attempts = Vec::new();
     for (at, row) in rows().iter().enumerate() {
-        if row.group == "resources" && !is_small && ground.is_some() {
-            is_small = true;
-            Box::pin(camp.strike()).await;
-            camp = Box::pin(Camp::pitch(&place, &smaller(&place.config), front, cancel)).await?;
-        }
+        let is_resource = row.group == "resources";
+        let mut is_new = ground.is_some() && (row.id == GROWING || is_resource && !is_small);
+        is_small |= is_resource && ground.is_some();
+        let config = if is_small { smaller(&place.config) } else { place.config.clone() };
         step(front, at, &row.tried, false);
-        let n_tries = if row.id == GROWING.0 && ground.is_some() { GROWING.1 } else { 1 };
         let mut n_tried = 0;
         let found = loop {
-            if n_tries > 1 {
-                // Growth counts from the start of a box.
+            if is_new {
                 Box::pin(camp.strike()).await;
-                camp = Box::pin(Camp::pitch(&place, &smaller(&place.config), front, cancel)).await?;
+                camp = Box::pin(Camp::pitch(&place, &config, front, cancel)).await?;
             }
             let found = tokio::select! {
                 found = camp.attempt(row, &measure, cancel) => found,
                 () = cancel.cancelled() => Err(Error::Interrupted),
             };
             n_tried += 1;
-            if n_tried >= n_tries || !found.as_ref().is_ok_and(|found| !found.held) {
+            // It says nothing of the sandbox then.
+            let is_disturbed = camp.is_disturbed.load(Ordering::Relaxed);
+            is_new = ground.is_some() && is_disturbed && n_tried < TRIES && found.as_ref().is_ok_and(|found| !found.held);
+            if !is_new {
                 break found;
             }
         };
@@ -173,10 +178,31 @@ struct Camp {
     lock: Option<Lock>,
     /// The folder that the attacks by tools go for, below `/workspace`.
     folder: String,
+    /// Others may have filled the disk, so that a command was ended for it, or have freed as much as one took.
+    is_disturbed: AtomicBool,
 }
 
 impl Camp {
     async fn pitch(place: &Place, config: &Config, front: &Front, cancel: &CancellationToken) -> Result<Self, Error> {
+        let mut n_tried = 0;
+        loop {
+            let camp = Self::make(place, config, front, cancel).await?;
+            n_tried += 1;
+            let made = camp.inside(cancel).attack("links", std::slice::from_ref(&camp.folder)).await.map(inside::Ran::found);
+            if made.as_ref().is_ok_and(|found| found.held) {
+                return Ok(camp);
+            }
+            let is_disturbed = camp.is_disturbed.load(Ordering::Relaxed);
+            Box::pin(camp.strike()).await;
+            let found = made?;
+            if !is_disturbed || n_tried == TRIES {
+                let hint = "the project of the sandbox must be writable for this, and its guest of this version";
+                return Err(Error::usage(format!("the attacks cannot begin: {}", found.got), hint));
+            }
+        }
+    }
+
+    async fn make(place: &Place, config: &Config, front: &Front, cancel: &CancellationToken) -> Result<Self, Error> {
         let place = Place {
             project: place.project.clone(),
             config: config.clone(),
@@ -192,24 +218,12 @@ impl Camp {
         // That a box ended is a row's to tell, and a person who reads rows need not be warned twice.
         let (sandbox, started) = bench.start(&progress, None, Arc::new(|_| {}), cancel).await?;
         let folder = format!(".podbay-attack-{}", std::process::id());
-        let camp = Self { bench, sandbox, facts: started.facts, lock: Some(lock), folder };
-        let made = camp.inside(cancel).attack("links", std::slice::from_ref(&camp.folder)).await;
-        match made.map(inside::Ran::found) {
-            Ok(found) if found.held => Ok(camp),
-            Ok(found) => {
-                Box::pin(camp.strike()).await;
-                let hint = "the project of the sandbox must be writable for this, and its guest of this version";
-                Err(Error::usage(format!("the attacks cannot begin: {}", found.got), hint))
-            }
-            Err(error) => {
-                Box::pin(camp.strike()).await;
-                Err(error)
-            }
-        }
+        Ok(Self { bench, sandbox, facts: started.facts, lock: Some(lock), folder, is_disturbed: AtomicBool::new(false) })
     }
 
     fn inside<'a>(&'a self, cancel: &'a CancellationToken) -> Inside<'a> {
-        Inside { sandbox: &self.sandbox, facts: &self.facts, folder: self.folder.clone(), cancel }
+        let is_disturbed = &self.is_disturbed;
+        Inside { sandbox: &self.sandbox, facts: &self.facts, folder: self.folder.clone(), is_disturbed, cancel }
     }
 
     async fn attempt(&self, row: &Row, measure: &Measure<'_>, cancel: &CancellationToken) -> Result<Finding, Error> {
