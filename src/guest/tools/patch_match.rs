@@ -1,7 +1,7 @@
 //! Where the hunks of a patch go: pure work on the lines of one file.
 //!
 //! A hunk belongs where its lines stand exactly, at the line that it names. Otherwise it belongs where they stand exactly, and then where
-//! they stand but for white space, if that is one place alone; a line `@@ like this` narrows it down to what follows that line. Nothing
+//! they stand but for white space, if that is one place alone; a line `@@ like this` that stands there once narrows it down to what follows it. Nothing
 //! is left out of a hunk to make it fit: what it shows must be there.
 
 use std::ops::Range;
@@ -100,7 +100,8 @@ pub(super) fn apply(text: &[u8], hunks: &[Hunk]) -> Result<Patched, Miss> {
         cursor = range.end;
         placed.push(Placed { range, hunk, new });
     }
-    placed.sort_by_key(|placed| placed.range.start);
+    // What only adds lines goes in front of what takes the place of the lines there.
+    placed.sort_by_key(|placed| (placed.range.start, placed.range.end));
     let count = |wanted: fn(&PatchLine) -> bool| hunks.iter().flat_map(|hunk| &hunk.lines).filter(|line| wanted(line)).count() as u64;
     Ok(Patched {
         added: count(|line| matches!(line, PatchLine::Add(_))),
@@ -131,10 +132,11 @@ impl<'a> Text<'a> {
             let anchor = anchor.map_err(no_anchor)?.map(|(at, _)| at);
             return self.find_gap(hunk, anchor, placed).map(|at| (at..at, Level::Exact));
         }
+        let begin = anchor.ok().flatten().filter(|(_, is_only)| *is_only).map_or(0, |(at, _)| at);
         for level in [Level::Exact, Level::End, Level::Around] {
             let is_free = |at: &usize| !placed.iter().any(|placed| placed.range.start < at + old.len() && *at < placed.range.end);
             let at_end = |at: &usize| !hunk.at_end || at + old.len() == self.lines.len();
-            let places: Vec<usize> = self.places(&old, level).filter(is_free).filter(at_end).collect();
+            let places: Vec<usize> = self.places(&old, level).filter(|at| at + old.len() > begin).filter(is_free).filter(at_end).collect();
             let exact = level == Level::Exact;
             let named = hunk.line.and_then(|line| usize::try_from(line).ok()?.checked_sub(1)).filter(|at| exact && places.contains(at));
             let from = |from: usize| places.iter().copied().filter(|at| *at >= from).collect::<Vec<_>>();
