@@ -22,6 +22,7 @@ use crate::wire::Git;
 use crate::wire::GitBranch;
 use crate::wire::GitQuery;
 use crate::wire::GitStash;
+use crate::wire::LineOperation;
 use crate::wire::PatchAction;
 
 /// A command that is longer is read and answered each time.
@@ -145,6 +146,12 @@ fn with(call: &Call) -> Vec<String> {
         Call::Glob(glob) => return vec![glob.pattern.clone()],
         Call::Grep(grep) => return vec![grep.pattern.clone()],
         Call::ListDirectory(list) => &[(list.recursive, "recursive")],
+        Call::WriteFile(write) => &[(write.append, "append")],
+        Call::EditLines(edit) => match edit.operation {
+            LineOperation::Insert => &[(true, "insert")],
+            LineOperation::Replace => &[(true, "replace")],
+            LineOperation::Delete => &[(true, "delete")],
+        },
         Call::DeleteFile(delete) => &[(delete.recursive, "recursive")],
         Call::CopyFile(copy) => &[(copy.recursive, "recursive"), (copy.overwrite, "overwrite")],
         Call::MoveFile(moved) => &[(moved.overwrite, "overwrite")],

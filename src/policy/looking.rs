@@ -10,11 +10,14 @@ use super::Verdict;
 use crate::wire::Bash;
 use crate::wire::Call;
 use crate::wire::Cd;
+use crate::wire::EditLines;
 use crate::wire::Git;
 use crate::wire::GitBranch;
 use crate::wire::GitQuery;
 use crate::wire::GitStash;
+use crate::wire::LineOperation;
 use crate::wire::ListDirectory;
+use crate::wire::WriteFile;
 
 fn git(query: GitQuery, path: &str) -> Action {
     let (timeout_ms, grace_ms, stream_bytes, tail_bytes) = (1, 1, 1, 1);
@@ -88,6 +91,22 @@ fn an_answer_about_git_speaks_of_what_git_was_asked_and_of_nothing_else() {
     assert_ne!(of(diff(Some("a"), false, None), "."), of(diff(None, false, None), "a"));
     assert_ne!(of(diff(Some("a"), false, None), "."), of(diff(Some("a"), false, None), "b"));
     assert_ne!(of(commit("x", &["a"]), "."), of(commit("x", &["a"]), "b"));
+}
+
+#[test]
+fn an_answer_about_lines_speaks_of_what_happens_to_them() {
+    let write = |append: bool| {
+        Action::Box(Call::WriteFile(WriteFile { path: "a".into(), content: String::new(), append, protected: false, known: None }))
+    };
+    let edit = |operation: LineOperation| {
+        let (path, new_content) = ("a".into(), String::new());
+        Action::Box(Call::EditLines(EditLines { path, operation, start_line: 1, end_line: 1, new_content, protected: false, known: None }))
+    };
+    let of = |action: &Action| Exact::of(action, "").expect("it can be told apart");
+    assert_eq!(of(&write(true)), of(&write(true)));
+    assert_ne!(of(&write(true)), of(&write(false)), "one adds, the other takes the place of all");
+    assert_ne!(of(&edit(LineOperation::Insert)), of(&edit(LineOperation::Delete)));
+    assert_eq!(of(&edit(LineOperation::Insert)).words(), "edit_lines a (insert)");
 }
 
 #[test]
