@@ -26,6 +26,9 @@ const MAX_DEPTH: usize = 10;
 const MAX_FILES: usize = 64;
 const MAX_REPOSITORIES: usize = 300;
 
+/// How many ends of a path are looked for in a project.
+const MAX_PARTS: usize = 64;
+
 /// Longest list of paths as settings have them.
 const MAX_SAID: usize = 1000;
 
@@ -177,26 +180,33 @@ impl All<'_> {
                 } else if matches!(entry.section.as_str(), "include" | "includeif") && entry.key == "path" {
                     // Elsewhere nothing is known of where that file is.
                     if (in_project || value.starts_with(b"/") || value.starts_with(b"~"))
-                        && let Some(path) = self.meant(split(&file).0, value)
+                        && let Some(path) = self.meant(split(&file).0, value).or_else(|| self.by_another_way(value))
                     {
                         self.say(path);
                     }
                     match self.inside(split(&file).0, value, in_project) {
                         Some(path) if depth < MAX_DEPTH || seen.contains(&path) => waiting.push((path, depth + 1)),
                         Some(path) => drop(self.unread.insert(path)),
-                        None => drop(self.unread.insert(value.to_vec())),
+                        None => {
+                            self.unread.insert(value.to_vec());
+                            // It may be another one: both are told of.
+                            waiting.extend(
+                                self.by_another_way(value).filter(|_| in_project && depth < MAX_DEPTH).map(|path| (path, depth + 1)),
+                            );
+                        }
                     }
                 }
             }
         }
         for said in hooks {
-            match self.meant(tree, &said) {
+            let by_another_way = self.by_another_way(&said);
+            match self.meant(tree, &said).or_else(|| by_another_way.clone()) {
                 // Of a folder that is all of a working tree only the hooks count.
                 Some(path) if path == tree => HOOKS.iter().for_each(|hook| self.say(join(tree, hook.as_bytes()))),
                 Some(path) => self.say(path),
                 None => {}
             }
-            if let Some(path) = self.inside(tree, &said, true).filter(|path| !path.is_empty()) {
+            if let Some(path) = self.inside(tree, &said, true).or(by_another_way).filter(|path| !path.is_empty()) {
                 self.add(path);
             }
         }
@@ -237,6 +247,28 @@ impl All<'_> {
             return work_tree(b"", &said[start..]).and_then(in_place);
         }
         work_tree(&join(place, from), said).and_then(in_place)
+    }
+
+    /// Returns where in the project a path may lead that by its letters does not, as over a symbolic link to the project or to a folder above it,
+    /// which cannot be seen from here: the longest end of it that is something in the project, else what stands behind the name of the project's
+    /// folder.
+    fn by_another_way(&self, said: &[u8]) -> Option<Vec<u8>> {
+        let is_out = said.starts_with(b"/") || said.starts_with(b"~") || said.split(|byte| *byte == b'/').any(|part| part == b"..");
+        if !is_out {
+            return None;
+        }
+        let mut parts: Vec<&[u8]> = Vec::new();
+        for part in said.split(|byte| *byte == b'/').filter(|part| !matches!(*part, b"" | b".")) {
+            match part {
+                b".." => drop(parts.pop()),
+                part => parts.push(part),
+            }
+        }
+        let ends = (1..parts.len()).map(|at| parts[at..].join(&b'/'));
+        let known = ends.take(MAX_PARTS).find(|end| matches!(self.project.kind(end), Some(Kind::Folder | Kind::File)));
+        let (_, name) = split(self.place);
+        let behind = || parts.iter().rposition(|part| *part == name).map(|at| parts[at + 1..].join(&b'/'));
+        known.or_else(behind)
     }
 
     fn say(&mut self, path: Vec<u8>) {
@@ -330,6 +362,41 @@ mod tests {
         sample.git(&["config", "core.hooksPath", "tools/hooks"]);
         sample.git(&["config", "includeIf.onbranch:x.path", "../tools/own.gitconfig"]);
         assert_eq!(said("tools/hooks"), ["tools/hooks", "tools/own.gitconfig"]);
+    }
+
+    /// `/home` may be a link to `/var/home`, or the project's folder be known by another name.
+    #[test]
+    fn what_is_said_by_another_way_to_the_project_is_found_by_its_end() {
+        let sample = Sample::new();
+        sample.write("tools/hooks/pre-commit", "x");
+        sample.write("own.gitconfig", "[core]\nhooksPath = tools/hooks\n");
+        let obeyed = |key: &str, said: &str| -> (Vec<String>, Vec<String>) {
+            let (section, key) = key.split_once('.').expect("a section");
+            // Git itself refuses some of them.
+            let before = fs::read(sample.path(".git/config")).expect("read");
+            let text = [&before[..], format!("[{section}]\n{key} = {said}\n").as_bytes()].concat();
+            fs::write(sample.path(".git/config"), text).expect("written");
+            let place = BytesPath::from(sample.path("").as_path());
+            let place = place.as_bytes().strip_suffix(b"/").unwrap_or(place.as_bytes()).to_vec();
+            let obeyed = obeyed(&open(&sample), std::iter::empty(), &place);
+            fs::write(sample.path(".git/config"), before).expect("written");
+            (obeyed.paths.iter().map(BytesPath::to_text).collect(), obeyed.said.iter().map(BytesPath::to_text).collect())
+        };
+        for way in
+            ["/link/project/", "/link/../other/./project/", "~/work/project/", "../../link/project/", "/another-name/", "~me/project/"]
+        {
+            let (paths, said) = obeyed("core.hooksPath", &format!("{way}tools/hooks"));
+            assert_eq!((paths, said), (vec!["tools/hooks".to_owned()], vec!["tools/hooks".to_owned()]), "{way}");
+            let (paths, said) = obeyed("include.path", &format!("{way}own.gitconfig"));
+            assert_eq!(paths, ["own.gitconfig", "tools/hooks"], "{way}");
+            assert!(said.contains(&"own.gitconfig".to_owned()) && said.contains(&"tools/hooks".to_owned()), "{way}: {said:?}");
+        }
+        // What is not there yet can only be told by the name of the project's folder.
+        assert_eq!(obeyed("core.hooksPath", "/link/project/made/later"), (none(), vec!["made/later".to_owned()]));
+        for elsewhere in ["/another-name/made/later", "/usr/share/hooks", "~/made/later", "made/../other"] {
+            assert_eq!(obeyed("core.hooksPath", elsewhere).0, none(), "{elsewhere}");
+        }
+        assert!(obeyed("core.hooksPath", "/link/project").1.contains(&"pre-commit".to_owned()));
     }
 
     #[test]

@@ -49,14 +49,26 @@ fn misleads(name: &[u8], bound: &BTreeMap<BytesPath, String>, started: &Started)
         (_, Some(short)) => (short, &[b"refs/heads/", b"refs/remotes/"]),
         _ => return None,
     };
-    if matches!(short, b"HEAD" | b"@") || short.starts_with(b"-") || short.starts_with(b"refs/") {
+    // Git reads `origin` as `refs/remotes/origin/HEAD` and `heads/x` as `refs/heads/x`, and takes a tag or branch of such a name before those,
+    // as it does one that looks like the beginning of a commit's id.
+    let begins = |start: &[u8]| short.starts_with(start);
+    // A date is no such id, unless it begins one that is known here.
+    let has = |of: fn(&u8) -> bool| short.iter().any(of);
+    let is_known = || started.refs.values().chain(bound.values()).any(|id| id.as_bytes().starts_with(&short.to_ascii_lowercase()));
+    let is_id = (4..=64).contains(&short.len())
+        && short.iter().all(u8::is_ascii_hexdigit)
+        && (is_known() || short.len() >= 7 && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic));
+    let as_remote = [b"refs/remotes/", short, b"/"].concat();
+    let is_remote = || started.refs.keys().chain(started.symbolic.keys()).any(|name| name.as_bytes().starts_with(&as_remote));
+    let is_path = [&b"refs/"[..], b"heads/", b"tags/", b"remotes/"].iter().any(|start| begins(start));
+    if matches!(short, b"HEAD" | b"@") || begins(b"-") || is_path || is_id || is_remote() {
         return Some("has a name that git takes for something else");
     }
-    let has = |other: &&[u8]| {
+    let is_there = |other: &&[u8]| {
         let other = BytesPath::from_bytes([other, short].concat());
         started.refs.contains_key(&other) || bound.contains_key(&other)
     };
-    others.iter().any(has).then_some("has the name of another branch or tag, for which git would take it")
+    others.iter().any(is_there).then_some("has the name of another branch or tag, for which git would take it")
 }
 
 fn is_branch_or_tag(name: &BytesPath) -> bool {

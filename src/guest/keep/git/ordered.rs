@@ -457,6 +457,29 @@ fn a_name_that_stands_for_another_one_is_said_and_the_persons_own_is_not() {
 }
 
 #[test]
+fn a_name_that_git_would_take_for_another_thing_is_said_and_stays() {
+    let sample = committed();
+    let id = sample.git(&["rev-parse", "HEAD"]).trim().to_owned();
+    sample.git(&["update-ref", "refs/remotes/origin/main", &id]);
+    sample.git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main"]);
+    let case = Case::of(sample);
+    case.prepare();
+    let odd = ["tags/origin", "tags/heads/main", "tags/remotes/origin/main", "tags/0123abc", "heads/tags/v1"];
+    for name in odd.iter().map(|name| format!("refs/{name}")).chain([format!("refs/tags/{}", &id[..7])]) {
+        case.in_session(&["update-ref", &name, &id]);
+    }
+    for name in ["tags/v1.0", "tags/20261125", "heads/fix/a1", "tags/original", "heads/deadbeef"] {
+        case.in_session(&["update-ref", &format!("refs/{name}"), &id]);
+    }
+    let settled = case.settle(None, None);
+    let one = &settled.imported.repositories[0];
+    assert_eq!(one.not_imported.len(), odd.len() + 1, "{:?}", one.not_imported);
+    assert!(one.not_imported.iter().all(|one| one.why.contains("takes for something else")), "{:?}", one.not_imported);
+    let moved: Vec<String> = one.moved.iter().map(|moved| moved.name.to_text()).collect();
+    assert_eq!(moved, ["refs/heads/deadbeef", "refs/heads/fix/a1", "refs/tags/20261125", "refs/tags/original", "refs/tags/v1.0"]);
+}
+
+#[test]
 fn what_there_was_no_time_to_move_is_moved_the_next_time_and_nothing_else_is_done_then() {
     let late = |case: &Case, text: &str| fs::write(case.sample.beside("state/git/s-1.late"), text).expect("written");
     // All else was taken over: of what is in the session's folder nothing comes again.
