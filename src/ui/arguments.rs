@@ -1,6 +1,7 @@
 //! How the arguments of a call look to a person who decides about it: all of them, each letter as what it is.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -15,6 +16,8 @@ const LINES_MAX: usize = 200;
 const HEAD: usize = 40;
 const TAIL: usize = 20;
 const CHARS_MAX: usize = 4000;
+/// Most files that are named of what is not shown.
+const FILES_MAX: usize = 200;
 const FIELDS_MAX: usize = 40;
 /// What goes into files is text of any script: nothing is started by its look.
 const PROSE: [&str; 5] = ["content", "contents", "old_string", "new_string", "text"];
@@ -86,6 +89,13 @@ fn header(line: &str) -> Cow<'_, str> {
     if line.starts_with(['+', '-', ' ']) && !names_files { Cow::Borrowed(line) } else { Cow::Owned(unmask(line)) }
 }
 
+/// Returns whether a line of a patch says which file is changed, and how.
+fn names_a_file(line: &str) -> bool {
+    const SAYING: [&str; 8] =
+        ["*** Add File:", "*** Update File:", "*** Delete File:", "*** Move to:", "--- ", "+++ ", "rename ", "deleted file"];
+    SAYING.iter().any(|start| line.starts_with(start))
+}
+
 /// Returns whether it holds for any text of a value, the names of fields among them.
 fn any(value: &Value, is_it: fn(&str) -> bool) -> bool {
     match value {
@@ -133,6 +143,11 @@ impl Shown {
             Value::Array(values) if !values.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
                 self.some(out, deep, values.iter(), |out, value| self.field(out, deep, "-", value));
+                if self.is_large && values.len() > LINES_MAX {
+                    let paths: BTreeSet<&str> =
+                        values[HEAD..values.len() - TAIL].iter().filter_map(|value| value["path"].as_str()).collect();
+                    self.files(out, deep, paths.into_iter().map(padding::line));
+                }
             }
             Value::Object(fields) if !fields.is_empty() => {
                 writeln!(out, "{begin}").expect(TAKES_ALL);
@@ -173,6 +188,22 @@ impl Shown {
         let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
         show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
         show(tail);
+        self.files(out, indent, middle.iter().copied().filter(|line| names_a_file(line)).map(ToOwned::to_owned));
+    }
+
+    /// Names the files that what is not shown is about: one that is deleted there must not be overlooked.
+    fn files(&self, out: &mut String, indent: usize, lines: impl Iterator<Item = String>) {
+        let lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            return;
+        }
+        writeln!(out, "{:indent$}what is not shown is about:", "").expect(TAKES_ALL);
+        for line in lines.iter().take(FILES_MAX) {
+            writeln!(out, "{:indent$}| {}", "", self.cut(line)).expect(TAKES_ALL);
+        }
+        if lines.len() > FILES_MAX {
+            writeln!(out, "{:indent$}… {} more", "", lines.len() - FILES_MAX).expect(TAKES_ALL);
+        }
     }
 
     fn cut<'a>(&self, line: &'a str) -> Cow<'a, str> {

@@ -375,6 +375,24 @@ fn a_huge_question_shows_head_tail_length_and_hash() {
 }
 
 #[test]
+fn files_that_a_large_change_is_about_are_named_though_it_is_not_shown_as_a_whole() {
+    let lines = "+x\n".repeat(25_000);
+    let patch = format!(
+        "*** Begin Patch\n*** Add File: a.txt\n{lines}*** Delete File: keep\n*** Update File: c\n*** Move to: d\n@@\n-1\n+2\n*** Add File: b.txt\n{lines}*** End Patch\n"
+    );
+    let asked = |tool: &str, arguments: serde_json::Value| {
+        Question { tool: tool.into(), arguments: arguments.to_string(), ..question("") }.render(Paint::NONE)
+    };
+    let shown = asked("apply_patch", serde_json::json!({ "patch": patch }));
+    let named = "what is not shown is about:\n    | *** Delete File: keep\n    | *** Update File: c\n    | *** Move to: d\n    | *** Add File: b.txt\n";
+    assert!(shown.contains(named), "{shown}");
+    let edit =
+        |n: u32| serde_json::json!({"path": if n == 100 { "secret" } else { "a" }, "old_string": "x".repeat(500), "new_string": "y"});
+    let shown = asked("multi_edit", serde_json::json!({ "edits": (0..300).map(edit).collect::<Vec<_>>() }));
+    assert!(shown.contains("what is not shown is about:\n    | a\n    | secret\n"), "{shown}");
+}
+
+#[test]
 fn whatever_may_be_allowed_for_longer_is_shown_whole() {
     let lines: Vec<String> = (1..=5000).map(|n| format!("echo {n}")).collect();
     let long = "x".repeat(90_000);
