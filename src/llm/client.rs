@@ -42,6 +42,9 @@ const SECOND_QUESTION: Duration = Duration::from_secs(15);
 /// How long a connection may take to end properly after the answer, so that the next request can use it again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
+/// How long sums may take that follow the end of an answer.
+const LAST_SUMS: Duration = Duration::from_secs(5);
+
 /// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
 const WORTH_MEASURING: usize = 4096;
 
@@ -265,9 +268,18 @@ impl Client {
         let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
         let mut waiting = Waiting::new(first);
         let mut n_bytes = 0_u64;
-        while let Some(bytes) =
-            exchange::next(&mut response, &inner.shown_endpoint, waiting.left(), limits).await.map_err(|error| waiting.told(error))?
-        {
+        // From when on only sums could follow.
+        let mut over: Option<Instant> = None;
+        loop {
+            over = over.or_else(|| assembler.finish.is_some().then(Instant::now));
+            let left = over.map_or_else(|| waiting.left(), |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())));
+            let bytes = match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => break,
+                // A server that keeps the line open, or cuts it, behind the reason why the answer ended has said all of it.
+                Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => return Ok(()),
+                Err(error) => return Err(waiting.told(error)),
+            };
             let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
             // No line of a stream begins like this, whatever the server calls it.
             let is_events = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].into_iter().any(begins);

@@ -239,6 +239,50 @@ async fn streams_of_odd_manners_are_read() {
 /// The end of an answer as a server writes it that knows no `[DONE]`.
 const END: &str = "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
+/// Behind the reason why an answer ended nothing is missing but sums: neither a line that stays open nor one that is cut loses it.
+#[tokio::test]
+async fn an_answer_is_whole_with_its_reason_however_the_line_ends() {
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let call = json!([{"index": 0, "id": "c", "function": {"name": "bash", "arguments": "{\"command\":\"make\"}"}}]);
+    let chunk = |delta: Value, why: Option<&str>| {
+        let chunk = json!({"choices": [{"index": 0, "delta": delta, "finish_reason": why}]});
+        format!("data: {chunk}\n\n")
+    };
+    let said = chunk(json!({"content": "all of it"}), None) + &chunk(json!({}), Some("stop"));
+    let called = chunk(json!({"tool_calls": call}), None) + &chunk(json!({}), Some("tool_calls"));
+    for (events, text, n_calls) in [(said, "all of it", 0), (called, "", 1)] {
+        let bytes = format!("{head}{:x}\r\n{events}\r\n", events.len());
+        for hold in [Duration::ZERO, Duration::from_secs(20)] {
+            let model = ScriptedModel::new().raw_http_and_hold(bytes.clone(), hold).says("Never.").start().await;
+            let options = Options { idle_timeout_s: 0.5, ..Options::default() };
+            let (reply, _) = ask(&client_with(&model, options), &prompt(ToolMode::Native)).await;
+            let reply = reply.expect("it is whole");
+            assert_eq!((reply.text.as_str(), reply.calls.len(), model.requests().len()), (text, n_calls, 1), "{hold:?}");
+        }
+    }
+}
+
+/// Some servers give calls ids and no index, and send them in turns.
+#[tokio::test]
+async fn pieces_of_calls_without_an_index_go_where_their_ids_say() {
+    let piece = |id: &str, name: Option<&str>, arguments: &str| {
+        let function = json!({"name": name, "arguments": arguments});
+        format!("data: {}\n\n", json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"id": id, "function": function}]}}]}))
+    };
+    let stream = [
+        piece("a", Some("bash"), ""),
+        piece("b", Some("bash"), ""),
+        piece("a", None, "{\"command\":"),
+        piece("b", None, "{\"command\":\"second\"}"),
+        piece("a", None, "\"first\"}"),
+        END.to_owned(),
+    ];
+    let model = ScriptedModel::new().raw_sse(&stream.concat()).start().await;
+    let (reply, _) = ask(&client(&model), &prompt(ToolMode::Native)).await;
+    let calls: Vec<String> = reply.expect("a reply").calls.iter().map(|call| call.arguments.clone()).collect();
+    assert_eq!(calls, ["{\"command\":\"first\"}", "{\"command\":\"second\"}"]);
+}
+
 #[tokio::test]
 async fn a_stream_that_closes_in_the_middle_is_no_answer_and_its_calls_are_none() {
     let chunk = |delta: Value, more: Value| {

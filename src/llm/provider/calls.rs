@@ -68,7 +68,12 @@ impl Calls {
     pub(in crate::llm) fn take(&mut self, piece: Piece) -> Option<String> {
         let known = match piece.index {
             Some(index) => self.by_index.get(&index).copied(),
-            None => self.list.len().checked_sub(1),
+            // What has a name begins a call; more of one may say by its id which.
+            None => {
+                let id = piece.id.as_deref().filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
+                let by_id = id.and_then(|id| self.list.iter().position(|call| call.id == id));
+                by_id.or_else(|| self.list.len().checked_sub(1))
+            }
         };
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
