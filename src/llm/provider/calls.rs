@@ -66,14 +66,12 @@ impl Calls {
 
     /// Takes a piece; returns the name of a call that it begins.
     pub(in crate::llm) fn take(&mut self, piece: Piece) -> Option<String> {
+        // What has a name begins a call; more of one may say by its id which.
+        let known_id = piece.id.as_deref().filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
+        let by_id = || known_id.and_then(|id| self.list.iter().position(|call| call.id == id));
         let known = match piece.index {
             Some(index) => self.by_index.get(&index).copied(),
-            // What has a name begins a call; more of one may say by its id which.
-            None => {
-                let id = piece.id.as_deref().filter(|id| !id.is_empty() && piece.name.as_deref().is_none_or(str::is_empty));
-                let by_id = id.and_then(|id| self.list.iter().position(|call| call.id == id));
-                by_id.or_else(|| self.list.len().checked_sub(1))
-            }
+            None => by_id().or_else(|| self.list.len().checked_sub(1)),
         };
         let id = piece.id.unwrap_or_default();
         let name = piece.name.unwrap_or_default();
