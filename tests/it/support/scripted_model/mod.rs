@@ -113,7 +113,6 @@ impl Default for ScriptedModel {
     }
 }
 
-#[expect(dead_code, reason = "the scripts of later tests need what those of today do not")]
 #[expect(clippy::needless_pass_by_value, reason = "`calls(\"bash\", json!({..}))` reads best")]
 impl ScriptedModel {
     pub(crate) fn new() -> Self {
