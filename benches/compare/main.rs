@@ -17,6 +17,7 @@ mod patch;
 mod peer;
 mod place;
 mod reuse;
+#[expect(dead_code, reason = "shared: most scripts are for the tests")]
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod search;

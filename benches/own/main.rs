@@ -20,6 +20,7 @@ mod parser;
 mod pipeline;
 #[path = "../compare/ready.rs"]
 mod ready;
+#[expect(dead_code, reason = "shared: most scripts are for the tests")]
 #[path = "../../tests/it/support/scripted_model/mod.rs"]
 mod scripted_model;
 mod session;
