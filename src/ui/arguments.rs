@@ -50,7 +50,14 @@ impl Arguments {
     pub(super) fn show(&self, out: &mut String) {
         let shown = Shown { is_large: self.is_large };
         match &self.shown {
-            Value::Object(fields) => fields.iter().for_each(|(key, value)| shown.field(out, 2, &name(key), value)),
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    shown.field(out, 2, &name(key), value);
+                    if let Some(patch) = value.as_str().filter(|_| PATCHES.contains(&key.as_str())) {
+                        shown.files_of_patch(out, 4, patch);
+                    }
+                }
+            }
             other => shown.block(out, 2, &words(other)),
         }
     }
@@ -188,7 +195,16 @@ impl Shown {
         let hidden: usize = middle.iter().map(|line| line.len() + 1).sum();
         show(&[&format!("… {} lines ({hidden} bytes) are not shown …", middle.len())]);
         show(tail);
-        self.files(out, indent, middle.iter().copied().filter(|line| names_a_file(line)).map(ToOwned::to_owned));
+    }
+
+    /// Names the files of a patch that are not among the lines of it that are shown.
+    fn files_of_patch(&self, out: &mut String, indent: usize, patch: &str) {
+        let escaped = text::escape(&padding::counted(patch));
+        let lines: Vec<&str> = escaped.split('\n').collect();
+        if self.is_large && lines.len() > LINES_MAX {
+            let hidden = &lines[HEAD..lines.len() - TAIL];
+            self.files(out, indent, hidden.iter().filter(|line| names_a_file(line)).map(|line| (*line).to_owned()));
+        }
     }
 
     /// Names the files that what is not shown is about: one that is deleted there must not be overlooked.
