@@ -59,8 +59,6 @@ const LEASE: Duration = Duration::from_mins(30);
 const SPAWNER_ENDS: Duration = Duration::from_secs(3);
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Where python keeps what it compiled: in the project it would be run on the person's machine, unseen by git, and wait with each review.
-const BYTECODE: &str = "/tmp/.python";
 
 enum Role {
     Serve { workspace: PathBuf },
@@ -284,7 +282,8 @@ fn take_environment() -> Vec<Vec<u8>> {
         Some((name.into_vec(), value))
     });
     let mut environment: Vec<(Vec<u8>, Vec<u8>)> = passed.filter(|(_, value)| !value.is_empty()).collect();
-    for (name, default) in [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8"), ("PYTHONPYCACHEPREFIX", BYTECODE)] {
+    // What python keeps of a module in the project would be run on the person's machine in its place, unseen by git, and wait with each review.
+    for (name, default) in [("PATH", DEFAULT_PATH), ("HOME", "/"), ("LANG", "C.UTF-8"), ("PYTHONDONTWRITEBYTECODE", "1")] {
         if environment.iter().all(|(found, _)| found != name.as_bytes()) {
             environment.push((name.into(), default.into()));
         }

@@ -37,6 +37,20 @@ fn what_is_denied_does_not_happen() {
     assert_eq!(env.read("a.txt"), "x");
 }
 
+/// It would be run on the person's machine in place of the source, and git shows nothing of it.
+#[test]
+fn python_keeps_nothing_that_it_compiled_in_the_project() {
+    let Some(env) = TestBox::new() else { return };
+    env.write("notes.py", "print('imported')\n");
+    let import = |more: &str| {
+        let command = serde_json::json!({ "command": format!("{more} python3 -c 'import notes'") });
+        assert_eq!(call(&env, &["bash", &command.to_string()]).expect(0).text(), "imported\n");
+        std::fs::read_dir(env.project()).expect("the project").count()
+    };
+    assert_eq!(import(""), 1);
+    assert_eq!(import("PYTHONDONTWRITEBYTECODE="), 2, "without that it does");
+}
+
 #[test]
 fn without_an_engine_there_is_no_box() {
     let Some(env) = TestBox::new() else { return };

@@ -83,7 +83,7 @@ fn what_an_image_would_run_from_the_project_is_not_passed_on_and_that_is_said() 
     let script = "ls >/dev/null; perl -e 1; env | grep -E '^(PATH|PERL|PYTHON|LD_|BASH_ENV|NODE|KEPT)' | sort";
     let bash = serde_json::json!({ "command": script }).to_string();
     let done = run(&mut env.here(&["call", "--image", &image.0, "bash", &bash])).expect(0);
-    assert_eq!(done.text(), "KEPT=1\nPATH=/usr/bin:/bin\nPYTHONPATH=/opt/python\nPYTHONPYCACHEPREFIX=/tmp/.python\n", "{}", done.stderr);
+    assert_eq!(done.text(), "KEPT=1\nPATH=/usr/bin:/bin\nPYTHONDONTWRITEBYTECODE=1\nPYTHONPATH=/opt/python\n", "{}", done.stderr);
     assert!(!env.path("pwned").exists());
     done.says(&["commands do not get all that the image sets: BASH_ENV, LD_PRELOAD, NODE_OPTIONS, PATH, PERL5LIB, PERL5OPT, PYTHONPATH"]);
     // The control: the engine alone would have run it.

@@ -40,7 +40,7 @@ assert tried > 10_000, tried
 "#;
 
 fn check(env: &TestBox, more: &[&str]) {
-    let done = run(&mut env.here(&["sh", "--", "python3", "-B", "-c", PROBE])).expect(0);
+    let done = run(&mut env.here(&["sh", "--", "python3", "-c", PROBE])).expect(0);
     let found: BTreeSet<String> = done.text().lines().map(str::to_owned).collect();
     let (memory, project) = ("tmpfs", "/workspace");
     let mut folders = vec![format!("folder /tmp {memory}"), format!("folder /home/agent {memory}"), format!("folder /dev/shm {memory}")];
