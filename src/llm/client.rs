@@ -21,6 +21,7 @@ use super::prompt::Prompt;
 use super::provider::Provider;
 use super::provider::assemble::Assembler;
 use super::provider::failure::Failure;
+use super::provider::instead;
 use super::provider::openai;
 use super::provider::openai::Manner;
 use super::refusal::KeyFrom;
@@ -37,6 +38,8 @@ use crate::event::ToolMode;
 
 /// Longest answer that is not streamed, in bytes.
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
+/// Most bytes in front of an answer that say nothing of what it is.
+const MOST_BLANKS: usize = 64 * 1024;
 /// How long the second question may take after a stream without a word.
 const SECOND_QUESTION: Duration = Duration::from_secs(15);
 /// How long a connection may take to end properly after the answer, so that the next request can use it again.
@@ -263,33 +266,38 @@ impl Client {
             return Err(failure.not_json(&[]));
         }
         let content_type = exchange::content_type(&response);
-        let is_stream = content_type.contains("event-stream");
-        let is_document = content_type.contains("json") || content_type.contains("html");
+        let is_document = !content_type.contains("event-stream") && (content_type.contains("json") || content_type.contains("html"));
         let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
         let mut waiting = Waiting::new(first);
-        let mut n_bytes = 0_u64;
+        // The first bytes, until they say whether it is a stream.
+        let mut head = Some(Vec::new());
         // From when on only sums could follow.
         let mut over: Option<Instant> = None;
         loop {
             over = over.or_else(|| assembler.finish.is_some().then(Instant::now));
             let left = over.map_or_else(|| waiting.left(), |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())));
-            let bytes = match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
+            let mut bytes = match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => break,
                 // A server that keeps the line open, or cuts it, behind the reason why the answer ended has said all of it.
                 Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => return Ok(()),
                 Err(error) => return Err(waiting.told(error)),
             };
-            let begins = |with: &[u8]| bytes.trim_ascii_start().starts_with(with);
-            // No line of a stream begins like this, whatever the server calls it.
-            let is_events = [&b"data:"[..], b"event:", b"id:", b"retry:", b":"].into_iter().any(begins);
-            let is_other = begins(b"{") || begins(b"<") || begins(b"\x1f\x8b") || is_document && !is_stream && !is_events;
-            if n_bytes == 0 && is_other {
-                // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
-                let body = exchange::rest(response, bytes.to_vec(), MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
-                return openai::whole(&body, &failure, assembler, on);
+            if let Some(mut begun) = head.take() {
+                begun.extend_from_slice(&bytes);
+                match instead::is_stream(&begun, is_document) {
+                    None if begun.len() <= MOST_BLANKS => {
+                        head = Some(begun);
+                        continue;
+                    }
+                    // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
+                    Some(false) => {
+                        let body = exchange::rest(response, begun, MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
+                        return openai::whole(&body, &failure, assembler, on);
+                    }
+                    None | Some(true) => bytes = begun.into(),
+                }
             }
-            n_bytes += bytes.len() as u64;
             decoder.feed(&bytes, &mut events)?;
             for event in events.drain(..) {
                 parser.event(&event, &failure, assembler, on)?;
@@ -304,7 +312,8 @@ impl Client {
                 return Ok(());
             }
         }
-        if let Some(event) = decoder.finish() {
+        decoder.feed(&head.unwrap_or_default(), &mut events)?;
+        for event in events.into_iter().chain(decoder.finish()) {
             parser.event(&event, &failure, assembler, on)?;
         }
         // Without a word there is nothing to cut; whether that is an answer is asked once more.

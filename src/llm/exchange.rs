@@ -15,6 +15,10 @@ use super::error::Error;
 use super::provider::failure::Failure;
 use super::provider::instead;
 use super::retry::retry_after;
+use super::waiting::Waiting;
+
+/// How long a server may take to say why it refused a request, once its status is there.
+const EXPLAINED: Duration = Duration::from_secs(10);
 
 /// The limits of one exchange.
 #[derive(Clone, Copy, Debug)]
@@ -68,6 +72,8 @@ pub(super) async fn next(response: &mut Response, endpoint: &str, idle: Duration
 }
 
 /// Returns the rest of the answer, which must not be longer than `max`; `so_far` are the bytes already read.
+///
+/// Bytes that drip bring it on as little as in a stream. Blanks count like comments do there: servers send them while the model writes.
 pub(super) async fn rest(
     mut response: Response,
     so_far: Vec<u8>,
@@ -77,11 +83,15 @@ pub(super) async fn rest(
     limits: &Limits<'_>,
 ) -> Result<Vec<u8>, Error> {
     let mut body = so_far;
-    while let Some(bytes) = next(&mut response, endpoint, idle, limits).await? {
+    let (mut waiting, mut n_blanks) = (Waiting::new(idle), 0);
+    waiting.came(idle, 0, 0, body.len());
+    while let Some(bytes) = next(&mut response, endpoint, waiting.left(), limits).await.map_err(|error| waiting.told(error))? {
         if body.len() + bytes.len() > max {
             return Err(Error::TooLarge { what: "its body", limit: max as u64 });
         }
         body.extend_from_slice(&bytes);
+        n_blanks += u64::from(bytes.trim_ascii().is_empty());
+        waiting.came(idle, 0, n_blanks, body.len());
     }
     Ok(body)
 }
@@ -94,11 +104,11 @@ pub(super) async fn failed(response: Response, endpoint: &str, key: Option<&str>
     let pause = header(RETRY_AFTER).and_then(|value| retry_after(&value, jiff::Timestamp::now()));
     let (is_html, packed) = (is_html(&response), packing(&response));
     let code = response.status().as_u16();
-    // A body that is too long or breaks off still leaves the status to tell.
-    let body = match rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits).await {
-        Ok(body) => body,
-        Err(Error::Cancelled) => return Error::Cancelled,
-        Err(_) => Vec::new(),
+    // A body that is too long, drips or breaks off still leaves the status to tell.
+    let body = match tokio::time::timeout(idle.min(EXPLAINED), rest(response, Vec::new(), MAX_BODY, endpoint, idle, limits)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(Error::Cancelled)) => return Error::Cancelled,
+        Ok(Err(_)) | Err(_) => Vec::new(),
     };
     Failure { endpoint, key, code, location: location.as_deref(), retry_after: pause, is_html, packed }.of_body(&body)
 }

@@ -148,6 +148,73 @@ async fn a_drip_that_brings_nothing_on_is_a_stall() {
 }
 
 #[tokio::test]
+async fn what_a_server_repeats_brings_nothing_on() {
+    let options = Options { idle_timeout_s: 0.2, retries: 0, ..Options::default() };
+    let delta = |delta: serde_json::Value| event(&json!({"choices": [{"index": 0, "delta": delta, "finish_reason": null}]}));
+    for bit in [
+        event(&json!({"choices": [], "prompt_progress": {"total": 8000, "cache": 0, "processed": 600, "time_ms": 1}})),
+        event(&json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 3}})),
+        delta(json!({"tool_calls": [{"index": 0, "function": {"arguments": ""}}]})),
+    ] {
+        let mut answer = vec![(Duration::ZERO, HEAD.as_bytes().to_vec())];
+        answer.extend((0..40).map(|_| (Duration::from_millis(50), bit.as_bytes().to_vec())));
+        answer.push((Duration::ZERO, (said("Late.") + &end()).into_bytes()));
+        let (listener, address) = listen().await;
+        let server = tokio::spawn(serve(listener, vec![answer]));
+        let (reply, _) = ask(&client(address, options.clone(), Duration::ZERO)).await;
+        assert!(matches!(reply, Err(Error::IdleTimeout { has_bytes: true, .. })), "{bit}: {reply:?}");
+        server.await.expect("it ends");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_drips_is_a_stall_and_blanks_are_not_for_a_while() {
+    let options = Options { idle_timeout_s: 0.2, retries: 0, ..Options::default() };
+    let whole = json!({"choices": [{"message": {"role": "assistant", "content": "Whole."}, "finish_reason": "stop"}]}).to_string();
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n{";
+    for (bit, is_stall) in [("\"x\":1,", true), (" ", false)] {
+        let mut answer = vec![(Duration::ZERO, head.as_bytes().to_vec())];
+        answer.extend((0..12).map(|_| (Duration::from_millis(50), bit.as_bytes().to_vec())));
+        answer.push((Duration::ZERO, whole.as_bytes()[1..].to_vec()));
+        let (listener, address) = listen().await;
+        let server = tokio::spawn(serve(listener, vec![answer]));
+        let (reply, _) = ask(&client(address, options.clone(), Duration::ZERO)).await;
+        assert_eq!(matches!(reply, Err(Error::IdleTimeout { has_bytes: true, .. })), is_stall, "{bit:?}: {reply:?}");
+        assert_eq!(reply.ok().map(|reply| reply.text), (!is_stall).then(|| "Whole.".to_owned()), "{bit:?}");
+        server.await.expect("it ends");
+    }
+}
+
+#[tokio::test]
+async fn an_explanation_that_drips_is_not_waited_for() {
+    let mut answer = vec![(Duration::ZERO, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n".to_vec())];
+    // Each within the idle limit, together two minutes.
+    answer.extend((0..1200).map(|_| (Duration::from_millis(100), vec![b'x'; 100])));
+    let (listener, address) = listen().await;
+    let server = tokio::spawn(serve(listener, vec![answer]));
+    let (reply, _) = ask(&client(address, Options { idle_timeout_s: 0.3, retries: 0, ..Options::default() }, Duration::ZERO)).await;
+    let words = reply.expect_err("refused").to_string();
+    assert!(words.contains("400"), "{words}");
+    assert!(!server.is_finished(), "it was waited for");
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_stream_that_is_called_json_is_read_wherever_its_first_bytes_are_cut() {
+    let stream = said("Read.") + &end();
+    for cut in [1, 2, 4, 5, 6] {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n";
+        let (first, rest) = stream.split_at(cut);
+        let answer = vec![(Duration::ZERO, (head.to_owned() + first).into_bytes()), (Duration::from_millis(50), rest.as_bytes().to_vec())];
+        let (listener, address) = listen().await;
+        let server = tokio::spawn(serve(listener, vec![answer]));
+        let (reply, _) = ask(&client(address, Options::default(), Duration::ZERO)).await;
+        assert_eq!(reply.expect("a reply").text, "Read.", "cut at {cut}");
+        server.await.expect("it ends");
+    }
+}
+
+#[tokio::test]
 async fn every_failure_that_may_pass_is_tried_again() {
     for code in [408, 429, 500, 502, 503, 504] {
         let model = ScriptedModel::new().status(code, "{\"error\":\"busy\"}").says("Here.").start().await;

@@ -61,6 +61,28 @@ pub(in crate::llm) fn packing(header: &str) -> Option<&'static str> {
     }
 }
 
+/// Returns whether the first bytes of an answer begin a stream, `None` where they are too few to say; `is_document` is what its head says.
+///
+/// What its lines begin like is believed more than what the server calls it.
+pub(in crate::llm) fn is_stream(head: &[u8], is_document: bool) -> Option<bool> {
+    const LINES: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    const MARK: &[u8] = b"\xEF\xBB\xBF";
+    if MARK.starts_with(head) {
+        return None;
+    }
+    let head = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
+    if [&b"{"[..], b"<", b"\x1f\x8b"].iter().any(|begin| head.starts_with(begin)) {
+        return Some(false);
+    }
+    if LINES.iter().any(|line| head.starts_with(line)) {
+        return Some(true);
+    }
+    if LINES.iter().any(|line| line.starts_with(head)) {
+        return None;
+    }
+    Some(!is_document)
+}
+
 /// Returns the title of a page.
 fn title(body: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(&body[..body.len().min(MAX_HEAD)]);
@@ -77,6 +99,25 @@ mod tests {
     #[track_caller]
     fn check(body: &[u8], expected: &str) {
         assert_eq!(Instead::of(body, None, false).to_string(), expected);
+    }
+
+    #[test]
+    fn a_stream_is_known_by_its_lines_whatever_it_is_called() {
+        for is_document in [false, true] {
+            for head in [&b"data: {"[..], b"\r\n\ndata:", b": ping", b"event: error", b"id:1", b"retry: 5", b"\xEF\xBB\xBFdata:"] {
+                assert_eq!(is_stream(head, is_document), Some(true), "{head:?}");
+                for end in 0..head.iter().position(|byte| *byte == b':').expect("a colon") {
+                    assert!(is_stream(&head[..end], is_document).unwrap_or(true), "{head:?} cut at {end}");
+                }
+            }
+            for head in [&b"{"[..], b" \n{\"a\"", b"<html", b"\x1f\x8b\x08"] {
+                assert_eq!(is_stream(head, is_document), Some(false), "{head:?}");
+            }
+            for head in [&b""[..], b" \n", b"d", b"dat", b"retr"] {
+                assert_eq!(is_stream(head, is_document), None, "{head:?}");
+            }
+        }
+        assert_eq!((is_stream(b"OK", true), is_stream(b"date", false)), (Some(false), Some(true)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::family::Found;
 use super::tools::Tools;
 use super::value::AROUND;
 use super::value::Later;
+use super::value::is_text;
 use super::value::trimmed;
 
 /// Reads GLM's `<arg_key>…</arg_key><arg_value>…</arg_value>` pairs behind a name, up to one of `closers`.
@@ -30,7 +31,7 @@ pub(super) fn pairs(c: &mut Cursor, name: &str, closers: &[&str], tools: &Tools,
         c.spaces();
         c.expect("<arg_value>")?;
         let text = arg_value(c, closers)?;
-        fields.insert(key.clone(), tools.typed(name, &key, trimmed(text)));
+        fields.insert(key.clone(), tools.typed(name, &key, trimmed(text, is_text(&key))));
     }
     found.push([Call { name: name.to_owned(), arguments: exact::write(&Value::Object(fields)) }], c.at());
     Ok(())

@@ -123,16 +123,23 @@ fn thoughts_end_where_their_template_says() {
 }
 
 /// What a file holds that is written: blanks at the ends, quotes, markup.
-const FILE: &str = "\tx = \"q\"\n\n<a href='#'>\\n</a>\n  ]\n";
+const FILES: [&str; 3] = ["\tx = \"q\"\n\n<a href='#'>\\n</a>\n  ]\n", "one line\n", "no end"];
 
 #[test]
-fn values_of_several_lines_come_out_as_they_were_written() {
-    let quoted = json!(FILE).to_string();
+fn values_come_out_as_they_were_written_with_the_end_of_their_last_line() {
+    for file in FILES {
+        check_file(file);
+    }
+}
+
+#[track_caller]
+fn check_file(file: &str) {
+    let quoted = json!(file).to_string();
     let object = format!("{{\"path\": \"a\", \"content\": {quoted}}}");
     let named = format!("{{\"name\": \"write_file\", \"arguments\": {object}}}");
     let invoke = |prefix: &str, text: &str| {
         format!(
-            "<{prefix}invoke name=\"write_file\">\n<{prefix}parameter name=\"path\"{text}>a</{prefix}parameter>\n<{prefix}parameter name=\"content\"{text}>{FILE}</{prefix}parameter>\n</{prefix}invoke>"
+            "<{prefix}invoke name=\"write_file\">\n<{prefix}parameter name=\"path\"{text}>a</{prefix}parameter>\n<{prefix}parameter name=\"content\"{text}>{file}</{prefix}parameter>\n</{prefix}invoke>"
         )
     };
     let mark = "]<]minimax[>[";
@@ -140,28 +147,28 @@ fn values_of_several_lines_come_out_as_they_were_written() {
     for text in [
         format!("<tool_call>\n{named}\n</tool_call>"),
         format!(
-            "<tool_call>\n<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n{FILE}\n</parameter>\n</function>\n</tool_call>"
+            "<tool_call>\n<function=write_file>\n<parameter=path>\na\n</parameter>\n<parameter=content>\n{file}\n</parameter>\n</function>\n</tool_call>"
         ),
         format!(
-            "<seed:tool_call>\n<function=write_file>\n<parameter=path>a</parameter>\n<parameter=content>{FILE}</parameter>\n</function>\n</seed:tool_call>"
+            "<seed:tool_call>\n<function=write_file>\n<parameter=path>a</parameter>\n<parameter=content>{file}</parameter>\n</function>\n</seed:tool_call>"
         ),
         format!("<minimax:tool_call>\n{}\n</minimax:tool_call>", invoke("", "")),
         format!("<｜DSML｜tool_calls>\n{}\n</｜DSML｜tool_calls>", invoke("｜DSML｜", " string=\"true\"")),
         format!(
-            "{mark}<tool_call>\n{mark}<invoke name=\"write_file\">{mark}<path>a{mark}</path>{mark}<content>{FILE}{mark}</content>{mark}</invoke>\n{mark}</tool_call>"
+            "{mark}<tool_call>\n{mark}<invoke name=\"write_file\">{mark}<path>a{mark}</path>{mark}<content>{file}{mark}</content>{mark}</invoke>\n{mark}</tool_call>"
         ),
         format!(
-            "<tool_call>write_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n<arg_key>content</arg_key>\n<arg_value>{FILE}</arg_value>\n</tool_call>"
+            "<tool_call>write_file\n<arg_key>path</arg_key>\n<arg_value>a</arg_value>\n<arg_key>content</arg_key>\n<arg_value>{file}</arg_value>\n</tool_call>"
         ),
         format!(
             "<|open|>tools<|sep|><|open|>call tool=\"write_file\" index=\"1\"<|sep|>{}{}<|close|>call<|sep|><|close|>tools<|sep|>",
             argument("path", "a"),
-            argument("content", FILE)
+            argument("content", file)
         ),
         format!(
-            "<function name=\"write_file\"><param name=\"path\">a</param><param name=\"content\"><![CDATA[{FILE}]]></param></function>"
+            "<function name=\"write_file\"><param name=\"path\">a</param><param name=\"content\"><![CDATA[{file}]]></param></function>"
         ),
-        format!("<|tool_call>call:write_file{{path:<|\"|>a<|\"|>,content:<|\"|>{FILE}<|\"|>}}<tool_call|>"),
+        format!("<|tool_call>call:write_file{{path:<|\"|>a<|\"|>,content:<|\"|>{file}<|\"|>}}<tool_call|>"),
         format!("<|tool_call_start|>[write_file(path=\"a\", content={quoted})]<|tool_call_end|>"),
         format!("<TOOLCALL>[{named}]</TOOLCALL>"),
         format!("<|tool_call|>[{named}]"),
@@ -171,7 +178,7 @@ fn values_of_several_lines_come_out_as_they_were_written() {
         format!("<|tool_call_begin|>functions.write_file:0<|tool_call_argument_begin|>{object}<|tool_call_end|>"),
         format!("<|channel|>commentary to=functions.write_file <|constrain|>json<|message|>{object}<|call|>"),
     ] {
-        calls(&text, &[json!(["write_file", {"path": "a", "content": FILE}])]);
+        calls(&text, &[json!(["write_file", {"path": "a", "content": file}])]);
     }
 }
 
@@ -261,8 +268,8 @@ fn deepseeks_signs_may_be_mixed() {
 fn arguments_that_were_escaped_too_often_are_read() {
     let quoted = |text: String| json!(text).to_string();
     let inner = |text: &str| text[1..text.len() - 1].to_owned();
-    let expected = [json!(["write_file", {"path": "a", "content": FILE}])];
-    let plain = json!({"path": "a", "content": FILE}).to_string();
+    let expected = [json!(["write_file", {"path": "a", "content": FILES[0]}])];
+    let plain = json!({"path": "a", "content": FILES[0]}).to_string();
     let once = inner(&quoted(plain.clone()));
     let twice = inner(&quoted(once.clone()));
     let forms = [
@@ -285,7 +292,7 @@ fn arguments_that_were_escaped_too_often_are_read() {
             calls(&text, &expected);
         }
     }
-    let call = json!({"name": "write_file", "arguments": {"path": "a", "content": FILE}}).to_string();
+    let call = json!({"name": "write_file", "arguments": {"path": "a", "content": FILES[0]}}).to_string();
     for written in [quoted(call.clone()), quoted(quoted(call.clone())), inner(&quoted(call.clone())), inner(&quoted(inner(&quoted(call))))]
     {
         calls(&format!("<tool_call>\n{written}\n</tool_call>"), &expected);

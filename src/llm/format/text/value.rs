@@ -66,6 +66,31 @@ pub(super) struct Tags<'a> {
     pub(super) ends: &'a [&'a str],
     /// The call's own end.
     pub(super) end: String,
+    /// A line end behind the value is the value's, where none is before it.
+    pub(super) keeps_line_end: bool,
+}
+
+/// Returns whether an argument of this name holds lines of a file, by the names that tools give theirs: there a last line end is worth
+/// keeping, while behind a path or a command it is a model's slip.
+pub(super) fn is_text(name: &str) -> bool {
+    const TEXTS: [&str; 15] = [
+        "content",
+        "contents",
+        "file_text",
+        "text",
+        "new_text",
+        "old_text",
+        "insert_text",
+        "old_str",
+        "new_str",
+        "old_string",
+        "new_string",
+        "patch",
+        "diff",
+        "search",
+        "replace",
+    ];
+    TEXTS.contains(&name)
 }
 
 /// Reads the text of a parameter up to its closing tag, or up to a line that begins with one of the ends or with the next argument. `next`
@@ -112,7 +137,7 @@ fn balanced(c: &mut Cursor, tags: &Tags, next: &impl Fn(&mut Cursor) -> Read<boo
                         c.go(behind);
                         if goes_on && !later.is_quoted(c, false)? {
                             c.go(behind);
-                            return Ok(Some(trimmed(text).to_owned()));
+                            return Ok(Some(trimmed(text, tags.keeps_line_end).to_owned()));
                         }
                         n_open = n_open.saturating_sub(1);
                         is_line_start = false;
@@ -280,11 +305,11 @@ fn inner_element(c: &mut Cursor) -> Read<Option<&'static str>> {
 }
 
 /// Returns a value without the line ends that belong to its tags: where it begins on a line of its own, the one before the closing tag does
-/// too. A value of one line that does not, has none either: a name with a line end behind it is nobody's.
-pub(super) fn trimmed(text: &str) -> &str {
+/// too. A value of one line that does not, has none either unless `keeps_line_end` says so: a name with a line end behind it is nobody's.
+pub(super) fn trimmed(text: &str, keeps_line_end: bool) -> &str {
     let begun = text.strip_prefix("\r\n").or_else(|| text.strip_prefix('\n'));
     let ended = ended(begun.unwrap_or(text));
-    if begun.is_none() && ended.contains('\n') { text } else { ended }
+    if begun.is_none() && (keeps_line_end || ended.contains('\n')) { text } else { ended }
 }
 
 /// Returns a value whose closing tag was forgotten, so that the line of what follows it begins right behind it.

@@ -15,6 +15,7 @@ use super::family::Found;
 use super::nested;
 use super::tools::Tools;
 use super::value::Tags;
+use super::value::is_text;
 use super::value::value;
 
 /// What may stand before the names of elements.
@@ -42,10 +43,13 @@ pub(super) fn function(c: &mut Cursor, around: &[&str], tools: &Tools, found: &m
     }
     found.is_tagged = true;
     let ends: Vec<&str> = ["</function>"].iter().chain(around).copied().collect();
+    // Seed-OSS writes its values right between the tags, Qwen on lines of their own.
+    let is_inline = around.contains(&"</seed:tool_call>");
     let mut fields = Map::new();
     while argument_follows(c, "</function>", "<parameter=", around, !fields.is_empty())? {
         let key = attribute(c)?.to_owned();
-        let tags = Tags { opener: "<parameter=".to_owned(), closer: "</parameter>".to_owned(), ends: &ends, end: "</function>".to_owned() };
+        let (opener, closer, end) = ("<parameter=".to_owned(), "</parameter>".to_owned(), "</function>".to_owned());
+        let tags = Tags { opener, closer, ends: &ends, end, keeps_line_end: is_inline && is_text(&key) };
         let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
         fields.insert(key.clone(), tools.typed(&name, &key, &value));
     }
@@ -132,7 +136,8 @@ pub(super) fn invoke(c: &mut Cursor, around: &[&str], tools: &Tools, found: &mut
         let attributes = c.run(|byte| !matches!(byte, b'>' | b'<' | b'\n'))?;
         c.expect(">")?;
         let key = attributes.split_whitespace().next().unwrap_or_default().trim_matches(['"', '\'']).to_owned();
-        let tags = Tags { opener: opener.clone(), closer: format!("</{prefix}{argument}>"), ends: &own, end: end.clone() };
+        let (opener, closer, end) = (opener.clone(), format!("</{prefix}{argument}>"), end.clone());
+        let tags = Tags { opener, closer, ends: &own, end, keeps_line_end: is_text(&key) };
         let value = value(c, &tags, |c| is_next_argument(attribute(c), &name, &key, &fields, tools))?;
         let value = value.strip_prefix("<![CDATA[").and_then(|value| value.strip_suffix("]]>")).map_or(value.clone(), str::to_owned);
         let value = if attributes.contains("string=\"true\"") { Value::String(value) } else { tools.typed(&name, &key, &value) };

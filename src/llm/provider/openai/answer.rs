@@ -7,6 +7,7 @@ use super::chunk::Chunk;
 use super::chunk::Delta;
 use super::chunk::count;
 use super::numbers;
+use super::progress::Progress;
 use super::shapes::Words;
 use crate::event::Usage;
 use crate::llm::error::Error;
@@ -28,8 +29,9 @@ const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 #[derive(Debug, Default)]
 pub(in crate::llm) struct Parser {
     n_malformed: u32,
-    /// How many events brought something on: words, a piece of a call, how far the prompt is read, sums, a reason.
+    /// How many events brought something on: words, a piece of a call, how far the prompt is read, sums, a reason; not what was told before.
     pub(in crate::llm) n_progress: u64,
+    progress: Progress,
     pub(in crate::llm) done: bool,
 }
 
@@ -70,7 +72,7 @@ impl Parser {
             }
             return Ok(());
         };
-        self.n_progress += u64::from(chunk.is_progress());
+        self.n_progress += u64::from(self.progress.is_made_by(&chunk));
         take(chunk, failure, to, on)
     }
 }

@@ -25,17 +25,6 @@ pub(super) struct Chunk<'a> {
     pub(super) error: Value,
 }
 
-impl Chunk<'_> {
-    pub(super) fn is_progress(&self) -> bool {
-        let says = |choice: &Choice<'_>| {
-            let is_said = |delta: &Option<Delta<'_>>| delta.as_ref().is_some_and(|delta| !delta.is_empty());
-            is_said(&choice.delta) || is_said(&choice.message) || choice.finish_reason.is_some()
-        };
-        let counts = self.usage.is_some() || self.timings.is_some() || self.prompt_progress.is_some();
-        counts || self.choices.iter().flatten().any(says)
-    }
-}
-
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     #[serde(default, deserialize_with = "shapes::index")]
@@ -79,6 +68,22 @@ impl Delta<'_> {
 }
 
 impl Delta<'_> {
+    /// Returns whether it has words, or bytes of a call's arguments.
+    pub(super) fn says_more(&self) -> bool {
+        let words = [&self.content, &self.refusal, &self.reasoning_content, &self.reasoning];
+        let functions = self.tool_calls.iter().filter_map(|call| call.function.as_ref()).chain(&self.function_call);
+        let mut arguments = self.tool_calls.iter().map(|call| call.arguments).chain(functions.map(|function| function.arguments));
+        !words.into_iter().flatten().all(Words::is_empty)
+            || arguments.any(|raw| raw.is_some_and(|raw| !matches!(raw.get(), "\"\"" | "null")))
+    }
+
+    /// Returns whether it names a call.
+    pub(super) fn names_a_call(&self) -> bool {
+        let functions = self.tool_calls.iter().filter_map(|call| call.function.as_ref()).chain(&self.function_call);
+        let mut names = self.tool_calls.iter().map(|call| &call.name).chain(functions.map(|function| &function.name));
+        names.any(|name| name.as_ref().is_some_and(|name| !name.is_empty()))
+    }
+
     /// Returns whether it says what an answer has come to already.
     pub(super) fn repeats(&self, answer: &Assembler) -> bool {
         let text = self.content.as_ref().map_or("", |words| words.text.text()).trim();

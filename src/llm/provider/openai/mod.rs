@@ -5,6 +5,7 @@ mod chunk;
 mod numbers;
 #[cfg(test)]
 mod oddities;
+mod progress;
 mod request;
 mod shapes;
 
