@@ -166,8 +166,11 @@ async fn instructions(
             && let Some(file) = read.files.into_iter().next()
             && file.fault.is_none()
         {
-            let end = file.text.floor_char_boundary(most);
-            return Ok(Some((name, file.text[..end].trim_end().to_owned(), seen)).filter(|(_, text, _)| !text.is_empty()));
+            let text = file.text[..file.text.floor_char_boundary(most)].trim_end();
+            // An empty one says nothing, and another may.
+            if !text.is_empty() {
+                return Ok(Some((name, text.to_owned(), seen)));
+            }
         }
     }
     Ok(None)
