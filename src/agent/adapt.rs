@@ -131,6 +131,11 @@ impl Agent {
         let mode = self.conversation.prompt().mode();
         match objection {
             Objection::Image => return self.take_images_out(why),
+            Objection::Thinking if !self.conversation.prompt().replays_thinking() => {
+                self.emit(Kind::Warning { message: format!("the model's thinking goes back with its answers from here on: {why}") });
+                self.conversation.replay_thinking();
+                self.retell(mode);
+            }
             Objection::Roles | Objection::Tools if mode == ToolMode::Native && self.may_change() => {
                 self.change_mode(ToolMode::Constrained, why);
             }

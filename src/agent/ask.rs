@@ -27,6 +27,8 @@ use crate::llm::Update;
 
 /// Said where the last words of a task that met a limit have no end.
 const INCOMPLETE: &str = "the last answer is incomplete: it reached the most tokens that it may have";
+/// So many tokens are kept free for a last answer where the window is nearly full.
+const SHORT: u64 = 512;
 /// What is waited for, as bars call it.
 const LOADS: &str = "the model server loads its model";
 const AWAY: &str = "waiting for the model server";
@@ -43,12 +45,24 @@ impl Agent {
             return None;
         }
         self.note(&last_word(kind, text));
+        let max_tokens = self.last_answer_tokens();
+        self.make_last_room(max_tokens.min(SHORT), None, interrupt).await;
         let at_most = self.left(task, interrupt).await.map(|(_, left)| left.max(LEAST_ANSWER));
-        let (held, was_held, max_tokens) = (self.learnt.is_held, self.learnt.was_held, Some(self.last_answer_tokens()));
-        let request = Request { no_tools: true, held, was_held, max_tokens, at_most, ..Request::default() };
+        let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+        let request = Request { no_tools: true, held, was_held, max_tokens: Some(max_tokens), at_most, ..Request::default() };
         let was_cut = task.cut.is_some() && !task.response.is_empty();
         task.spent.turns += 1;
-        match self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await {
+        let begun = Instant::now();
+        let mut outcome = self.ask(task, &request, self.options.time_for_last_answer(), interrupt).await;
+        if let Err(error) = &outcome
+            && let llm::Error::ContextExceeded { prompt, context } = error.root()
+            && error.partial().is_none()
+        {
+            self.make_last_room(max_tokens.min(SHORT), Some((*prompt, *context)), interrupt).await;
+            let left = self.options.time_for_last_answer().saturating_sub(begun.elapsed());
+            outcome = self.ask(task, &request, left, interrupt).await;
+        }
+        match outcome {
             Ok(reply) => {
                 if reply.finish == Finish::ContentFilter {
                     self.emit(Kind::Warning { message: "the model server's content filter cut the last answer".to_owned() });
@@ -115,6 +129,7 @@ impl Agent {
                 sink(kind.into());
             }
         };
+        let request = &Request { room: self.room_for_answer(interrupt).await, ..request.clone() };
         self.emit(Kind::ModelAsked);
         self.conversation.asked();
         let outcome = self.client.stream(self.conversation.prompt(), request, &mut show, &cancel, within).await;
@@ -144,10 +159,7 @@ impl Agent {
             reply.calls.clear();
         }
         task.early = early.end(&reply.calls).await;
-        let usage = match reply.usage.total() {
-            0 => self.client.options().price.priced(estimate(self.conversation.prompt(), &reply)),
-            _ => reply.usage,
-        };
+        let usage = self.usage_of(self.conversation.prompt(), &reply);
         task.is_unpriced |= error.is_none() && usage.cost_usd.is_none();
         if error.is_none() || !reply.text.is_empty() {
             task.spent.usage += usage;
@@ -186,6 +198,14 @@ impl Agent {
                  `llm.context` how large it is"
             );
             self.emit(Kind::Warning { message });
+        }
+    }
+
+    /// Returns what an answer used: as the server counted, else as its bytes tell.
+    pub(super) fn usage_of(&self, prompt: &Prompt, reply: &Reply) -> Usage {
+        match reply.usage.total() {
+            0 => self.client.options().price.priced(estimate(prompt, reply)),
+            _ => reply.usage,
         }
     }
 
@@ -248,6 +268,7 @@ fn shown(update: Update) -> Vec<Kind> {
             }
             return kinds;
         }
+        Update::Changed { reason, change } => Kind::Warning { message: format!("{reason}; {change}") },
         Update::Retrying { attempt, wait, left, reason } => {
             let message = match left {
                 Some(left) if left <= wait => format!("{reason}; {}", too_late(wait, left)),

@@ -97,6 +97,11 @@ impl Conversation {
         *self = Self::over(prompt, std::mem::take(&mut self.history));
     }
 
+    /// Sends the model's thinking back with its messages, those of before included. To be told anew then.
+    pub(super) fn replay_thinking(&mut self) {
+        self.prompt = self.prompt.rebuilt(self.prompt.mode(), std::iter::empty()).with_thinking_replayed(true);
+    }
+
     /// Leaves the words about each image in its place, as the log has it; returns how many images there were.
     pub(super) fn take_images_out(&mut self) -> usize {
         let n_images = self.history.take_images_out();

@@ -27,6 +27,8 @@ pub(super) struct Gauge {
     counted: Option<(usize, u64)>,
     /// Whether the person was told that the server counted less than before.
     told_shorter: bool,
+    /// Bytes of the conversation, and the tokens that it was found to be last, so that nobody counts the same twice.
+    last: Option<(usize, u64)>,
     /// The window, where a refusal told it.
     told_window: Option<u64>,
     warned: u8,
@@ -49,6 +51,7 @@ impl Gauge {
             // What was thought and does not stand in the conversation fills no window: a token is one byte at least.
             let answer = usage.completion.min(n_after.saturating_sub(n_bytes) as u64);
             self.known = Some((n_after, usage.prompt.saturating_add(answer)));
+            self.last = None;
         }
     }
 
@@ -69,6 +72,7 @@ impl Gauge {
     /// Takes what a refusal says.
     pub(super) fn refused(&mut self, prompt: Option<u64>, window: Option<u64>, n_bytes: usize) {
         self.told_window = window.or(self.told_window);
+        self.last = None;
         self.known = prompt.map(|prompt| (n_bytes, prompt)).or(self.known);
     }
 
@@ -82,7 +86,7 @@ impl Gauge {
 
     /// Notes that the conversation is written otherwise from now on, so that earlier counts say nothing.
     pub(super) fn retold(&mut self) {
-        (self.known, self.counted) = (None, None);
+        (self.known, self.counted, self.last) = (None, None, None);
     }
 
     /// Returns how many tokens the model reads at once, if anybody said.
@@ -94,6 +98,17 @@ impl Gauge {
 
     /// Returns how many tokens the conversation is. Where nobody has counted any of it yet, the server is asked for all of it, once.
     pub(super) async fn used(&mut self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
+        if let Some((n_bytes, tokens)) = self.last
+            && n_bytes == conversation.prompt().n_bytes()
+        {
+            return tokens;
+        }
+        let used = self.count(conversation, client, cancel).await;
+        self.last = Some((conversation.prompt().n_bytes(), used));
+        used
+    }
+
+    async fn count(&mut self, conversation: &Conversation, client: &Client, cancel: &CancellationToken) -> u64 {
         let head = conversation.prompt().head();
         let known = self.known.filter(|(from, _)| head.is_char_boundary(*from));
         let (from, tokens) = known.unwrap_or_default();

@@ -6,6 +6,7 @@ use super::Agent;
 use super::Interrupt;
 use super::budget::LEAST_ANSWER;
 use super::summary;
+use super::summary::Parts;
 use super::unread;
 use crate::event::Kind;
 use crate::event::Usage;
@@ -40,7 +41,7 @@ impl Agent {
         }
         if percent >= u64::from(self.options.checkpoint_percent) && !self.gauge.has_checkpoint {
             self.gauge.has_checkpoint = true;
-            self.emit(Kind::CheckpointMade { summary: summary::compose(self.conversation.history(), None, usize::MAX) });
+            self.emit(Kind::CheckpointMade { summary: summary::compose(self.conversation.history(), &Parts::default(), usize::MAX) });
         }
         let at = u64::from(self.options.compact_percent);
         if at == 0 || percent < at {
@@ -59,6 +60,13 @@ impl Agent {
     ) -> Room {
         self.gauge.refused(said.0, said.1, self.conversation.prompt().n_bytes());
         let used = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
+        if let (Some(prompt), Some(window)) = said
+            && prompt.saturating_add(LEAST_ANSWER) <= window
+            && used.saturating_mul(100) < window.saturating_mul(u64::from(self.options.compact_percent))
+        {
+            // It was the answer that was to be too long: now it is known how long it may be.
+            return Room::Enough;
+        }
         // A window that was told may be that of all slots together: the refusal is what counts.
         let most = used.saturating_mul(REFUSED_PERCENT) / 100;
         let told = self.gauge.window(&self.client);
@@ -174,6 +182,37 @@ impl Agent {
     pub async fn fullness(&mut self, interrupt: &Interrupt) -> (u64, Option<u64>) {
         let used = self.gauge.used(&self.conversation, &self.client, interrupt.run()).await;
         (used, self.gauge.window(&self.client))
+    }
+
+    /// Makes room for a last answer of so many tokens without asking the model for anything else; `said` is what a refusal told.
+    pub(super) async fn make_last_room(&mut self, tokens: u64, said: Option<(Option<u64>, Option<u64>)>, interrupt: &Interrupt) {
+        let cancel = interrupt.run().clone();
+        if let Some((prompt, window)) = said {
+            self.gauge.refused(prompt, window, self.conversation.prompt().n_bytes());
+        }
+        let (used, window) = self.fullness(interrupt).await;
+        let most = match (window, said) {
+            (Some(window), _) => window.saturating_sub(tokens),
+            (None, Some(_)) => used.saturating_mul(UNTOLD_PERCENT) / 100,
+            (None, None) => return,
+        };
+        if used <= most {
+            return;
+        }
+        let window = window.unwrap_or(used).max(1);
+        let mut now = self.set_aside(window, 1, used, &cancel).await;
+        if now > most {
+            now = self.shorten_unread(most, now, &cancel).await;
+        }
+        if now > most {
+            self.set_aside(window, 0, now, &cancel).await;
+        }
+    }
+
+    /// Returns how long an answer the window holds beside the conversation, where it is known; a short one is tried in any case.
+    pub(super) async fn room_for_answer(&mut self, interrupt: &Interrupt) -> Option<u64> {
+        let (used, window) = self.fullness(interrupt).await;
+        Some(window?.saturating_sub(used).max(LEAST_ANSWER))
     }
 
     /// Returns whether the window holds the shortest answer beside the conversation.

@@ -1,17 +1,21 @@
 //! What makes a conversation shorter: references in the place of long results, results without their middles, a summary.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
 use super::Interrupt;
+use super::budget;
+use super::budget::LEAST_ANSWER;
+use super::budget::Spent;
 use super::summary;
+use super::summary::Parts;
 use super::unread;
 use crate::event::Evicted;
 use crate::event::GIVEN_UP;
 use crate::event::Kind;
+use crate::event::LimitKind;
 use crate::event::Progress;
 use crate::event::Unit;
 use crate::event::Usage;
@@ -67,7 +71,10 @@ impl Agent {
     ) -> u64 {
         let n_bytes = self.conversation.prompt().n_bytes();
         let replaced = self.conversation.history().messages().skip(head).take(self.n_replaced(head, tail)).map(size).sum::<usize>();
-        let summary = summary::compose(past, words, replaced / 2);
+        let said = summary::said_whole(past);
+        let kept = said.as_ref().and_then(|said| self.pipeline.keep(&format!("said_{}", past.said().len()), said));
+        let to_do = if words.is_none() { self.pipeline.open_tasks() } else { Vec::new() };
+        let summary = summary::compose(past, &Parts { words, said: kept.as_deref(), to_do: &to_do }, replaced / 2);
         let mut shorter = self.conversation.clone();
         shorter.compact(&summary, head, tail);
         if shorter.prompt().n_bytes() >= n_bytes {
@@ -154,7 +161,20 @@ impl Agent {
             prompt.push(&Message::user(format!("{text}\n{}", summary::ask(focus))));
             prompt
         };
-        let request = Request { no_tools: true, max_tokens: Some(max_tokens), ..Request::default() };
+        let budget = budget::left(used, &Spent { usage: *usage, ..Spent::default() }, &self.options, &self.client.options().price);
+        if let Some((limit, left)) = budget
+            && left < max_tokens.saturating_add(LEAST_ANSWER)
+        {
+            let budget = if limit == LimitKind::Cost { "cost" } else { "tokens" };
+            let message = format!(
+                "the budget of {budget} leaves no room for the model to sum up the conversation: a list of what was done stands in"
+            );
+            self.emit(Kind::Progress(Progress { detail: GIVEN_UP.to_owned(), ..step(true) }));
+            self.emit(Kind::Warning { message });
+            return None;
+        }
+        let (held, was_held) = (self.learnt.is_held, self.learnt.was_held);
+        let request = Request { no_tools: true, held, was_held, max_tokens: Some(max_tokens), ..Request::default() };
         let cancel: CancellationToken = interrupt.step();
         let outcome = self.client.stream(&asked, &request, &mut |_| {}, &cancel, within).await;
         interrupt.idle();
@@ -163,17 +183,16 @@ impl Agent {
         self.emit(Kind::Progress(Progress { detail: how, ..step(true) }));
         match outcome {
             Ok(reply) => {
-                *usage += reply.usage;
+                *usage += self.usage_of(&asked, &reply);
                 (!matches!(reply.finish, Finish::Interrupted | Finish::ContentFilter)).then_some(reply.text)
             }
             Err(error) => {
-                let sink = Arc::clone(&self.sink);
-                sink(
-                    Kind::Warning {
-                        message: format!("the model could not sum up the conversation, so a list of what was done stands in: {error}"),
-                    }
-                    .into(),
-                );
+                // What had come of it was read and written all the same.
+                if let Some(partial) = error.partial() {
+                    *usage += self.usage_of(&asked, partial);
+                }
+                let message = format!("the model could not sum up the conversation, so a list of what was done stands in: {error}");
+                self.emit(Kind::Warning { message });
                 None
             }
         }

@@ -13,6 +13,10 @@ const SAID_MIN: usize = 80;
 /// Characters of one message in a transcript, where there is room for no more.
 const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
+/// Most tasks that are still to be done.
+const TO_DO_MAX: usize = 20;
+/// Bytes of all that the person said which any summary may have to cut.
+const SAID_WHOLE: usize = 1000;
 
 /// How the model is asked for its part.
 const ASK: &str = "To make room, the messages above will be replaced by a summary that you write now. Say what the person wants; what was \
@@ -50,11 +54,30 @@ pub(super) fn ask(focus: &str) -> String {
     }
 }
 
+/// What a summary is made of beside the conversation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parts<'a> {
+    /// What the model wrote.
+    pub(super) words: Option<&'a str>,
+    /// The artifact that holds all that the person said.
+    pub(super) said: Option<&'a str>,
+    /// What is still to be done, where the model did not write it.
+    pub(super) to_do: &'a [String],
+}
+
+/// Returns all that the person said, where it is too much for any summary.
+pub(super) fn said_whole(history: &History) -> Option<String> {
+    let said = history.said();
+    let n_bytes: usize = said.iter().map(String::len).sum();
+    let is_long = n_bytes > SAID_WHOLE || said.iter().any(|words| words.trim().len() > SAID_MAX);
+    is_long.then(|| said.iter().map(|words| format!("- {}\n", words.trim())).collect())
+}
+
 /// Puts a summary of at most so many bytes together, but for the few words that it cannot do without: what the person said and which files
 /// were changed is ours to say, the rest is the model's.
-pub(super) fn compose(history: &History, words: Option<&str>, most: usize) -> String {
+pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> String {
     let files = cut(&history.touched().join(", "), most / 8);
-    let (what, done) = match words.map(str::trim).filter(|words| !words.is_empty()) {
+    let (what, done) = match parts.words.map(str::trim).filter(|words| !words.is_empty()) {
         Some(words) => ("What was done and what is next:\n", words.to_owned()),
         None => (DONE, done(history)),
     };
@@ -62,8 +85,15 @@ pub(super) fn compose(history: &History, words: Option<&str>, most: usize) -> St
     let (whole, room) = (said(history.said(), usize::MAX), most.saturating_sub(files.len()));
     let said = if whole.len() > room / 2 { said(history.said(), room.saturating_sub(done.len()).max(room / 2)) } else { whole };
     let done = cut(&done, room.saturating_sub(said.len()));
+    let to_do: String = parts.to_do.iter().take(TO_DO_MAX).map(|task| format!("\n- {}", cut(task.trim(), SAID_MIN))).collect();
+    let whole = parts.said.map_or_else(String::new, |id| format!("read_file with path \"artifact:{id}\" shows it"));
     let mut text = format!("{HEAD}\n\nWhat the person said, in order:\n{said}");
-    for (what, words) in [("Files changed so far: ", files), (what, done)] {
+    for (what, words) in [
+        ("All that the person said, uncut: ", whole),
+        ("Files changed so far: ", files),
+        (what, done),
+        ("Still to do, by your list of tasks:", to_do),
+    ] {
         if !words.is_empty() {
             let _ = write!(text, "\n{what}{words}\n");
         }
@@ -170,40 +200,57 @@ mod tests {
         history
     }
 
+    fn composed(history: &History, words: Option<&str>, most: usize) -> String {
+        compose(history, &Parts { words, ..Parts::default() }, most)
+    }
+
+    #[test]
+    fn what_was_said_in_full_and_what_is_to_be_done_are_told_of() {
+        let to_do = ["write the test".to_owned(), "x".repeat(500)];
+        let text = compose(&history(), &Parts { words: None, said: Some("said_2"), to_do: &to_do }, usize::MAX);
+        assert!(text.contains("path \"artifact:said_2\" shows it\n") && text.contains("list of tasks:\n- write the test\n- xxx"), "{text}");
+        assert!(text.len() < 1000, "{text}");
+        assert_eq!(said_whole(&history()), None, "it stands in every summary");
+        let mut talk = history();
+        talk.say(&"word ".repeat(500));
+        let whole = said_whole(&talk).expect("it is long");
+        assert!(whole.starts_with("- fix the test\n- and the other one\n- word word") && whole.len() > 2500, "{whole}");
+    }
+
     #[test]
     fn what_the_person_said_and_the_files_are_in_every_summary() {
         for words in [None, Some("  "), Some("I wrote x.txt.")] {
-            let text = compose(&history(), words, usize::MAX);
+            let text = composed(&history(), words, usize::MAX);
             for part in ["- fix the test\n- and the other one", "Files changed so far: x.txt"] {
                 assert!(text.contains(part), "{text}");
             }
         }
-        let own = compose(&history(), None, usize::MAX);
+        let own = composed(&history(), None, usize::MAX);
         assert!(own.contains("- said: I write.\n- called write_file"), "{own}");
-        assert!(compose(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
+        assert!(composed(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
     }
 
     #[test]
     fn a_summary_has_its_bound_and_what_is_long_gives_way_to_what_is_short() {
         let long = "éa".repeat(20_000);
-        let text = compose(&history(), Some(&long), 600);
+        let text = composed(&history(), Some(&long), 600);
         assert!(text.len() < 800 && text.contains("- fix the test\n- and the other one") && text.contains("x.txt"), "{text}");
         let mut talk = History::default();
         (0..100).for_each(|n| talk.say(&format!("{n}: {}", "word ".repeat(100))));
-        let text = compose(&talk, Some("I wrote."), 4000);
+        let text = composed(&talk, Some("I wrote."), 4000);
         assert!(text.len() < 4200 && text.contains("- 0: word") && text.contains("- 99: word"), "{text}");
         assert!(text.contains("more]\n") && text.ends_with("I wrote."), "{text}");
-        let text = compose(&talk, Some(&long), 40_000);
+        let text = composed(&talk, Some(&long), 40_000);
         assert!((30_000..40_200).contains(&text.len()) && text.contains("- 50: word"), "{}", text.len());
-        assert!(compose(&talk, Some(&long), 0).len() < 500);
+        assert!(composed(&talk, Some(&long), 0).len() < 500);
     }
 
     #[test]
     fn what_we_tell_of_calls_is_not_what_others_wrote() {
-        let own = compose(&history(), None, usize::MAX);
+        let own = composed(&history(), None, usize::MAX);
         let foreign_part = foreign(&own);
         assert!(!foreign_part.contains("called write_file") && foreign_part.contains("- said: I write."), "{foreign_part}");
-        let theirs = compose(&history(), Some("- called bash {}"), usize::MAX);
+        let theirs = composed(&history(), Some("- called bash {}"), usize::MAX);
         assert_eq!(foreign(&theirs), theirs);
         assert_eq!(foreign("- called bash {}\n"), "- called bash {}\n");
         assert_eq!(foreign("Note from Podbay: the same call was made 3 times in a row (bash {})."), "");

@@ -15,6 +15,7 @@ use super::http;
 use super::http::Endpoint;
 use super::message::Message;
 use super::options::Options;
+use super::parameters::Parameters;
 use super::probe::Probed;
 use super::probe::Server;
 use super::prompt::Prompt;
@@ -40,8 +41,6 @@ use crate::event::ToolMode;
 const MAX_WHOLE: usize = 16 * 1024 * 1024;
 /// Most bytes in front of an answer that say nothing of what it is.
 const MOST_BLANKS: usize = 64 * 1024;
-/// How long the second question may take after a stream without a word.
-const SECOND_QUESTION: Duration = Duration::from_secs(15);
 /// How long a connection may take to end properly after the answer, so that the next request can use it again.
 const LAST_BYTES: Duration = Duration::from_millis(20);
 
@@ -72,6 +71,7 @@ pub(super) struct Inner {
 struct Learnt {
     probed: Option<Probed>,
     prefill: Option<Prefill>,
+    parameters: Parameters,
     /// The server told of a call that the model made.
     understood_call: bool,
 }
@@ -150,8 +150,8 @@ impl Client {
     ) -> Result<Reply, Error> {
         let begun = Instant::now();
         let limits = Limits { cancel, until: begun.checked_add(deadline), deadline };
-        let manner = self.manner();
-        let body = bytes::Bytes::from(openai::body(prompt, request, &self.inner.options, &manner, true));
+        let mut manner = self.manner();
+        let mut body = bytes::Bytes::from(openai::body(prompt, request, &self.inner.options, &manner, true));
         prompt.sent();
         let mut n_tried = 0;
         let mut away: Option<Instant> = None;
@@ -192,6 +192,13 @@ impl Client {
                 }
                 Err(error) => error,
             };
+            let sent = openai::max_tokens(request, &self.inner.options, &manner);
+            if let Some(change) = self.learnt(|learnt| learnt.parameters.learn(&error, sent)) {
+                on(Update::Changed { reason: error.to_string(), change });
+                manner = self.manner();
+                body = openai::body(prompt, request, &self.inner.options, &manner, true).into();
+                continue;
+            }
             let policy = &self.inner.policy;
             if !matches!(error, Error::Unreachable { .. }) {
                 away = None;
@@ -338,7 +345,7 @@ impl Client {
         limits: &Limits<'_>,
     ) -> Result<(), Error> {
         let inner = &*self.inner;
-        let had_reason = assembler.finish.is_some();
+        let (had_reason, within) = (assembler.finish.is_some(), inner.policy.second);
         if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
             && usage.prompt > context
         {
@@ -350,18 +357,18 @@ impl Client {
             .header(CONTENT_TYPE, "application/json")
             .body(body);
         let answer = async {
-            let response = exchange::send(message, &inner.shown_endpoint, SECOND_QUESTION, limits).await?;
+            let response = exchange::send(message, &inner.shown_endpoint, within, limits).await?;
             if !response.status().is_success() {
-                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), SECOND_QUESTION, limits).await);
+                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), within, limits).await);
             }
             let failure = self.failure(&response);
             if failure.packed.is_some() {
                 return Err(failure.not_json(&[]));
             }
-            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, SECOND_QUESTION, limits).await?;
+            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, within, limits).await?;
             openai::whole(&body, &failure, assembler, on)
         };
-        match tokio::time::timeout(SECOND_QUESTION, answer).await {
+        match tokio::time::timeout(within, answer).await {
             Ok(Ok(())) => {}
             Ok(Err(error @ (Error::Cancelled | Error::Timeout { .. }))) => return Err(error),
             // The stream was in order, so the model may really have nothing to say; only an explanation changes that.
@@ -447,6 +454,7 @@ impl Client {
             model,
             context: probed.and_then(|probed| probed.context),
             asks_cost: self.inner.endpoint.is_at("openrouter.ai"),
+            parameters: self.learnt(|learnt| learnt.parameters.clone()),
         }
     }
 

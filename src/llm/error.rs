@@ -23,6 +23,8 @@ pub enum Error {
     KeyOverPlainHttp { endpoint: String },
     #[error("cannot reach the model server at {endpoint}")]
     Unreachable { endpoint: String, source: reqwest::Error },
+    #[error("no secure connection to the model server at {endpoint}")]
+    Tls { endpoint: String, source: rustls::Error },
     #[error("the connection to the model server at {endpoint} broke")]
     Connection { endpoint: String, source: Box<dyn std::error::Error + Send + Sync> },
     #[error("the model's answer broke off")]
@@ -169,11 +171,20 @@ impl Error {
             Self::Http(_) | Self::Cancelled | Self::BrokenOff { .. } => return None,
             Self::KeyOverPlainHttp { .. } => "use an https address, or a server on this machine, or leave the key out".to_owned(),
             Self::Unreachable { .. } => "is the model server running? try `curl URL/models`; `--endpoint URL` names another one".to_owned(),
+            Self::Tls { source: rustls::Error::InvalidCertificate(_), .. } => {
+                "is the address right? The certificate of an authority of your own belongs among those of the system, or into the file that \
+                 SSL_CERT_FILE names"
+                    .to_owned()
+            }
+            Self::Tls { .. } => "does the server speak TLS at this port? One without it has an http:// address".to_owned(),
             Self::Connection { .. } => "the server may have crashed or run out of memory; its own log says more".to_owned(),
             Self::Timeout { .. } => "allow more time with `--timeout`, or use a smaller model".to_owned(),
             Self::NoAnswer { .. } => "is it a model server, and is it well? A slow one needs a larger `llm.probe_timeout_s`".to_owned(),
             Self::IdleTimeout { .. } => "is the server busy or stuck? A slow machine needs a larger `llm.idle_timeout_s`".to_owned(),
             Self::Status { code: 404, .. } => "is the address right? It usually ends in `/v1`; `--model NAME` chooses the model".to_owned(),
+            Self::Status { code: 429, retry_after: Some(pause), .. } => {
+                format!("the server limits how often it may be asked, and wants {} of quiet first", Span(*pause))
+            }
             Self::Status { code: 429, .. } => "the server limits how often it may be asked; wait a little".to_owned(),
             Self::Status { message, .. } if is_template_error(message) => {
                 "the model's chat template refuses this conversation; try `llm.tool_mode = \"constrained\"`".to_owned()

@@ -130,10 +130,25 @@ fn transport(error: reqwest::Error, endpoint: &str) -> Error {
     let endpoint = endpoint.to_owned();
     // The address is named already, and once is enough.
     let source = error.without_url();
+    if let Some(source) = of_tls(&source) {
+        return Error::Tls { endpoint, source };
+    }
     if source.is_connect() || source.is_dns() {
         Error::Unreachable { endpoint, source }
     } else {
         Error::Connection { endpoint, source: Box::new(source) }
+    }
+}
+
+/// Returns what was wrong with the other side's TLS, where that is what is below an error.
+fn of_tls(error: &(dyn std::error::Error + 'static)) -> Option<rustls::Error> {
+    if let Some(found) = error.downcast_ref::<rustls::Error>() {
+        return Some(found.clone());
+    }
+    // An error of input or output does not name the one in it as its source, but that one's.
+    match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
+        Some(inner) => of_tls(inner),
+        None => of_tls(error.source()?),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod message;
 mod named;
 mod objection;
 mod options;
+mod parameters;
 mod price;
 mod probe;
 mod prompt;

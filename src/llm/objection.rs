@@ -18,6 +18,8 @@ pub enum Objection {
     Unreadable,
     /// The server cannot read an image, or its model sees none.
     Image,
+    /// The model's thinking has to come back with its messages.
+    Thinking,
 }
 
 impl Error {
@@ -46,7 +48,11 @@ impl Error {
             "not a multimodal model",
         ]) {
             Some(Objection::Image)
-        } else if has(&["must alternate", "roles should alternate"]) {
+        } else if has(&["reasoning_content"]) && has(&["missing", "must be", "required", "passed back", "expected"]) {
+            Some(Objection::Thinking)
+        } else if has(&["must alternate", "roles should alternate", "expected last role"])
+            || has(&["unexpected role"]) && has(&["after role"])
+        {
             Some(Objection::Roles)
         } else if has(&["system role", "system message", "system prompt", "role 'system'", "role system", "role: system"])
             && has(&["not support", "unsupported", "must be", "only", "unexpected", "not allowed", "invalid"])
@@ -94,6 +100,8 @@ mod tests {
         for words in [
             "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
             "Jinja Exception: Conversation roles must alternate user/assistant",
+            "Unexpected role 'user' after role 'tool'",
+            "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
         ] {
             check(words, Some(Objection::Roles));
         }
@@ -109,6 +117,12 @@ mod tests {
             "tools param requires --jinja flag",
         ] {
             check(words, Some(Objection::Tools));
+        }
+        for words in [
+            "Missing `reasoning_content` field in the assistant message at message index 2.",
+            "thinking is enabled but reasoning_content is missing in assistant tool call message at index 3",
+        ] {
+            check(words, Some(Objection::Thinking));
         }
         for words in ["response_format is not supported by this model", "failed to parse grammar"] {
             check(words, Some(Objection::Schema));

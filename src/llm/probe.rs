@@ -14,6 +14,7 @@ use super::options::ToolModeChoice;
 use super::provider;
 use super::provider::Compatible;
 use super::provider::LlamaCpp;
+use super::provider::Vllm;
 use super::refusal::KeyFrom;
 use crate::event::ToolMode;
 
@@ -72,7 +73,8 @@ impl Probed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
     LlamaCpp,
-    /// Any OpenAI-compatible server.
+    Vllm,
+    /// Any other OpenAI-compatible server.
     Other,
 }
 
@@ -80,6 +82,7 @@ impl Server {
     pub(super) fn provider(self) -> &'static dyn provider::Provider {
         match self {
             Self::LlamaCpp => &LlamaCpp,
+            Self::Vllm => &Vllm,
             Self::Other => &Compatible,
         }
     }
@@ -96,9 +99,24 @@ impl Client {
     }
 
     async fn ask_what_it_is(&self, cancel: &CancellationToken, timeout: Duration) -> Result<Probed, Error> {
-        let (asking, options) = (Asking::new(self, cancel, timeout), self.options());
+        let asking = Asking::new(self, cancel, timeout);
+        let mut n_tried = 0;
+        loop {
+            let error = match self.ask_each_kind(&asking).await {
+                // Nobody listens there: whoever waits for a server that is being started asks again by himself.
+                Err(error) if !matches!(error, Error::Unreachable { .. } | Error::ModelLoading { .. }) => error,
+                other => return other,
+            };
+            let Some(pause) = self.pause_before(&error, n_tried).filter(|pause| *pause < asking.left()) else { return Err(error) };
+            n_tried += 1;
+            asking.pause(pause).await?;
+        }
+    }
+
+    async fn ask_each_kind(&self, asking: &Asking<'_>) -> Result<Probed, Error> {
+        let options = self.options();
         for kind in provider::KINDS {
-            if let Some(probed) = kind.probe(&asking, options).await? {
+            if let Some(probed) = kind.probe(asking, options).await? {
                 let probed = probed.chosen(options);
                 self.remember(&probed);
                 return Ok(probed);

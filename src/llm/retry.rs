@@ -19,6 +19,8 @@ pub struct Policy {
     /// How long a server that cannot be reached is waited for: one that is started anew takes longer than a few retries, or shorter, as
     /// chance has it.
     pub away: Duration,
+    /// How long the second question may take after a stream without a word.
+    pub second: Duration,
 }
 
 impl Default for Policy {
@@ -28,6 +30,7 @@ impl Default for Policy {
             retries: 3,
             loading: Duration::from_secs(1),
             away: Duration::from_mins(1),
+            second: Duration::from_secs(15),
         }
     }
 }

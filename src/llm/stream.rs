@@ -29,6 +29,8 @@ pub enum Update {
     Loading { waited: Duration },
     /// Nobody reaches the server, which is waited for; `waited` is nothing the first time.
     Away { waited: Duration, most: Duration, reason: String },
+    /// The server refused the request for a parameter of it, and is asked again at once with that changed.
+    Changed { reason: String, change: String },
     /// The request failed before anything was shown or begun, and is tried again; `left` is all the time there is, where it may be bounded.
     Retrying { attempt: u32, wait: Duration, left: Option<Duration>, reason: String },
 }
@@ -77,6 +79,8 @@ pub struct Request {
     pub max_tokens: Option<u64>,
     /// Most tokens in the answer whoever says what it may have else; `None` is no such bound.
     pub at_most: Option<u64>,
+    /// What the window holds beside the conversation, in tokens: servers refuse a request that asks for more.
+    pub room: Option<u64>,
     /// Randomness; `None` leaves it to [`super::Options::temperature`].
     pub temperature: Option<f64>,
     /// The model may only answer. The tools stay in the prompt, so that the cache still fits.

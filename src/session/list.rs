@@ -116,7 +116,8 @@ fn begin(path: &Path) -> io::Result<Option<Header>> {
 }
 
 /// Returns the sessions as they were worked on, the last one first: by their files, since clocks that jump make the records' own times
-/// worthless. Only as many are read as are taken.
+/// worthless. A clock that was set back between two sessions puts the newer one behind; `--resume ID` names it. Only as many are read as are
+/// taken.
 pub fn recent(state: &State) -> Result<impl Iterator<Item = Summary>, Error> {
     Ok(as_written(state)?.into_iter().filter_map(|path| summarize(&path).ok().flatten()))
 }

@@ -144,6 +144,11 @@ impl Pipeline {
         self.images.store(wanted, Ordering::Relaxed);
     }
 
+    /// Returns what is not done yet of the list of tasks.
+    pub fn open_tasks(&self) -> Vec<String> {
+        self.tasks.lock().expect("nothing panics while it holds this lock").open()
+    }
+
     /// Makes the list of tasks what calls of an earlier run made it; each is the arguments of one.
     pub fn recall_tasks(&self, calls: &[String]) {
         let mut tasks = self.tasks.lock().expect("nothing panics while it holds this lock");

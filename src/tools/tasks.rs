@@ -28,6 +28,11 @@ impl Tasks {
         Ok(self.show())
     }
 
+    /// Returns what is not done yet, in order.
+    pub(super) fn open(&self) -> Vec<String> {
+        self.0.iter().filter(|task| task.status != TaskStatus::Completed).map(|task| task.content.clone()).collect()
+    }
+
     fn find(&mut self, id: u32) -> Result<&mut Task, String> {
         let n = self.0.len();
         let at = (id as usize).checked_sub(1);
@@ -70,6 +75,7 @@ mod tests {
         tasks.take(TaskChange::Mark { id: 1, status: TaskStatus::Completed }).expect("is there");
         let marked = tasks.take(TaskChange::Mark { id: 2, status: TaskStatus::InProgress });
         assert_eq!(marked.as_deref(), Ok("1. [x] look\n2. [>] change\n(1 of 2 done)"));
+        assert_eq!(tasks.open(), ["change"]);
         assert_eq!(tasks.take(TaskChange::Remove { id: 1 }).as_deref(), Ok("1. [>] change\n(0 of 1 done)"));
         for id in [0, 2, u32::MAX] {
             let problem = tasks.take(TaskChange::Remove { id }).expect_err("is not there");

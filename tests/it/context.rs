@@ -482,3 +482,58 @@ async fn a_server_that_counts_less_of_a_longer_conversation_is_warned_of_once() 
     assert_eq!(desk.work("print numbers").await.response, "Done.");
     assert_eq!(warnings(&desk), Vec::<String>::new());
 }
+
+/// A limit that is met with a nearly full window left the person without a word of what was done.
+#[tokio::test]
+async fn a_last_answer_has_room_made_for_it_without_a_question() {
+    // Full at once: what was read last fills the window.
+    let big = |model: ScriptedModel| model.calls("bash", json!({"command": "seq 1 9000"})).calls("bash", json!({"command": "seq 1 9000"}));
+    let turns = agent::Options { max_turns: 3, compact_percent: 0, ..agent::Options::default() };
+    let desk = Desk::new(big(ScriptedModel::new().context(9100)).says("Half of it.").start().await, agent_with(turns.clone())).await;
+    let outcome = desk.work("print numbers").await;
+    assert_eq!((outcome.status, outcome.limit, outcome.response.as_str()), (RunStatus::Limit, Some(LimitKind::Turns), "Half of it."));
+    let last = desk.model.raw_bodies().pop().expect("requests");
+    assert!(last.len() / 4 < 9100, "{} bytes", last.len());
+
+    // Refused, though nobody had told how large the window is.
+    let model = big(ScriptedModel::new().context_value(Value::Null)).exceeds_context(9001, 8192).says("Half of it.");
+    let desk = Desk::new(model.start().await, agent_with(turns)).await;
+    let outcome = desk.work("print numbers").await;
+    assert_eq!((outcome.status, outcome.response.as_str()), (RunStatus::Limit, "Half of it."));
+    let bodies = desk.model.raw_bodies();
+    assert!(bodies[3].len() < bodies[2].len(), "it was made shorter");
+}
+
+fn agent_with(options: agent::Options) -> Wishes {
+    Wishes { agent: options, ..agent(agent::Options::default()) }
+}
+
+/// A summary is an answer too: it was asked for when the budget had nothing left for it, and was free where nobody counts.
+#[tokio::test]
+async fn a_summary_counts_and_is_not_asked_for_where_the_budget_has_no_room_for_it() {
+    let filled = || prints(ScriptedModel::new().context(9100).sums_up(SUMMARY), 12);
+    let asked = |desk: &Desk| desk.model.raw_bodies().iter().filter(|body| asks_to_sum_up(body)).count();
+    let options = agent::Options { keep_turns: 100, ..agent::Options::default() };
+    let desk = Desk::new(filled().says("Done.").start().await, agent(options.clone())).await;
+    let free = desk.work("print numbers").await;
+    assert!(asked(&desk) > 0, "{:?}", desk.kinds());
+    let told: u64 = desk
+        .kinds()
+        .iter()
+        .filter_map(|kind| if let Kind::AssistantMessage { usage, .. } = kind { Some(usage.total()) } else { None })
+        .sum();
+    assert!(free.usage.total() > told, "{} is more than the {told} of the answers", free.usage.total());
+
+    // Enough until the window is full, and not for a summary then.
+    let before = desk
+        .kinds()
+        .iter()
+        .take_while(|kind| !makes_room(kind))
+        .filter_map(|kind| if let Kind::AssistantMessage { usage, .. } = kind { Some(usage.total()) } else { None })
+        .sum::<u64>();
+    let desk = Desk::new(filled().says("Done.").start().await, agent(agent::Options { max_tokens: before + 7000, ..options })).await;
+    desk.work("print numbers").await;
+    assert_eq!(asked(&desk), 0, "{before}");
+    let says = |kind: &Kind| matches!(kind, Kind::Warning { message } if message.contains("leaves no room for the model to sum up"));
+    assert!(desk.kinds().iter().any(says), "{:?}", desk.kinds());
+}

@@ -521,6 +521,34 @@ fn a_provider_of_the_settings_can_be_checked_by_its_name() {
     run(&mut env.podbay(&["doctor", "--provider", "near", "--endpoint", &address])).expect(2).says(&["cannot be used with"]);
 }
 
+/// What is named for one server goes to no other.
+#[test]
+fn a_provider_is_asked_with_its_own_key_model_and_sampling() {
+    let env = TestEnv::new();
+    let (near, own) = (able().key("sk-near").start_blocking(), able().key("sk-own").start_blocking());
+    let folder = env.home().join(".config/podbay");
+    fs::create_dir_all(&folder).expect("made");
+    let settings = format!(
+        "[llm]\nmodel = \"mine\"\napi_key_env = \"OWN_KEY\"\n\n[providers.near]\nbase_url = \"{}\"\napi_key_env = \"NEAR_KEY\"\nmodel = \"theirs\"\n\n\
+         [providers.own]\nbase_url = \"{}\"\n",
+        near.endpoint(),
+        own.endpoint()
+    );
+    fs::write(folder.join("config.toml"), settings).expect("written");
+    let ask = |provider: &str, code| {
+        let mut command = doctor(&env, &["--model", "--provider", provider]);
+        diagnosis(command.env("OWN_KEY", "sk-own").env("NEAR_KEY", "sk-near"), code)
+    };
+    line(&ask("near", 1), "trial", "chat", "ok", &["Ready."]);
+    let requests = near.requests();
+    assert!(!requests.is_empty() && requests.iter().all(|request| request["model"] == "theirs"), "{requests:#?}");
+    assert!(own.raw_requests().is_empty());
+    // The key of `[llm]` is none of a provider's, though the server would have taken it.
+    line(&ask("own", 1), "model", "endpoint", "fail", &["refused the key"]);
+    let seen: Vec<u8> = near.raw_requests().concat().into_iter().chain(own.raw_requests().concat()).collect();
+    assert!(!String::from_utf8_lossy(&seen).contains("sk-own"));
+}
+
 #[test]
 fn a_script_gets_its_object_also_where_nothing_could_be_attacked() {
     let env = TestEnv::new();

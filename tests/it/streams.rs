@@ -324,7 +324,7 @@ async fn a_server_that_stays_away_is_given_up_in_time_and_at_once_without_retrie
     drop(listener);
     for (retries, least, most) in [(3, 0.3, 5.0), (0, 0.0, 0.3)] {
         let pause = Duration::from_millis(20);
-        let policy = Policy { pauses: vec![pause], retries, loading: pause, away: Duration::from_millis(300) };
+        let policy = Policy { pauses: vec![pause], retries, loading: pause, away: Duration::from_millis(300), ..Policy::default() };
         let endpoint = Endpoint::parse(&format!("http://{address}/v1")).expect("an endpoint");
         let client = Client::with_policy(endpoint, None, Options::default(), policy).expect("a client");
         let begun = Instant::now();

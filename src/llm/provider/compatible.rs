@@ -1,5 +1,7 @@
 //! Any server that speaks `OpenAI`'s API: vLLM, LM Studio, Ollama, `OpenRouter` and others.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use futures::future::FutureExt;
 use serde_json::Value;
@@ -7,6 +9,7 @@ use serde_json::Value;
 use super::Provider;
 use super::listed::Listed;
 use super::openai::Manner;
+use super::vllm;
 use crate::event::ToolMode;
 use crate::llm::asking::Asking;
 use crate::llm::control::Tokens;
@@ -16,12 +19,33 @@ use crate::llm::probe::Probed;
 use crate::llm::probe::Server;
 use crate::llm::prompt::Prompt;
 
+/// How long a page may take that one kind of server alone has.
+const STUDIO: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(in crate::llm) struct Compatible;
 
 impl Provider for Compatible {
     fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
-        async move { asking.of_api("/models").await.map(|models| Some(read(&models, options.model.as_deref()))) }.boxed()
+        async move {
+            let wanted = options.model.as_deref();
+            let models = match asking.of_api("/models").await {
+                Ok(models) => models,
+                // Some gateways list nothing, and where the model is named nothing of the list is needed.
+                Err(Error::Status { code: 403 | 404 | 405 | 501, .. } | Error::NotJson { .. } | Error::Reported { .. })
+                    if wanted.is_some() =>
+                {
+                    Value::Null
+                }
+                Err(error) => return Err(error),
+            };
+            let mut probed = read(&models, wanted);
+            if probed.context.is_none() && !models.is_null() {
+                probed.context = window_of_studio(asking, &probed.model).await;
+            }
+            Ok(Some(probed))
+        }
+        .boxed()
     }
 
     /// None of these counts what is not to be answered; the sums of its answers are all there is.
@@ -59,6 +83,12 @@ impl Provider for Compatible {
     }
 }
 
+/// Returns the window of a model that LM Studio has loaded, which its own API alone tells.
+async fn window_of_studio(asking: &Asking<'_>, model: &str) -> Option<u64> {
+    let models = tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await.ok()?.ok()?;
+    Listed::find(&models, Some(model)).loaded()
+}
+
 fn read(models: &Value, wanted: Option<&str>) -> Probed {
     let listed = Listed::find(models, wanted);
     Probed {
@@ -68,7 +98,7 @@ fn read(models: &Value, wanted: Option<&str>) -> Probed {
         n_busy: None,
         tools: ToolMode::Native,
         reason: "the server does not tell what its model's template can do".to_owned(),
-        server: Server::Other,
+        server: if listed.is_of(vllm::OWNER) { Server::Vllm } else { Server::Other },
         images: listed.sees(),
         tokens: Tokens::default(),
     }

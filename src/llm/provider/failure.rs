@@ -174,18 +174,34 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
     {
         return None;
     }
+    // What the conversation is by itself, where the sum with the answer is too much: vLLM's and `OpenAI`'s words for it.
+    let own = before(&lower, " in the messages").or_else(|| before(&lower, " input tokens")).or_else(|| before(&lower, " in your prompt"));
     let mut numbers = tokens(&lower);
     // "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens" names the window first.
     if lower.contains("maximum context length") {
         numbers.reverse();
     }
-    let (first, second) = match numbers.as_slice() {
-        [prompt, context, ..] => (Some(*prompt), Some(*context)),
-        // LM Studio names the window alone.
-        [context] if lower.contains("reached context length of") => (None, Some(*context)),
-        _ => (None, None),
+    let (first, second) = match (own, numbers.as_slice()) {
+        (Some(own), [.., context]) => (Some(own), Some(*context)),
+        (_, numbers) => sizes(numbers, &lower),
     };
     Some(Error::ContextExceeded { prompt: number("n_prompt_tokens").or(first), context: number("n_ctx").or(second) })
+}
+
+/// Returns the number that stands right before these words.
+fn before(message: &str, words: &str) -> Option<u64> {
+    let head = message.split_once(words)?.0;
+    head[head.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
+}
+
+/// Returns the tokens of the conversation and of the window.
+fn sizes(numbers: &[u64], message: &str) -> (Option<u64>, Option<u64>) {
+    match numbers {
+        [prompt, context, ..] => (Some(*prompt), Some(*context)),
+        // LM Studio names the window alone.
+        [context] if message.contains("reached context length of") => (None, Some(*context)),
+        _ => (None, None),
+    }
 }
 
 /// Returns the first two numbers that stand before the word "tokens" or "maximum".
@@ -327,6 +343,16 @@ mod tests {
             ),
             (
                 r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4500 in the messages).","code":"context_length_exceeded"}}"#,
+                Some(4500),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"'max_tokens' or 'max_completion_tokens' is too large: 2000. This model's maximum context length is 4096 tokens and your request has 2500 input tokens (2000 > 4096 - 2500)."}}"#,
+                Some(2500),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."}}"#,
                 Some(5000),
                 Some(4096),
             ),

@@ -46,6 +46,16 @@ impl<'a> Listed<'a> {
         let names = ["max_model_len", "loaded_context_length", "context_length", "context_window"];
         names.iter().find_map(|key| self.0?.get(key).and_then(window))
     }
+
+    /// Returns how many tokens it reads at once as it is loaded, which may be fewer than it could.
+    pub(super) fn loaded(self) -> Option<u64> {
+        self.0?.get("loaded_context_length").and_then(window)
+    }
+
+    /// Returns whether llama.cpp's server wrote the list.
+    pub(super) fn is_of(self, owner: &str) -> bool {
+        self.0.and_then(|entry| entry.get("owned_by")).and_then(Value::as_str) == Some(owner)
+    }
 }
 
 /// Returns whether a list of texts has this one.

@@ -31,6 +31,8 @@ const LOADING: Duration = Duration::from_millis(500);
 const PROPS: Duration = Duration::from_secs(5);
 /// How long it may take to say what its slots do: one that reads a long prompt answers only between two pieces of it.
 const SLOTS: Duration = Duration::from_secs(1);
+/// As its list of models names it.
+const OWNER: &str = "llamacpp";
 /// More slots than this are a mistake or a trick.
 const MAX_SLOTS: u32 = 1024;
 
@@ -40,7 +42,17 @@ pub(in crate::llm) struct LlamaCpp;
 impl Provider for LlamaCpp {
     fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
         async move {
-            let Some(props) = props(asking).await? else { return Ok(None) };
+            let props = match props(asking).await {
+                Ok(Some(props)) => props,
+                Ok(None) => return Ok(None),
+                // Some gateways answer so to every page that they do not have. This server tells of its models without a key.
+                Err(refused @ Error::Unauthorized { .. }) => {
+                    let models = asking.of_api("/models").await.unwrap_or_default();
+                    let is_other = models.get("data").is_some() && !Listed::find(&models, None).is_of(OWNER);
+                    return if is_other { Ok(None) } else { Err(refused) };
+                }
+                Err(error) => return Err(error),
+            };
             let models = match asking.of_api("/models").await {
                 Ok(models) => models,
                 Err(error @ (Error::Cancelled | Error::Unauthorized { .. })) => return Err(error),

@@ -15,12 +15,14 @@ mod llama_cpp;
 mod object;
 pub(super) mod openai;
 pub(super) mod think;
+mod vllm;
 
 use std::fmt;
 
 pub(super) use compatible::Compatible;
 use futures::future::BoxFuture;
 pub(super) use llama_cpp::LlamaCpp;
+pub(super) use vllm::Vllm;
 
 use super::asking::Asking;
 use super::error::Error;

@@ -13,4 +13,5 @@ pub(in crate::llm) use answer::Parser;
 pub(in crate::llm) use answer::whole;
 pub(in crate::llm) use request::Manner;
 pub(in crate::llm) use request::body;
+pub(in crate::llm) use request::max_tokens;
 pub(in crate::llm) use request::reading;

@@ -4,6 +4,7 @@ use serde_json::json;
 use crate::event::ToolMode;
 use crate::llm::format::constrained;
 use crate::llm::options::Options;
+use crate::llm::parameters::Parameters;
 use crate::llm::prompt::Prompt;
 use crate::llm::provider::Provider;
 use crate::llm::provider::assemble::Reading;
@@ -20,6 +21,8 @@ pub(in crate::llm) struct Manner {
     pub(in crate::llm) context: Option<u64>,
     /// It says what an answer cost only where it is asked to.
     pub(in crate::llm) asks_cost: bool,
+    /// What it was learnt not to take.
+    pub(in crate::llm) parameters: Parameters,
 }
 
 /// Returns how the answer to a request is to be read.
@@ -41,6 +44,9 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
     let mut body = prompt.head();
     body.push(']');
     let mut put = |key: &str, value: &str| {
+        if !manner.parameters.has(key) {
+            return;
+        }
         for part in [",\"", key, "\":", value] {
             body.push_str(part);
         }
@@ -53,7 +59,7 @@ pub(in crate::llm) fn body(prompt: &Prompt, request: &Request, options: &Options
         put("stream_options", "{\"include_usage\":true}");
     }
     if let Some(limit) = max_tokens(request, options, manner) {
-        put("max_tokens", &limit.to_string());
+        put(manner.parameters.name_of_most(), &limit.to_string());
     }
     for (key, value, is_common) in [
         ("temperature", request.temperature.or(options.temperature), true),
@@ -91,13 +97,16 @@ fn is_held(prompt: &Prompt, request: &Request) -> bool {
     request.held && !request.no_tools && prompt.mode() == ToolMode::Native && !prompt.tools().is_empty()
 }
 
-fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
+/// Returns how many tokens the answer to a request may have, where that is said.
+pub(in crate::llm) fn max_tokens(request: &Request, options: &Options, manner: &Manner) -> Option<u64> {
     let usual = match (request.max_tokens, options.max_output_tokens) {
         (Some(limit), _) => Some(limit),
         (None, Some(limit)) => u64::try_from(limit).ok().filter(|&limit| limit > 0),
         (None, None) => manner.context.map(|context| (context / 4).clamp(1, MAX_AUTO_OUTPUT)),
     };
-    usual.into_iter().chain(request.at_most).min()
+    // Where nobody bounds an answer the server's own bound is as good as any, and its window ends it.
+    let most = usual.into_iter().chain(request.at_most).min()?;
+    Some([manner.parameters.most(), request.room].into_iter().flatten().fold(most, u64::min))
 }
 
 #[cfg(test)]
@@ -113,7 +122,7 @@ mod tests {
     }
 
     fn llama() -> Manner {
-        Manner { provider: &LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false }
+        Manner { provider: &LlamaCpp, model: Some("m\"".into()), context: Some(8192), asks_cost: false, parameters: Parameters::default() }
     }
 
     #[track_caller]
@@ -144,7 +153,7 @@ mod tests {
             written(ToolMode::Native, &Request::default(), &options, &llama()),
             json!({"model": "m\"", "stream": true, "stream_options": {"include_usage": true}, "max_tokens": 2048, "temperature": 0.5, "top_k": 40, "min_p": 0.25, "presence_penalty": -0.5, "repeat_penalty": 1.125, "stop": ["END", "\n\n"], "cache_prompt": true, "return_progress": true})
         );
-        let other = Manner { provider: &Compatible, model: None, context: None, asks_cost: false };
+        let other = Manner { provider: &Compatible, model: None, context: None, asks_cost: false, parameters: Parameters::default() };
         let request = Request { temperature: Some(0.0), max_tokens: Some(5), no_tools: true, ..Request::default() };
         assert_eq!(
             written(ToolMode::Native, &request, &options, &other),
@@ -154,7 +163,7 @@ mod tests {
 
     #[test]
     fn one_that_says_the_cost_only_on_request_is_asked_for_it() {
-        let manner = Manner { provider: &Compatible, model: None, context: None, asks_cost: true };
+        let manner = Manner { provider: &Compatible, model: None, context: None, asks_cost: true, parameters: Parameters::default() };
         let body = written(ToolMode::Native, &Request::default(), &Options::default(), &manner);
         assert_eq!(body["usage"], json!({"include": true}));
         let is_at = |url: &str| crate::llm::Endpoint::parse(url).expect("an address").is_at("openrouter.ai");

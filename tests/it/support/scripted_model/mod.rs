@@ -56,6 +56,8 @@ pub(crate) struct ScriptedModel {
     n_loading: usize,
     /// Its template as `/props` shows it.
     template: String,
+    /// What it answers on other pages than that for completions: path, status, body, and how often from the first time on.
+    pages: Vec<(String, u16, Value, usize)>,
 }
 
 #[derive(Clone, Debug)]
@@ -135,6 +137,7 @@ impl ScriptedModel {
             has_template: true,
             n_loading: 0,
             template: "{# scripted #}".to_owned(),
+            pages: Vec::new(),
         }
     }
 
@@ -342,6 +345,12 @@ impl ScriptedModel {
     /// Says that its model can be shown images.
     pub(crate) fn sees(mut self) -> Self {
         self.vision = true;
+        self
+    }
+
+    /// Answers so on a page, such as `/v1/models`, the first `n_times` that it is asked for.
+    pub(crate) fn page(mut self, path: &str, code: u16, body: Value, n_times: usize) -> Self {
+        self.pages.push((path.to_owned(), code, body, n_times));
         self
     }
 

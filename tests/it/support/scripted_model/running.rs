@@ -157,6 +157,14 @@ pub(super) struct Seen {
     pub(super) second: Option<(u16, Value)>,
 }
 
+impl Seen {
+    /// Returns how often a page was asked for.
+    pub(super) fn n_asked(&self, page: &str) -> usize {
+        let is_it = |raw: &[u8]| raw.split(|byte| *byte == b' ').nth(1) == Some(page.as_bytes());
+        self.raw.iter().filter(|raw| is_it(raw)).count()
+    }
+}
+
 /// Returns the body up to the end of its messages.
 fn head(body: &[u8]) -> &[u8] {
     let (mut depth, mut in_string, mut escaped) = (0_u32, false, false);

@@ -97,6 +97,12 @@ pub(super) async fn respond(stream: &mut TcpStream, code: u16, headers: &str, co
 async fn small(stream: &mut TcpStream, shared: &Shared, path: &str, body: &[u8]) -> io::Result<bool> {
     let script = &shared.script;
     let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    if let Some((_, code, answer, n_times)) = script.pages.iter().find(|(page, ..)| page == path)
+        && lock(shared, |seen| seen.n_asked(path)) <= *n_times
+    {
+        respond(stream, *code, "", "application/json", answer.to_string().as_bytes()).await?;
+        return Ok(true);
+    }
     let (code, answer) = match path {
         "/props" if script.silent_props => std::future::pending().await,
         "/props" if script.other_server => (404, json!({"error": {"message": "not found", "code": 404}})),

@@ -1,0 +1,78 @@
+//! vLLM, which counts tokens beside what all such servers do.
+
+use futures::future::BoxFuture;
+use futures::future::FutureExt;
+use serde_json::Value;
+use serde_json::json;
+
+use super::Compatible;
+use super::Provider;
+use super::openai::Manner;
+use crate::llm::asking::Asking;
+use crate::llm::error::Error;
+use crate::llm::options::Options;
+use crate::llm::probe::Probed;
+use crate::llm::prompt::Prompt;
+
+/// As its list of models names it.
+pub(super) const OWNER: &str = "vllm";
+
+#[derive(Debug)]
+pub(in crate::llm) struct Vllm;
+
+impl Provider for Vllm {
+    fn probe<'a>(&'a self, asking: &'a Asking<'a>, options: &'a Options) -> BoxFuture<'a, Result<Option<Probed>, Error>> {
+        Compatible.probe(asking, options)
+    }
+
+    fn count<'a>(&'a self, asking: &'a Asking<'a>, text: &'a str) -> BoxFuture<'a, Option<u64>> {
+        async move {
+            // A server that serves one model needs no name for it.
+            let body = json!({"prompt": text, "add_special_tokens": false}).to_string();
+            counted(&asking.post("/tokenize", body).await.ok()?)
+        }
+        .boxed()
+    }
+
+    /// As its template writes it, tools included.
+    fn count_prompt<'a>(&'a self, asking: &'a Asking<'a>, prompt: &'a Prompt) -> BoxFuture<'a, Option<u64>> {
+        async move {
+            let head = prompt.head();
+            let answer = asking.post("/tokenize", format!("{head}],\"add_generation_prompt\":true}}")).await;
+            match answer.ok().as_ref().and_then(counted) {
+                Some(tokens) => Some(tokens),
+                // A template that refuses the conversation as it stands: the JSON is more or less as long.
+                None => self.count(asking, &head).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn samples_by(&self, parameter: &str) -> bool {
+        parameter == "min_p"
+    }
+
+    fn extras(&self, options: &Options, _: &Manner, _: bool) -> Vec<(&'static str, String)> {
+        options.top_k.map(|top_k| ("top_k", top_k.to_string())).into_iter().collect()
+    }
+
+    fn may_be_silent(&self, has_reason: bool) -> bool {
+        Compatible.may_be_silent(has_reason)
+    }
+
+    fn replays_thinking(&self) -> bool {
+        Compatible.replays_thinking()
+    }
+
+    fn reads_ahead(&self) -> bool {
+        Compatible.reads_ahead()
+    }
+
+    fn holds_calls(&self) -> bool {
+        Compatible.holds_calls()
+    }
+}
+
+fn counted(answer: &Value) -> Option<u64> {
+    answer.get("count").and_then(Value::as_u64)
+}
