@@ -1057,4 +1057,8 @@ async fn the_first_file_of_instructions_by_any_known_name_is_read() {
         let told = context.expect("answers").expect("there is something to tell").text;
         assert!(told.contains(&format!("these are of {name}\n")) && told.matches("these are of").count() == 1, "{name}: {told}");
     }
+    // An empty one says nothing, and does not hide the next.
+    std::fs::write(guest.path("PODBAY.md"), "\n \n").expect("written");
+    let context = agent::gather_context(&guest.link, &agent::Options::default(), None, &CancellationToken::new()).await;
+    assert!(context.expect("answers").expect("there is something to tell").text.contains("these are of AGENTS.md\n"));
 }

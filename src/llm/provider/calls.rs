@@ -109,6 +109,12 @@ impl Calls {
             more_of_name(&mut call.name, &name);
         }
         let arguments = call.joint.join(&piece.arguments);
+        if call.arguments.trim() == "{}" && arguments.trim_start().starts_with('{') {
+            // Some proxies begin a call with an object that stands for nothing yet. No JSON goes on so.
+            self.n_bytes -= call.arguments.len();
+            call.arguments.clear();
+            call.object = Object::default();
+        }
         let room = MAX_ARGUMENTS.saturating_sub(call.arguments.len()).min(MAX_TOTAL.saturating_sub(self.n_bytes));
         let taken = arguments.floor_char_boundary(room);
         self.too_long |= taken < arguments.len();
@@ -226,6 +232,15 @@ mod tests {
             ],
             &[("a", "bash", "{\"x\":1}"), ("b", "grep", "{}")],
         );
+    }
+
+    #[test]
+    fn an_object_that_stands_for_nothing_yet_gives_way_to_the_real_one() {
+        for begin in ["{}", " {} "] {
+            let pieces = vec![piece(Some(0), "a", "bash", begin), piece(Some(0), "", "", "{\"c\":"), piece(Some(0), "", "", "1}")];
+            check(pieces, &[("a", "bash", "{\"c\":1}")]);
+        }
+        check(vec![piece(Some(0), "a", "git_status", "{}"), piece(Some(0), "", "", "")], &[("a", "git_status", "{}")]);
     }
 
     #[test]

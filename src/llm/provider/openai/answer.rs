@@ -22,6 +22,9 @@ use crate::llm::stream::Update;
 /// Events that are no JSON are skipped; this many mean that the server speaks something else.
 const MAX_MALFORMED: u32 = 50;
 
+/// No answer costs more, in US dollars: a server that says so says nothing, and its sums stay numbers.
+const MAX_COST: f64 = 1e6;
+
 /// Reasons that are none: the server gave up, and what there is of the answer has no end. The last one is `DeepSeek`'s.
 const GIVEN_UP: [&str; 3] = ["error", "abort", "insufficient_system_resource"];
 
@@ -119,7 +122,7 @@ fn take(chunk: Chunk<'_>, failure: &Failure<'_>, to: &mut Assembler, on: &mut (d
             prompt: count(usage.prompt_tokens),
             cached: count(usage.prompt_tokens_details.and_then(|details| details.cached_tokens)),
             completion: count(usage.completion_tokens),
-            cost_usd: usage.cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
+            cost_usd: usage.cost.filter(|cost| (0.0..=MAX_COST).contains(cost)),
         });
     }
     if let Some(timings) = chunk.timings {
@@ -304,6 +307,15 @@ pub(super) mod tests {
         assert!(matches!(reply, Err(Error::ContextExceeded { prompt: Some(9), context: Some(8) })));
         let (reply, _) = read(Reading::Schema, &[json!({"error": "boom"})]);
         assert_eq!(reply.expect_err("an error").to_string(), "the model server reported an error: boom");
+    }
+
+    #[test]
+    fn a_cost_that_cannot_be_meant_is_none() {
+        for (cost, expected) in [(json!(0.5), Some(0.5)), (json!(1e308), None), (json!(-1), None), (json!("x"), None)] {
+            let sums = json!({"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 1, "cost": cost}});
+            let (reply, _) = read(Reading::Native { with_calls: true }, &[delta(&json!({"content": "x"})), sums]);
+            assert_eq!(reply.expect("a reply").usage.cost_usd, expected, "{cost}");
+        }
     }
 
     #[test]
