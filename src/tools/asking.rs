@@ -91,7 +91,7 @@ impl Pipeline {
                 (Err(Refused::No(reason)), false)
             }
             Verdict::Ask(question) => {
-                let (outcome, quit) = self.ask(call, question, cancel).await;
+                let (outcome, quit) = self.ask(call, name, question, cancel).await;
                 match &outcome {
                     Ok(_) => decided(Decision::Allow, "a person allowed it"),
                     Err(Refused::No(reason)) => decided(Decision::Deny, reason),
@@ -106,6 +106,7 @@ impl Pipeline {
     pub(super) async fn ask(
         &self,
         call: &ToolCall,
+        name: &str,
         question: Question,
         cancel: &CancellationToken,
     ) -> (Result<Approved<Action>, Refused>, bool) {
@@ -121,7 +122,10 @@ impl Pipeline {
             Ok(exact) => Lasting::Exactly { what: exact.words(), always: self.services.keeps_answers() },
             Err(because) => Lasting::Once { because: because.to_owned() },
         };
-        let asked = Asked { call: call.clone(), capabilities, lasting };
+        // What is shown is what would be carried out: the model's own words may be other names for it, which look like other things.
+        let arguments = self.catalogue.input(&call.name, &call.arguments).map_or_else(|| call.arguments.clone(), |input| input.to_string());
+        let meant = ToolCall { id: call.id.clone(), name: name.to_owned(), arguments };
+        let asked = Asked { call: meant, capabilities, lasting };
         let is_in_box = matches!(question.action(), Action::Box(_));
         let next = tokio::select! {
             biased;

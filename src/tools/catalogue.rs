@@ -44,8 +44,8 @@ struct Fields<'a> {
 pub(super) struct Understood {
     /// The tool's own name.
     pub(super) name: &'static str,
-    /// The arguments, where they came inside of another call.
-    pub(super) inner: Option<String>,
+    /// The call as it was written, where it came inside of another one.
+    pub(super) inner: Option<Wrapped>,
     pub(super) action: Action,
     /// Where it is not quite what was asked for, a line each; they belong to the result.
     pub(super) notes: Vec<String>,
@@ -130,7 +130,7 @@ impl Catalogue {
                     return Err(Misunderstood("a call can be wrapped only once".to_owned()));
                 };
                 understood.notes.splice(0..0, notes);
-                understood.inner = Some(wrapped.arguments);
+                understood.inner = Some(wrapped);
                 Ok(understood)
             }
         }

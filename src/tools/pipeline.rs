@@ -21,6 +21,7 @@ use super::class::hint;
 use super::dispatch::Told;
 use super::dispatch::Workspace;
 use super::dispatch::dispatch;
+use super::each::more_tools::Wrapped;
 use super::each::task_list;
 use super::early;
 use super::hook::Held;
@@ -192,7 +193,7 @@ impl Pipeline {
             }
         };
         // Whoever is asked, and the log, must see the call that is meant, not the one around it.
-        let meant = inner.map(|arguments| ToolCall { id: call.id.clone(), name: name.to_owned(), arguments });
+        let meant = inner.map(|Wrapped { name, arguments }| ToolCall { id: call.id.clone(), name, arguments });
         let call = meant.as_ref().unwrap_or(call);
         let mut may_show = false;
         if let Action::Box(Call::ReadFile(read)) = &mut action {

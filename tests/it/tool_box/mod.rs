@@ -2,6 +2,7 @@
 
 pub(crate) mod all;
 mod archiving;
+mod asked;
 mod background;
 mod git;
 mod large;
@@ -44,6 +45,8 @@ struct Hand {
     pipeline: Pipeline,
     reached: Arc<Mutex<Vec<String>>>,
     events: Arc<Mutex<Vec<Event>>>,
+    /// What a person was asked for permission for.
+    asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Hand {
@@ -69,6 +72,7 @@ impl Hand {
 
     fn over(guest: TestGuest, set: Set, mode: Mode, rules: &policy::Options, answer: Option<&str>) -> Self {
         let (reached, events) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<Mutex<Vec<Event>>>::default());
+        let asked = Arc::<Mutex<Vec<Asked>>>::default();
         let options = tools::Options { set, ..tools::Options::default() };
         let kept = Arc::clone(&events);
         let pipeline = Pipeline::new(
@@ -76,12 +80,12 @@ impl Hand {
             Policy::new(mode, rules).expect("good rules"),
             Arc::new(Watched { inner: Arc::new(guest.link.clone()), reached: Arc::clone(&reached) }),
             Arc::new(Nothing),
-            Arc::new(Person(answer.map(str::to_owned))),
+            Arc::new(Person { answer: answer.map(str::to_owned), asked: Arc::clone(&asked) }),
             Arc::new(move |event| kept.lock().expect("no test panics while it holds this").push(event)),
             options,
         );
         pipeline.set_window(Some(100_000));
-        Self { guest, pipeline, reached, events }
+        Self { guest, pipeline, reached, events, asked }
     }
 
     async fn call(&self, tool: &str, arguments: Value) -> Finished {
@@ -162,16 +166,20 @@ impl Services for Nothing {
 }
 
 /// Somebody with one answer to every question, or nobody; permission they never give. `wait` never comes to an end.
-struct Person(Option<String>);
+struct Person {
+    answer: Option<String>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
 
 impl Asker for Person {
-    fn ask<'a>(&'a self, _asked: &'a Asked) -> Later<'a, Answered> {
+    fn ask<'a>(&'a self, asked: &'a Asked) -> Later<'a, Answered> {
+        self.asked.lock().expect("no test panics while it holds this").push(asked.clone());
         Box::pin(std::future::ready(Answer::Deny.into()))
     }
 
     fn question<'a>(&'a self, _question: &'a str, _options: &'a [String]) -> Later<'a, Option<String>> {
         Box::pin(async move {
-            match self.0.as_deref() {
+            match self.answer.as_deref() {
                 Some("wait") => std::future::pending().await,
                 answer => answer.map(str::to_owned),
             }
@@ -179,7 +187,7 @@ impl Asker for Person {
     }
 
     fn is_somebody_there(&self) -> bool {
-        self.0.is_some()
+        self.answer.is_some()
     }
 }
 
