@@ -48,4 +48,5 @@ pub use options::RuleDecision;
 pub use question::Question;
 pub use rule::Rule;
 pub use rule::RuleError;
+pub use tool::BACKGROUND;
 pub use tool::HOOK;

@@ -13,6 +13,7 @@ use super::glob;
 use super::paths::paths;
 use super::pattern::PathPattern;
 use super::pattern::regex;
+use super::tool::BACKGROUND;
 use super::tool::HOOK;
 use super::tool::tool;
 use super::version::same_program;
@@ -27,8 +28,6 @@ use crate::wire::BytesPath;
 use crate::wire::Call;
 use crate::wire::Shell;
 
-/// The tool that starts commands in the background.
-const BACKGROUND: &str = "start_background_process";
 /// Most words of a command that is only named.
 const NAMED_MAX: usize = 32;
 /// Tools whose calls name neither a path nor a command.

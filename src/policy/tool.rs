@@ -9,6 +9,9 @@ use crate::wire::Processes;
 /// What rules call a command of the settings' own: no tool, so that what is said of the model's `bash` does not speak of it.
 pub const HOOK: &str = "hook";
 
+/// The tool that starts commands in the background.
+pub const BACKGROUND: &str = "start_background_process";
+
 /// Returns the name of the tool that makes an action.
 pub(super) fn tool(action: &Action) -> &'static str {
     match action {

@@ -61,6 +61,21 @@ async fn a_hook_of_another_tool_or_input_is_not_started() {
     assert_eq!((desk.work("write").await.status, desk.reached()), (RunStatus::Completed, vec!["write_file".to_owned()]));
 }
 
+/// As rules have it: otherwise what a hook holds back would go through by the other tool.
+#[tokio::test]
+async fn a_hook_of_bash_also_holds_back_what_is_started_in_the_background() {
+    for (named, tool, arguments) in [
+        ("bash", "start_background_process", json!({"command": "npm run deploy"})),
+        ("bash", "more_tools", json!({"tool": "start_process", "arguments": {"cmd": "npm run deploy"}})),
+        ("start_background_process", "bash", json!({"command": "npm run deploy", "background": true})),
+    ] {
+        let text = format!("[[pre_tool_use]]\nrun = 'exit 1'\nif = {{ tool = '{named}', input_contains = 'npm run deploy' }}");
+        let desk = desk(ScriptedModel::new().calls(tool, arguments).says("Done."), &text).await;
+        let outcome = desk.work("publish").await;
+        assert_eq!((outcome.status, desk.reached()), (RunStatus::Blocked, vec!["hook".to_owned()]), "{named} {tool}");
+    }
+}
+
 #[tokio::test]
 async fn hooks_are_told_the_call_as_the_tool_takes_it_and_what_came_of_it() {
     let text = "[pre_tool_use]\n'*' = 'cat > before.json; echo $PODBAY_TOOL_NAME > name; echo {{tool_input}} > input'\n\

@@ -8,6 +8,7 @@ use super::placeholder;
 use crate::event::CallStatus;
 use crate::event::Moment;
 use crate::event::SessionId;
+use crate::policy::BACKGROUND;
 use crate::wire::Shell;
 
 /// Most characters of a result, and of a variable.
@@ -56,12 +57,23 @@ impl<'a> Told<'a> {
     /// Returns whether a hook wants to be told.
     pub(super) fn is_for(&self, hook: &Hook) -> bool {
         let condition = &hook.condition;
-        let is_tool = self.tool_name.is_none_or(|name| condition.tool == "*" || condition.tool == name);
+        let is_tool = self.tool_name.is_none_or(|name| condition.tool == "*" || self.is_of(name, &condition.tool));
         let wanted = condition.input_contains.as_str();
         is_tool
             && (wanted.is_empty()
                 || self.prompt.is_some_and(|prompt| prompt.contains(wanted))
                 || self.tool_input.is_some_and(|input| holds(input, wanted)))
+    }
+
+    /// Returns whether a call of a tool is one of the tool that a hook names. A command that stays in the background is one of `bash` too,
+    /// whichever tool starts it, as it is to rules.
+    fn is_of(&self, name: &str, named: &str) -> bool {
+        let in_background = || self.tool_input.is_some_and(|input| input["background"] == true);
+        match (name, named) {
+            (BACKGROUND, "bash") => true,
+            ("bash", BACKGROUND) => in_background(),
+            (name, named) => name == named,
+        }
     }
 
     pub(super) fn json(&self) -> String {
@@ -129,6 +141,15 @@ mod tests {
         }
         for (tool, contains) in [("bash", ""), ("edit_file", "lib/"), ("edit", "")] {
             assert!(!told.is_for(&hook(tool, contains)), "{tool} {contains}");
+        }
+        let in_background = json!({"command": "x", "background": true});
+        for (name, input, of_bash, of_background) in [
+            ("start_background_process", json!({"command": "x"}), true, true),
+            ("bash", in_background, true, true),
+            ("bash", json!({"command": "x"}), true, false),
+        ] {
+            let told = Told { tool_name: Some(name), tool_input: Some(&input), ..Told::new(Moment::PreToolUse, None) };
+            assert_eq!((told.is_for(&hook("bash", "")), told.is_for(&hook(BACKGROUND, ""))), (of_bash, of_background), "{name} {input}");
         }
         let said = Told { prompt: Some("deploy it"), ..Told::new(Moment::UserPrompt, None) };
         assert!(said.is_for(&hook("bash", "deploy")) && !said.is_for(&hook("*", "test")));
