@@ -56,6 +56,8 @@ pub struct Command {
     pub given: Option<String>,
     /// Its input is paths that begin with a place which is named: none of them can be taken for an option.
     pub takes_paths: bool,
+    /// Its input is names of git's branches, one a line: none has a blank in it or can be taken for an option.
+    pub takes_branches: bool,
     /// Another program starts it: no function of the shell takes its place.
     pub is_started: bool,
     /// It is the one before once more, with the values of variables in their places.

@@ -145,6 +145,8 @@ impl Reader {
             starts.push(self.script.commands.len());
             command.takes_paths =
                 !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_paths);
+            command.takes_branches =
+                !renames && !redirects && said::takes_what_is_piped(&command) && before.as_ref().is_some_and(said::gives_branches);
             command.given = said::given(&command, before.as_ref().filter(|_| command.piped), around.as_deref());
             if said::gives(&command) {
                 around.clone_from(&command.given);

@@ -42,7 +42,7 @@ pub(super) fn gives(command: &Command) -> bool {
 }
 
 /// Programs that give paths, or pass them on.
-pub(super) const GIVING: [&str; 8] = ["find", "grep", "gfind", "sort", "uniq", "head", "tail", "shuf"];
+pub(super) const GIVING: [&str; 11] = ["find", "grep", "gfind", "sort", "uniq", "head", "tail", "shuf", "git", "egrep", "fgrep"];
 
 /// Returns whether a command reads what is piped into it, and nothing else in its place.
 pub(super) fn takes_what_is_piped(command: &Command) -> bool {
@@ -66,6 +66,34 @@ pub(super) fn gives_paths(command: &Command) -> bool {
         Some("sort" | "uniq" | "head" | "tail" | "shuf") => {
             let is_plain = |text: &str| text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "zurfVn0123456789".contains(c)));
             command.takes_paths && arguments.iter().all(|word| word.known().is_some_and(is_plain))
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a command writes the names of branches, with no more than a mark in front of each.
+pub(super) fn gives_branches(command: &Command) -> bool {
+    let arguments = command.arguments();
+    let is_how = |text: &str| {
+        let (option, value) = text.split_once('=').unwrap_or((text, ""));
+        matches!(option, "-a" | "-r" | "--all" | "--list" | "--remotes" | "--merged" | "--no-merged" | "--contains")
+            || option == "--sort"
+            || (option == "--format" && matches!(value, "%(refname:short)" | "%(refname)"))
+    };
+    match command.name() {
+        Some("git") => {
+            let lists = matches!(arguments.first().and_then(Word::known), Some("branch" | "for-each-ref"));
+            lists && arguments[1..].iter().all(|word| word.known().is_some_and(|text| !text.starts_with('-') || is_how(text)))
+        }
+        // Whole lines, and those that are piped in.
+        Some("grep" | "egrep" | "fgrep") => {
+            let (options, rest): (Vec<&Word>, Vec<&Word>) = arguments.iter().partition(|word| word.text.starts_with('-'));
+            let are_plain = options.iter().all(|word| word.known().is_some_and(|text| text[1..].chars().all(|c| "vEFPiwx".contains(c))));
+            command.takes_branches && are_plain && rest.len() == 1
+        }
+        Some("sort" | "uniq" | "head" | "tail" | "shuf") => {
+            let is_plain = |text: &str| text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "urfVn0123456789".contains(c)));
+            command.takes_branches && arguments.iter().all(|word| word.known().is_some_and(is_plain))
         }
         _ => false,
     }

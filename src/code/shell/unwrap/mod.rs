@@ -143,7 +143,8 @@ fn wrapped(command: &Command, wrapper: &Wrapper, unwrapped: &mut Unwrapped) {
             place(&mut inner, scan.placeholder.as_deref(), unwrapped);
             // A path that no blank takes apart begins with its place, and is no option.
             let options = &command.arguments()[..command.arguments().len() - scan.rest.len()];
-            let is_path = command.takes_paths && scan.flags.contains('0') && options.iter().all(leaves_input);
+            let is_name = command.takes_branches || (command.takes_paths && scan.flags.contains('0'));
+            let is_path = is_name && options.iter().all(leaves_input);
             let taken = if is_path { "./…" } else { "…" };
             if let Some(placeholder) = scan.placeholder.as_deref().filter(|_| is_path) {
                 inner.words.iter_mut().filter(|word| word.text == placeholder).for_each(|word| word.text.insert_str(0, "./"));
