@@ -243,6 +243,7 @@ fn gated(verb: &str, rest: &[Word]) -> Option<String> {
     let is_unknown_first = rest.first().is_some_and(words::may_be_option);
     let force = || may_have(rest, "f", &["--force"]);
     let operation = match verb {
+        "push" if only_tries_to_push(rest) => return None,
         "push" | "send-email" | "send-pack" | "filter-branch" | "filter-repo" | "prune" => verb,
         "svn" if matches!(first, Some("dcommit")) => "svn dcommit",
         "p4" if matches!(first, Some("submit")) => "p4 submit",
@@ -298,6 +299,29 @@ fn only_from_index(rest: &[Word]) -> bool {
             || (!word.text.starts_with("--") && word.text[1..].chars().all(|c| "rfqn".contains(c)))
     };
     has(rest, "", &["--cached"]) && !rest.iter().any(words::may_be_option) && rest.iter().all(is_plain)
+}
+
+/// A `push` that certainly changes nothing there: it says `-n`, and every other option is known to take no value and to take nothing back.
+fn only_tries_to_push(rest: &[Word]) -> bool {
+    const FLAGS: [&str; 12] = [
+        "--all",
+        "--delete",
+        "--dry-run",
+        "--follow-tags",
+        "--force",
+        "--force-with-lease",
+        "--mirror",
+        "--porcelain",
+        "--prune",
+        "--set-upstream",
+        "--tags",
+        "--verbose",
+    ];
+    let options = || rest.iter().take_while(|word| word.text != "--").filter(|word| word.text.starts_with('-'));
+    let letters = |word: &Word| word.text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|c| "nfuvqd".contains(c)));
+    let says_so = |word: &Word| word.text == "--dry-run" || (letters(word) && word.text.contains('n'));
+    let is_plain = |word: &Word| letters(word) || FLAGS.contains(&word.text.as_str());
+    !rest.iter().any(words::may_be_option) && options().all(is_plain) && options().any(says_so)
 }
 
 /// Returns whether a setting says how long git keeps what nothing names any more.

@@ -33,7 +33,7 @@ pub(super) const READS: [&str; 28] = [
 ];
 
 /// Verbs that git has besides.
-pub(super) const CHANGES: [&str; 95] = [
+pub(super) const CHANGES: [&str; 96] = [
     "add",
     "am",
     "apply",
@@ -94,6 +94,7 @@ pub(super) const CHANGES: [&str; 95] = [
     "patch-id",
     "prune-packed",
     "pull",
+    "push",
     "read-tree",
     "rebase",
     "reflog",

@@ -79,8 +79,41 @@ fn lookup(name: &str, arguments: &[Word], hosts: &mut BTreeSet<String>) {
 const NO_VERB: [&str; 12] =
     ["run", "run-script", "exec", "test", "install", "add", "info", "view", "help", "search", "uninstall", "remove"];
 
+/// Options of what publishes behind which no value stands.
+const FLAGS: [&str; 14] = [
+    "--all-features",
+    "--allow-dirty",
+    "--build",
+    "--force",
+    "--frozen",
+    "--json",
+    "--locked",
+    "--no-git-checks",
+    "--no-verify",
+    "--offline",
+    "--provenance",
+    "--quiet",
+    "--recursive",
+    "--workspace",
+];
+
+/// Returns whether a command certainly only tries to publish: all of its words are known, and none takes `--dry-run` back or has it for a value.
+fn only_tries(command: &Command) -> bool {
+    if !matches!(command.name(), Some("npm" | "pnpm" | "cargo" | "uv" | "poetry")) {
+        return false;
+    }
+    let Some(words) = command.arguments().iter().map(Word::known).collect::<Option<Vec<&str>>>() else { return false };
+    let ends_an_option = |word: &str| !word.starts_with('-') || word.contains('=') || FLAGS.contains(&word);
+    let says_so = |at: &usize| words[*at] == "--dry-run" && at.checked_sub(1).is_none_or(|before| ends_an_option(words[before]));
+    let is_taken_back = |word: &&str| word.contains("dry-run=") || *word == "--no-dry-run" || matches!(*word, "--" | "false");
+    (0..words.len()).any(|at| says_so(&at)) && !words.iter().any(is_taken_back)
+}
+
 /// Returns whether a command hands something to others for good.
 pub(super) fn publishes(command: &Command) -> bool {
+    if only_tries(command) {
+        return false;
+    }
     let first = command.arguments().iter().map(|word| word.text.as_str()).find(|text| !text.starts_with(['-', '+']));
     let words = || command.arguments().iter().map(|word| word.text.as_str());
     let has = |one: &str, other: &str| words().zip(words().skip(1)).any(|pair| pair == (one, other));
