@@ -1,6 +1,7 @@
 //! Protected names among a command's words, as far as they can be read.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use super::blocked::takes_all;
 use super::ground::Ground;
@@ -70,9 +71,10 @@ pub(super) fn names(command: &Command, ground: &Ground, only_reads: bool) -> BTr
     };
     let mut skip = false;
     let looked_for = searched(command);
+    let left_out = left_out(command);
     for (at, word) in command.arguments().iter().enumerate() {
         let text = word.text.as_str();
-        if std::mem::take(&mut skip) || looked_for == Some(at) {
+        if std::mem::take(&mut skip) || looked_for == Some(at) || left_out.contains(&at) {
             continue;
         }
         // What is left out, or only a pattern for names.
@@ -249,6 +251,15 @@ pub(super) fn searched(command: &Command) -> Option<usize> {
             _ => return None,
         };
     }
+}
+
+/// Returns the places of the words that `zip` and `unzip` leave out: those behind `-x`, up to the next option or a lone `@`.
+fn left_out(command: &Command) -> Range<usize> {
+    let arguments = command.arguments();
+    let begin = arguments.iter().position(|word| word.known() == Some("-x"));
+    let Some(begin) = begin.filter(|_| matches!(command.name(), Some("zip" | "unzip"))) else { return 0..0 };
+    let is_name = |word: &&Word| word.kind != WordKind::Unknown && !word.text.starts_with(['-', '@']);
+    begin + 1..begin + 1 + arguments[begin + 1..].iter().take_while(is_name).count()
 }
 
 /// Returns whether a program that something is piped into takes that for names or for commands.
