@@ -33,7 +33,7 @@ pub(super) fn reason(command: &Command, ground: &Ground) -> Option<String> {
     let arguments = command.arguments();
     let Some(name) = command.name() else {
         // Whatever it is called: what is given to it is what `rm` takes.
-        return looks_like_removal(arguments, ground).or_else(|| split_by_expansion(program, ground));
+        return looks_like_removal(program, arguments, ground).or_else(|| split_by_expansion(program, ground));
     };
     // What only says how it is used, or which version it is.
     if let [one] = arguments
@@ -141,10 +141,19 @@ fn goes_deep(word: &Word) -> bool {
 }
 
 /// A program whose name is not known, with what `rm` is given.
-fn looks_like_removal(arguments: &[Word], ground: &Ground) -> Option<String> {
+///
+/// One that a substitution computes is hidden, and counts as `rm` for all of the project, too; one in a variable, such as `$CC`, is often given
+/// that for something else.
+fn looks_like_removal(program: &Word, arguments: &[Word], ground: &Ground) -> Option<String> {
     let recursive = arguments.iter().any(|word| words::is_option(&word.text, "rR", &["--recursive"]));
-    let is_meant = |word: &&Word| !word.text.starts_with('.');
-    let what = words::operands(arguments).filter(is_meant).find_map(|word| place::precious_by_name(&word.text, ground))?;
+    let forced = arguments.iter().any(|word| words::is_option(&word.text, "f", &["--force"]));
+    let is_computed = program.text.contains("$(") || program.text.contains('`');
+    let precious = |word: &Word| match word.text.starts_with('.') {
+        _ if is_computed && forced => place::precious(&word.text, ground),
+        true => None,
+        false => place::precious_by_name(&word.text, ground),
+    };
+    let what = words::operands(arguments).find_map(precious)?;
     recursive.then(|| format!("it may remove {what}: which program it starts cannot be read"))
 }
 
