@@ -14,7 +14,12 @@ const WORDS: [&str; 64] = [
 /// Returns whether a variable is a script's own: programs take their orders from names in capitals, but not from all of them.
 pub(super) fn is_own(name: &str) -> bool {
     let is_made_of_words = || name.split('_').all(|part| WORDS.contains(&part.trim_end_matches(|c: char| c.is_ascii_digit())));
-    LOOKS.contains(&name) || is_lower(name) || is_made_of_words()
+    LOOKS.contains(&name) || (is_lower(name) && !is_of_npm(name)) || is_made_of_words()
+}
+
+/// `npm_config_script_shell`: npm and pnpm take their settings from such names, and some of those say which program is started.
+fn is_of_npm(name: &str) -> bool {
+    name.starts_with("npm_config_") || name.starts_with("pnpm_config_")
 }
 
 fn is_lower(name: &str) -> bool {
@@ -30,9 +35,22 @@ mod tests {
         for name in ["x", "my_file2", "FILES", "SRC_DIR", "F1", "TZ", "NEW_NAME"] {
             assert!(is_own(name), "{name}");
         }
-        for name in
-            ["PATH", "GIT_DIR", "LD_PRELOAD", "IFS", "PAGER", "TMPDIR", "NODE_OPTIONS", "ENV", "", "Files", "PS4", "SHELLOPTS", "DIR_"]
-        {
+        for name in [
+            "PATH",
+            "GIT_DIR",
+            "LD_PRELOAD",
+            "IFS",
+            "PAGER",
+            "TMPDIR",
+            "NODE_OPTIONS",
+            "ENV",
+            "",
+            "Files",
+            "PS4",
+            "SHELLOPTS",
+            "DIR_",
+            "npm_config_script_shell",
+        ] {
             assert!(!is_own(name), "{name}");
         }
     }
