@@ -304,16 +304,16 @@ fn render_matches(matches: &Matches) -> Rendered {
     }
     let mut footer = Vec::new();
     if matches.files.is_empty() {
-        body.push_str("nothing matches");
+        // What was not looked at may match.
+        body.push_str(if matches.timed_out { "nothing was found so far" } else { "nothing matches" });
         if matches.n_binary > 0 {
             footer.push(format!("binary, and not searched to the end: {} file(s); one that is named is", matches.n_binary));
         }
     }
-    if matches.truncated {
-        footer.push("more matches; narrow the pattern or the path".to_owned());
-    }
     if matches.timed_out {
-        footer.push("the search ran out of time: there may be more".to_owned());
+        footer.push("the search ran out of time, so there may be more; narrow the pattern or the path".to_owned());
+    } else if matches.truncated {
+        footer.push("more matches; narrow the pattern or the path".to_owned());
     }
     if matches.n_protected > 0 {
         footer.push(format!("not searched, because their names say that they hold secrets: {} file(s)", matches.n_protected));

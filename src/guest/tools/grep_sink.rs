@@ -23,7 +23,7 @@ pub(super) struct FileSink<'a> {
     pub(super) hit: Hit,
     matcher: &'a RegexMatcher,
     output: GrepOutput,
-    /// Lines and bytes still taken down; what comes after is only counted.
+    /// Lines and bytes still taken down; the first match after them ends the search of the file.
     n_lines: u64,
     n_bytes: usize,
 }
@@ -34,9 +34,6 @@ impl<'a> FileSink<'a> {
     }
 
     fn take_down(&mut self, number: u64, line: &[u8], matched: bool) {
-        if self.n_bytes == 0 {
-            return;
-        }
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let (text, cut) =
@@ -61,7 +58,11 @@ impl Sink for FileSink<'_> {
         }
         for (number, line) in (found.line_number().unwrap_or(1)..).zip(found.lines()) {
             self.hit.count += 1;
-            if self.output == GrepOutput::Content && self.n_lines > 0 {
+            if self.output == GrepOutput::Content {
+                // That there is one more than what is taken down is all that anybody wants to know.
+                if self.n_lines == 0 || self.n_bytes == 0 {
+                    return Ok(false);
+                }
                 self.n_lines -= 1;
                 self.take_down(number, line, true);
             }
@@ -70,7 +71,7 @@ impl Sink for FileSink<'_> {
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
-        if self.output == GrepOutput::Content && self.n_lines > 0 {
+        if self.output == GrepOutput::Content && self.n_lines > 0 && self.n_bytes > 0 {
             self.take_down(context.line_number().unwrap_or(0), context.bytes(), false);
         }
         Ok(true)
@@ -113,6 +114,23 @@ mod tests {
     #[track_caller]
     fn check(line: &str, start: usize, expected: &str) {
         assert_eq!(shorten(line.as_bytes(), || start).0, expected);
+    }
+
+    #[test]
+    fn a_search_ends_with_the_first_match_that_is_not_taken_down() {
+        let text = "x\n".repeat(1000);
+        let matcher = RegexMatcher::new("x").expect("an expression");
+        for (output, n_lines, n_bytes, count, taken) in [
+            (GrepOutput::Content, 2, 10_000, 3, 2),
+            (GrepOutput::Content, 10, 3 * 65, 4, 3),
+            (GrepOutput::Content, 1000, 1_000_000, 1000, 1000),
+            (GrepOutput::Count, 2, 10_000, 1000, 0),
+            (GrepOutput::FilesOnly, 2, 10_000, 1, 0),
+        ] {
+            let mut sink = FileSink::new(&matcher, output, n_lines, n_bytes);
+            Searcher::new().search_slice(&matcher, text.as_bytes(), &mut sink).expect("searched");
+            assert_eq!((sink.hit.count, sink.hit.lines.len()), (count, taken), "{output:?} {n_lines} {n_bytes}");
+        }
     }
 
     #[test]
