@@ -138,6 +138,10 @@ fn replace(text: &mut Vec<u8>, places: &[Range<usize>], new: impl Fn(&[u8], &Ran
 
 /// Gives the new text the line ends of the place it goes to, unless the model wrote `\r` itself and so means what it says.
 fn fit_line_ends(new: &[u8], old: &[u8], text: &[u8], place: &Range<usize>) -> Vec<u8> {
+    let there = &text[place.clone()];
+    if there != old && is_mixed(there) {
+        return with_own_line_ends(&without_returns(new).0, there);
+    }
     let newline = memchr::memchr(b'\n', &text[place.start..]).map(|at| place.start + at);
     let newline = newline.or_else(|| memchr::memrchr(b'\n', &text[..place.start]));
     let has_returns = newline.is_some_and(|at| at > 0 && text[at - 1] == b'\r');
@@ -150,6 +154,27 @@ fn fit_line_ends(new: &[u8], old: &[u8], text: &[u8], place: &Range<usize>) -> V
         return plain;
     }
     new.to_vec()
+}
+
+fn is_mixed(text: &[u8]) -> bool {
+    let n_returns = memmem::find_iter(text, b"\r\n").count();
+    n_returns > 0 && n_returns < memchr::memchr_iter(b'\n', text).count()
+}
+
+/// Gives a text the line ends of the one whose place it takes: lines at its beginning and its end that stay what they were keep their own, and
+/// those between have that of the first one that goes.
+fn with_own_line_ends(plain: &[u8], there: &[u8]) -> Vec<u8> {
+    let bare = |line: &&[u8]| line.strip_suffix(b"\r\n").map(|line| [line, b"\n"].concat()).unwrap_or(line.to_vec());
+    let new: Vec<&[u8]> = plain.split_inclusive(|byte| *byte == b'\n').collect();
+    let old: Vec<&[u8]> = there.split_inclusive(|byte| *byte == b'\n').collect();
+    let stays = |(new, old): &(&&[u8], &&[u8])| **new == bare(old);
+    let n_head = new.iter().zip(&old).take_while(stays).count();
+    let n_tail = new[n_head..].iter().rev().zip(old[n_head..].iter().rev()).take_while(stays).count();
+    let (gone, tail) = old[n_head..].split_at(old.len() - n_head - n_tail);
+    let ended = gone.iter().chain(old[..n_head].iter().rev()).find(|line| line.ends_with(b"\n"));
+    let between = new[n_head..new.len() - n_tail].concat();
+    let between = if ended.is_some_and(|line| line.ends_with(b"\r\n")) { with_returns(&between) } else { between };
+    [old[..n_head].concat(), between, tail.concat()].concat()
 }
 
 fn with_returns(plain: &[u8]) -> Vec<u8> {
@@ -327,6 +352,14 @@ mod tests {
         check("a\r\nb\r\nc", "\nb\n", "\n", Ok(("a\r\nc", How::Exact)));
         check("a\nb\n", "a\r\nb", "x\r\ny", Ok(("x\ny\n", How::Exact)));
         check("a\nb\r\nc\n", "a\nb\nc", "1\n2", Ok(("1\n2\n", How::Exact)));
+        // Lines that stay what they were keep their own ends.
+        check("a\r\nb\nc\r\nd", "a\nb\nc\n", "a\nB\nc\n", Ok(("a\r\nB\nc\r\nd", How::Exact)));
+        check("a\nb\r\nc\n", "a\nb\nc", "a\nB\n2\nc", Ok(("a\nB\r\n2\r\nc\n", How::Exact)));
+        check("a\nb\r\nc\n", "a\nb\nc\n", "a\nb\nnew\nc\n", Ok(("a\nb\r\nnew\r\nc\n", How::Exact)));
+        check("a\nb\r\nc\n", "a\nb\nc\n", "a\nc\n", Ok(("a\nc\n", How::Exact)));
+        check("a\nb\r\nb\nb\r\n", "a\nb\nb\n", "a\nb\n", Ok(("a\nb\r\nb\r\n", How::Exact)));
+        check("a\nb\r\n", "a\nb\n", "", Ok(("", How::Exact)));
+        check("  a\r\n  b\n  c\r\n", "a\nb\nc\n", "a\nB\nc\n", Ok(("  a\r\n  B\n  c\r\n", How::Tolerant)));
         check("a\r\nb\r\n", "a\r\nb", "a\nb", Ok(("a\nb\r\n", How::Exact)));
     }
 
