@@ -242,7 +242,7 @@ impl Serving<'_> {
             let output = AssertUnwindSafe(session.run(call, line)).catch_unwind().await.unwrap_or_else(|_panic| {
                 Output::Fault(Fault::Io {
                     doing: "carry out the call".to_owned(),
-                    problem: "the guest failed; this is a bug of Podbay".to_owned(),
+                    problem: "the guest failed; this is a bug of Podbay, so try another way".to_owned(),
                 })
             });
             (id, output)

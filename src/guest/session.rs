@@ -415,5 +415,8 @@ pub(super) fn how(status: i32) -> End {
 }
 
 fn bug() -> Fault {
-    Fault::Io { doing: "carry out the call".to_owned(), problem: "the tool failed unexpectedly; this is a bug of Podbay".to_owned() }
+    Fault::Io {
+        doing: "carry out the call".to_owned(),
+        problem: "the tool failed unexpectedly; this is a bug of Podbay, so try another way".to_owned(),
+    }
 }

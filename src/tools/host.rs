@@ -84,7 +84,7 @@ impl Host<'_> {
                 };
                 Output::Read(Read { files: vec![file], remaining: 0, memos: Vec::new() })
             }
-            Err(problem) => Output::Fault(Fault::Io { doing: path, problem }),
+            Err(problem) => Output::Fault(Fault::Io { doing: path, problem: format!("{problem}; repeat the call whose result it was") }),
         }
     }
 }

@@ -141,10 +141,15 @@ pub enum Fault {
     NotStarted { problem: String },
     #[error("cancelled")]
     Cancelled,
-    #[error("{doing}: {problem}")]
+    #[error("{doing}: {problem}{}", again(.problem))]
     Io { doing: String, problem: String },
     #[error("the sandbox was ended: {problem}")]
     BoxEnded { problem: String },
+}
+
+/// What can be done where the system itself fails. Whoever knows a better way on says it behind a semicolon.
+fn again(problem: &str) -> &'static str {
+    if problem.contains("; ") { "" } else { "; try again, and where that does not help, go on without it and say so" }
 }
 
 fn names(paths: &[BytesPath]) -> String {
@@ -158,7 +163,7 @@ fn link_at(path: &BytesPath, link: &BytesPath) -> String {
 fn hint(similar: &[BytesPath], beside: &[BytesPath]) -> String {
     let names = |paths: &[BytesPath], between: &str| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(between);
     match (similar, beside) {
-        ([], []) => String::new(),
+        ([], []) => "; use list_directory or glob to see what is there".to_owned(),
         ([], beside) => format!("; there are {}", names(beside, ", ")),
         (similar, _) => format!("; did you mean {}?", names(similar, " or ")),
     }
@@ -194,33 +199,99 @@ fn detail(closest: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Returns the words of a fault that say what is the matter, and those that say what can be done about it.
+    ///
+    /// A fault that is new has to be put here, and then among the examples below. None: its words are those of whoever makes it.
+    fn words(fault: &Fault) -> Option<(&'static str, &'static str)> {
+        Some(match fault {
+            Fault::NotFound { similar, beside, .. } => match (similar.is_empty(), beside.is_empty()) {
+                (false, _) => ("no such file", "did you mean src/b"),
+                (true, false) => ("no such file", "there are src/c"),
+                (true, true) => ("no such file", "use list_directory"),
+            },
+            Fault::Outside { .. } => ("outside of /workspace", "only paths inside the project"),
+            Fault::Protected { .. } => ("leads to .env", "name the file itself"),
+            Fault::AbsoluteLink { .. } => ("a symbolic link", "use the path it names"),
+            Fault::DanglingLink { .. } => ("is a symbolic link to b", "use another path"),
+            Fault::IsDirectory { .. } => ("is a directory", "use list_directory"),
+            Fault::NotDirectory { .. } => ("is not a directory", "use list_directory"),
+            Fault::NotRegular { .. } => ("but a socket", "name a regular file"),
+            Fault::Hidden { .. } => ("is hidden", "`sandbox.reveal`"),
+            Fault::PermissionDenied { .. } => ("permission denied", "chmod"),
+            Fault::ReadOnly { .. } => ("is read-only", "write elsewhere"),
+            Fault::TooLarge { .. } => ("holds 9 bytes", "use bash"),
+            Fault::Binary { kind, .. } if kind.ends_with("image") => ("is not text", "with a command"),
+            Fault::Binary { .. } => ("is not text", "use a command"),
+            Fault::NotUtf8 { .. } => ("is not UTF-8", "such as iconv"),
+            Fault::NoMatch { .. } => ("was not found", "copy the text exactly"),
+            Fault::Ambiguous { .. } => ("stands 2 times", "add surrounding lines"),
+            Fault::HunkMissed { applied: true, .. } => ("does not fit", "is there already"),
+            Fault::HunkMissed { .. } => ("does not fit", "There stands instead"),
+            Fault::HunkAmbiguous { .. } => ("fits in several places", "add lines around it"),
+            Fault::HunkUnanchored { .. } => ("`fn a`, which is not in the file", "copy the line"),
+            Fault::Exists { .. } => ("is there already", "set overwrite"),
+            Fault::NoSpace { .. } => ("no space left", "Remove what is not needed"),
+            Fault::Changed { .. } => ("changed while", "read it again"),
+            Fault::Stale { .. } => ("has changed since you read it", "read it again"),
+            Fault::Outdated { .. } => ("was not found", "read the file again"),
+            Fault::Untold { .. } => ("the way there changed", "try again"),
+            Fault::Io { problem, .. } if problem.contains(';') => ("a part of the new text", "write all of it once more"),
+            Fault::Io { .. } => ("no such device", "try again"),
+            Fault::Refused { .. } | Fault::Invalid { .. } | Fault::NotStarted { .. } | Fault::Cancelled | Fault::BoxEnded { .. } => {
+                return None;
+            }
+        })
+    }
+
     /// Whoever reads a fault can do something about it: each says what, behind what is the matter.
     #[test]
     fn each_fault_about_a_path_names_it_and_a_way_on() {
         let path = || BytesPath::from("src/a");
-        for (fault, cause, way) in [
-            (Fault::Outside { path: path() }, "outside of /workspace", "only paths inside the project"),
-            (Fault::Protected { path: path(), name: ".env".into() }, "leads to .env", "name the file itself"),
-            (Fault::AbsoluteLink { path: path(), target: "/workspace/b".into() }, "a symbolic link", "use the path it names"),
-            (Fault::DanglingLink { path: path(), link: path(), target: "b".into() }, "is a symbolic link to b", "use another path"),
-            (Fault::IsDirectory { path: path() }, "is a directory", "use list_directory"),
-            (Fault::NotDirectory { path: path() }, "is not a directory", "use list_directory"),
-            (Fault::NotRegular { path: path(), kind: "socket".into() }, "but a socket", "name a regular file"),
-            (Fault::Hidden { path: path() }, "is hidden", "`sandbox.reveal`"),
-            (Fault::PermissionDenied { path: path() }, "permission denied", "chmod"),
-            (Fault::ReadOnly { path: path() }, "is read-only", "write elsewhere"),
-            (Fault::TooLarge { path: path(), bytes: 9, limit: 8 }, "holds 9 bytes", "use bash"),
-            (Fault::Binary { path: path(), bytes: 9, kind: "PNG image".into() }, "is not text", "with a command"),
-            (Fault::Binary { path: path(), bytes: 9, kind: "binary file".into() }, "is not text", "use a command"),
-            (Fault::NotUtf8 { path: path() }, "is not UTF-8", "such as iconv"),
-            (Fault::Changed { path: path() }, "changed while", "read it again"),
-            (Fault::Stale { path: path() }, "has changed since you read it", "read it again"),
-            (Fault::HunkUnanchored { path: path(), hunk: 1, anchor: "fn a".into() }, "`fn a`, which is not in the file", "copy the line"),
-            (Fault::NoSpace { path: path() }, "no space left", "Remove what is not needed"),
-        ] {
+        let no_match = || Fault::NoMatch { path: path(), edit: 1, closest: String::new() };
+        let missed = |applied| Fault::HunkMissed { path: path(), hunk: 1, applied, closest: "x".into() };
+        let io = |problem: &str| Fault::Io { doing: "write src/a".into(), problem: problem.into() };
+        let binary = |kind: &str| Fault::Binary { path: path(), bytes: 9, kind: kind.into() };
+        let examples = [
+            Fault::NotFound { path: path(), similar: vec!["src/b".into()], beside: Vec::new() },
+            Fault::NotFound { path: path(), similar: Vec::new(), beside: vec!["src/c".into()] },
+            Fault::NotFound { path: path(), similar: Vec::new(), beside: Vec::new() },
+            Fault::Outside { path: path() },
+            Fault::Protected { path: path(), name: ".env".into() },
+            Fault::AbsoluteLink { path: path(), target: "/workspace/b".into() },
+            Fault::DanglingLink { path: path(), link: path(), target: "b".into() },
+            Fault::IsDirectory { path: path() },
+            Fault::NotDirectory { path: path() },
+            Fault::NotRegular { path: path(), kind: "socket".into() },
+            Fault::Hidden { path: path() },
+            Fault::PermissionDenied { path: path() },
+            Fault::ReadOnly { path: path() },
+            Fault::TooLarge { path: path(), bytes: 9, limit: 8 },
+            binary("PNG image"),
+            binary("binary file"),
+            Fault::NotUtf8 { path: path() },
+            no_match(),
+            Fault::Ambiguous { path: path(), edit: 1, count: 2, lines: vec![1, 2] },
+            missed(true),
+            missed(false),
+            Fault::HunkAmbiguous { path: path(), hunk: 1, lines: vec![1, 2] },
+            Fault::HunkUnanchored { path: path(), hunk: 1, anchor: "fn a".into() },
+            Fault::Exists { path: path(), remedy: "set overwrite".into() },
+            Fault::NoSpace { path: path() },
+            Fault::Changed { path: path() },
+            Fault::Stale { path: path() },
+            Fault::Outdated { misfit: Box::new(no_match()) },
+            Fault::Untold { paths: vec![path()] },
+            io("no such device"),
+            io("broken; the file now holds a part of the new text, so write all of it once more"),
+        ];
+        for fault in &examples {
+            let (cause, way) = words(fault).expect("these have words of their own");
             let text = fault.to_string();
             let (at, behind) = (text.find(cause), text.find(way));
             assert!(text.contains("src/a") && at.is_some() && at < behind, "{text}");
         }
+        // What `words` knows and no example shows would be told of by nobody.
+        let kinds: std::collections::HashSet<_> = examples.iter().map(std::mem::discriminant).collect();
+        assert_eq!(kinds.len(), 26);
     }
 }

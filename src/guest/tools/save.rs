@@ -246,7 +246,7 @@ impl Place {
         // Past this point a failure is no "nothing was changed": only a broken disk or one that cannot reserve room comes here.
         file.write_all(content).and_then(|()| file.set_len(content.len() as u64)).map_err(|error| Fault::Io {
             doing: format!("write {} in place", self.path),
-            problem: format!("{error}; the file now holds a part of the new text"),
+            problem: format!("{error}; the file now holds a part of the new text, so write all of it once more"),
         })
     }
 

@@ -223,7 +223,10 @@ impl Transaction {
         }
         Fault::Io {
             doing: "change all files or none".into(),
-            problem: format!("{fault}; these have changed all the same: {}", left.join(", ")),
+            problem: format!(
+                "{fault}; these have changed all the same: {}; read them again, then change them back, or make the rest of the change by itself",
+                left.join(", ")
+            ),
         }
     }
 }
