@@ -100,6 +100,25 @@ async fn what_cannot_be_unpacked_is_named_with_its_archive() {
     assert!(!hand.has("out"));
 }
 
+/// The model reads which entry it was, and not that the folder it named is there.
+#[tokio::test]
+async fn a_link_that_cannot_be_made_is_named_as_itself() {
+    let hand = Hand::new().await;
+    let mut builder = tar::Builder::new(File::create(hand.guest.path("clash.tar")).expect("made"));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(1);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, "d/l/x", &b"x"[..]).expect("written");
+    let mut header = tar::Header::new_gnu();
+    header.set_entry_type(EntryType::Symlink);
+    header.set_size(0);
+    builder.append_link(&mut header, "d/l", "y").expect("written");
+    builder.finish().expect("ended");
+    let text = hand.fails("archive", extract("clash.tar"), CallStatus::Failed).await;
+    assert!(text.starts_with("clash.tar: the entry `d/l` cannot be unpacked: ") && text.contains("out/d/l"), "{text}");
+    assert!(!hand.has("out"));
+}
+
 #[tokio::test]
 async fn archives_that_lead_out_are_refused_as_a_whole() {
     let hand = Hand::new().await;

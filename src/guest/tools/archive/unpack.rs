@@ -152,7 +152,7 @@ impl<'a> Stage<'a> {
                 What::Folder => self.folder_of(&parts).map(drop),
                 What::File { may_run } => {
                     let folder = self.folder_of(folders);
-                    folder.and_then(|folder| self.write(&folder, name, may_run, content, call, &mut left, stop))
+                    folder.and_then(|folder| self.write(&folder, &parts, name, may_run, content, call, &mut left, stop))
                 }
                 What::Link { target } => {
                     links.push((parts, target));
@@ -166,15 +166,20 @@ impl<'a> Stage<'a> {
             check_link(&call.archive, &parts, &target)?;
             let made = self
                 .folder_of(folders)
-                .and_then(|folder| symlinkat(as_path(&target), &folder, name.as_slice()).map_err(|errno| fault(self.into, errno)));
+                .and_then(|folder| symlinkat(as_path(&target), &folder, name.as_slice()).map_err(|errno| fault(&self.at(&parts), errno)));
             made.map_err(|fault| of_entry(&call.archive, &parts.join(&b'/'), fault))?;
         }
         Ok(())
     }
 
+    /// Returns the path that an entry would have.
+    fn at(&self, parts: &[Vec<u8>]) -> BytesPath {
+        BytesPath::from_bytes(join(self.into.as_bytes(), &parts.join(&b'/')))
+    }
+
     /// Opens a folder in it, and makes what is missing of it.
     fn folder_of(&self, parts: &[Vec<u8>]) -> Result<OwnedFd, Fault> {
-        let failed = |errno| fault(self.into, errno);
+        let failed = |errno| fault(&self.at(parts), errno);
         let mut here = contents::open_folder(&self.opened, b".").map_err(failed)?;
         for part in parts {
             match mkdirat(&here, part.as_slice(), Mode::from_bits_truncate(0o777)) {
@@ -190,6 +195,7 @@ impl<'a> Stage<'a> {
     fn write(
         &self,
         folder: &OwnedFd,
+        parts: &[Vec<u8>],
         name: &[u8],
         may_run: bool,
         content: &mut dyn Read,
@@ -199,7 +205,7 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Fault> {
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mode = Mode::from_bits_truncate(if may_run { 0o777 } else { 0o666 });
-        let target = openat(folder, name, flags, mode).map_err(|errno| fault(self.into, errno))?;
+        let target = openat(folder, name, flags, mode).map_err(|errno| fault(&self.at(parts), errno))?;
         let mut target = File::from(target);
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -212,7 +218,7 @@ impl<'a> Stage<'a> {
             }
             // What it says of its size is not believed.
             *left = left.checked_sub(n as u64).ok_or_else(|| too_large(&call.archive))?;
-            target.write_all(&buffer[..n]).map_err(|error| fault(self.into, errno_of(&error)))?;
+            target.write_all(&buffer[..n]).map_err(|error| fault(&self.at(parts), errno_of(&error)))?;
         }
     }
 
