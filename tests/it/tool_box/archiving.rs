@@ -119,6 +119,67 @@ async fn a_link_that_cannot_be_made_is_named_as_itself() {
     assert!(!hand.has("out"));
 }
 
+/// A link where a path is named: it is followed within the project, and to nothing that is protected or beyond.
+#[tokio::test]
+async fn links_on_the_way_to_an_archive_or_its_folder_lead_nowhere_else() {
+    let hand = Hand::new().await;
+    let beyond = hand.guest.workspace.path().parent().expect("has one").join("podbay-beyond");
+    std::fs::create_dir_all(&beyond).expect("made");
+    zip(&hand, "a.zip", &[("one", b"x")]);
+    std::fs::copy(hand.guest.path("a.zip"), beyond.join("a.zip")).expect("copied");
+    for name in [".env", ".ssh/key"] {
+        hand.put(name, "secret");
+    }
+    hand.put("real/kept", "k");
+    for (target, name) in [
+        ("../podbay-beyond", "out_up"),
+        (beyond.to_str().expect("UTF-8"), "out_whole"),
+        ("nowhere", "dangling"),
+        ("real", "folder"),
+        (".ssh", "keys"),
+        ("../podbay-beyond/a.zip", "up.zip"),
+        ("nowhere.zip", "gone.zip"),
+        (".env", "secret.zip"),
+        ("a.zip", "same.zip"),
+    ] {
+        symlink(target, hand.guest.path(name)).expect("linked");
+    }
+    let before = tree(hand.guest.workspace.path());
+    let into = |folder: &str| json!({"action": "extract", "archive_path": "a.zip", "output_path": folder});
+    for (folder, words) in [
+        ("out_up", "leads outside of /workspace"),
+        ("out_up/deep", "leads outside of /workspace"),
+        ("out_whole", "leads outside of /workspace"),
+        ("dangling", "a symbolic link to nowhere, which is not there"),
+        ("keys", "protected by its name"),
+    ] {
+        let text = hand.fails("archive", into(folder), CallStatus::Failed).await;
+        assert!(text.contains(words), "{folder}: {text}");
+    }
+    let list = |name: &str| json!({"action": "list", "archive_path": name});
+    for (name, words) in [
+        ("up.zip", "leads outside of /workspace"),
+        ("out_up/a.zip", "leads outside of /workspace"),
+        ("gone.zip", "a symbolic link to nowhere.zip, which is not there"),
+        ("secret.zip", "protected by its name"),
+    ] {
+        for call in [list(name), extract(name)] {
+            let text = hand.fails("archive", call.clone(), CallStatus::Failed).await;
+            assert!(text.contains(words), "{call}: {text}");
+        }
+        let text =
+            hand.fails("archive", json!({"action": "create", "archive_path": name, "source_path": "real"}), CallStatus::Failed).await;
+        assert!(!text.contains("created"), "{name}: {text}");
+    }
+    assert_eq!(tree(hand.guest.workspace.path()), before);
+    assert_eq!(std::fs::read_dir(&beyond).expect("a folder").count(), 1);
+    // The control: links that stay in the project.
+    assert!(hand.ok("archive", list("same.zip")).await.contains("one (1 byte)"));
+    hand.ok("archive", json!({"action": "extract", "archive_path": "same.zip", "output_path": "folder"})).await;
+    assert_eq!((hand.text("real/one").as_str(), hand.text("real/kept").as_str()), ("x", "k"));
+    std::fs::remove_dir_all(&beyond).expect("removed");
+}
+
 #[tokio::test]
 async fn archives_that_lead_out_are_refused_as_a_whole() {
     let hand = Hand::new().await;
