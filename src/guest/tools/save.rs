@@ -333,7 +333,6 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
     for (at, name) in names.iter().copied().enumerate() {
         prefix = join(&prefix, name);
         here = match root.beneath().open(&prefix, flags, Links::Follow) {
-            Err(Errno::EXDEV) => return Err(root.fault(path, Errno::EXDEV)),
             Err(Errno::ENOENT) if names[at..].contains(&&b".."[..]) => return Err(root.fault(path, Errno::ENOENT)),
             Err(Errno::ENOENT) => {
                 match mkdirat(&here, name, Mode::from_bits_truncate(0o777)) {
@@ -344,7 +343,7 @@ pub(super) fn make_folders(root: &Root, path: &BytesPath, parent: &[u8], made: &
                 }
                 root.beneath().open(&prefix, flags, Links::Follow).map_err(|errno| root.fault(path, errno))?
             }
-            other => other.map_err(failed)?,
+            other => other.map_err(|errno| root.fault(path, errno))?,
         };
     }
     Ok(here)

@@ -1,9 +1,13 @@
+use podbay::wire::Hunk;
+use podbay::wire::PatchLine;
+
 use super::*;
 
 /// A project in which every name but the first ones is, or leads through, a link.
 fn project() -> Project {
-    let project = Project::new(&[("real/file", "one\n"), ("Makefile", "all:\n")]);
+    let project = Project::new(&[("real/file", "one\n"), ("real/a.tar", ""), ("Makefile", "all:\n")]);
     for (target, name) in [
+        ("real/a.tar", "packed.tar"),
         ("real", "folder"),
         ("real/file", "file"),
         ("file", "twice"),
@@ -16,6 +20,19 @@ fn project() -> Project {
     project
 }
 
+/// A patch of one file.
+fn patch(path: &str, action: &serde_json::Value) -> serde_json::Value {
+    let files = serde_json::json!([{"path": path, "action": action, "notes": []}]);
+    serde_json::json!({"type": "apply_patch", "files": files, "dry_run": false, "protected": false, "known": null})
+}
+
+/// What a patch does to a file that begins with `one` or `all:`.
+fn update(to: Option<&str>) -> serde_json::Value {
+    let lines = [PatchLine::Add("new".to_owned())];
+    let hunk = Hunk { line: Some(1), lines: lines.to_vec(), ..Hunk::default() };
+    serde_json::json!({"action": "update", "hunks": [hunk], "to": to})
+}
+
 /// Calls that would read or change something through a link of [`project`].
 fn through_links() -> Vec<serde_json::Value> {
     use serde_json::json;
@@ -23,10 +40,17 @@ fn through_links() -> Vec<serde_json::Value> {
     for path in ["file", "twice", "folder/file", "real/up/Makefile", "folder/../Makefile"] {
         calls.push(json!({"type": "read_file", "path": path, "offset": 1, "limit": 9, "max_bytes": 999, "cursor": null, "max_files": 1, "protected": false}));
         calls.push(json!({"type": "edit_file", "path": path, "edits": [{"old_string": "o", "new_string": "x", "replace_all": true}], "create_if_missing": false, "protected": false, "known": null}));
+        calls.push(json!({"type": "multi_edit", "edits": [{"path": path, "edit": {"old_string": "o", "new_string": "x", "replace_all": true}}], "protected": false, "known": null}));
+        calls.push(json!({"type": "edit_lines", "path": path, "operation": "replace", "start_line": 1, "end_line": 1, "new_content": "x", "protected": false, "known": null}));
+        calls.push(patch(path, &update(None)));
+        calls.push(patch(path, &update(Some("moved"))));
+        calls.push(json!({"type": "archive", "action": {"action": "create", "source": path}, "archive": "new.zip", "max_entries": 9, "protected": false}));
         calls.push(json!({"type": "copy_file", "source": path, "destination": "copy", "recursive": false, "overwrite": false, "protected": false, "known": null}));
     }
     for path in ["file", "dangling", "folder/new", "folder/deep/er/new", "real/up/new"] {
         calls.push(json!({"type": "write_file", "path": path, "content": "x", "append": false, "protected": false, "known": null}));
+        calls.push(patch(path, &json!({"action": "add", "content": "x"})));
+        calls.push(patch("Makefile", &update(Some(path))));
         calls.push(json!({"type": "copy_file", "source": "Makefile", "destination": format!("{path}/x"), "recursive": false, "overwrite": true, "protected": false, "known": null}));
     }
     for path in ["folder/file", "real/up/Makefile"] {
@@ -35,6 +59,17 @@ fn through_links() -> Vec<serde_json::Value> {
             json!({"type": "move_file", "source": path, "destination": "moved", "overwrite": false, "protected": false, "known": null}),
         );
         calls.push(json!({"type": "mkdir", "path": format!("{path}.d"), "protected": false}));
+    }
+    for archive in ["packed.tar", "folder/a.tar"] {
+        for action in [json!({"action": "list"}), json!({"action": "extract", "into": "out"})] {
+            calls.push(json!({"type": "archive", "action": action, "archive": archive, "max_entries": 9, "protected": false}));
+        }
+    }
+    for (archive, action) in [
+        ("real/a.tar", json!({"action": "extract", "into": "folder/out"})),
+        ("folder/new.zip", json!({"action": "create", "source": "Makefile"})),
+    ] {
+        calls.push(json!({"type": "archive", "action": action, "archive": archive, "max_entries": 9, "protected": false}));
     }
     for path in ["folder", "folder/", "real/up"] {
         calls.push(
@@ -65,9 +100,9 @@ fn what_is_allowed_by_name_goes_through_no_link() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
         .collect();
     names.sort();
-    assert_eq!(names, ["Makefile", "PODBAY.md", "dangling", "file", "folder", "real", "twice"]);
+    assert_eq!(names, ["Makefile", "PODBAY.md", "dangling", "file", "folder", "packed.tar", "real", "twice"]);
     assert_eq!((project.text("real/file"), project.text("Makefile")), ("one\n".to_owned(), "all:\n".to_owned()));
-    assert_eq!(fs::read_dir(project.path.join("real")).expect("a folder").count(), 2);
+    assert_eq!(fs::read_dir(project.path.join("real")).expect("a folder").count(), 3);
 }
 
 #[test]
@@ -105,7 +140,7 @@ fn a_cursor_of_what_was_found_leads_through_no_link_either() {
             let was_read = |file: &&FileText| file.fault.is_none();
             let mut paths: Vec<String> = read.files.iter().filter(was_read).map(|file| file.path.to_text()).collect();
             paths.sort();
-            assert_eq!(paths, ["Makefile", "real/file"], "{read:?}");
+            assert_eq!(paths, ["Makefile", "real/a.tar", "real/file"], "{read:?}");
         }
         other => panic!("{other:?}"),
     }
