@@ -75,12 +75,11 @@ fn edits_of_one_file_at_once_are_all_made() {
     assert_eq!(project.text("f"), "b0 b1 b2 b3 b4 b5 b6 b7\n");
 }
 
-/// Somebody outside, such as an editor, puts a new file in the place of the old one whenever they like.
-#[test]
-fn a_file_that_changes_under_an_edit_is_a_conflict_and_never_half_of_each() {
-    let project = Project::new(&[]);
+/// Somebody outside, such as an editor, puts a new file in the place of the old one whenever they like, while `change` is made again and
+/// again; it says whether it was made, found the file changed, or had nothing to do.
+fn race(project: &Project, name: &str, change: impl Fn() -> Option<bool>) {
     let text = |head: &str, letter: &str| format!("{head}\n{}\n", letter.repeat(1_000_000));
-    project.put("f", text("head", "a"));
+    project.put(name, text("head", "a"));
     let beside = project.outside.join("new");
     let done = AtomicBool::new(false);
     // Also where an assertion below fails.
@@ -91,25 +90,64 @@ fn a_file_that_changes_under_an_edit_is_a_conflict_and_never_half_of_each() {
             while !done.load(Ordering::Relaxed) && Instant::now() < end {
                 for letter in ["a", "b"].repeat(10) {
                     fs::write(&beside, text("head", letter)).expect("written");
-                    fs::rename(&beside, project.path.join("f")).expect("moved");
+                    fs::rename(&beside, project.path.join(name)).expect("moved");
                 }
                 std::thread::sleep(Duration::from_millis(300));
             }
         });
         while (n_made == 0 || n_refused == 0) && Instant::now() < end {
-            match project.edit("f", "head", "HEAD") {
-                Ok(_) => n_made += 1,
-                Err(Fault::Changed { .. }) => n_refused += 1,
-                // The last one was made, and nobody has come since.
-                Err(Fault::NoMatch { .. }) => {}
-                Err(other) => panic!("{other:?}"),
+            match change() {
+                Some(true) => n_made += 1,
+                Some(false) => n_refused += 1,
+                None => {}
             }
-            let seen = project.text("f");
-            let is_whole = ["head", "HEAD"].iter().any(|head| ["a", "b"].iter().any(|letter| seen == text(head, letter)));
+            let seen = project.text(name);
+            let is_whole = ["head", "HEAD"].iter().any(|head| ["a", "b"].iter().any(|letter| seen.starts_with(&text(head, letter))));
             assert!(is_whole, "{} bytes: {}", seen.len(), &seen[..40.min(seen.len())]);
         }
         done.store(true, Ordering::Relaxed);
     });
     assert!(n_made > 0 && n_refused > 0, "{n_made} {n_refused}");
     project.check_untouched();
+}
+
+#[test]
+fn a_file_that_changes_under_an_edit_is_a_conflict_and_never_half_of_each() {
+    let project = Project::new(&[]);
+    race(&project, "f", || match project.edit("f", "head", "HEAD") {
+        Ok(_) => Some(true),
+        Err(Fault::Changed { .. }) => Some(false),
+        // The last one was made, and nobody has come since.
+        Err(Fault::NoMatch { .. }) => None,
+        Err(other) => panic!("{other:?}"),
+    });
+}
+
+#[test]
+fn a_file_that_changes_under_any_tool_that_works_on_its_text_is_a_conflict_too() {
+    for (name, call) in [
+        (
+            "f",
+            r#"{"type": "edit_lines", "path": "f", "operation": "replace", "start_line": 1, "end_line": 1, "new_content": "HEAD", "protected": false}"#,
+        ),
+        (
+            "f",
+            r#"{"type": "multi_edit", "edits": [{"path": "f", "edit": {"old_string": "head", "new_string": "HEAD", "replace_all": false}}], "protected": false}"#,
+        ),
+        (
+            "f",
+            r#"{"type": "apply_patch", "files": [{"path": "f", "action": {"action": "update", "hunks": [{"line": null, "anchors": [], "lines": [{"remove": "head"}, {"add": "HEAD"}], "at_end": false, "old_unended": false, "new_unended": false}], "to": null}, "notes": []}], "dry_run": false, "protected": false}"#,
+        ),
+        ("PODBAY.md", r#"{"type": "update_config", "section": "Notes", "content": "None."}"#),
+    ] {
+        let project = Project::new(&[]);
+        let call: Call = serde_json::from_str(call).expect("a call");
+        race(&project, name, || match project.call(&call) {
+            Output::Fault(Fault::Changed { .. }) => Some(false),
+            // The last one was made, and nobody has come since.
+            Output::Fault(Fault::Invalid { .. } | Fault::NoMatch { .. } | Fault::HunkMissed { .. } | Fault::Refused { .. }) => None,
+            Output::Fault(other) => panic!("{name}: {other:?}"),
+            _ => Some(true),
+        });
+    }
 }
