@@ -19,6 +19,9 @@ use crate::wire::UpdateConfig;
 /// Where the instructions stand.
 const FILE: &str = crate::wire::INSTRUCTIONS;
 
+/// The mark that some editors put in front of a text.
+const MARK: char = '\u{feff}';
+
 pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Result<Edited, Fault> {
     let path = BytesPath::from_text(FILE);
     let _changing = workspace.changing();
@@ -50,6 +53,10 @@ pub(super) fn run(workspace: &Workspace, seen: &Seen, call: &UpdateConfig) -> Re
 
 /// Returns the text with the section in the place of the one of that name, at its end where there is none, or without it.
 fn replace(text: &str, section: &str, content: &str) -> Result<String, String> {
+    // The mark of some editors is of no line: behind it the first heading is one like the others.
+    if let Some(text) = text.strip_prefix(MARK) {
+        return Ok(format!("{MARK}{}", replace(text, section, content)?));
+    }
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let content = content.trim().replace("\r\n", "\n").replace('\n', newline);
     let content = without_heading(&content, section);

@@ -133,6 +133,38 @@ async fn each_tool_does_with_each_odd_file_what_the_table_says() {
     assert!(kind("pipe").is_fifo() && kind("socket").is_socket(), "the table was about these");
 }
 
+/// The one tool that names no file: its file is each of them in turn.
+#[tokio::test]
+async fn the_instructions_are_left_alone_where_they_are_no_file_as_they_should_be() {
+    let expected = [NO_TEXT, UTF16, LARGE, "", FIXED, "", FOLDER, PIPE, SOCKET, ""];
+    for (file, words) in FILES.into_iter().zip(expected) {
+        let hand = Hand::new().await;
+        let _socket = furnish(&hand);
+        if file != "gone" {
+            std::fs::rename(hand.guest.path(file), hand.guest.path("PODBAY.md")).expect("renamed");
+        }
+        let before = look(&hand);
+        let finished = hand.call("update_config", json!({"section": "Notes", "content": "None."})).await;
+        assert_eq!(finished.status == CallStatus::Ok, words.is_empty(), "{file:?}: {}", finished.text);
+        assert!(finished.text.contains(words), "{file:?}: {}", finished.text);
+        if words.is_empty() {
+            let text = hand.text("PODBAY.md");
+            let kept = if file == "odd\nname" { "one\n\n" } else { "" };
+            assert_eq!(text, format!("{kept}## Notes\n\nNone.\n"), "{file:?}");
+        } else {
+            assert_eq!(look(&hand), before, "{file:?}");
+        }
+    }
+    // Line ends and the mark of some editors stay what they are.
+    let hand = Hand::new().await;
+    hand.put("PODBAY.md", "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nold\r\n");
+    hand.ok("update_config", json!({"section": "Notes", "content": "new\nlines"})).await;
+    assert_eq!(hand.text("PODBAY.md"), "\u{feff}# A\r\n\r\nx\r\n\r\n## Notes\r\n\r\nnew\r\nlines\r\n");
+    hand.put("PODBAY.md", "\u{feff}## Notes\r\n\r\nold\r\n");
+    hand.ok("update_config", json!({"section": "Notes", "content": "new"})).await;
+    assert_eq!(hand.text("PODBAY.md"), "\u{feff}## Notes\r\n\r\nnew\r\n");
+}
+
 /// A device is neither read from nor written to, whatever it is: reading some of them never ends.
 #[tokio::test]
 async fn no_tool_touches_a_device() {
