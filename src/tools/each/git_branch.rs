@@ -34,6 +34,7 @@ pub(super) fn tool() -> Tool {
             let name = word("name", name)?;
             let named = |action: &str| name.clone().ok_or_else(|| format!("`name` is missing: which branch to {action}"));
             let branch = match action.as_deref().unwrap_or("list") {
+                "list" if name.is_some() => return Err("`name` is not for list; to make or delete it, say so with `action`".to_owned()),
                 "list" => GitBranch::List,
                 "create" => GitBranch::Create { name: named("create")? },
                 "delete" => GitBranch::Delete { name: named("delete")? },

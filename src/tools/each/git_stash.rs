@@ -35,7 +35,15 @@ pub(super) fn tool() -> Tool {
             let index = index.unwrap_or(0);
             let index = u32::try_from(index).map_err(|_| format!("`index` cannot be {index}: it counts from 0"))?;
             let message = message.filter(|message| !message.trim().is_empty());
-            let stash = match action.as_deref().unwrap_or("push") {
+            let action = action.as_deref().unwrap_or("push");
+            // The last one is what is meant where nothing is said.
+            if index > 0 && matches!(action, "push" | "list") {
+                return Err(format!("`index` is not for {action}; it names the stash to pop, apply or drop"));
+            }
+            if message.is_some() && action != "push" {
+                return Err(format!("`message` is for push alone, and not for {action}"));
+            }
+            let stash = match action {
                 "push" => GitStash::Push { message },
                 "pop" => GitStash::Pop { index },
                 "list" => GitStash::List,

@@ -98,7 +98,12 @@ fn change(arguments: Arguments) -> Result<TaskChange, String> {
         Some(id) => u32::try_from(id).ok().filter(|id| *id > 0).ok_or(format!("`id` is {id}; tasks are counted from 1")),
         None => Err("`id` is missing: the number of the task, as `list` shows it".to_owned()),
     };
-    match action.unwrap_or(if task.is_some() { Operation::Add } else { Operation::List }) {
+    let action = action.unwrap_or(if task.is_some() { Operation::Add } else { Operation::List });
+    if task.as_ref().is_some_and(|task| !task.trim().is_empty()) && !matches!(action, Operation::Add) {
+        return Err("`task` is for add alone; the others name a task by its `id`, and list takes neither".to_owned());
+    }
+    match action {
+        Operation::List if id.is_some() => Err("`id` is not for list, which shows all tasks".to_owned()),
         Operation::List => Ok(TaskChange::Show),
         Operation::Add if id.is_some() => Err("`id` is not for add: a new task comes last".to_owned()),
         Operation::Add => Ok(TaskChange::Add { task: content("task", task.ok_or("`task` is missing: what is to be done")?)? }),
