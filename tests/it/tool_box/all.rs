@@ -126,6 +126,114 @@ async fn tools_that_only_read_leave_every_byte_and_mode_as_it_is() {
     assert_eq!(readers, expected);
 }
 
+/// Where a person would be asked and nobody is there, what changes something is denied with a way on, and reaches nothing.
+#[tokio::test]
+async fn where_nobody_is_there_to_ask_only_what_reads_is_done() {
+    let hand = project(policy::Options::default(), Mode::Ask).await;
+    hand.put("a.txt", "one\n");
+    let mut done = Vec::new();
+    for (tool, arguments) in one_of_each() {
+        let before = (tree(hand.guest.workspace.path()), hand.reached().len());
+        let finished = hand.call(tool, arguments).await;
+        if finished.status == CallStatus::Denied {
+            assert!(finished.text.contains("nobody is there to give it"), "{tool}: {}", finished.text);
+            assert_eq!((tree(hand.guest.workspace.path()), hand.reached().len()), before, "{tool}");
+        } else {
+            done.push(tool);
+            // `echo` and `sleep` change nothing, and what the person wants to be written down is written without a question.
+            let is_harmless = ["bash", "start_background_process", "update_config"].contains(&tool);
+            assert!(finished.read_only || is_harmless, "{tool}: {}", finished.text);
+        }
+    }
+    let readers = [
+        "read_file",
+        "list_directory",
+        "tree",
+        "glob",
+        "grep",
+        "bash",
+        "git_status",
+        "git_diff",
+        "git_log",
+        "think",
+        "task_list",
+        "ask_user",
+        "env",
+        "start_background_process",
+        "get_process_output",
+        "list_processes",
+        "update_config",
+        "more_tools",
+        "cd",
+    ];
+    assert_eq!(done, readers);
+    assert!(hand.asked.lock().expect("no test panics while it holds this").is_empty());
+}
+
+/// Calls that only read run at once, but for those that ask a person or change what the session knows.
+#[tokio::test]
+async fn what_runs_beside_others_only_reads_and_keeps_nothing() {
+    let hand = Hand::new().await;
+    let call = |tool: &str, arguments: Value| ToolCall { id: "a".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() };
+    let mut calls = one_of_each();
+    calls.push(("archive", json!({"action": "list", "archive_path": "a.tar"})));
+    calls.push(("git_branch", none()));
+    calls.push(("git_stash", json!({"action": "list"})));
+    let beside = calls.into_iter().filter(|(tool, arguments)| hand.pipeline.runs_beside_others(&call(tool, arguments.clone())));
+    let beside: Vec<&str> = beside.map(|(tool, _)| tool).collect();
+    let expected = [
+        "read_file",
+        "list_directory",
+        "tree",
+        "glob",
+        "grep",
+        "git_status",
+        "git_diff",
+        "git_log",
+        "think",
+        "env",
+        "get_process_output",
+        "list_processes",
+        "more_tools",
+        "archive",
+        "git_branch",
+        "git_stash",
+    ];
+    assert_eq!(beside, expected);
+}
+
+/// Each class of result has its name, and those that do not say by themselves how to go on are told with it.
+#[tokio::test]
+async fn each_class_of_result_is_told_from_the_others() {
+    let hand =
+        Hand::with(Set::Full, Mode::Auto, policy::Options { deny: vec!["mkdir".to_owned()], ..policy::Options::default() }, None).await;
+    hand.put("a.txt", "one\n");
+    hand.ok("read_file", json!({"path": "a.txt"})).await;
+    hand.put("a.txt", "two\n");
+    for (tool, arguments, status, hint) in [
+        ("read_file", none(), CallStatus::Invalid, ""),
+        ("mkdir", json!({"path": "a"}), CallStatus::Denied, "Do not try to get around this"),
+        ("write_file", json!({"path": "a.txt", "content": "x"}), CallStatus::Conflict, "read it again, then make the change"),
+        ("read_file", json!({"path": "gone"}), CallStatus::Failed, "no such file"),
+        ("bash", json!({"command": "sleep 60", "timeout_seconds": 1}), CallStatus::TimedOut, "ask for more time"),
+        ("bash", json!({"command": "true"}), CallStatus::Ok, ""),
+    ] {
+        let text = hand.fails(tool, arguments, status).await;
+        assert!(text.contains(hint), "{tool}: {text}");
+    }
+    let cancel = CancellationToken::new();
+    let call = hand.call_with("bash", json!({"command": "touch begun; sleep 60"}), &cancel);
+    let give_up = async {
+        while !hand.has("begun") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        cancel.cancel();
+    };
+    let (finished, ()) = tokio::join!(call, give_up);
+    assert_eq!(finished.status, CallStatus::Cancelled);
+    assert!(finished.text.ends_with("[it was stopped from outside; what it had done until then is done]"), "{}", finished.text);
+}
+
 #[tokio::test]
 async fn every_schema_is_valid_and_every_description_short() {
     let catalogue = Catalogue::new(&tools::Options { set: Set::Full, ..tools::Options::default() });
