@@ -1,5 +1,7 @@
 //! What calls are understood, mended and refused.
 
+use serde_json::json;
+
 use super::*;
 use crate::wire::Call;
 
@@ -288,6 +290,40 @@ fn tools_that_arrange_files_say_what_is_wrong_with_their_arguments() {
     assert!(full.parse("create_directory", r#"{"path": "a/b"}"#).is_ok_and(|understood| understood.name == "mkdir"));
     let standard = Catalogue::new(&Options::default());
     assert!(standard.tools().iter().all(|tool| tool.name != "delete_file"), "rarely used tools cost every request");
+}
+
+/// What a call means that names no more than it must: the numbers that the schemas tell.
+#[test]
+fn what_is_not_said_has_the_value_that_the_schema_tells() {
+    let options = Options { set: Set::Full, ..Options::default() };
+    let full = Catalogue::new(&options);
+    let call = |name: &str, arguments: &str| match full.parse(name, arguments).expect("understood").action {
+        Action::Box(call) => serde_json::to_value(call).expect("plain data"),
+        Action::Host(call) => panic!("{call:?}"),
+    };
+    for (name, arguments, field, expected) in [
+        ("tree", "{}", "/depth", json!(4)),
+        ("git_log", "{}", "/query/count", json!(20)),
+        ("git_log", "{}", "/query/oneline", json!(true)),
+        ("get_process_output", r#"{"process_id": "last"}"#, "/tail_lines", json!(50)),
+        ("read_file", r#"{"path": "a"}"#, "/max_files", json!(5)),
+        ("read_file", r#"{"path": "a"}"#, "/offset", json!(1)),
+        ("read_file", r#"{"path": "a"}"#, "/limit", json!(options.read_lines)),
+        ("list_directory", "{}", "/show_size", json!(true)),
+        ("list_directory", "{}", "/show_hidden", json!(false)),
+        ("list_directory", "{}", "/recursive", json!(false)),
+        ("list_directory", "{}", "/path", json!(".")),
+        ("grep", r#"{"pattern": "x"}"#, "/output", json!("content")),
+        ("git_stash", r#"{"action": "pop"}"#, "/query/index", json!(0)),
+        ("write_file", r#"{"path": "a", "content": ""}"#, "/append", json!(false)),
+        ("delete_file", r#"{"path": "a"}"#, "/recursive", json!(false)),
+        ("copy_file", r#"{"source": "a", "destination": "b"}"#, "/overwrite", json!(false)),
+        ("bash", r#"{"command": "ls"}"#, "/timeout_ms", json!(options.bash_timeout.get() * 1000)),
+        ("bash", r#"{"command": "ls"}"#, "/background", json!(false)),
+    ] {
+        let call = call(name, arguments);
+        assert_eq!(call.pointer(field), Some(&expected), "{name} {field}: {call}");
+    }
 }
 
 #[test]
