@@ -203,6 +203,9 @@ impl Catalogue {
         for name in &wanted.names {
             let Some(tool) = self.find(name) else {
                 let shown: String = name.chars().take(60).collect();
+                if self.others.is_empty() {
+                    return Err(self.unknown(name).0);
+                }
                 return Err(format!(
                     "there is no tool `{shown}`. {}",
                     self.list(&FindTools { max_results: u32::MAX, ..FindTools::default() })
@@ -225,7 +228,12 @@ impl Catalogue {
         let told = self.tools.iter().filter(|_| !words.is_empty());
         let found: Vec<&Tool> = self.others.iter().chain(told).filter(|tool| words.is_empty() || has(tool)).collect();
         if found.is_empty() {
-            return if words.is_empty() { "there are no other tools".to_owned() } else { "no tool is about that".to_owned() };
+            let nothing = match (words.is_empty(), self.others.is_empty()) {
+                (true, _) => "there are no tools besides those that you were told of",
+                (false, true) => "no tool is about that; there are none besides those that you were told of",
+                (false, false) => "no tool is about that; ask with other words, or without a query for all of them",
+            };
+            return nothing.to_owned();
         }
         let mut text = String::new();
         for tool in found.iter().take(wanted.max_results as usize) {

@@ -327,6 +327,23 @@ fn what_is_not_said_has_the_value_that_the_schema_tells() {
 }
 
 #[test]
+fn other_tools_are_said_to_be_there_only_where_they_are() {
+    let describe = |set: Set, wanted: &FindTools| Catalogue::new(&Options { set, ..Options::default() }).describe(wanted);
+    let query = |words: &str| FindTools { query: Some(words.to_owned()), max_results: 5, ..FindTools::default() };
+    let named = |name: &str| FindTools { names: vec![name.to_owned()], max_results: 5, ..FindTools::default() };
+    let says = |set: Set, wanted: &FindTools, words: &str| {
+        let text = describe(set, wanted).unwrap_or_else(|text| text);
+        assert!(text.contains(words), "{text}");
+    };
+    says(Set::Full, &FindTools::default(), "there are no tools besides those that you were told of");
+    says(Set::Full, &query("zeppelin"), "there are none besides those");
+    says(Set::Full, &named("zeppelin"), "there is no tool `zeppelin`. The tools are: read_file");
+    says(Set::Standard, &query("zeppelin"), "without a query for all of them");
+    says(Set::Standard, &named("zeppelin"), "there is no tool `zeppelin`. ");
+    says(Set::Standard, &named("zeppelin"), "delete_file(");
+}
+
+#[test]
 fn the_small_set_leaves_glob_out() {
     let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });
     let names: Vec<&str> = small.tools().iter().map(|tool| tool.name).collect();
