@@ -263,6 +263,8 @@ pub(super) async fn sit_down(
     if let Some(only) = only {
         catalogue = catalogue.only(only);
     }
+    // The rules of a session do not change, and so what the model is told of its tools does not either.
+    catalogue = catalogue.without(&policy.denied_tools());
     let find_model = async {
         let mut found = Box::pin(model::connect(&bench, place.api_key.clone(), &progress, cancel)).await?;
         keep_mode(&mut found.probed, &past, config.llm.tool_mode);

@@ -112,6 +112,11 @@ impl Policy {
         self.mode
     }
 
+    /// Returns the tools all of whose calls the person's rules deny, whatever the mode.
+    pub fn denied_tools(&self) -> BTreeSet<&str> {
+        self.deny.iter().flat_map(Rule::whole_tools).collect()
+    }
+
     /// Changes the mode; one that is named takes the place of an autonomy.
     pub fn set_mode(&mut self, mode: Mode) {
         self.mode = mode;

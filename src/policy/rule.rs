@@ -103,6 +103,13 @@ impl Rule {
         self.tool == tool(action) || (in_background && self.tool == BACKGROUND)
     }
 
+    /// Returns the tools all of whose calls it speaks of.
+    pub(super) fn whole_tools(&self) -> impl Iterator<Item = &str> {
+        let in_background = (self.tool == "bash").then_some(BACKGROUND);
+        let is_whole = self.pattern.is_none();
+        [self.tool.as_str()].into_iter().chain(in_background).filter(move |_| is_whole)
+    }
+
     /// Returns whether it speaks of some paths and not of others.
     pub(super) fn is_of_paths(&self) -> bool {
         matches!(self.pattern, Some(Pattern::Path(_)))

@@ -217,6 +217,20 @@ fn a_command_that_no_question_shows_whole_is_refused_where_a_person_would_be_ask
 }
 
 #[test]
+fn a_tool_is_denied_as_a_whole_by_its_name_alone() {
+    let rules = |deny: &[&str]| Options { deny: deny.iter().map(|rule| (*rule).to_owned()).collect(), ..Options::default() };
+    for (deny, expected) in [
+        (&["mkdir", "write_file(src/**)", "bash(rm *)"][..], &["mkdir"][..]),
+        (&["bash"], &["bash", "start_background_process"]),
+        (&["start_background_process"], &["start_background_process"]),
+        (&[], &[]),
+    ] {
+        let policy = Policy::new(Mode::Auto, &rules(deny)).expect("good rules");
+        assert_eq!(policy.denied_tools().into_iter().collect::<Vec<_>>(), expected, "{deny:?}");
+    }
+}
+
+#[test]
 fn examples_of_a_rule_are_tried_when_it_is_read() {
     let example = |speaks_of: &str, not_of: &str| Example {
         decision: RuleDecision::Allow,

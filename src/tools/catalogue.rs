@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use serde_json::Value;
@@ -22,6 +23,8 @@ pub struct Catalogue {
     tools: Vec<Tool>,
     /// Those that it reaches through `more_tools`.
     others: Vec<Tool>,
+    /// Those that are denied as a whole: the model is not told of them, and reads why where it calls one all the same.
+    denied: Vec<Tool>,
     options: Options,
     /// Those that are broken in what the model reads.
     tokens: Tokens,
@@ -60,7 +63,7 @@ impl Catalogue {
         if options.set == Set::Small {
             tools.iter_mut().for_each(Tool::make_small);
         }
-        Self { tools, others, options: options.clone(), tokens: Tokens::default() }
+        Self { tools, others, denied: Vec::new(), options: options.clone(), tokens: Tokens::default() }
     }
 
     /// Keeps only the named tools; used where a task needs few.
@@ -68,6 +71,15 @@ impl Catalogue {
     pub fn only(mut self, names: &[&str]) -> Self {
         self.tools.retain(|tool| names.contains(&tool.name));
         self.others.clear();
+        self
+    }
+
+    /// Tells the model of none of these tools, all of whose calls are denied.
+    #[must_use]
+    pub fn without(mut self, denied: &BTreeSet<&str>) -> Self {
+        let is_denied = |tool: &mut Tool| denied.contains(tool.name);
+        self.denied.extend(self.tools.extract_if(.., is_denied));
+        self.denied.extend(self.others.extract_if(.., is_denied));
         self
     }
 
@@ -90,10 +102,10 @@ impl Catalogue {
             description: tool.description.to_owned(),
             parameters: tool.parameters.clone(),
         };
-        let all = self.tools.iter().chain(&self.others);
+        let all = self.tools.iter().chain(&self.others).chain(&self.denied);
         let aliases = all.flat_map(|tool| tool.aliases.iter().map(move |alias| (*alias, tool)));
         // A name goes before an alias: of two the last one counts.
-        let names = aliases.chain(self.others.iter().map(|tool| (tool.name, tool)));
+        let names = aliases.chain(self.others.iter().chain(&self.denied).map(|tool| (tool.name, tool)));
         names.filter(|(name, _)| self.tools.iter().all(|tool| tool.name != *name)).map(|(name, tool)| spec(name, tool)).collect()
     }
 
@@ -108,7 +120,7 @@ impl Catalogue {
 
     fn known(&self, name: &str) -> Option<&Tool> {
         // A name goes before an alias: `archive` is known as `tar`, and no tool's own name may be taken away by another's alias.
-        let all = || self.tools.iter().chain(&self.others);
+        let all = || self.tools.iter().chain(&self.others).chain(&self.denied);
         let loosely = |known: &str| known.eq_ignore_ascii_case(name);
         all()
             .find(|tool| tool.name == name)
@@ -201,7 +213,8 @@ impl Catalogue {
         }
         let mut text = String::new();
         for name in &wanted.names {
-            let Some(tool) = self.find(name) else {
+            let is_denied = |tool: &&Tool| self.denied.iter().any(|denied| denied.name == tool.name);
+            let Some(tool) = self.find(name).filter(|tool| !is_denied(tool)) else {
                 let shown: String = name.chars().take(60).collect();
                 if self.others.is_empty() {
                     return Err(self.unknown(name).0);

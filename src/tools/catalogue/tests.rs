@@ -343,6 +343,23 @@ fn other_tools_are_said_to_be_there_only_where_they_are() {
     says(Set::Standard, &named("zeppelin"), "delete_file(");
 }
 
+/// The model hears nothing of a tool all of whose calls are denied, and still reads why where it knows its name.
+#[test]
+fn a_denied_tool_is_found_and_not_told() {
+    let denied = std::collections::BTreeSet::from(["bash", "mkdir"]);
+    let catalogue = Catalogue::new(&Options::default()).without(&denied);
+    let is_told = |name: &str| catalogue.tools().iter().any(|tool| tool.name == name);
+    assert!(!is_told("bash") && is_told("read_file"));
+    let listed = catalogue.describe(&FindTools { max_results: 99, ..FindTools::default() }).expect("a list");
+    assert!(listed.contains("delete_file(") && !listed.contains("mkdir("), "{listed}");
+    for name in ["mkdir", "bash"] {
+        assert_eq!(catalogue.find(name).map(|tool| tool.name), Some(name));
+        let named = FindTools { names: vec![name.to_owned()], max_results: 9, ..FindTools::default() };
+        assert!(catalogue.describe(&named).is_err_and(|text| text.contains(&format!("there is no tool `{name}`"))));
+    }
+    assert!(catalogue.untold().iter().any(|tool| tool.name == "bash") && catalogue.untold().iter().any(|tool| tool.name == "mkdir"));
+}
+
 #[test]
 fn the_small_set_leaves_glob_out() {
     let small = Catalogue::new(&Options { set: Set::Small, ..Options::default() });

@@ -84,6 +84,34 @@ fn a_run_that_denies_every_tool_reaches_the_box_with_none() {
     env.assert_no_container();
 }
 
+/// PERM-5: what is denied as a whole costs no room in the prompt, and is denied with its reason where a model knows of it all the same.
+#[test]
+fn a_tool_that_is_denied_as_a_whole_is_not_told_to_the_model() {
+    let Some(env) = TestBox::new() else { return };
+    let calls = ScriptedModel::new().calls("more_tools", json!({})).calls("Bash", json!({"command": "touch a"}));
+    let model = calls.calls("start_process", json!({"command": "touch b"})).says("Done.").start_blocking();
+    let rules = ["--deny", "bash", "--deny", "mkdir", "--deny", "write_file(x)"];
+    run(&mut env.task(&model, &[&rules[..], &["work"]].concat()));
+    let requests = model.requests();
+    let named = |request: &Value| {
+        let tools = request["tools"].as_array().expect("tools");
+        tools.iter().map(|tool| tool["function"]["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
+    };
+    let told = named(&requests[0]);
+    assert!(told.contains(&"write_file".to_owned()) && !told.contains(&"bash".to_owned()), "{told:?}");
+    assert!(requests.iter().all(|request| request["tools"] == requests[0]["tools"]));
+    let messages = requests.last().expect("requests")["messages"].as_array().expect("messages").clone();
+    let results: Vec<&str> =
+        messages.iter().filter(|message| message["role"] == "tool").filter_map(|message| message["content"].as_str()).collect();
+    assert!(
+        results[0].contains("delete_file(") && !results[0].contains("mkdir(") && !results[0].contains("start_background"),
+        "{results:?}"
+    );
+    assert!(results[1].starts_with("Denied: ") && results[2].starts_with("Denied: "), "{results:?}");
+    assert!(!env.path("a").exists() && !env.path("b").exists());
+    env.assert_no_container();
+}
+
 /// What every session pays before its first word, as a real server counts it: by native calls and by a schema.
 #[tokio::test]
 async fn the_first_request_of_each_set_is_as_small_as_was_promised() {
