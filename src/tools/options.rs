@@ -39,7 +39,7 @@ pub struct Options {
     pub list_entries: u32,
     /// Share of the model's window that one result may take, in percent.
     pub result_percent: u8,
-    /// Output of a command over this size is also kept as an artifact.
+    /// A result over this size, other than what `read_file` shows, is also kept as an artifact.
     pub artifact_threshold: ByteSize,
     /// How long a file tool may take.
     pub file_timeout: Seconds,

@@ -269,7 +269,9 @@ impl Pipeline {
             rendered.note(note);
         }
         // 10, what is too long to show is kept whole; it comes before 9, hooks that are told what the model is told.
-        let artifact = if rendered.keep || rendered.body.len() > most {
+        // What is read is a file, or kept already.
+        let is_long = name != "read_file" && rendered.body.len() as u64 > self.options.artifact_threshold.bytes();
+        let artifact = if rendered.keep || is_long || rendered.body.len() > most {
             self.services.store_artifact(&call.id, rendered.body.as_bytes())
         } else {
             None

@@ -999,6 +999,31 @@ async fn an_output_over_ten_kibibytes_is_an_artifact() {
     assert_eq!(kept.collect::<Vec<_>>(), [false, true]);
 }
 
+/// TOOL-5: whatever tool it comes from, but for what is read: that is a file, or kept already.
+#[tokio::test]
+async fn a_long_result_of_any_tool_is_an_artifact_and_a_file_that_is_read_is_none() {
+    let model = ScriptedModel::new()
+        .calls("bash", json!({"command": "for n in $(seq 400); do echo \"a line with the word needle in it, number $n\" >> f; done"}))
+        .calls("grep", json!({"pattern": "needle", "max_results": 1000}))
+        .calls("grep", json!({"pattern": "number 1$"}))
+        .calls("read_file", json!({"path": "f"}))
+        .says("Done.");
+    let desk = self::desk(model).await;
+    desk.work("look").await;
+    let ended: Vec<(String, bool)> = desk
+        .kinds()
+        .into_iter()
+        .filter_map(|kind| match kind {
+            Kind::CallFinished { name, artifact, .. } => Some((name, artifact.is_some())),
+            _ => None,
+        })
+        .collect();
+    let expected = [("bash", false), ("grep", true), ("grep", false), ("read_file", false)].map(|(name, kept)| (name.to_owned(), kept));
+    assert_eq!(ended, expected);
+    let results = desk.results(4);
+    assert!(results[1].len() > 10 << 10 && results[3].len() > 10 << 10, "{} {}", results[1].len(), results[3].len());
+}
+
 #[tokio::test]
 async fn what_the_model_is_shown_of_the_project_is_bounded_by_settings() {
     let guest = TestGuest::start().await;
