@@ -112,6 +112,12 @@ mod tests {
         check("deploy/.env.production", Some((".env.production", true)));
         check(".ENV", Some((".ENV", true)));
         check("home/.ssh/config", Some((".ssh", true)));
+        check(".netrc", Some((".netrc", true)));
+        check("home/.pypirc", Some((".pypirc", true)));
+        check(".npmrc", Some((".npmrc", true)));
+        check(".gnupg/private-keys-v1.d/x", Some((".gnupg", true)));
+        check("home/.kube/config", Some((".kube", true)));
+        check(".aws/config", Some((".aws", true)));
         check("id_ed25519", Some(("id_ed25519", true)));
         check("certs/server.key", Some(("server.key", false)));
         check("aws-credentials.json", Some(("aws-credentials.json", false)));
