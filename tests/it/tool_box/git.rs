@@ -43,6 +43,37 @@ async fn status_difference_and_log_are_shown() {
     assert!(diff.contains("deleted file") && diff.contains("side.txt"), "{diff}");
 }
 
+/// What a branch did is told from what happened beside it.
+#[tokio::test]
+async fn a_base_that_has_moved_on_and_an_author_choose_what_is_shown() {
+    let hand = repository().await;
+    hand.run("git", &["checkout", "-q", "--", "."]);
+    let commit = |branch: &str, file: &str, author: &str| {
+        hand.put(file, "x\n");
+        hand.run("git", &["add", file]);
+        hand.run("git", &["commit", "-q", "-m", &format!("Add {file} on {branch}"), "--author", author]);
+    };
+    hand.run("git", &["checkout", "-q", "-b", "side"]);
+    commit("side", "side.txt", "Bob <bob@example.org>");
+    hand.run("git", &["checkout", "-q", "main"]);
+    commit("main", "moved-on.txt", "ann <ann@example.org>");
+    hand.run("git", &["checkout", "-q", "side"]);
+    for (base, side, main) in [
+        ("main", true, false),
+        ("main...side", true, false),
+        ("main...HEAD", true, false),
+        ("main..side", true, true),
+        ("side...main", false, true),
+    ] {
+        let diff = hand.ok("git_diff", json!({ "base": base })).await;
+        assert_eq!((diff.contains("b/side.txt"), diff.contains("moved-on.txt")), (side, main), "{base}: {diff}");
+    }
+    for (author, bob, ann) in [("Bob", true, false), ("bob@example.org", true, false), ("ann", false, true), ("nobody", false, false)] {
+        let log = hand.ok("git_log", json!({ "author": author })).await;
+        assert_eq!((log.contains("Add side.txt"), log.contains("Begin it")), (bob, ann), "{author}: {log}");
+    }
+}
+
 #[tokio::test]
 async fn words_for_git_are_never_options_and_paths_never_patterns() {
     let hand = repository().await;
