@@ -113,3 +113,27 @@ async fn who_names_a_file_has_not_asked_for_a_call_of_it() {
         }
     }
 }
+
+/// What has been read once need not be read again: the beginning of the prompt and the list of tools stay as they are.
+#[tokio::test]
+async fn finding_and_using_one_leaves_the_prompt_and_its_tools_as_they_were() {
+    let model = ScriptedModel::new()
+        .calls("more_tools", json!({}))
+        .calls("more_tools", json!({"tool": "mkdir"}))
+        .calls("more_tools", json!({"tool": "mkdir", "arguments": {"path": "made"}}))
+        .calls("mkdir", json!({"path": "also"}))
+        .says("Done.");
+    let desk = desk(ToolModeChoice::Native, model, "").await;
+    assert_eq!(desk.work("make folders").await.status, RunStatus::Completed);
+    assert!(desk.guest.path("made").is_dir() && desk.guest.path("also").is_dir());
+    let requests = desk.model.requests();
+    assert_eq!(requests.len(), 5);
+    let messages = |request: &Value| request["messages"].as_array().expect("messages").clone();
+    for pair in requests.windows(2) {
+        let (before, after) = (messages(&pair[0]), messages(&pair[1]));
+        assert!(after.len() > before.len() && after[..before.len()] == before, "{after:#?}");
+        assert_eq!(pair[0]["tools"], pair[1]["tools"]);
+    }
+    let told = requests[0]["tools"].to_string();
+    assert!(told.contains("more_tools") && !told.contains("mkdir"), "{told}");
+}
