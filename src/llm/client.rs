@@ -2,14 +2,11 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use reqwest::header::ACCEPT;
 use reqwest::header::AUTHORIZATION;
-use reqwest::header::CONTENT_TYPE;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::error::Error;
-use super::exchange;
 use super::exchange::Limits;
 use super::http;
 use super::http::Endpoint;
@@ -21,31 +18,17 @@ use super::probe::Server;
 use super::prompt::Prompt;
 use super::provider::Provider;
 use super::provider::assemble::Assembler;
-use super::provider::failure::Failure;
-use super::provider::instead;
 use super::provider::openai;
 use super::provider::openai::Manner;
 use super::refusal::KeyFrom;
 use super::restored::Restored;
 use super::retry;
 use super::retry::Policy;
-use super::sse::Decoder;
 use super::stream::Reply;
 use super::stream::Request;
 use super::stream::Update;
-use super::waiting::Waiting;
 use crate::event::Secret;
 use crate::event::ToolMode;
-
-/// Longest answer that is not streamed, in bytes.
-const MAX_WHOLE: usize = 16 * 1024 * 1024;
-/// Most bytes in front of an answer that say nothing of what it is.
-const MOST_BLANKS: usize = 64 * 1024;
-/// How long a connection may take to end properly after the answer, so that the next request can use it again.
-const LAST_BYTES: Duration = Duration::from_millis(20);
-
-/// How long sums may take that follow the end of an answer.
-const LAST_SUMS: Duration = Duration::from_secs(5);
 
 /// Requests shorter than this, in bytes, say nothing of how fast a prompt is read.
 const WORTH_MEASURING: usize = 4096;
@@ -63,7 +46,7 @@ pub(super) struct Inner {
     pub(super) shown_endpoint: String,
     key: Option<Secret>,
     pub(super) options: Options,
-    policy: Policy,
+    pub(super) policy: Policy,
     learnt: Mutex<Learnt>,
 }
 
@@ -247,153 +230,6 @@ impl Client {
         self.stream(&prompt, &request, &mut |_| {}, cancel, deadline).await.map(drop)
     }
 
-    /// Sends the request once and reads the answer into the assembler.
-    async fn attempt(
-        &self,
-        body: bytes::Bytes,
-        assembler: &mut Assembler,
-        on: &mut (dyn FnMut(Update) + Send),
-        limits: &Limits<'_>,
-    ) -> Result<(), Error> {
-        let inner = &*self.inner;
-        let idle = inner.options.idle_timeout();
-        let (n_bytes_asked, asked) = (body.len(), Instant::now());
-        let first = self.first_byte_timeout(n_bytes_asked);
-        let request = self
-            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "text/event-stream")
-            .body(body);
-        let mut response = exchange::send(request, &inner.shown_endpoint, first, limits).await?;
-        if !response.status().is_success() {
-            return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), idle, limits).await);
-        }
-        let failure = self.failure(&response);
-        if failure.packed.is_some() {
-            return Err(failure.not_json(&[]));
-        }
-        let content_type = exchange::content_type(&response);
-        let is_document = !content_type.contains("event-stream") && (content_type.contains("json") || content_type.contains("html"));
-        let (mut decoder, mut parser, mut events) = (Decoder::default(), openai::Parser::default(), Vec::new());
-        let mut waiting = Waiting::new(first);
-        // The first bytes, until they say whether it is a stream.
-        let mut head = Some(Vec::new());
-        // From when on only sums could follow.
-        let mut over: Option<Instant> = None;
-        loop {
-            over = over.or_else(|| assembler.finish.is_some().then(Instant::now));
-            let left = over.map_or_else(|| waiting.left(), |over| waiting.left().min(LAST_SUMS.saturating_sub(over.elapsed())));
-            let mut bytes = match exchange::next(&mut response, &inner.shown_endpoint, left, limits).await {
-                Ok(Some(bytes)) => bytes,
-                Ok(None) => break,
-                // A server that keeps the line open, or cuts it, behind the reason why the answer ended has said all of it.
-                Err(Error::Connection { .. } | Error::IdleTimeout { .. }) if over.is_some() => return Ok(()),
-                Err(error) => return Err(waiting.told(error)),
-            };
-            if let Some(mut begun) = head.take() {
-                begun.extend_from_slice(&bytes);
-                match instead::is_stream(&begun, is_document) {
-                    None if begun.len() <= MOST_BLANKS => {
-                        head = Some(begun);
-                        continue;
-                    }
-                    // Not a stream in spite of our asking: an error with status 200, a server that knows no streams, a web page.
-                    Some(false) => {
-                        let body = exchange::rest(response, begun, MAX_WHOLE, &inner.shown_endpoint, idle, limits).await?;
-                        return openai::whole(&body, &failure, assembler, on);
-                    }
-                    None | Some(true) => bytes = begun.into(),
-                }
-            }
-            decoder.feed(&bytes, &mut events)?;
-            for event in events.drain(..) {
-                parser.event(&event, &failure, assembler, on)?;
-            }
-            if waiting.is_first(parser.n_progress) {
-                self.learn_of_first_word(n_bytes_asked, asked.elapsed());
-            }
-            waiting.came(idle, parser.n_progress, decoder.n_comments(), decoder.pending());
-            if parser.done {
-                // Whether the connection can be kept is not worth an error, nor more than a moment.
-                drop(tokio::time::timeout(LAST_BYTES, response.chunk()).await);
-                return Ok(());
-            }
-        }
-        decoder.feed(&head.unwrap_or_default(), &mut events)?;
-        for event in events.into_iter().chain(decoder.finish()) {
-            parser.event(&event, &failure, assembler, on)?;
-        }
-        // Without a word there is nothing to cut; whether that is an answer is asked once more.
-        if parser.done || assembler.is_over() || assembler.is_empty() { Ok(()) } else { Err(exchange::cut_short(&inner.shown_endpoint)) }
-    }
-
-    /// Returns whether an answer without a word may hide an error.
-    ///
-    /// A model may have nothing to say, but not every server's silence can be believed.
-    fn is_suspicious(assembler: &Assembler, manner: &Manner) -> bool {
-        assembler.is_empty() && !manner.provider.may_be_silent(assembler.finish.is_some())
-    }
-
-    /// Asks once more without a stream, which makes servers say what was wrong.
-    async fn ask_again(
-        &self,
-        prompt: &Prompt,
-        request: &Request,
-        manner: &Manner,
-        assembler: &mut Assembler,
-        on: &mut (dyn FnMut(Update) + Send),
-        limits: &Limits<'_>,
-    ) -> Result<(), Error> {
-        let inner = &*self.inner;
-        let (had_reason, within) = (assembler.finish.is_some(), inner.policy.second);
-        if let (Some(context), Some(usage)) = (manner.context, assembler.usage)
-            && usage.prompt > context
-        {
-            return Err(Error::ContextExceeded { prompt: Some(usage.prompt), context: Some(context) });
-        }
-        let body = openai::body(prompt, request, &inner.options, manner, false);
-        let message = self
-            .request(reqwest::Method::POST, inner.endpoint.api("/chat/completions"))
-            .header(CONTENT_TYPE, "application/json")
-            .body(body);
-        let answer = async {
-            let response = exchange::send(message, &inner.shown_endpoint, within, limits).await?;
-            if !response.status().is_success() {
-                return Err(exchange::failed(response, &inner.shown_endpoint, self.key(), within, limits).await);
-            }
-            let failure = self.failure(&response);
-            if failure.packed.is_some() {
-                return Err(failure.not_json(&[]));
-            }
-            let body = exchange::rest(response, Vec::new(), MAX_WHOLE, &inner.shown_endpoint, within, limits).await?;
-            openai::whole(&body, &failure, assembler, on)
-        };
-        match tokio::time::timeout(within, answer).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error @ (Error::Cancelled | Error::Timeout { .. }))) => return Err(error),
-            // The stream was in order, so the model may really have nothing to say; only an explanation changes that.
-            Ok(Err(error)) => {
-                let explains = matches!(
-                    error,
-                    Error::ContextExceeded { .. }
-                        | Error::Status { .. }
-                        | Error::Reported { .. }
-                        | Error::Refused { .. }
-                        | Error::Unauthorized { .. }
-                );
-                if explains || !had_reason {
-                    return Err(error);
-                }
-            }
-            Err(_) if had_reason => {}
-            Err(_) => return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() }),
-        }
-        if assembler.is_empty() && assembler.finish.is_none() {
-            return Err(Error::Protocol { problem: "it ended its stream without a word".to_owned() });
-        }
-        Ok(())
-    }
-
     /// Returns a request with the key on it: made here alone, always to the endpoint itself.
     pub(super) fn request(&self, method: reqwest::Method, url: String) -> reqwest::RequestBuilder {
         let request = self.inner.http.request(method, url);
@@ -423,19 +259,8 @@ impl Client {
         self.inner.key.as_ref().map(Secret::expose)
     }
 
-    fn failure(&self, response: &reqwest::Response) -> Failure<'_> {
-        Failure {
-            endpoint: &self.inner.shown_endpoint,
-            key: self.key(),
-            code: response.status().as_u16(),
-            is_html: exchange::is_html(response),
-            packed: exchange::packing(response),
-            ..Failure::default()
-        }
-    }
-
     /// Reading a long prompt may take longer than the idle limit: three times what it took last time is still no stall.
-    fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
+    pub(super) fn first_byte_timeout(&self, n_bytes: usize) -> Duration {
         let idle = self.inner.options.idle_timeout();
         let Some(Prefill::Told(speed) | Prefill::Seen(speed)) = self.learnt(|learnt| learnt.prefill) else { return idle };
         idle.max(Duration::from_secs_f64((3.0 * tokens(n_bytes) / speed.max(0.1)).min(3600.0)))
@@ -470,7 +295,7 @@ impl Client {
     }
 
     /// Takes how long the first word of an answer took, from servers that do not measure it. What is short says more of the network.
-    fn learn_of_first_word(&self, n_bytes: usize, after: Duration) {
+    pub(super) fn learn_of_first_word(&self, n_bytes: usize, after: Duration) {
         if n_bytes < WORTH_MEASURING {
             return;
         }

@@ -9,6 +9,7 @@
 
 mod asking;
 mod client;
+mod completion;
 pub mod control;
 mod count;
 mod error;
