@@ -20,7 +20,7 @@ const CHARS_MAX: usize = 4000;
 const FILES_MAX: usize = 200;
 const FIELDS_MAX: usize = 40;
 /// What goes into files is text of any script: nothing is started by its look.
-const PROSE: [&str; 5] = ["content", "contents", "old_string", "new_string", "text"];
+const PROSE: [&str; 6] = ["content", "contents", "new_content", "old_string", "new_string", "text"];
 /// Text of any script as well, but for the lines that name files.
 const PATCHES: [&str; 2] = ["patch", "diff"];
 

@@ -42,6 +42,22 @@ async fn files_that_are_not_shown_are_named_under_every_name_of_an_argument() {
     assert!(shown_of.contains("what is not shown is about:\n    | a\n    | secret\n"), "{shown_of}");
 }
 
+/// Text of any script goes into files, by whatever tool: no letter of it is taken for one that pretends.
+#[tokio::test]
+async fn what_goes_into_a_file_is_shown_as_it_is() {
+    let edit = json!({"old_string": "с", "new_string": "а"});
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "a.txt", "content": "с"})),
+        ("edit_file", json!({"path": "a.txt", "old_str": "с", "new_text": "а"})),
+        ("edit_file", json!({"path": "a.txt", "edits": [edit]})),
+        ("edit_lines", json!({"path": "a.txt", "operation": "replace", "start_line": 1, "content": "с"})),
+        ("insert_lines", json!({"path": "a.txt", "start_line": 1, "new_content": "с"})),
+    ] {
+        let shown = shown(tool, arguments).await;
+        assert!(shown.contains('с') && !shown.contains("only look like others") && !shown.contains("\\u{"), "{tool}: {shown}");
+    }
+}
+
 /// A here-document whose line ends came escaped is carried out with real ones, and `insert_lines` says what is done by its name alone.
 #[tokio::test]
 async fn what_is_mended_is_shown_mended() {
