@@ -359,3 +359,44 @@ fn a_tree_is_bounded_and_without_what_git_ignores() {
         }
     }
 }
+
+/// Somebody makes a file of that name in the very moment, and takes it away again: it is theirs, and never written over.
+#[test]
+fn a_name_that_is_taken_meanwhile_is_a_conflict_and_keeps_its_file() {
+    let project = Project::new(&[]);
+    let (from, to) = (project.path.join("f"), project.path.join("to"));
+    let done = AtomicBool::new(false);
+    // Also where an assertion below fails.
+    let end = Instant::now() + Duration::from_mins(1);
+    let (mut n_made, mut n_changed) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) && Instant::now() < end {
+                let made = fs::File::options().write(true).create_new(true).open(&to);
+                if made.is_ok_and(|mut file| std::io::Write::write_all(&mut file, b"theirs").is_ok()) {
+                    assert_eq!(fs::read(&to).expect("nobody has taken it"), b"theirs");
+                    fs::remove_file(&to).expect("nobody has taken it");
+                }
+            }
+        });
+        let call = MoveFile { source: "f".into(), destination: "to".into(), overwrite: false, protected: false, known: None };
+        while (n_made == 0 || n_changed == 0) && Instant::now() < end {
+            fs::write(&from, "mine").expect("written");
+            match project.call(Call::MoveFile(call.clone())) {
+                Output::Changed(_) => {
+                    n_made += 1;
+                    assert_eq!(fs::read(&to).expect("it was moved there"), b"mine");
+                    fs::remove_file(&to).expect("removed");
+                }
+                Output::Fault(fault) => {
+                    n_changed += i32::from(matches!(fault, Fault::Changed { .. }));
+                    assert!(matches!(fault, Fault::Changed { .. } | Fault::Exists { .. }), "{fault:?}");
+                    assert_eq!(fs::read(&from).expect("it stayed"), b"mine");
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!(n_made > 0 && n_changed > 0, "{n_made} {n_changed}");
+}
