@@ -68,6 +68,23 @@ fn counts_are_shown_even_where_every_file_has_one() {
     check(&matches(GrepOutput::FilesOnly), "", "a.rs\n", true);
 }
 
+/// What was not looked at may match: nobody is told that nothing does.
+#[test]
+fn a_search_whose_time_was_over_says_so_and_nothing_more() {
+    let matches = |files: Vec<MatchedFile>, truncated: bool, timed_out: bool| {
+        let n_matches = files.len() as u64;
+        let (n_unreadable, n_protected, n_binary, cursor) = (0, 0, 0, None);
+        let output = GrepOutput::FilesOnly;
+        Output::Matches(Matches { output, files, n_matches, truncated, timed_out, n_unreadable, n_protected, n_binary, cursor })
+    };
+    let file = || vec![MatchedFile { path: "a.rs".into(), count: 1, lines: Vec::new(), binary: false }];
+    let over = "[the search ran out of time, so there may be more; narrow the pattern or the path]";
+    check(&matches(Vec::new(), false, false), "", "nothing matches", true);
+    check(&matches(Vec::new(), true, true), "", &format!("nothing was found so far\n{over}"), true);
+    check(&matches(file(), true, true), "", &format!("a.rs\n{over}"), true);
+    check(&matches(file(), true, false), "", "a.rs\n[more matches; narrow the pattern or the path]", true);
+}
+
 #[test]
 fn a_long_result_keeps_its_ends_and_names_the_artifact() {
     let body: String = (0..1000).map(|n| format!("line {n}\n")).collect();
