@@ -134,6 +134,57 @@ fn both_staged_the_same_file_and_the_persons_stays() {
     assert_eq!(sample.git(&["show", ":b"]), "person\n");
 }
 
+/// One of the two has a file where the other one has a folder; says what of it is the person's.
+#[track_caller]
+fn check_file_and_folder(person: &str, session_has: &str, is_committed: bool) {
+    let sample = sample();
+    sample.commit("x.txt", "1\n");
+    let session = InSession::of(sample);
+    session.sample.write(session_has, "session\n");
+    session.git(&["add", session_has]);
+    if is_committed {
+        session.git(&["commit", "-q", "-m", "session"]);
+    }
+    let sample = session.end();
+    let top = sample.path(session_has.split('/').next().expect("a name"));
+    let _ = fs::remove_dir_all(&top).or_else(|_| fs::remove_file(&top));
+    sample.write(person, "person\n");
+    sample.git(&["add", person]);
+    let before = (fs::read(sample.path(".git/index")).expect("read"), sample.git(&["rev-parse", "main"]));
+    let imported = sample.import_one();
+    let why = not_imported(&imported).join("\n");
+    let about = if is_committed { "refs/heads/main: is checked out here, and the index cannot follow it: " } else { "index: " };
+    assert!(why.starts_with(&format!("{about}what you staged meanwhile")) && why.contains("a file and a folder of one name"), "{why}");
+    assert_eq!((moved(&imported), imported.index), (Vec::new(), IndexImport::Kept));
+    assert_eq!((fs::read(sample.path(".git/index")).expect("read"), sample.git(&["rev-parse", "main"])), before);
+    // What git makes of it is whole.
+    let tree = sample.git(&["write-tree"]);
+    sample.git(&["update-ref", "refs/heads/of-index", sample.git(&["commit-tree", "-m", "index", tree.trim()]).trim()]);
+    sample.git(&["fsck", "--strict"]);
+}
+
+#[test]
+fn a_file_and_a_folder_of_one_name_are_not_put_into_one_index() {
+    // Next to each other in the order of an index, and with `x.txt` between.
+    for (person, session_has) in [("y", "y/c"), ("y/c", "y"), ("x", "x/c"), ("x/c", "x"), ("x", "x/deep/c"), ("x/deep/c", "x/deep")] {
+        check_file_and_folder(person, session_has, false);
+        check_file_and_folder(person, session_has, true);
+    }
+}
+
+#[test]
+fn a_name_that_begins_like_a_file_is_not_below_it() {
+    let session = session();
+    session.sample.write("b.d/c", "session\n");
+    session.git(&["add", "b.d/c"]);
+    let sample = session.end();
+    sample.write("b-d/c", "person\n");
+    sample.git(&["add", "b-d/c"]);
+    let imported = sample.import_one();
+    assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()));
+    assert_eq!(sample.git(&["status", "--porcelain"]), "A  b-d/c\nA  b.d/c\n");
+}
+
 #[test]
 fn nothing_that_the_session_says_of_files_hides_a_change() {
     let session = session();

@@ -175,8 +175,7 @@ fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Optio
         };
         merged.entries.extend(taken);
     }
-    let is_inside = |pair: &[Entry]| pair[1].name.strip_prefix(pair[0].name.as_slice()).is_some_and(|rest| rest.starts_with(b"/"));
-    if merged.entries.windows(2).any(is_inside) {
+    if has_file_above(&merged) {
         return None;
     }
     let n_more = kept.len().saturating_sub(MAX_TOLD);
@@ -188,6 +187,13 @@ fn merge(start: &Index, real: &Index, checked: &Index, session: &Index) -> Optio
     let mut common = Index::default();
     common.entries.extend(theirs.into_iter().map(|(name, entry)| with_flags(entry, at(&start_entries, name), None)));
     Some(Merged { index: merged, common, notes })
+}
+
+/// Whether a name is that of a file and of a folder above another one. Between the two there may be more: `a`, `a.txt`, `a/c`.
+fn has_file_above(index: &Index) -> bool {
+    let is_file = |name: &[u8]| index.entries.binary_search_by(|entry| entry.name.as_slice().cmp(name)).is_ok();
+    let is_below = |name: &[u8]| memchr::memchr_iter(b'/', name).any(|at| is_file(&name[..at]));
+    index.entries.iter().any(|entry| is_below(&entry.name))
 }
 
 type Entries<'a> = BTreeMap<&'a [u8], &'a Entry>;
