@@ -113,26 +113,34 @@ pub(crate) fn land<'a>(folder: &'a Folder, landing: &Landing<'_>) -> Result<Resu
 
 /// Writes the index beside the real one as git would, under its lock, if nobody else changed that meanwhile.
 fn lock<'a>(real: &'a Folder, landing: &Landing<'_>, merged: &Index, before: Option<&[u8]>) -> Result<Result<Locked<'a>, String>, Fault> {
-    let own = own_index(&landing.path, landing.id);
-    let lock = [landing.path.as_slice(), b".lock"].concat();
-    let mode = real.stat(&landing.path).map_or(0o644, |stat| stat.st_mode & 0o777);
-    real.remove(&own)?;
-    let mut file = real.create(&own, 0o600)?;
-    let locked = Locked { real, path: landing.path.clone(), own: own.clone(), lock: lock.clone() };
-    let wrong = |error: std::io::Error| failed("write", &own, &error);
-    file.write_all(&merged.write()).map_err(wrong)?;
-    file.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(wrong)?;
-    file.sync_all().map_err(wrong)?;
-    // A link, so that a lock that is left by one who was killed is known as ours.
-    match linkat(real, own.as_slice(), real, lock.as_slice(), AtFlags::empty()) {
-        Ok(()) => {}
-        Err(Errno::EEXIST) => return Ok(Err("yours is locked by another git; begin again when that is done".to_owned())),
-        Err(errno) => return Err(failed("lock", &landing.path, &errno.into())),
-    }
+    let locked = match hold(real, &landing.path, landing.id, &merged.write())? {
+        Ok(locked) => locked,
+        Err(why) => return Ok(Err(why)),
+    };
     if real.read(&landing.path, MAX_INDEX)?.as_deref() != before {
         return Ok(Err("yours changed just now; begin again".to_owned()));
     }
     Ok(Ok(locked))
+}
+
+/// Takes the lock of an index as git does, with what it would come to be; returns why not, if somebody else has it.
+pub(crate) fn hold<'a>(real: &'a Folder, path: &[u8], id: &str, bytes: &[u8]) -> Result<Result<Locked<'a>, String>, Fault> {
+    let own = own_index(path, id);
+    let lock = [path, b".lock"].concat();
+    let mode = real.stat(path).map_or(0o644, |stat| stat.st_mode & 0o777);
+    real.remove(&own)?;
+    let mut file = real.create(&own, 0o600)?;
+    let locked = Locked { real, path: path.to_owned(), own: own.clone(), lock: lock.clone() };
+    let wrong = |error: std::io::Error| failed("write", &own, &error);
+    file.write_all(bytes).map_err(wrong)?;
+    file.set_permissions(std::fs::Permissions::from_mode(mode)).map_err(wrong)?;
+    file.sync_all().map_err(wrong)?;
+    // A link, so that a lock that is left by one who was killed is known as ours.
+    match linkat(real, own.as_slice(), real, lock.as_slice(), AtFlags::empty()) {
+        Ok(()) => Ok(Ok(locked)),
+        Err(Errno::EEXIST) => Ok(Err("yours is locked by another git; begin again when that is done".to_owned())),
+        Err(errno) => Err(failed("lock", path, &errno.into())),
+    }
 }
 
 struct Merged {

@@ -13,6 +13,7 @@ use super::names::Names;
 use crate::guest::keep::git::index::Index;
 use crate::guest::keep::git::land;
 use crate::guest::keep::git::land::Landed;
+use crate::guest::keep::git::land::Locked;
 use crate::guest::keep::git::left::Left;
 use crate::guest::keep::git::prepare::UNDER_WAY;
 use crate::guest::keep::git::record::Start;
@@ -38,6 +39,14 @@ pub(super) struct Course<'a> {
     pub(super) is_head_told: bool,
     /// Whether it was about to be, before this import was begun again.
     may_be_switched: bool,
+}
+
+/// What is ready to be put in its place, while nobody else changes what is checked out.
+#[derive(Default)]
+struct AtRest<'a> {
+    landed: Option<Landed<'a>>,
+    /// The lock of an index that stays as it is. Dropped, it is gone.
+    held: Option<Locked<'a>>,
 }
 
 impl One<'_> {
@@ -142,10 +151,10 @@ impl One<'_> {
         done.not_imported.extend(why.map(|why| NotImported { what: "index".into(), why }));
         let is_index_told =
             |done: &ImportedRepository| done.not_imported.iter().chain(&left.not_imported).any(|one| one.what.as_bytes() == b"index");
-        let mut landed = None;
+        let mut rest = AtRest::default();
         if is_moved || switched.is_some() || goal.is_some() {
-            match self.join_at_rest(goal)? {
-                Ok(joined) => landed = joined,
+            match self.join_at_rest(goal, here, switched.is_some())? {
+                Ok(joined) => rest = joined,
                 Err(why) => {
                     refuse_here(&why, own.map(|(name, _)| name).filter(|_| is_moved), switched.is_some(), done);
                     done.index = IndexImport::Kept;
@@ -170,9 +179,9 @@ impl One<'_> {
             Head::Branch { name } => name.to_text(),
             Head::Commit { object } => object.clone(),
         });
-        let common = match landed {
+        let common = match rest.landed {
             Some(landed) => {
-                landed.new.map_or(Ok(()), land::Locked::put)?;
+                landed.new.map_or(Ok(()), Locked::put)?;
                 done.notes.extend(landed.notes);
                 done.index = IndexImport::Taken;
                 Some(landed.common)
@@ -220,15 +229,31 @@ impl One<'_> {
         Ok((goal, why))
     }
 
-    /// Makes the new index where nobody is in the middle of something here.
-    fn join_at_rest(&self, goal: Option<Goal<'_>>) -> Result<Result<Option<Landed<'_>>, String>, Fault> {
+    /// Makes the new index where nobody is in the middle of something here, and nobody has checked out another thing meanwhile. Whoever
+    /// `switches` what is checked out has the lock of the index then, as git has while it does so.
+    fn join_at_rest(&self, goal: Option<Goal<'_>>, here: Option<&Head>, switches: bool) -> Result<Result<AtRest<'_>, String>, Fault> {
         if let Some((_, what)) = UNDER_WAY.iter().find(|(name, _)| self.real.kind(&join(&self.private, name)).is_some()) {
             return Ok(Err(format!("{what} is not finished here; finish or abort that first")));
         }
-        match goal {
-            Some(goal) => Ok(self.join_index(goal)?.map(Some)),
-            None => Ok(land::is_fit(&self.real, &join(&self.private, b"index"))?.map(|()| None)),
+        let path = join(&self.private, b"index");
+        let landed = match goal {
+            Some(goal) => self.join_index(goal)?.map(Some),
+            None => land::is_fit(&self.real, &path)?.map(|()| None),
+        };
+        let mut rest = match landed {
+            Ok(landed) => AtRest { landed, held: None },
+            Err(why) => return Ok(Err(why)),
+        };
+        if switches && rest.landed.as_ref().is_none_or(|landed| landed.new.is_none()) {
+            match land::hold(&self.real, &path, self.id, b"")? {
+                Ok(held) => rest.held = Some(held),
+                Err(why) => return Ok(Err(why)),
+            }
         }
+        if Head::read(&self.real, &join(&self.private, b"HEAD"))?.as_ref() != here {
+            return Ok(Err("what is checked out was changed here just now; begin again".to_owned()));
+        }
+        Ok(Ok(rest))
     }
 
     /// Checks out what the session had checked out.
@@ -268,5 +293,102 @@ fn refuse_here(why: &str, branch: Option<&BytesPath>, is_switched: bool, done: &
     }
     if branch.is_none() && !is_switched {
         refuse("index".into(), why.to_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::time::Duration;
+    use std::time::Instant;
+
+    use super::super::Import;
+    use super::*;
+    use crate::guest::keep::git::folder::Folder;
+    use crate::guest::keep::git::refs;
+    use crate::guest::keep::git::sample::ID;
+    use crate::guest::keep::git::sample::InSession;
+    use crate::guest::keep::git::sample::Sample;
+    use crate::guest::keep::git::sample::told;
+
+    /// Takes over what a session did, in the middle of which the person does something else; returns what was told and what git says then.
+    fn import_while(session: &Work, person: &dyn Fn(&Sample)) -> (Sample, ImportedRepository) {
+        let sample = Sample::new();
+        sample.commit("a", "1\n");
+        sample.git(&["branch", "theirs"]);
+        let in_session = InSession::of(sample);
+        session(&in_session);
+        let sample = in_session.end();
+        let scratch = sample.beside("scratch");
+        fs::create_dir(&scratch).expect("made");
+        let state = Folder::open(&sample.beside("state")).expect("opens");
+        let places = BTreeMap::from([(".git".into(), Ok((sample.path(".git"), sample.beside("session"))))]);
+        let import = Import { id: ID, state: &state, scratch: &scratch, places: &places, budget: Duration::from_secs(60) };
+        let start = Start::read(&state, ID).expect("read").expect("on record");
+        let index = start.index(&state, ID, 0).expect("read");
+        let place = places.values().next().and_then(|place| place.as_ref().ok()).expect("a place");
+        let end = Instant::now() + import.budget;
+        let one = One::open(&import, place, (0, index), end, &start.repositories[0]).expect("opens");
+        let left = Left::read(&one.session, &one.private, one.started, one.start_index.as_deref()).expect("read");
+        let mut done = ImportedRepository::default();
+        let fetched = one.fetch(&left, &mut done).expect("fetched");
+        let mut real = refs::read(&one.real).expect("read").bound;
+        let course = one.course(&left, &fetched, &real, &mut done).expect("found");
+        one.move_names(&course.names, &mut real, &mut done).expect("moved");
+        person(&sample);
+        one.move_here(&course, &left, &fetched, &mut real, &mut done).expect("moved");
+        one.remove_own_names().expect("removed");
+        sample.git(&["fsck", "--strict", "--no-dangling"]);
+        assert!(!sample.path(".git/index.podbay-session-1").exists());
+        (sample, done)
+    }
+
+    fn switch(session: &InSession) {
+        session.git(&["checkout", "-q", "-b", "new"]);
+    }
+
+    fn commit(session: &InSession) {
+        session.sample.commit("b", "1\n");
+    }
+
+    fn status(sample: &Sample) -> String {
+        sample.git(&["status", "--porcelain", "--branch", "--untracked-files=no"])
+    }
+
+    type Work = dyn Fn(&InSession);
+
+    #[test]
+    fn what_the_person_checks_out_in_the_middle_of_it_stays_checked_out() {
+        let both = |session: &InSession| {
+            switch(session);
+            commit(session);
+        };
+        let detached = |session: &InSession| {
+            session.git(&["checkout", "-q", "--detach"]);
+        };
+        let works: [(&Work, &str); 4] =
+            [(&switch, "HEAD: "), (&both, "HEAD: "), (&detached, "HEAD: "), (&commit, "refs/heads/main: is checked out here, ")];
+        for (at, (work, about)) in works.into_iter().enumerate() {
+            let (sample, done) = import_while(work, &|sample| {
+                sample.git(&["checkout", "-q", "theirs"]);
+            });
+            let told = told(&done);
+            assert!(told.starts_with(about) && told.contains("what is checked out was changed here just now"), "{at}: {told}");
+            assert_eq!((status(&sample).as_str(), done.head, done.index), ("## theirs\n", None, IndexImport::Kept), "{at}");
+        }
+        for (work, branch) in [(&switch as &Work, "new"), (&both, "new"), (&commit, "main")] {
+            let (sample, done) = import_while(work, &|_| ());
+            assert_eq!((told(&done), status(&sample)), (String::new(), format!("## {branch}\n")), "left alone, it comes");
+            assert!(!sample.path(".git/index.lock").exists());
+        }
+    }
+
+    #[test]
+    fn what_is_checked_out_is_not_switched_while_git_works_on_the_index() {
+        let (sample, done) = import_while(&switch, &|sample| sample.write(".git/index.lock", ""));
+        assert_eq!(told(&done), "HEAD: yours is locked by another git; begin again when that is done\n");
+        assert_eq!(status(&sample), "## main\n");
+        assert!(sample.path(".git/index.lock").exists(), "it is somebody else's");
     }
 }
