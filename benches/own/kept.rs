@@ -162,7 +162,18 @@ impl Beside {
 
     fn settle(&self) -> GitOrder {
         let (id, top) = ("bench".to_owned(), Some(self.source.clone()));
-        GitOrder::Settle { id, top, below: None, no_import: None, tries_again: false, is_top_theirs: Some(true), review: None }
+        let (auto_run, place) = (Vec::new(), "/project".into());
+        GitOrder::Settle {
+            id,
+            top,
+            below: None,
+            no_import: None,
+            tries_again: false,
+            is_top_theirs: Some(true),
+            review: None,
+            auto_run,
+            place,
+        }
     }
 
     fn carry_out(&self, project: &Path, order: &GitOrder) -> Outcome<GitAnswer> {

@@ -253,7 +253,8 @@ impl Bench {
 
     /// Returns what a session's git needs.
     pub(super) fn git_options(&self) -> sandbox::git::Options {
-        sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()) }
+        let auto_run = self.config.sandbox.auto_run.clone();
+        sandbox::git::Options { aside: self.state.aside(), identity: Some(own_identity()), auto_run }
     }
 
     /// Says which containers could not be removed while something else was to be said.

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
@@ -9,6 +10,7 @@ use super::Place;
 use super::Report;
 use super::exit_code;
 use super::resume::Aim;
+use super::run::Closed;
 use super::run::Seat;
 use super::run::end_turn;
 use super::run::sit_down;
@@ -19,6 +21,7 @@ use crate::event::RunStatus;
 use crate::event::SessionId;
 use crate::event::Usage;
 use crate::policy::Mode;
+use crate::wire::BytesPath;
 use crate::wire::keep::MayRun;
 use crate::wire::keep::Named;
 use crate::wire::keep::UndoAnswer;
@@ -32,6 +35,8 @@ pub struct Chat {
     tool_calls: u32,
     usage: Usage,
     last_response: String,
+    /// What was named after a message as what may run on the person's machine.
+    named: BTreeSet<BytesPath>,
 }
 
 /// What came of one message.
@@ -57,7 +62,15 @@ impl Chat {
         let mut session: Option<SessionId> = None;
         let begun = Instant::now();
         match Box::pin(sit_down(place, Aim::Chat, None, front, front.interrupt.run(), &mut session)).await {
-            Ok(seat) => Ok(Self { seat, begun, turns: 0, tool_calls: 0, usage: Usage::default(), last_response: String::new() }),
+            Ok(seat) => Ok(Self {
+                seat,
+                begun,
+                turns: 0,
+                tool_calls: 0,
+                usage: Usage::default(),
+                last_response: String::new(),
+                named: BTreeSet::new(),
+            }),
             Err((error, recorder)) => {
                 if let Some(recorder) = recorder {
                     let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -86,6 +99,7 @@ impl Chat {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
         let may_run = end_turn(&self.seat.sandbox, interrupt, None).await.map(|ended| ended.may_run).unwrap_or_default();
+        self.named.extend(may_run.first.iter().map(|file| file.path.clone()));
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;
@@ -151,11 +165,12 @@ impl Chat {
         Ok(answer)
     }
 
-    /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on.
+    /// Ends the box and the log, which then says with which exit code and, if so, why the conversation could not go on. Returns what was done
+    /// with git that may run on the person's machine later, but for what was named before.
     ///
     /// `cancel` ends the commands of the settings that are still at work.
-    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) {
-        let _ = self.seat.close(cancel).await;
+    pub async fn close(mut self, exit_code: u8, error: Option<&Error>, cancel: &CancellationToken) -> Vec<String> {
+        let Closed { git, .. } = self.seat.close(cancel).await;
         let status = match exit_code {
             exit_code::DONE => RunStatus::Completed,
             _ if error.is_some() => RunStatus::Failed,
@@ -173,5 +188,6 @@ impl Chat {
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
         self.seat.recorder.emit(finished);
+        git.map(|git| git.may_run_words(|file| !self.named.contains(&file.path))).unwrap_or_default()
     }
 }

@@ -193,6 +193,16 @@ impl Report {
         }
     }
 
+    /// Takes what was done with git that may run on the person's machine, unless it is named already.
+    pub(super) fn take_committed(&mut self, ended: &git::Ended) {
+        let is_named = |file: &MayRun| {
+            let begin = format!("{}: ", file.path);
+            self.may_run.iter().any(|line| line.starts_with(&begin))
+        };
+        let words = ended.may_run_words(|file| !is_named(file));
+        self.may_run.extend(words);
+    }
+
     /// `shown`: what shows all of them.
     fn take_paths<'a>(&mut self, paths: impl ExactSizeIterator<Item = &'a PathChange>, n: u64, shown: &str) {
         let n_more = n.saturating_sub(paths.len() as u64);
@@ -352,5 +362,16 @@ mod tests {
         assert_eq!(report.may_run, ["63 files that are not named here"]);
         report.take_may_run(&Named::default());
         assert!(report.may_run.is_empty());
+    }
+    #[test]
+    fn what_was_committed_is_named_where_no_file_was_named_for_it() {
+        let mut report = Report::failed(&Error::usage("x", "y"), None, 0);
+        let of = |path: &str| MayRun { path: path.into(), why: "something runs it".to_owned() };
+        report.take_may_run(&[of("Makefile")].into_iter().collect());
+        report.take_committed(&git::Ended::holding(Named { n: 5, first: vec![of("Makefile"), of("deep/Makefile")] }));
+        assert_eq!(
+            report.may_run,
+            ["Makefile: something runs it", "deep/Makefile: something runs it (it is in what was done with git)", "and 3 more"]
+        );
     }
 }

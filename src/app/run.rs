@@ -158,6 +158,9 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
     if let Some(ended) = &ended {
         report.take_changes(ended, git.as_ref());
     }
+    if let Some(git) = &git {
+        report.take_committed(git);
+    }
     match reviewed {
         Some(Ok(pending)) => report.take_review(pending),
         Some(Err(error)) => report.lose_review(&Error::Sandbox(error)),

@@ -134,7 +134,8 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         }
     };
     let code = signals.exit_code(code);
-    chat.close(code, lost.as_ref(), interrupt.run()).await;
+    let may_run = chat.close(code, lost.as_ref(), interrupt.run()).await;
+    super::run::show_may_run(&may_run);
     terminal.finish();
     Ok(code)
 }

@@ -153,7 +153,10 @@ impl Sandbox {
             let left =
                 if spec.is_held_back() { Vec::new() } else { git::settle_left(engine, spec, &labels, git_options, within, cancel).await };
             for ended in left {
-                let told = ended.map_or_else(|(name, error)| vec![git::Ended::failed(&name, &error)], |ended| ended.told());
+                let told = match ended {
+                    Ok(ended) => ended.told().into_iter().chain(ended.told_what_may_run()).collect(),
+                    Err((name, error)) => vec![git::Ended::failed(&name, &error)],
+                };
                 for kind in told {
                     sink(kind.into());
                 }

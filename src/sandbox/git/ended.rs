@@ -59,6 +59,35 @@ impl Ended {
         &self.settled.held
     }
 
+    /// What was committed, stashed or staged that may run on the person's machine later, also where no file shows it.
+    pub fn may_run(&self) -> &Named<MayRun> {
+        &self.settled.may_run
+    }
+
+    #[cfg(test)]
+    pub(crate) fn holding(may_run: Named<MayRun>) -> Self {
+        Self { settled: SettledGit { may_run, ..SettledGit::default() }, ..Self::default() }
+    }
+
+    /// The same in words, without what the filter leaves out; those that are only counted are there in any case.
+    pub fn may_run_words(&self, is_wanted: impl Fn(&MayRun) -> bool) -> Vec<String> {
+        let may_run = self.may_run();
+        let words = |file: &MayRun| format!("{}: {} (it is in what was done with git)", file.path, file.why);
+        let mut told: Vec<String> = may_run.first.iter().filter(|file| is_wanted(file)).map(words).collect();
+        told.extend(more(may_run.n.saturating_sub(may_run.first.len() as u64)));
+        told
+    }
+
+    /// Says of a session that nobody reports on any more what of it may run on the person's machine.
+    pub(in crate::sandbox) fn told_what_may_run(&self) -> Option<Kind> {
+        let mut words = self.may_run_words(|_| true);
+        let n_more = words.len().saturating_sub(MOST_TOLD) as u64;
+        words.truncate(MOST_TOLD);
+        words.extend(more(n_more));
+        let message = format!("what an earlier session did with git holds what may run on your machine: {}", words.join("; "));
+        (!words.is_empty()).then_some(Kind::Warning { message })
+    }
+
     /// What stays in the session's folder, with why.
     pub fn not_taken(&self) -> Vec<String> {
         let mut words = self.not_taken_words(usize::MAX);
@@ -276,6 +305,7 @@ mod tests {
                 aside: AsideGit { moved: [aside, parts].into_iter().collect(), whole: true, ..AsideGit::default() },
                 is_settled: false,
                 held: Named::default(),
+                may_run: Named::default(),
             },
             volume: "podbay-git-s".to_owned(),
             volume_of_below: "podbay-below-s".to_owned(),
@@ -341,5 +371,16 @@ mod tests {
             (201, "and 4800 more", 151, "and 800 more")
         );
         assert!(moved[0].contains(&place), "all of it is in the report for scripts");
+    }
+    #[test]
+    fn what_may_run_of_an_earlier_session_is_said_and_the_rest_counted() {
+        assert_eq!(Ended::default().told_what_may_run(), None);
+        let of = |n: usize| MayRun { path: format!("{n}/Makefile").as_str().into(), why: "a build runs it".to_owned() };
+        let said = |n: usize| match Ended::holding((0..n).map(of).collect()).told_what_may_run() {
+            Some(Kind::Warning { message }) => message,
+            other => panic!("{other:?}"),
+        };
+        assert!(said(1).ends_with("may run on your machine: 0/Makefile: a build runs it (it is in what was done with git)"), "{}", said(1));
+        assert!(said(30).ends_with("19/Makefile: a build runs it (it is in what was done with git); and 10 more"), "{}", said(30));
     }
 }

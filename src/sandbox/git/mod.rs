@@ -39,4 +39,6 @@ pub struct Options {
     pub aside: PathBuf,
     /// Who commits, where the repository does not say.
     pub identity: Option<Identity>,
+    /// Patterns of the person's for what may run on their machine.
+    pub auto_run: Vec<String>,
 }

@@ -147,7 +147,9 @@ impl SettledGit {
     /// Leaves out what there is no room for, and counts it.
     pub fn fit(&mut self) {
         cut(&mut self.aside.moved.first, MOST_NAMED, &mut { MOST_BYTES });
+        // There is either this or that.
         cut(&mut self.held.first, MOST_NAMED, &mut { MOST_BYTES });
+        cut(&mut self.may_run.first, MOST_NAMED, &mut { MOST_BYTES });
         let repositories = &mut self.imported.repositories;
         let mut allowance = 2 * MOST_BYTES;
         for repository in &mut *repositories {
@@ -247,6 +249,7 @@ mod tests {
             aside: AsideGit { moved, ..AsideGit::default() },
             is_settled: false,
             held: (0..300).map(|n| MayRun { path: long(n), why: "x".repeat(4000) }).collect(),
+            may_run: Named::default(),
         };
         assert!(!goes(GitAnswer::Settled(settled.clone())), "as it was");
         settled.fit();
@@ -258,6 +261,7 @@ mod tests {
         assert!(first.not_imported[0].what.as_bytes() == b"HEAD", "it is named first");
         assert!(imported.n_more > 0 && imported.repositories.len() as u64 + imported.n_more == 400 && !imported.is_whole());
         assert!(imported.repositories.iter().all(|one| !one.is_whole()), "also where nothing is named");
+        settled.may_run = std::mem::take(&mut settled.held);
         assert!(goes(GitAnswer::Settled(settled)));
     }
 

@@ -42,6 +42,9 @@ pub enum GitOrder {
         is_top_theirs: Option<bool>,
         /// For what waited in a review: that session could make no repository in the project.
         review: Option<ReviewedGit>,
+        /// Patterns beside what is known for what may run on the person's machine, and where the project's folder is there.
+        auto_run: Vec<String>,
+        place: BytesPath,
     },
 }
 
@@ -88,4 +91,6 @@ pub struct SettledGit {
     pub is_settled: bool,
     /// What may run on the person's machine, because of which nothing was taken over.
     pub held: Named<MayRun>,
+    /// What of it may run there that was not held because of that.
+    pub may_run: Named<MayRun>,
 }

@@ -43,6 +43,27 @@ pub struct Import<'a> {
     pub places: &'a BTreeMap<BytesPath, Result<(PathBuf, PathBuf), String>>,
     /// How long git may take for all of it.
     pub budget: Duration,
+    /// What is to stay because nobody could look through it.
+    pub(super) unlooked: &'a Unlooked,
+}
+
+/// What could not be looked through, of each repository by its number.
+pub(super) type Unlooked = BTreeMap<usize, Unseen>;
+
+/// What could not be looked through of a repository.
+#[derive(Debug)]
+pub(super) enum Unseen {
+    /// Nothing could.
+    All(Fault),
+    Names(Vec<UnseenName>),
+}
+
+/// Something that a session left under a name; `what` as in [`NotImported`]. What is staged is no object.
+#[derive(Debug)]
+pub(super) struct UnseenName {
+    pub what: BytesPath,
+    pub object: String,
+    pub why: String,
 }
 
 /// Brings back what a session committed, stashed and staged, as far as nobody else moved it meanwhile.
@@ -65,6 +86,10 @@ pub fn import(import: &Import<'_>) -> Result<ImportedGit, Fault> {
                 continue;
             }
         };
+        if let Some(Unseen::All(fault)) = import.unlooked.get(&at) {
+            imported.repositories.push(left_out(&started.path, &fault.to_string()));
+            continue;
+        }
         let index = start.index(import.state, import.id, at)?;
         let repository = match One::open(import, place, (at, index), end, started) {
             Ok(one) => one.import(),
@@ -111,6 +136,7 @@ pub(super) struct One<'a> {
     pub(super) private: Vec<u8>,
     pub(super) git: Git,
     pub(super) end: Instant,
+    unseen: &'a [UnseenName],
 }
 
 type Bound = BTreeMap<BytesPath, String>;
@@ -182,13 +208,18 @@ impl<'a> One<'a> {
             git: Git::new(&real_path, &import.scratch.join("empty"), end),
             real_path,
             end,
+            unseen: match import.unlooked.get(&at) {
+                Some(Unseen::Names(names)) => names,
+                _ => &[],
+            },
         })
     }
 
     fn import(&self) -> Result<(ImportedRepository, Taken), Fault> {
         let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
         under.clear()?;
-        let left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
+        let mut left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
+        left.leave_out(self.unseen, &self.started.head);
         let mut done = ImportedRepository { path: self.started.path.clone(), ..ImportedRepository::default() };
         under.begin(left.names.keys())?;
         let fetched = self.fetch(&left, &mut done)?;
@@ -218,6 +249,7 @@ impl<'a> One<'a> {
         tips.extend(left.stashes.iter().map(|stash| (Tip::Stash, stash.object.clone())));
         if let Some(head @ Head::Commit { object }) = &left.head
             && *head != self.started.head
+            && !self.unseen.iter().any(|one| one.object == *object)
         {
             tips.push((Tip::Head, object.clone()));
         }

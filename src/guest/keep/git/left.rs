@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 
 use super::folder::Folder;
+use super::import::UnseenName;
 use super::index::Index;
 use super::index::MAX_INDEX;
 use super::index::Unfit;
@@ -106,6 +107,37 @@ impl Left {
 
     pub(crate) fn refuse(&mut self, what: &BytesPath, why: String) {
         self.not_imported.push(NotImported { what: what.clone(), why });
+    }
+
+    /// Leaves out what nobody could look through, and what goes with it.
+    pub(crate) fn leave_out(&mut self, unseen: &[UnseenName], started: &Head) {
+        if unseen.is_empty() {
+            return;
+        }
+        let why = |object: &str| unseen.iter().find(|one| one.object == object).map(|one| one.why.clone());
+        for (name, object) in std::mem::take(&mut self.names) {
+            match why(&object) {
+                Some(why) => self.refuse(&name, why),
+                None => drop(self.names.insert(name, object)),
+            }
+        }
+        let (stay, come): (Vec<Stash>, Vec<Stash>) =
+            std::mem::take(&mut self.stashes).into_iter().partition(|one| why(&one.object).is_some());
+        self.stashes = come;
+        for stash in stay {
+            self.refuse(&BytesPath::from_bytes(stash::NAME), why(&stash.object).unwrap_or_default());
+        }
+        let commit = self.head.as_ref().and_then(|head| head.commit(&self.bound)).cloned();
+        let commit_why = commit.and_then(|object| why(&object));
+        if let Some(why) = commit_why.clone().filter(|_| matches!(&self.head, Some(head @ Head::Commit { .. }) if head != started)) {
+            self.refuse(&"HEAD".into(), why);
+        }
+        // It is brought over with the commit that it follows.
+        let staged = unseen.iter().find(|one| one.object.is_empty()).map(|one| one.why.clone());
+        let staged = staged.or_else(|| commit_why.map(|_| "belongs to a commit that stays there".to_owned()));
+        if let Some(why) = staged.filter(|_| self.index.take().is_some()) {
+            self.lose_index(&why);
+        }
     }
 
     fn compare_names(&mut self, bound: &BTreeMap<BytesPath, String>, started: &Started) {

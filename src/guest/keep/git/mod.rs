@@ -34,6 +34,8 @@ mod land;
 mod left;
 mod leftover;
 mod logs;
+#[cfg(test)]
+mod looked;
 mod moving;
 mod order;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::find::find;
 use super::folder::Folder;
 use super::folder::failed;
 use super::import::Import;
+use super::import::Unlooked;
 use super::import::import;
 use super::import::left_out;
 use super::prepare::Source;
@@ -21,6 +22,7 @@ use super::record::Start;
 use super::record::Started;
 use super::record::check_id;
 use super::repository::linked;
+use super::touched::Touched;
 use super::touched::touched;
 use crate::guest::keep::review;
 use crate::guest::root::split;
@@ -35,6 +37,7 @@ use crate::wire::keep::GitRefusal;
 use crate::wire::keep::GitSource;
 use crate::wire::keep::ImportedGit;
 use crate::wire::keep::ImportedRepository;
+use crate::wire::keep::Named;
 use crate::wire::keep::PreparedGit;
 use crate::wire::keep::PreparedRepository;
 use crate::wire::keep::ReviewedGit;
@@ -120,7 +123,7 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
             prepared.repositories.extend(refused);
             Ok(GitAnswer::Prepared(prepared))
         }
-        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review } => {
+        GitOrder::Settle { id, top, below, no_import, tries_again, is_top_theirs, review, auto_run, place } => {
             let left = Left {
                 id,
                 top: top.as_ref(),
@@ -128,6 +131,8 @@ pub(super) fn carry_out_within(folders: &Folders<'_>, order: &GitOrder, bounds: 
                 no_import: no_import.as_deref(),
                 is_top_theirs: *is_top_theirs,
                 review: review.as_ref(),
+                auto_run,
+                place: place.as_bytes(),
                 bounds,
             };
             let settled = settle(folders, &project, &starts, &left)?;
@@ -147,6 +152,8 @@ struct Left<'a> {
     no_import: Option<&'a str>,
     is_top_theirs: Option<bool>,
     review: Option<&'a ReviewedGit>,
+    auto_run: &'a [String],
+    place: &'a [u8],
     bounds: Bounds,
 }
 
@@ -165,14 +172,21 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
     let places = places(folders, project, &start, left);
     if let Some(ReviewedGit { unless_it_may_run: Some(auto_run) }) = left.review {
         let place = review::place_of(folders.state, name_of_review(id));
-        let held = staged(folders, starts, id, &places, |import| touched(import, project, auto_run, place.as_bytes()))?;
+        let held = staged(folders, starts, id, &places, |import| touched(import, project, auto_run, place.as_bytes())?.holding())?;
         if !held.is_empty() {
             return Ok(SettledGit { held, ..SettledGit::default() });
         }
     }
     // What came, or was told not to come, is not looked at again for what is still to be moved.
     let is_done = is_kept || late == Some(Late::AllTaken);
-    let mut imported = if is_done { ImportedGit::default() } else { staged(folders, starts, id, &places, import)? };
+    let (may_run, mut imported) = match left.review {
+        _ if is_done => (Named::default(), ImportedGit::default()),
+        Some(_) => (Named::default(), staged(folders, starts, id, &places, import)?),
+        None => staged(folders, starts, id, &places, |all| {
+            let Touched { may_run, unlooked } = touched(all, project, left.auto_run, left.place)?;
+            Ok((may_run, import(&Import { unlooked: &unlooked, ..*all })?))
+        })?,
+    };
     let are_all_taken = !is_kept && imported.is_whole();
     if left.review.is_some() {
         // Whatever appeared in the project meanwhile is not the session's.
@@ -203,7 +217,7 @@ fn settle(folders: &Folders<'_>, project: &Folder, starts: &Folder, left: &Left<
         let warned = warned_of(&closed(project, LOOK));
         imported.repositories.extend(warned.or_else(|| aside.moved.is_empty().then(|| top_with(UNLOOKED.to_owned()))));
     }
-    Ok(SettledGit { imported, aside, is_settled, ..SettledGit::default() })
+    Ok(SettledGit { imported, aside, is_settled, may_run, ..SettledGit::default() })
 }
 
 /// Says which folders may hold a repository that nobody was able to look for.
@@ -277,7 +291,7 @@ fn staged<T>(
     let above = open(folders.scratch)?;
     let name = format!("podbay-git-{id}");
     above.make(name.as_bytes())?;
-    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: IMPORT });
+    let done = work(&Import { id, state: starts, scratch: &scratch, places, budget: IMPORT, unlooked: &Unlooked::default() });
     above.remove(name.as_bytes())?;
     done
 }

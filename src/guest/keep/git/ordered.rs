@@ -21,14 +21,14 @@ use crate::wire::keep::ReviewedGit;
 use crate::wire::keep::SettledGit;
 
 /// A project, and beside it what the keeper of its session has.
-struct Case {
-    sample: Sample,
+pub(super) struct Case {
+    pub(super) sample: Sample,
     /// Which repositories below the top have folders too.
     below: &'static [&'static str],
 }
 
 impl Case {
-    fn of(sample: Sample) -> Self {
+    pub(super) fn of(sample: Sample) -> Self {
         for name in ["state", "aside", "scratch", "session", "below"] {
             fs::create_dir(sample.beside(name)).expect("made");
         }
@@ -65,7 +65,7 @@ impl Case {
         self.sources().into_iter().next()
     }
 
-    fn prepare(&self) {
+    pub(super) fn prepare(&self) {
         assert_eq!(self.prepare_for(None).repositories[0].refused, None);
     }
 
@@ -81,13 +81,23 @@ impl Case {
         let unless_it_may_run = unless_it_may_run.map(|patterns| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
         let review = Some(ReviewedGit { unless_it_may_run });
-        let order = GitOrder::Settle { id, top: self.top(), below, no_import: None, tries_again: true, is_top_theirs: None, review };
+        let order = GitOrder::Settle {
+            id,
+            top: self.top(),
+            below,
+            no_import: None,
+            tries_again: true,
+            is_top_theirs: None,
+            review,
+            auto_run: Vec::new(),
+            place: BytesPath::default(),
+        };
         let GitAnswer::Settled(settled) = self.order(&order) else { panic!("another answer") };
         settled
     }
 
     /// Runs git as a command in the box does.
-    fn in_session(&self, words: &[&str]) {
+    pub(super) fn in_session(&self, words: &[&str]) {
         self.in_folder("", "session", words);
     }
 
@@ -97,17 +107,17 @@ impl Case {
         assert!(is_good, "{text}");
     }
 
-    fn commit(&self, path: &str) {
+    pub(super) fn commit(&self, path: &str) {
         self.commit_in("", "session", path);
     }
 
-    fn commit_in(&self, tree: &str, session: &str, path: &str) {
+    pub(super) fn commit_in(&self, tree: &str, session: &str, path: &str) {
         self.sample.write(&Path::new(tree).join(path).display().to_string(), "1");
         self.in_folder(tree, session, &["add", path]);
         self.in_folder(tree, session, &["commit", "-q", "-m", path]);
     }
 
-    fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
+    pub(super) fn settle(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> SettledGit {
         let GitAnswer::Settled(settled) = self.order(&self.settling(no_import, is_top_theirs)) else { panic!("another answer") };
         settled
     }
@@ -115,10 +125,20 @@ impl Case {
     fn settling(&self, no_import: Option<&str>, is_top_theirs: Option<bool>) -> GitOrder {
         let no_import = no_import.map(str::to_owned);
         let (id, below) = ("s-1".to_owned(), Some(BytesPath::from(self.sample.beside("below"))));
-        GitOrder::Settle { id, top: self.top(), below, no_import, tries_again: false, is_top_theirs, review: None }
+        GitOrder::Settle {
+            id,
+            top: self.top(),
+            below,
+            no_import,
+            tries_again: false,
+            is_top_theirs,
+            review: None,
+            auto_run: vec!["*.run".to_owned()],
+            place: BytesPath::default(),
+        }
     }
 
-    fn subjects(&self) -> String {
+    pub(super) fn subjects(&self) -> String {
         self.sample.git(&["log", "--format=%s"])
     }
 }
@@ -127,7 +147,7 @@ fn names(folder: &Path) -> usize {
     fs::read_dir(folder).expect("a folder").count()
 }
 
-fn committed() -> Sample {
+pub(super) fn committed() -> Sample {
     let sample = Sample::new();
     sample.commit("a", "1");
     sample
@@ -176,7 +196,18 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
     case.prepare();
     case.commit("b");
     let (id, no_import) = ("s-1".to_owned(), Some("no image".to_owned()));
-    let order = GitOrder::Settle { id, top: case.top(), below: None, no_import, tries_again: true, is_top_theirs: None, review: None };
+    let (auto_run, place) = (Vec::new(), BytesPath::default());
+    let order = GitOrder::Settle {
+        id,
+        top: case.top(),
+        below: None,
+        no_import,
+        tries_again: true,
+        is_top_theirs: None,
+        review: None,
+        auto_run,
+        place,
+    };
     for _ in 0..2 {
         let GitAnswer::Settled(settled) = case.order(&order) else { panic!("another answer") };
         assert!(!settled.is_settled && settled.imported.repositories[0].not_imported[0].why == "no image", "{settled:?}");
@@ -186,7 +217,7 @@ fn what_could_not_be_taken_over_for_now_is_when_it_is_tried_again() {
 }
 
 /// A repository with two others below it, each with a commit.
-fn with_two_below() -> Case {
+pub(super) fn with_two_below() -> Case {
     let sample = committed();
     for folder in ["one", "deep/two"] {
         sample.git(&["init", "-q", "-b", "main", folder]);
@@ -531,7 +562,7 @@ fn tree(case: &Case, entries: &[(&str, &str, &[u8])]) -> (String, Vec<u8>) {
     object(case, &["hash-object", "-w", "-t", "tree", &case.sample.beside("tree").display().to_string()])
 }
 
-fn object(case: &Case, words: &[&str]) -> (String, Vec<u8>) {
+pub(super) fn object(case: &Case, words: &[&str]) -> (String, Vec<u8>) {
     let folder = format!("--git-dir={}", case.sample.beside("session").display());
     let (text, is_good) = run_git(&case.sample.path(""), &[&[folder.as_str()], words].concat());
     assert!(is_good, "{text}");
@@ -564,18 +595,22 @@ fn a_tag_of_something_else_than_a_commit_is_looked_through_as_well() {
     assert_eq!(case.sample.git(&["tag"]), "of-a-file\nplain\n");
 }
 
+/// Makes a commit whose trees unfold to more paths than anybody can list.
+pub(super) fn bomb(case: &Case) -> String {
+    let mut id = object(case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).1;
+    let mut name = String::new();
+    for level in 0..10 {
+        let mode = if level == 0 { "100644" } else { "40000" };
+        (name, id) = tree(case, &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map(|name| (mode, name, id.as_slice())));
+    }
+    object(case, &["commit-tree", &name, "-p", "HEAD", "-m", "bomb"]).0
+}
+
 #[test]
 fn a_branch_that_holds_more_than_can_be_listed_is_named_and_waits() {
     let case = Case::of(committed());
     case.prepare_for(Some("s-1"));
-    let mut id = object(&case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).1;
-    let mut name = String::new();
-    for level in 0..10 {
-        let mode = if level == 0 { "100644" } else { "40000" };
-        (name, id) = tree(&case, &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].map(|name| (mode, name, id.as_slice())));
-    }
-    let (commit, _) = object(&case, &["commit-tree", &name, "-p", "HEAD", "-m", "bomb"]);
-    case.in_session(&["branch", "bomb", &commit]);
+    case.in_session(&["branch", "bomb", &bomb(&case)]);
     case.commit("build.rs");
     let begun = std::time::Instant::now();
     assert_eq!(held(&case), ["build.rs: a build runs what it says", "refs/heads/bomb: it holds more than can be looked through"]);

@@ -21,7 +21,9 @@ use nix::unistd::Pid;
 use crate::wire::Fault;
 
 /// What git may say at most; more is cut.
-pub(crate) const MAX_SAID: u64 = 1 << 20;
+const MAX_SAID: u64 = 1 << 20;
+/// The same where all of it counts: the paths of some hundred thousand files.
+pub(crate) const MAX_LISTED: u64 = 16 << 20;
 
 const SETTINGS: [&str; 37] = [
     "safe.directory=*",
@@ -160,13 +162,13 @@ impl Git {
             [(true, stdout.map(|pipe| Box::new(pipe) as Box<dyn Read + Send>)), (false, stderr.map(|pipe| Box::new(pipe) as _))]
         {
             let ended = ended.clone();
-            let drains = !(is_stdout && self.is_bounded);
+            let is_list = is_stdout && self.is_bounded;
             std::thread::spawn(move || {
                 let mut said = Vec::new();
                 if let Some(mut pipe) = pipe {
-                    let _ = pipe.by_ref().take(MAX_SAID).read_to_end(&mut said);
+                    let _ = pipe.by_ref().take(if is_list { MAX_LISTED } else { MAX_SAID }).read_to_end(&mut said);
                     // A pipe that nobody reads ends whoever writes on.
-                    if drains {
+                    if !is_list {
                         let _ = std::io::copy(&mut pipe, &mut std::io::sink());
                     }
                 }

@@ -13,6 +13,7 @@ use sha2::Sha256;
 use super::find::find;
 use super::folder::Folder;
 use super::import::Import;
+use super::import::Unlooked;
 use super::import::import;
 use super::prepare::Source;
 use super::prepare::prepare;
@@ -182,6 +183,7 @@ pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
         scratch: &scratch,
         places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
         budget: Duration::from_secs(60),
+        unlooked: &Unlooked::default(),
     })
     .expect("imported")
 }

@@ -13,13 +13,16 @@ use super::folder::Folder;
 use super::hooks::work_tree_of;
 use super::import::Import;
 use super::import::One;
+use super::import::Unlooked;
+use super::import::Unseen;
+use super::import::UnseenName;
 use super::index::Entry;
 use super::index::Index;
 use super::left::Left;
 use super::record::Start;
 use super::refs::Head;
 use super::run::Git;
-use super::run::MAX_SAID;
+use super::run::MAX_LISTED;
 use super::stage;
 use super::stash;
 use crate::guest::keep::auto_run::AutoRun;
@@ -40,6 +43,7 @@ const BARE: &str = "git takes the folder that it is in for a repository and obey
 
 /// What is said of a branch whose commits cannot be looked through.
 const UNKNOWN: &str = "it holds more than can be looked through";
+const LATE: &str = "there was no more time to look through it";
 
 /// How long all that a repository's session left is looked through together, and how long one name of it where that was too short: a few
 /// trees, each named ten times in the next, are a page of objects and more paths than anybody can list.
@@ -49,11 +53,18 @@ const ALONE: Duration = Duration::from_secs(4);
 /// How many folders git is asked about at once.
 const AT_ONCE: usize = 200;
 
+/// What was found.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    pub(super) may_run: Named<MayRun>,
+    pub(super) unlooked: Unlooked,
+}
+
 /// Names each such file that is new or changed in a commit, a stash or the index of a session; `patterns` are those of the person's, `place`
 /// is where the project is on their machine.
-pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String], place: &[u8]) -> Result<Named<MayRun>, Fault> {
-    let mut found = Named::default();
-    let Some(start) = Start::read(import.state, import.id)? else { return Ok(found) };
+pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String], place: &[u8]) -> Result<Touched, Fault> {
+    let mut touched = Touched::default();
+    let Some(start) = Start::read(import.state, import.id)? else { return Ok(touched) };
     let auto_run = AutoRun::of(project, Known { patterns, place, obeyed: &start.prepared.obeyed.said });
     let auto_run = auto_run.map_err(|error| Fault::Invalid { field: "sandbox.auto_run".to_owned(), problem: error.to_string() })?;
     let end = Instant::now() + import.budget;
@@ -61,19 +72,44 @@ pub(super) fn touched(import: &Import<'_>, project: &Folder, patterns: &[String]
         let git = BytesPath::from_bytes(started.git());
         // Of one that is not to be taken over nothing comes.
         let Some(Ok(place)) = import.places.get(&git) else { continue };
-        let index = start.index(import.state, import.id, at)?;
-        let one = One::open(import, place, (at, index), end, started)?;
         // A commit says where a file is in its own working tree.
         let tree = work_tree_of(project, started.path.as_bytes()).unwrap_or_default();
-        let Changed { paths, made, unknown } = one.changed(|folder| parts_in(project, &join(&tree, folder)))?;
-        found.extend(paths.into_iter().filter_map(|path| {
+        let changed = start.index(import.state, import.id, at).and_then(|index| {
+            let one = One::open(import, place, (at, index), end, started)?;
+            one.changed(|folder| parts_in(project, &join(&tree, folder)))
+        });
+        let Changed { paths, made, unseen } = match changed {
+            Ok(changed) => changed,
+            Err(fault) => {
+                touched.unlooked.insert(at, Unseen::All(fault));
+                continue;
+            }
+        };
+        touched.may_run.extend(paths.into_iter().filter_map(|path| {
             let bare = || made.has(path.as_bytes()).then(|| BARE.to_owned());
-            let why = auto_run.of_path(&BytesPath::from_bytes(join(&tree, path.as_bytes()))).or_else(bare)?;
-            Some(MayRun { path, why })
+            let full = BytesPath::from_bytes(join(&tree, path.as_bytes()));
+            let why = auto_run.of_path(&full).or_else(bare)?;
+            Some(MayRun { path: full, why })
         }));
-        found.extend(unknown.into_iter().map(|path| MayRun { path, why: UNKNOWN.to_owned() }));
+        if !unseen.is_empty() {
+            touched.unlooked.insert(at, Unseen::Names(unseen));
+        }
     }
-    Ok(found)
+    Ok(touched)
+}
+
+impl Touched {
+    /// Returns all that keeps it from coming unasked.
+    pub(super) fn holding(self) -> Result<Named<MayRun>, Fault> {
+        let mut held = self.may_run;
+        for unseen in self.unlooked.into_values() {
+            match unseen {
+                Unseen::All(fault) => return Err(fault),
+                Unseen::Names(names) => held.extend(names.into_iter().map(|one| MayRun { path: one.what, why: one.why })),
+            }
+        }
+        Ok(held)
+    }
 }
 
 fn parts_in(project: &Folder, folder: &[u8]) -> BTreeSet<Part> {
@@ -86,8 +122,8 @@ struct Changed {
     paths: BTreeSet<BytesPath>,
     /// Which of them would make folders repositories.
     made: NewParts,
-    /// Branches and the like that hold too much to be looked through.
-    unknown: Vec<BytesPath>,
+    /// Branches and the like that could not be looked through.
+    unseen: Vec<UnseenName>,
 }
 
 /// What some tips hold.
@@ -111,7 +147,9 @@ impl One<'_> {
         }
         let mut tips: Vec<(BytesPath, &str)> = left.names.iter().map(|(name, object)| (name.clone(), object.as_str())).collect();
         tips.extend(left.stashes.iter().map(|stash| (BytesPath::from_bytes(stash::NAME), stash.object.as_str())));
-        if let Some(Head::Commit { object }) = &left.head {
+        if let Some(head @ Head::Commit { object }) = &left.head
+            && *head != self.started.head
+        {
             tips.push(("HEAD".into(), object));
         }
         if tips.is_empty() && changed.paths.is_empty() {
@@ -124,26 +162,34 @@ impl One<'_> {
         let git = Git::new(&stage, &self.scratch.join("empty"), self.end);
         let objects: Vec<&str> = tips.iter().map(|(_, object)| *object).collect();
         let mut held = Held::default();
-        if let Some(all) = self.held(&git.bounded(TOGETHER), &objects)? {
+        let unseen = |what: &BytesPath, object: &str, why: String| UnseenName { what: what.clone(), object: object.to_owned(), why };
+        if let Ok(Some(all)) = self.held(&git.bounded(TOGETHER), &objects) {
             held = all;
         } else {
-            // One that is a burden must not keep the others from being looked at.
+            // One that is a burden, or broken, must not keep the others from being looked at.
             for (name, object) in &tips {
-                match self.held(&git.bounded(ALONE), &[*object])? {
-                    Some(one) => {
+                match self.held(&git.bounded(ALONE), &[*object]) {
+                    Ok(Some(one)) => {
                         held.paths.extend(one.paths);
                         held.trees.extend(one.trees);
                     }
-                    None => changed.unknown.push(name.clone()),
+                    Ok(None) => changed.unseen.push(unseen(name, object, self.too_much())),
+                    Err(fault) => changed.unseen.push(unseen(name, object, fault.to_string())),
                 }
             }
         }
         changed.paths.extend(held.paths);
-        match self.made(&git.bounded(TOGETHER), &changed.paths, &held.trees, here)? {
-            Some(made) => changed.made = made,
-            None => changed.unknown = tips.into_iter().map(|(name, _)| name).collect(),
+        if let Some(made) = self.made(&git.bounded(TOGETHER), &changed.paths, &held.trees, here)? {
+            changed.made = made;
+        } else {
+            let staged = left.index.is_some().then(|| ("index".into(), ""));
+            changed.unseen = tips.into_iter().chain(staged).map(|(name, object)| unseen(&name, object, self.too_much())).collect();
         }
         Ok(changed)
+    }
+
+    fn too_much(&self) -> String {
+        if Instant::now() >= self.end { LATE.to_owned() } else { UNKNOWN.to_owned() }
     }
 
     /// Returns what tips change that were not there at the start; `None`: there is too much of it.
@@ -259,7 +305,7 @@ impl One<'_> {
             Err(_) if git.is_late() => return Ok(None),
             answer => answer?,
         };
-        if answer.stdout.len() as u64 >= MAX_SAID || git.is_late() {
+        if answer.stdout.len() as u64 >= MAX_LISTED || git.is_late() {
             return Ok(None);
         }
         if answer.is_good {

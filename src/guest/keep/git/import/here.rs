@@ -304,6 +304,7 @@ mod tests {
     use std::time::Instant;
 
     use super::super::Import;
+    use super::super::Unlooked;
     use super::*;
     use crate::guest::keep::git::folder::Folder;
     use crate::guest::keep::git::refs;
@@ -324,7 +325,14 @@ mod tests {
         fs::create_dir(&scratch).expect("made");
         let state = Folder::open(&sample.beside("state")).expect("opens");
         let places = BTreeMap::from([(".git".into(), Ok((sample.path(".git"), sample.beside("session"))))]);
-        let import = Import { id: ID, state: &state, scratch: &scratch, places: &places, budget: Duration::from_secs(60) };
+        let import = Import {
+            id: ID,
+            state: &state,
+            scratch: &scratch,
+            places: &places,
+            budget: Duration::from_secs(60),
+            unlooked: &Unlooked::default(),
+        };
         let start = Start::read(&state, ID).expect("read").expect("on record");
         let index = start.index(&state, ID, 0).expect("read");
         let place = places.values().next().and_then(|place| place.as_ref().ok()).expect("a place");

@@ -1,0 +1,107 @@
+//! What a live session's commits hold, looked through before any of them is taken over.
+
+use std::fs;
+
+use super::ordered::Case;
+use super::ordered::bomb;
+use super::ordered::committed;
+use super::ordered::object;
+use super::ordered::with_two_below;
+use super::sample::run_git;
+use crate::wire::keep::SettledGit;
+
+fn not_imported(settled: &SettledGit) -> Vec<String> {
+    let all = settled.imported.repositories.iter().flat_map(|one| &one.not_imported);
+    all.map(|one| format!("{}: {}", one.what, one.why)).collect()
+}
+
+#[test]
+fn what_a_live_session_committed_beside_its_files_and_may_run_is_named() {
+    let case = Case::of(committed());
+    case.prepare();
+    case.in_session(&["checkout", "-q", "-b", "side"]);
+    case.commit("deep/package.json");
+    case.commit("tools/x.run");
+    case.in_session(&["checkout", "-q", "main"]);
+    case.sample.write(".envrc", "x\n");
+    case.in_session(&["add", ".envrc"]);
+    case.in_session(&["stash", "-q"]);
+    case.sample.write("Makefile", "all:\n");
+    case.in_session(&["add", "Makefile"]);
+    case.commit("plain");
+    let settled = case.settle(None, Some(true));
+    let named: Vec<String> = settled.may_run.first.iter().map(|file| file.path.to_text()).collect();
+    assert_eq!(named, [".envrc", "Makefile", "deep/package.json", "tools/x.run"], "the last one by the person's own pattern");
+    assert!(settled.is_settled && settled.held.is_empty(), "{settled:?}");
+    assert_eq!(case.subjects(), "plain\na\n");
+    assert_eq!(case.settle(None, None).may_run.n, 0, "it is told once");
+}
+
+#[test]
+fn what_is_below_the_top_is_named_by_its_path_in_the_project() {
+    let case = with_two_below();
+    case.prepare();
+    case.commit_in("deep/two", "below/1", "package.json");
+    let settled = case.settle(None, Some(true));
+    let named: Vec<String> = settled.may_run.first.iter().map(|file| file.path.to_text()).collect();
+    assert_eq!((named, settled.is_settled), (vec!["deep/two/package.json".to_owned()], true));
+}
+
+#[test]
+fn what_holds_more_than_can_be_listed_is_not_taken_over_from_a_live_session_either() {
+    let case = Case::of(committed());
+    case.prepare();
+    let bomb = bomb(&case);
+    for branch in ["bomb", "same"] {
+        case.in_session(&["branch", branch, &bomb]);
+    }
+    case.in_session(&["branch", "side"]);
+    case.commit("b");
+    let settled = case.settle(None, Some(true));
+    let why = "it holds more than can be looked through";
+    assert_eq!(not_imported(&settled), [format!("refs/heads/bomb: {why}"), format!("refs/heads/same: {why}")]);
+    assert!(!settled.is_settled);
+    assert_eq!(case.sample.git(&["for-each-ref", "--format=%(refname:short)"]), "main\nside\n");
+    assert_eq!(case.subjects(), "b\na\n");
+    assert!(!run_git(&case.sample.path(""), &["cat-file", "-e", &bomb]).1, "no object of it is here");
+    case.sample.git(&["fsck", "--strict", "--no-dangling"]);
+}
+
+#[test]
+fn what_is_checked_out_and_staged_stays_with_a_commit_that_holds_too_much() {
+    for detached in [false, true] {
+        let case = Case::of(committed());
+        case.prepare();
+        let bomb = bomb(&case);
+        if !detached {
+            case.in_session(&["branch", "bomb", &bomb]);
+        }
+        let head = if detached { format!("{bomb}\n") } else { "ref: refs/heads/bomb\n".to_owned() };
+        fs::write(case.sample.beside("session/HEAD"), head).expect("written");
+        case.sample.write("b", "staged");
+        case.in_session(&["update-index", "--add", "b"]);
+        let before = fs::read(case.sample.path(".git/index")).expect("read");
+        let settled = case.settle(None, Some(true));
+        let told = not_imported(&settled).join("\n");
+        assert!(told.contains("index: belongs to a commit that stays there"), "{told}");
+        assert!(told.contains(if detached { "HEAD: it holds more" } else { "refs/heads/bomb: it holds more" }), "{told}");
+        assert_eq!(case.sample.git(&["rev-parse", "--abbrev-ref", "HEAD"]), "main\n");
+        assert_eq!(fs::read(case.sample.path(".git/index")).expect("read"), before);
+        assert!(!run_git(&case.sample.path(""), &["cat-file", "-e", &bomb]).1, "no object of it is here");
+    }
+}
+
+#[test]
+fn many_files_that_are_committed_at_once_are_looked_through() {
+    let case = Case::of(committed());
+    case.prepare();
+    // Their paths are longer together than what git says elsewhere may be.
+    let blob = object(&case, &["hash-object", "-w", &case.sample.path("a").display().to_string()]).0;
+    let lines: String = (0..30_000).map(|n| format!("100644 {blob}\tvendor/a folder with a long name/{n:06}/file\n")).collect();
+    fs::write(case.sample.beside("lines"), lines).expect("written");
+    let script = format!("!git update-index --add --index-info < {}", case.sample.beside("lines").display());
+    case.in_session(&["-c", &format!("alias.make={script}"), "make"]);
+    case.in_session(&["commit", "-q", "-m", "many"]);
+    let settled = case.settle(None, Some(true));
+    assert_eq!((not_imported(&settled), case.subjects().as_str()), (Vec::new(), "many\na\n"));
+}
