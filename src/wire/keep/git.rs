@@ -91,6 +91,10 @@ pub enum GitRefusal {
     NotOurs,
     #[error("it is a worktree of another repository, and only the project itself may be one; `podbay run -C` with its folder works there")]
     WorktreeBelow,
+    #[error(
+        "it has no HEAD, without which git knows no repository there; the line `ref: refs/heads/BRANCH`, with the branch that you were on, mends it"
+    )]
+    NoHead,
     #[error("its {path} cannot be read: {problem}; `git fsck` may say more")]
     Broken { path: BytesPath, problem: String },
 }

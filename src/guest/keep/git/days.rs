@@ -118,6 +118,55 @@ fn a_repository_that_broke_meanwhile_is_left_alone_until_it_is_mended() {
 }
 
 #[test]
+fn a_name_of_the_persons_that_is_broken_keeps_no_other_from_coming() {
+    let is_file = "holds no name of an object: git cannot follow it; mend the file, or remove it";
+    let is_lost = "stands for an object that is not there; mend that, or `git update-ref -d refs/heads/broken` removes the name";
+    for (broken, why) in [("garbage\n", is_file), ("", is_file), (&format!("{}\n", "1".repeat(40)), is_lost)] {
+        let session = session();
+        session.sample.commit("c", "1\n");
+        session.git(&["checkout", "-q", "-b", "side"]);
+        session.sample.write("b", "staged\n");
+        session.git(&["add", "b"]);
+        let sample = session.end();
+        sample.write(".git/refs/heads/broken", broken);
+        assert!(!run_git(&sample.path(""), &["fsck"]).1, "git itself finds fault with it");
+        let imported = sample.import().repositories.remove(0);
+        assert_eq!((moved(&imported), told(&imported).as_str()), (vec!["refs/heads/main".to_owned(), "refs/heads/side".to_owned()], ""));
+        assert_eq!((imported.head.as_deref(), imported.index), (Some("refs/heads/side"), IndexImport::Taken));
+        assert_eq!(imported.notes, [format!("your refs/heads/broken {why}")]);
+        assert_eq!(fs::read_to_string(sample.path(".git/refs/heads/broken")).expect("there"), broken);
+        // What was said to help does.
+        if why == is_lost {
+            sample.git(&["update-ref", "-d", "refs/heads/broken"]);
+        } else {
+            fs::remove_file(sample.path(".git/refs/heads/broken")).expect("removed");
+        }
+        sample.git(&["fsck", "--strict", "--no-dangling"]);
+        assert_eq!(sample.git(&["status", "--porcelain"]), "M  b\n");
+    }
+}
+
+#[test]
+fn a_repository_that_has_no_head_is_said_to_have_none() {
+    let sample = Sample::new();
+    sample.commit("a", "1\n");
+    let head = fs::read(sample.path(".git/HEAD")).expect("read");
+    fs::remove_file(sample.path(".git/HEAD")).expect("removed");
+    let session = InSession::of(sample);
+    assert_eq!(session.refused(), [(".git".to_owned(), Some(GitRefusal::NoHead))]);
+    let session = self::session();
+    session.sample.commit("c", "1\n");
+    let sample = session.end();
+    fs::remove_file(sample.path(".git/HEAD")).expect("removed");
+    let before = fingerprint(&sample.path(".git"));
+    let imported = sample.import().repositories.remove(0);
+    assert!(told(&imported).contains("it has no HEAD") && moved(&imported).is_empty(), "{}", told(&imported));
+    assert_eq!(fingerprint(&sample.path(".git")), before);
+    fs::write(sample.path(".git/HEAD"), head).expect("written");
+    assert_eq!(moved(&sample.import_one()), ["refs/heads/main"]);
+}
+
+#[test]
 fn a_broken_repository_gets_no_session_of_its_own() {
     for (path, broken, problem) in [
         ("index", "nonsense", "it ends too early"),

@@ -1,3 +1,4 @@
+mod broken;
 mod here;
 mod index;
 mod names;
@@ -151,7 +152,7 @@ struct Taken {
 #[derive(Debug, Default)]
 struct Fetched {
     objects: BTreeSet<String>,
-    /// The name of the commit that the session's index was made.
+    /// The commit that the session's index was made.
     index: Option<String>,
 }
 
@@ -218,6 +219,7 @@ impl<'a> One<'a> {
     fn import(&self) -> Result<(ImportedRepository, Taken), Fault> {
         let under = Under { real: &self.real, private: &self.private, state: self.state, id: self.id, at: self.at };
         under.clear()?;
+        self.check_head()?;
         let mut left = Left::read(&self.session, &self.private, self.started, self.start_index.as_deref())?;
         left.leave_out(self.unseen, &self.started.head);
         let mut done = ImportedRepository { path: self.started.path.clone(), ..ImportedRepository::default() };
@@ -270,28 +272,34 @@ impl<'a> One<'a> {
         let named = tips.iter().enumerate().map(|(at, (_, object))| (BytesPath::from_bytes(format!("refs/import/{at}")), object.clone()));
         stage::name(self.scratch, named)?;
         let all: Vec<usize> = (0..tips.len()).collect();
-        let are_all_good = self.fetch_some(&stage, &all)?.is_ok();
+        let mut git = self.git.clone();
+        let mut are_all_good = self.fetch_some(&git, &stage, &all)?.is_ok();
+        // Git takes nothing over where it cannot follow each name that there is.
+        if !are_all_good && let Some(view) = self.without_broken_names(done)? {
+            git = view;
+            are_all_good = self.fetch_some(&git, &stage, &all)?.is_ok();
+        }
         for (at, (tip, object)) in tips.into_iter().enumerate() {
             // One that is bad must not keep the others out.
-            if !are_all_good && let Err(why) = self.fetch_some(&stage, &[at])? {
+            if !are_all_good && let Err(why) = self.fetch_some(&git, &stage, &[at])? {
                 done.not_imported.push(NotImported { what: tip.what(), why });
                 continue;
             }
             if matches!(tip, Tip::Index) {
-                fetched.index = Some(format!("refs/podbay/{}/{at}", self.id));
+                fetched.index = Some(object.clone());
             }
             fetched.objects.insert(object);
         }
         Ok(fetched)
     }
 
-    fn fetch_some(&self, stage: &Path, numbers: &[usize]) -> Result<Result<(), String>, Fault> {
+    fn fetch_some(&self, git: &Git, stage: &Path, numbers: &[usize]) -> Result<Result<(), String>, Fault> {
         let id = self.id;
         let wanted: String = numbers.iter().map(|at| format!("+refs/import/{at}:refs/podbay/{id}/{at}\n")).collect();
         let words = ["fetch", "-q", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance", "--no-recurse-submodules", "--no-prune"];
         let mut words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
         words.extend([std::ffi::OsStr::new("--stdin"), stage.as_os_str()]);
-        let answer = self.git.run(&words, wanted.as_bytes())?;
+        let answer = git.run(&words, wanted.as_bytes())?;
         Ok(if answer.is_good { Ok(()) } else { Err(answer.problem()) })
     }
 

@@ -96,6 +96,8 @@ pub(crate) struct Git {
     /// An empty folder, so that none that the repository names is gone into.
     work_tree: PathBuf,
     index: Option<PathBuf>,
+    /// Where objects are, if not in the folder.
+    objects: Option<PathBuf>,
     /// Whether what is made now is to be the same whenever it is made.
     is_timeless: bool,
     /// Whether it is ended as soon as it has said more than is kept.
@@ -125,11 +127,24 @@ impl Answer {
 
 impl Git {
     pub(crate) fn new(folder: &Path, work_tree: &Path, end: Instant) -> Self {
-        Self { folder: folder.to_owned(), work_tree: work_tree.to_owned(), index: None, is_timeless: false, is_bounded: false, end }
+        Self {
+            folder: folder.to_owned(),
+            work_tree: work_tree.to_owned(),
+            index: None,
+            objects: None,
+            is_timeless: false,
+            is_bounded: false,
+            end,
+        }
     }
 
     pub(crate) fn with_index(&self, index: &Path) -> Self {
         Self { index: Some(index.to_owned()), ..self.clone() }
+    }
+
+    /// The same with the objects of another repository.
+    pub(crate) fn with_objects(&self, objects: &Path) -> Self {
+        Self { objects: Some(objects.to_owned()), ..self.clone() }
     }
 
     pub(crate) fn timeless(&self) -> Self {
@@ -199,6 +214,9 @@ impl Git {
         command.env_clear().envs(ENVIRONMENT).env("GIT_WORK_TREE", &self.work_tree);
         if let Some(index) = &self.index {
             command.env("GIT_INDEX_FILE", index);
+        }
+        if let Some(objects) = &self.objects {
+            command.env("GIT_OBJECT_DIRECTORY", objects);
         }
         if self.is_timeless {
             // Later than all that it follows: git walks through commits by date, and through the whole history for one that seems older.

@@ -1,5 +1,6 @@
 //! A repository of our own that borrows what a session made, so that git never runs where the session wrote its settings.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::path::PathBuf;
@@ -32,19 +33,25 @@ pub(crate) struct Objects<'a> {
 /// no graphs of commits, no bitmaps, no places to borrow from. Where git reads them, it checks what they hold.
 pub(crate) fn make(place: &Path, objects: &Objects<'_>) -> Result<PathBuf, Fault> {
     let scratch = Folder::open(place).map_err(|error| failed("open", place.as_os_str().as_bytes(), &error))?;
-    scratch.remove(b"stage.git")?;
-    scratch.write(b"stage.git/HEAD", b"ref: refs/heads/none\n")?;
-    scratch.write(b"stage.git/config", b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
-    scratch.make(b"stage.git/refs/heads")?;
-    scratch.make(b"stage.git/objects/pack")?;
+    let name = bare(&scratch, b"stage.git", objects.real_folder)?;
     let real = [objects.real.join("objects").as_os_str().as_bytes(), b"\n"].concat();
     scratch.write(b"stage.git/objects/info/alternates", &real)?;
-    if let Some(shallow) = objects.real_folder.read(b"shallow", MAX_SHALLOW)? {
-        scratch.write(b"stage.git/shallow", &shallow)?;
-    }
     let stage = scratch.descend(b"stage.git/objects").map_err(|errno| failed("open", b"stage.git", &errno.into()))?;
     borrow(&stage, objects)?;
-    Ok(place.join("stage.git"))
+    Ok(place.join(name))
+}
+
+/// Makes a repository without a name and an object, whose history ends where that of the real one does; returns the name of its folder.
+pub(crate) fn bare(scratch: &Folder, name: &'static [u8], real: &Folder) -> Result<&'static OsStr, Fault> {
+    scratch.remove(name)?;
+    scratch.write(&join(name, b"HEAD"), b"ref: refs/heads/none\n")?;
+    scratch.write(&join(name, b"config"), b"[core]\n\trepositoryformatversion = 0\n\tbare = true\n")?;
+    scratch.make(&join(name, b"refs/heads"))?;
+    scratch.make(&join(name, b"objects/pack"))?;
+    if let Some(shallow) = real.read(b"shallow", MAX_SHALLOW)? {
+        scratch.write(&join(name, b"shallow"), &shallow)?;
+    }
+    Ok(OsStr::from_bytes(name))
 }
 
 /// Says what can be fetched from it.

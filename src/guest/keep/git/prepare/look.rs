@@ -77,6 +77,9 @@ impl All<'_> {
             }
         }
         let head_path = place.private(b"HEAD");
+        if place.kind(&head_path).is_none() || place.kind(&place.common(b"HEAD")).is_none() {
+            return Err(GitRefusal::NoHead);
+        }
         let head = place.read(&head_path, MAX_SMALL)?.as_deref().and_then(Head::parse);
         let head = head.ok_or_else(|| GitRefusal::Broken {
             path: BytesPath::from_bytes(head_path.clone()),
