@@ -69,7 +69,8 @@ mod tests {
         sample.git(&["rm", "-q", "--cached", "a/.env"]);
         sample.git(&["commit", "-q", "-m", "two"]);
         sample.write("odd [x]*\n?\\ name ", "secret");
-        let hidden = [".env", ".aws", "a/.env", "odd [x]*\n?\\ name "].map(|path| path.as_bytes().to_vec());
+        sample.write("line\r\nends", "secret");
+        let hidden = [".env", ".aws", "a/.env", "odd [x]*\n?\\ name ", "line\r\nends"].map(|path| path.as_bytes().to_vec());
         // As the mask shows them.
         for path in [".env", ".aws/credentials", "a/.env"] {
             fs::write(sample.path(path), "").expect("written");

@@ -1,6 +1,7 @@
 //! What comes back of a session, and what the person's git says of it then.
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use super::sample::InSession;
 use super::sample::Linked;
@@ -220,6 +221,59 @@ fn stashes_come_on_top_and_none_is_lost() {
     assert_eq!(list, "On main: fourth\nOn main: third\nOn main: second\nOn main: first\n");
     sample.git(&["stash", "pop", "-q", "stash@{1}"]);
     assert_eq!(fs::read_to_string(sample.path("b")).expect("read"), "third");
+}
+
+/// What one step of a session does with files, each of which is staged, and committed unless it is the last.
+type Step = &'static [(&'static [u8], Option<&'static str>)];
+
+/// Changes of a session that are odd by their names alone.
+const ODD_NAMES: [(&str, &[Step]); 6] = [
+    ("a line end", &[&[(b"a\nb", Some("1")), (b"deep\n/x\r\n", Some("1"))], &[(b"a\nb", Some("2"))]]),
+    ("no UTF-8", &[&[(b"\xff\xfe", Some("1")), (b"d\xe9/\x80", Some("1"))], &[(b"\xff\xfe", Some("2"))]]),
+    ("quotes, tabs and stars", &[&[(b"\"q\"\t*?[x]\\", Some("1")), (b" ", Some("1")), (b"-n", Some("1"))], &[(b"-n", None)]]),
+    ("its case alone", &[&[(b"Read", Some("1"))], &[(b"Read", None), (b"read", Some("1"))], &[(b"read", None), (b"READ", Some("1"))]]),
+    ("a file turned folder and back", &[&[(b"x", Some("1"))], &[(b"x", None), (b"x/y", Some("1"))], &[(b"x/y", None), (b"x", Some("2"))]]),
+    ("a folder turned file", &[&[(b"x/y/z", Some("1"))], &[(b"x/y/z", None), (b"x/y", Some("1"))], &[(b"x/y", None), (b"x", Some("2"))]]),
+];
+
+/// Takes one step in a working tree.
+fn take(sample: &Sample, step: Step) {
+    let at = |name: &[u8]| sample.path("").join(std::ffi::OsStr::from_bytes(name));
+    for (name, text) in step {
+        if let Some(text) = text {
+            fs::create_dir_all(at(name).parent().expect("a folder")).expect("made");
+            fs::write(at(name), text).expect("written");
+            continue;
+        }
+        fs::remove_file(at(name)).expect("removed");
+        let above = at(name).parent().expect("a folder").to_owned();
+        let _ = above.ancestors().take_while(|folder| *folder != sample.path("")).try_for_each(fs::remove_dir);
+    }
+    sample.git(&["add", "-A"]);
+}
+
+#[test]
+fn odd_names_come_back_as_they_are_committed_and_staged() {
+    for (about, steps) in ODD_NAMES {
+        let session = session();
+        let (staged, committed) = steps.split_last().expect("a step");
+        for step in committed {
+            take(&session.sample, step);
+            session.git(&["commit", "-q", "-m", about]);
+        }
+        take(&session.sample, staged);
+        let all = |sample: &Sample| {
+            let commits: Vec<String> = (0..committed.len()).map(|n| sample.git(&["ls-tree", "-rz", &format!("HEAD~{n}")])).collect();
+            (commits, sample.git(&["ls-files", "-sz"]), sample.git(&["status", "--porcelain", "-z"]))
+        };
+        let before = all(&session.sample);
+        assert!(!before.2.is_empty(), "{about}: something is staged");
+        let sample = session.end();
+        let imported = sample.import_one();
+        assert_eq!((imported.index, not_imported(&imported)), (IndexImport::Taken, Vec::new()), "{about}");
+        assert_eq!(moved(&imported), ["refs/heads/main"], "{about}");
+        assert_eq!(all(&sample), before, "{about}");
+    }
 }
 
 #[test]
