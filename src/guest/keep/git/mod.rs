@@ -36,6 +36,8 @@ mod leftover;
 mod logs;
 #[cfg(test)]
 mod looked;
+#[cfg(test)]
+mod lost;
 mod moving;
 mod order;
 #[cfg(test)]

@@ -174,6 +174,11 @@ pub(crate) fn fingerprint(folder: &Path) -> BTreeMap<PathBuf, String> {
 
 /// Takes over what a session left, in the folder that the project and all the rest lie in.
 pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
+    import_within(place, real, Duration::from_secs(60))
+}
+
+/// The same in no more than this time.
+pub(crate) fn import_within(place: &Path, real: &str, budget: Duration) -> ImportedGit {
     let scratch = place.join("scratch");
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir(&scratch).expect("made");
@@ -182,7 +187,7 @@ pub(crate) fn import_at(place: &Path, real: &str) -> ImportedGit {
         state: &Folder::open(&place.join("state")).expect("opens"),
         scratch: &scratch,
         places: &BTreeMap::from([(".git".into(), Ok((place.join(real), place.join("session"))))]),
-        budget: Duration::from_secs(60),
+        budget,
         unlooked: &Unlooked::default(),
     })
     .expect("imported")
