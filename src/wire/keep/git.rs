@@ -73,6 +73,10 @@ pub enum GitRefusal {
     Partial,
     #[error("it keeps large files outside of git (LFS), which a commit made in a sandbox would lose")]
     LargeFiles,
+    #[error(
+        "nobody can tell whether it keeps large files outside of git (LFS), which a commit made in a sandbox would lose: {path} cannot be read: {problem}"
+    )]
+    LargeFilesUnknown { path: BytesPath, problem: String },
     #[error("its index holds a merge with conflicts; commit or abort that first")]
     Unmerged,
     #[error("{what} is under way in it; finish or abort that first")]

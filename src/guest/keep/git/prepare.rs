@@ -1,6 +1,10 @@
 mod look;
 
 use self::look::Contents;
+#[cfg(test)]
+pub(super) use self::look::MAX_ATTRIBUTES;
+#[cfg(test)]
+pub(super) use self::look::MAX_CONFIG;
 use super::config;
 use super::folder::Folder;
 use super::folder::Kind;

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use super::prepare::MAX_ATTRIBUTES;
+use super::prepare::MAX_CONFIG;
 use super::sample::InSession;
 use super::sample::Linked;
 use super::sample::Sample;
@@ -221,6 +223,45 @@ fn what_a_session_cannot_have_is_refused_with_words() {
         |sample| sample.write(".git/HEAD", "nonsense"),
         &GitRefusal::Broken { path: "HEAD".into(), problem: "it names neither a branch nor a commit".into() },
     );
+}
+
+/// Tracks so many files of attributes that are not there, before one in `z`.
+fn many_attributes(sample: &Sample, n: usize) {
+    let blob = sample.git(&["rev-parse", "HEAD:b"]);
+    let line = |n: usize| format!("100644 {}\td/{n}/.gitattributes\n", blob.trim());
+    fs::write(sample.beside("lines"), (0..n).map(line).collect::<String>()).expect("written");
+    let script = format!("!git update-index --add --index-info < {}", sample.beside("lines").display());
+    sample.git(&["-c", &format!("alias.make={script}"), "make"]);
+}
+
+#[test]
+fn large_files_are_looked_for_in_all_attributes_and_where_that_cannot_be_it_is_said() {
+    let last = |text: &'static str, n: usize| {
+        move |sample: &Sample| {
+            sample.write("z/.gitattributes", text);
+            sample.git(&["add", "z"]);
+            many_attributes(sample, n);
+        }
+    };
+    check_refused(last("*.bin filter=lfs\n", 300), &GitRefusal::LargeFiles);
+    check_refused(last("*.bin filter=lfs\n", MAX_ATTRIBUTES - 1), &GitRefusal::LargeFiles);
+    let problem = format!("there are more than {MAX_ATTRIBUTES} such files");
+    check_refused(last("*.bin text\n", MAX_ATTRIBUTES), &GitRefusal::LargeFilesUnknown { path: "z/.gitattributes".into(), problem });
+    let fill = |n: usize, end: &str| "#".repeat(n - end.len()) + end;
+    let most = MAX_CONFIG as usize;
+    check_refused(|sample| sample.write(".gitattributes", &fill(most, "\n*.bin filter=lfs\n")), &GitRefusal::LargeFiles);
+    for text in [fill(most + 1, "\n"), fill(most, "\n")] {
+        let sample = sample();
+        sample.write(".gitattributes", &text);
+        let session = InSession::of(sample);
+        let is_unknown =
+            matches!(&session.refused()[0].1, Some(GitRefusal::LargeFilesUnknown { path, .. }) if path.to_text() == ".gitattributes");
+        assert_eq!((is_unknown, session.refused()[0].1.is_none()), (text.len() > most, text.len() <= most), "{:?}", session.refused());
+    }
+    // One that is a link says nothing to git.
+    let sample = sample();
+    symlink("b", sample.path(".gitattributes")).expect("linked");
+    assert_eq!(InSession::of(sample).refused()[0].1, None);
 }
 
 #[test]

@@ -21,11 +21,13 @@ use crate::guest::keep::git::settings;
 use crate::guest::keep::git::settings::Settings;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
+use crate::wire::Fault;
 use crate::wire::keep::GitRefusal;
 
-const MAX_CONFIG: u64 = 1 << 20;
+/// The longest file of settings or attributes that is read.
+pub(in crate::guest::keep::git) const MAX_CONFIG: u64 = 1 << 20;
 /// How many files of attributes are looked through for LFS.
-const MAX_ATTRIBUTES: usize = 200;
+pub(in crate::guest::keep::git) const MAX_ATTRIBUTES: usize = 10_000;
 
 /// What was read of a repository, all of it before anything is written.
 pub(super) struct Contents {
@@ -142,17 +144,30 @@ impl All<'_> {
         if place.kind(&place.common(b"lfs")) == Some(Kind::Folder) {
             return Err(GitRefusal::LargeFiles);
         }
-        let names = index.iter().flat_map(|index| &index.entries).map(|entry| entry.name.as_slice());
-        let attributes = names.filter(|name| split(name).1 == b".gitattributes").take(MAX_ATTRIBUTES);
-        let in_files = attributes
-            .chain([&b".gitattributes"[..]])
-            .filter_map(|name| self.project.read(&join_both(work_tree, name), MAX_CONFIG).ok().flatten());
         let own = place.read(&place.common(b"info/attributes"), MAX_CONFIG)?;
-        if in_files.chain(own).any(|text| memchr::memmem::find(&text, b"filter=lfs").is_some()) {
+        if own.is_some_and(|text| names_lfs(&text)) {
             return Err(GitRefusal::LargeFiles);
+        }
+        let names = index.iter().flat_map(|index| &index.entries).map(|entry| entry.name.as_slice());
+        let attributes = names.filter(|name| split(name).1 == b".gitattributes");
+        for (n, name) in [&b".gitattributes"[..]].into_iter().chain(attributes).enumerate() {
+            let unknown = |problem| GitRefusal::LargeFilesUnknown { path: BytesPath::from_bytes(name), problem };
+            if n > MAX_ATTRIBUTES {
+                return Err(unknown(format!("there are more than {MAX_ATTRIBUTES} such files")));
+            }
+            match self.project.read(&join_both(work_tree, name), MAX_CONFIG) {
+                Ok(Some(text)) if names_lfs(&text) => return Err(GitRefusal::LargeFiles),
+                // Git reads none that is a link either.
+                Ok(_) | Err(Fault::NotRegular { .. }) => {}
+                Err(fault) => return Err(unknown(fault.to_string())),
+            }
         }
         Ok(())
     }
+}
+
+fn names_lfs(attributes: &[u8]) -> bool {
+    memchr::memmem::find(attributes, b"filter=lfs").is_some()
 }
 
 /// Returns the folder that a repository's files are in, from the project's.
