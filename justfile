@@ -33,6 +33,11 @@ guest:
 images *NAMES:
     cargo run --release -- images build {{NAMES}}
 
+# Kills imports, applications and controllers at 200 moments each, or as often as it is told: `just kills 2000`
+kills N="200":
+    PODBAY_TEST_KILLS={{N}} cargo test --lib -- kill
+    PODBAY_TEST_KILLS={{N}} cargo test --test it -- kill
+
 # Measures what docs/performance.md shows, and writes it there
 bench:
     cargo build --release

@@ -192,3 +192,8 @@ impl Drop for Small {
         let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
     }
 }
+
+/// How often a loop kills something: so many times, or as often as the variable for a longer night says.
+pub(crate) fn n_kills(usual: u32) -> u32 {
+    std::env::var("PODBAY_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}

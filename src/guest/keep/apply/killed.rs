@@ -19,6 +19,7 @@ use super::*;
 use crate::guest::keep::ObjectId;
 use crate::guest::keep::testing::Scene;
 use crate::guest::keep::testing::Small;
+use crate::guest::keep::testing::n_kills;
 
 /// Tells the second process where to work, and between which states.
 const PLACE: &str = "PODBAY_TEST_KEEP_PLACE";
@@ -28,7 +29,7 @@ const STATES: &str = "PODBAY_TEST_KEEP_STATES";
 const BEGINS: &str = "begins";
 const ENDS: &str = "ends";
 
-/// How often it is killed.
+/// How often it is killed, unless `PODBAY_TEST_KILLS` says otherwise.
 const N_KILLS: u32 = 60;
 
 fn build(scene: &Scene) -> (ObjectId, ObjectId) {
@@ -112,8 +113,9 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
     let start_time = Instant::now();
     scene.apply(before, after);
     let whole = start_time.elapsed();
+    let rounds = n_kills(N_KILLS);
     let mut n_unfinished = 0;
-    for n in 0..N_KILLS {
+    for n in 0..rounds {
         let (from, to, expected) = if n % 2 == 0 { (after, before, &old) } else { (before, after, &new) };
         let (mut child, mut lines) = start(&scene, from, to);
         assert!(lines.any(|line| line == BEGINS), "it begins");
@@ -133,7 +135,7 @@ fn killed_at_any_moment_it_leaves_whole_files_and_is_finished_later() {
         }
         assert_eq!(&scene.all(), expected, "round {n}");
     }
-    assert!(n_unfinished > N_KILLS / 4, "only {n_unfinished} were in the middle of it");
+    assert!(n_unfinished > rounds / 4, "only {n_unfinished} were in the middle of it");
 }
 
 fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {

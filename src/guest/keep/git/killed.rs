@@ -16,13 +16,15 @@ use super::sample::Sample;
 use super::sample::fingerprint;
 use super::sample::import_at;
 use crate::guest::family;
+use crate::guest::keep::testing::n_kills;
 use crate::wire::keep::ImportedGit;
 
 /// Says to this test that it is the one to be killed, and where.
 const PLACE: &str = "PODBAY_TEST_IMPORT";
 const NAME: &str = "guest::keep::git::killed::an_import_that_was_killed_is_done_by_the_next";
 
-const ROUNDS: u32 = 16;
+/// How often it is killed, unless `PODBAY_TEST_KILLS` says otherwise.
+const N_KILLS: u32 = 16;
 
 #[test]
 fn an_import_that_was_killed_is_done_by_the_next() {
@@ -34,11 +36,12 @@ fn an_import_that_was_killed_is_done_by_the_next() {
     let begun = Instant::now();
     assert!(!end_after(start(&sample), None));
     let takes = begun.elapsed();
+    let rounds = n_kills(N_KILLS);
     let mut n_killed = 0;
     let mut whole = None;
-    for round in 0..ROUNDS {
+    for round in 0..rounds {
         let sample = left_by_a_session();
-        if end_after(start(&sample), Some(takes * round / ROUNDS)) {
+        if end_after(start(&sample), Some(takes * round / rounds)) {
             n_killed += 1;
         }
         let imported = sample.import();
@@ -48,7 +51,7 @@ fn an_import_that_was_killed_is_done_by_the_next() {
         let names: Vec<String> = imported.repositories[0].moved.iter().map(|moved| moved.name.to_text()).collect();
         assert_eq!(whole.get_or_insert_with(|| names.clone()), &names);
     }
-    assert!(n_killed > ROUNDS / 4, "only {n_killed} were killed before they were done");
+    assert!(n_killed > rounds / 4, "only {n_killed} were killed before they were done");
 }
 
 fn left_by_a_session() -> Sample {
