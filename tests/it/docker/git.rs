@@ -150,6 +150,26 @@ fn what_a_session_commits_stashes_and_stages_is_the_persons_at_its_end() {
 }
 
 #[test]
+fn what_may_run_of_a_branch_that_is_not_checked_out_is_named_at_the_end() {
+    let Some(env) = repository() else { return };
+    let (result, _) = session(
+        &env,
+        &[
+            "git checkout -q -b side && echo '{}' > package.json && echo all: > x.mine && git add . && git commit -q -m side && git checkout -q main \
+           && echo all: > Makefile && git add Makefile && git commit -q -m main",
+        ],
+    );
+    assert!(!env.path("package.json").exists(), "no file shows it");
+    let named: Vec<&str> = result["may_run"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    assert_eq!(
+        named,
+        ["Makefile: a build runs what it says", "package.json: a package manager runs what it says (it is in what was done with git)"]
+    );
+    assert_eq!(git(&env, &["log", "--format=%s", "side", "main"]).lines().count(), 3, "it was taken over all the same");
+    env.assert_no_container();
+}
+
+#[test]
 fn a_session_that_was_killed_is_taken_over_when_the_next_one_begins() {
     let Some(env) = repository() else { return };
     let _alone = alone_with_gc();
