@@ -1003,7 +1003,7 @@ async fn an_output_over_ten_kibibytes_is_an_artifact() {
 #[tokio::test]
 async fn a_long_result_of_any_tool_is_an_artifact_and_a_file_that_is_read_is_none() {
     let model = ScriptedModel::new()
-        .calls("bash", json!({"command": "for n in $(seq 400); do echo \"a line with the word needle in it, number $n\" >> f; done"}))
+        .calls("bash", json!({"command": "for n in $(seq 240); do echo \"a line with the word needle in it, number $n\" >> f; done"}))
         .calls("grep", json!({"pattern": "needle", "max_results": 1000}))
         .calls("grep", json!({"pattern": "number 1$"}))
         .calls("read_file", json!({"path": "f"}))
