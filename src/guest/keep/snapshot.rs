@@ -33,6 +33,7 @@ use super::store::Addition;
 use super::store::Put;
 use super::store::Store;
 use super::tree::Tree;
+use super::walk::MOST_ENTRIES;
 use super::walk::Place;
 use super::walk::Visited;
 use super::walk::Visitor;
@@ -79,7 +80,7 @@ pub fn take(project: &Project, state: &Folder, store: &mut Store, cache: &str) -
         holes: Mutex::default(),
         n_bytes_read: AtomicU64::new(0),
     };
-    let folders = walk(project, &reader)?;
+    let folders = walk(project, &reader, MOST_ENTRIES)?;
     let n_bytes_read = reader.n_bytes_read.into_inner();
     let known = reader.known;
     let (snapshot, cached) = put_together(folders, &addition)?;

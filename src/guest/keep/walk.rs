@@ -75,11 +75,11 @@ pub(super) struct Walked {
     pub(super) folders: Vec<Vec<u8>>,
 }
 
-/// Returns all folders of the project by their paths; its own is the empty one.
-pub(super) fn walk<V: Visitor>(project: &Project, visitor: &V) -> Result<HashMap<Vec<u8>, Walked>, Error> {
+/// Returns all folders of the project by their paths; its own is the empty one. `most`: how many entries it may have.
+pub(super) fn walk<V: Visitor>(project: &Project, visitor: &V, most: usize) -> Result<HashMap<Vec<u8>, Walked>, Error> {
     let top = project.list(b"").and_then(fstat);
     let top = top.map_err(|source| Error::Project { doing: "open", path: BytesPath::from_bytes("."), source })?;
-    let run = Run { project, visitor, device: top.st_dev, queue: Queue::default(), n_entries: AtomicUsize::new(0) };
+    let run = Run { project, visitor, device: top.st_dev, queue: Queue::default(), n_entries: AtomicUsize::new(0), most };
     run.queue.push(vec![Work::Folder { path: Vec::new() }]);
     let found: Vec<Found<V>> = run.queue.work(|found, work| run.step(found, work));
     if let Some(error) = run.queue.into_end() {
@@ -122,6 +122,7 @@ struct Run<'a, V> {
     device: u64,
     queue: Queue<Work, Error>,
     n_entries: AtomicUsize,
+    most: usize,
 }
 
 enum Work {
@@ -188,8 +189,8 @@ impl<V: Visitor> Run<'_, V> {
             if name == b"." || name == b".." {
                 continue;
             }
-            if self.n_entries.fetch_add(1, Ordering::Relaxed) >= MOST_ENTRIES {
-                return Err(Error::TooMany { most: MOST_ENTRIES });
+            if self.n_entries.fetch_add(1, Ordering::Relaxed) >= self.most {
+                return Err(Error::TooMany { most: self.most });
             }
             match entry.file_type() {
                 None => unknown.push(name.to_vec()),
@@ -247,4 +248,33 @@ fn enter(walked: &mut Walked, path: &[u8], name: Vec<u8>, is_folder: bool) -> Op
     };
     walked.entries.push((name, Visited { node: Node::ignored(why), known: None }));
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::keep::testing::Scene;
+
+    /// Takes each entry for what it is not.
+    struct Blind;
+
+    impl Visitor for Blind {
+        type State = ();
+
+        fn visit(&self, (): &mut (), _: &Place<'_>, _: &FileStat) -> Result<Option<Visited>, Error> {
+            Ok(Some(Visited { node: Node::ignored(Unkept::Special), known: None }))
+        }
+    }
+
+    #[test]
+    fn a_project_with_more_entries_than_may_be_is_refused_and_one_with_as_many_is_not() {
+        let scene = Scene::new();
+        for path in ["a", "b/c", "b/d/e"] {
+            scene.write(path, "x");
+        }
+        let walked = walk(&scene.project(), &Blind, 5).expect("five entries");
+        assert_eq!(walked.values().map(|folder| folder.entries.len() + folder.folders.len()).sum::<usize>(), 5);
+        let Err(error) = walk(&scene.project(), &Blind, 4) else { panic!("there is one more") };
+        assert_eq!(error.to_string(), "the project has more than 4 entries; snapshots are taken of smaller ones only");
+    }
 }

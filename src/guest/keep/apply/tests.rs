@@ -7,7 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering;
 use std::thread;
 
+use nix::fcntl::AtFlags;
 use nix::sys::stat::Mode;
+use nix::sys::stat::fstatat;
 
 use super::*;
 use crate::guest::keep::Node;
@@ -398,6 +400,25 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
     scene.write(".podbay-token-0.old", "older");
     assert_eq!(spot.settle(Some(&from), None), Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned())));
     assert_eq!(fs::read(scene.path(".podbay-token-0.old")).expect("there"), b"older");
+}
+
+#[test]
+fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not_stays() {
+    let scene = Scene::new();
+    let project = scene.project();
+    let folder = project.folder(b"").expect("opens");
+    let mut spot = Spot::new(folder.as_fd(), b"file", "token", 0);
+    spot.is_without_flags = true;
+    let content = |text: &str| Content::File { content: text.as_bytes().to_vec(), mode: 0o644, is_flushed: true };
+    let look = || fstatat(&folder, "file", AtFlags::AT_SYMLINK_NOFOLLOW).expect("there");
+    let there = || scene.all().into_values().collect::<Vec<_>>();
+    assert_eq!((spot.put(&content("1"), None), there()), (Ok(Swapped::Done), vec!["file 644 \"1\"".to_owned()]));
+    assert_eq!((spot.put(&content("2"), None), there()), (Ok(Swapped::Changed), vec!["file 644 \"1\"".to_owned()]));
+    let first = look();
+    assert_eq!((spot.put(&content("22"), Some(&first)), there()), (Ok(Swapped::Done), vec!["file 644 \"22\"".to_owned()]));
+    assert_eq!((spot.put(&content("3"), Some(&first)), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
+    assert_eq!((spot.remove(&first), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
+    assert_eq!((spot.remove(&look()), there()), (Ok(Swapped::Done), Vec::new()));
 }
 
 #[test]
