@@ -161,7 +161,7 @@ pub fn how_auto_run_comes(id: &str) -> String {
 /// Whether all is in that is brought in unasked.
 pub fn is_in(done: &ReviewApplied) -> bool {
     let applied = &done.applied;
-    let is_usual = |reason: &LeftReason| matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. });
+    let is_usual = |reason: &LeftReason| matches!(reason, LeftReason::MayRun { .. } | LeftReason::Renamed { .. } | LeftReason::HoldsLeft);
     let n_unusual = applied.refused.first.iter().filter(|left| !is_usual(&left.reason)).count();
     applied.stopped.is_none() && applied.conflicts.is_empty() && n_unusual == 0
 }

@@ -16,7 +16,9 @@ use crate::event::SessionId;
 use crate::wire::BytesPath;
 use crate::wire::keep::Pending;
 use crate::wire::keep::ReviewAnswer;
+use crate::wire::keep::ReviewBegan;
 use crate::wire::keep::ReviewOrder;
+use crate::wire::keep::Unkept;
 
 impl Sandbox {
     /// Keeps how the project is, beside whatever comes next; only a call that may change something waits for it. Where that fails it is said,
@@ -35,10 +37,10 @@ impl Sandbox {
         let (sandbox, cancel) = (self.clone(), cancel.clone());
         tokio::spawn(async move {
             let kept = sandbox.tell_review(order, &cancel).await;
-            if let Err(error) = &kept
-                && !cancel.is_cancelled()
-            {
-                sandbox.say_once(not_kept(error));
+            match &kept {
+                Ok(ReviewAnswer::Began(began)) => told(began).into_iter().for_each(|message| sandbox.say_once(message)),
+                Err(error) if !cancel.is_cancelled() => sandbox.say_once(not_kept(error)),
+                _ => {}
             }
             beginning.end(kept.map(|_| ()).map_err(Arc::new));
         });
@@ -125,6 +127,19 @@ impl Sandbox {
             }
         }
     }
+}
+
+/// Returns what a person should know of a review that has begun.
+fn told(began: &ReviewBegan) -> Option<String> {
+    if began.passed_over.is_empty() {
+        return None;
+    }
+    let first: Vec<String> = began.passed_over.first.iter().take(3).map(|over| format!("{} ({})", over.path, over.why)).collect();
+    let n_more = began.passed_over.n.saturating_sub(first.len() as u64);
+    let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
+    let is_full = began.passed_over.first.iter().any(|over| over.why == Unkept::StoreFull);
+    let room = if is_full { "; there is more room when other reviews are brought in or discarded (`podbay review list`)" } else { "" };
+    Some(format!("what the run changes in these is not shown line by line, since they are not kept: {}{more}{room}", first.join(", ")))
 }
 
 fn not_kept(error: &Error) -> String {

@@ -39,7 +39,7 @@ pub fn apply(
     project: &Project,
     state: &Folder,
     store: &mut Store,
-    request: &Request,
+    request: &Request<'_>,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
     let wanted = wanted(store, request)?;
@@ -51,7 +51,7 @@ pub(super) fn apply_wanted(
     project: &Project,
     state: &Folder,
     store: &mut Store,
-    request: &Request,
+    request: &Request<'_>,
     wanted: Vec<Change>,
     found: Outcome,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
@@ -73,12 +73,12 @@ pub(super) fn apply_wanted(
             return Err(error);
         }
     };
-    finish(project, state, store, &journal, false, done)
+    finish((project, request.copy), state, store, &journal, false, done)
 }
 
 /// Forgets an application that has only opened folders, and gives them their modes back.
 fn close_again(project: &Project, state: &Folder, look: &Journal) -> Result<(), Error> {
-    Run::new(project, None, look).close_folders(false);
+    Run::new((project, None), None, look).close_folders(false);
     Journal::clear(state)
 }
 
@@ -89,16 +89,16 @@ pub(super) fn not_begun(project: &Project, state: &Folder) -> Result<Option<Purp
     Ok(Some(journal.purpose))
 }
 
-/// Finishes what was interrupted, if anything was.
+/// Finishes what was interrupted, if anything was. Beside the project: what the session of that review worked on, where it is at hand.
 pub fn resume(
-    project: &Project,
+    (project, copy): (&Project, Option<&Project>),
     state: &Folder,
     store: &Store,
     done: impl FnOnce(&Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Option<(Purpose, Applied)>, Error> {
     not_begun(project, state)?;
     let Some(journal) = Journal::load(state)? else { return Ok(None) };
-    let applied = finish(project, state, store, &journal, true, |_, journal, outcome| done(journal, outcome))?;
+    let applied = finish((project, copy), state, store, &journal, true, |_, journal, outcome| done(journal, outcome))?;
     Ok(Some((journal.purpose, applied)))
 }
 
@@ -118,7 +118,7 @@ pub fn abandon(project: &Project, state: &Folder, told: impl FnOnce(&Purpose, Ve
         other => other?,
     };
     if let Some(journal) = &journal {
-        Run::new(project, None, journal).clear_up();
+        Run::new((project, None), None, journal).clear_up();
         if !journal.is_look {
             told(&journal.purpose, journal.open_paths())?;
         }
@@ -132,7 +132,7 @@ pub fn abandon(project: &Project, state: &Folder, told: impl FnOnce(&Purpose, Ve
 pub(super) fn clear_up(project: &Project, state: &Folder) -> Result<(), Error> {
     match Journal::load_aside(state) {
         Ok(None) => return Ok(()),
-        Ok(Some(journal)) => Run::new(project, None, &journal).clear_up(),
+        Ok(Some(journal)) => Run::new((project, None), None, &journal).clear_up(),
         // Nobody can tell what it left.
         Err(Error::Unreadable { .. }) => {}
         Err(error) => return Err(error),
@@ -141,14 +141,14 @@ pub(super) fn clear_up(project: &Project, state: &Folder) -> Result<(), Error> {
 }
 
 fn finish(
-    project: &Project,
+    (project, copy): (&Project, Option<&Project>),
     state: &Folder,
     store: &Store,
     journal: &Journal,
     is_resumed: bool,
     done: impl FnOnce(&Store, &Journal, &Outcome) -> Result<(), Error>,
 ) -> Result<Applied, Error> {
-    let mut run = Run::new(project, Some(store), journal);
+    let mut run = Run::new((project, copy), Some(store), journal);
     run.open_folders();
     if is_resumed {
         run.settle();
@@ -162,7 +162,7 @@ fn finish(
             // The journal has the rest.
             let is_in = |change: &&Change| {
                 let here = Look::at(project, change.path.as_bytes(), Name::Plain);
-                here.is_ok_and(|look| is_done(change, look.found.node().as_ref()))
+                here.is_ok_and(|look| is_done(change, look.found.node().as_ref()) || journal.is_after(change, &look.found))
             };
             tell(&mut outcome, journal.changes.iter().filter(is_in));
             return Ok(outcome.applied);

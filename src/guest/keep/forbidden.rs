@@ -4,6 +4,8 @@ use super::bare::NewParts;
 use super::compare::Change;
 use super::node::Node;
 use super::project::Project;
+use super::unheld::can_come;
+use super::unheld::why;
 use crate::guest::root::split;
 use crate::wire::is_hidden;
 use crate::wire::keep::LeftReason;
@@ -49,13 +51,12 @@ fn reason(change: &Change, origin: Origin) -> Option<LeftReason> {
     if is_gits(change.path.as_bytes(), origin) {
         return Some(LeftReason::Git);
     }
-    let why = |node: &Option<Node>| match node {
-        Some(Node::Unkept { why, .. }) => Some(*why),
-        _ => None,
-    };
-    match (why(&change.before), why(&change.after)) {
+    let comes = matches!(change.after, Some(Node::File { .. } | Node::Unkept { .. }));
+    match (why(change.before.as_ref()), why(change.after.as_ref())) {
         (Some(Unkept::GitFolder), _) | (_, Some(Unkept::GitFolder)) => return Some(LeftReason::Git),
         (Some(why), None) if origin == Origin::Before => return Some(LeftReason::NotKept { why }),
+        // What the session worked on holds it; a file that only went could never be had again.
+        (before, after) if origin == Origin::Elsewhere && comes && [before, after].into_iter().flatten().all(can_come) => {}
         (_, Some(why)) | (Some(why), None) => return Some(LeftReason::Unkept { why }),
         (None, None) => {}
     }

@@ -7,6 +7,9 @@ use serde::Serialize;
 use super::Error;
 use super::compare::Change;
 use super::folder::Folder;
+use super::node::are_alike;
+use super::read::Found;
+use super::unheld::Unheld;
 use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
 
@@ -45,6 +48,9 @@ pub struct Journal {
     /// The paths that were left by then and may be tried again.
     #[serde(default)]
     pub(super) left: Vec<BytesPath>,
+    /// What is known of those changes one side of which no snapshot holds.
+    #[serde(default)]
+    pub(super) unheld: BTreeMap<BytesPath, Unheld>,
     /// Nothing was done yet but to open folders, to see what is in them.
     #[serde(default)]
     pub(super) is_look: bool,
@@ -53,8 +59,8 @@ pub struct Journal {
 impl Journal {
     /// One that only opens folders so far.
     pub(super) fn look(token: String, purpose: Purpose) -> Self {
-        let (changes, ambiguous, opened) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        Self { token, purpose, changes, ambiguous, opened, found: Applied::default(), left: Vec::new(), is_look: true }
+        let (changes, ambiguous, found, left) = <_>::default();
+        Self { token, purpose, changes, ambiguous, opened: BTreeMap::new(), found, left, unheld: BTreeMap::new(), is_look: true }
     }
 
     pub(super) fn load(state: &Folder) -> Result<Option<Self>, Error> {
@@ -70,6 +76,22 @@ impl Journal {
         let Some(bytes) = state.read(name)? else { return Ok(None) };
         let broken = |error: serde_json::Error| Error::Unreadable { name: name.to_owned(), problem: error.to_string() };
         serde_json::from_slice(&bytes).map(Some).map_err(broken)
+    }
+
+    /// Whether what stands somewhere is what a change begins with, apart from a folder.
+    pub(super) fn is_before(&self, change: &Change, here: &Found) -> bool {
+        match self.unheld.get(&change.path).and_then(|unheld| unheld.before) {
+            Some(facts) => facts.are_of(here),
+            None => are_alike(here.node().as_ref(), change.before.as_ref().filter(|node| !node.is_folder())),
+        }
+    }
+
+    /// Whether what stands somewhere is what a change leads to.
+    pub(super) fn is_after(&self, change: &Change, here: &Found) -> bool {
+        match self.unheld.get(&change.path).and_then(|unheld| unheld.after) {
+            Some(facts) => facts.are_of(here),
+            None => are_alike(here.node().as_ref(), change.after.as_ref()),
+        }
     }
 
     /// Returns all that is not known to be done: each path that was to be changed, or was left.

@@ -22,6 +22,7 @@ pub(super) mod find;
 mod folder;
 mod forbidden;
 pub mod git;
+mod holes;
 mod journal;
 #[cfg(test)]
 mod large;
@@ -45,6 +46,7 @@ mod text;
 mod tree;
 mod turn;
 pub mod undo;
+mod unheld;
 mod walk;
 
 pub use compare::Change;

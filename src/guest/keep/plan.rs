@@ -37,6 +37,8 @@ use super::read::Found;
 use super::store::Put;
 use super::swap::is_leftover;
 use super::tree::Tree;
+use super::unheld;
+use super::unheld::Unheld;
 use crate::guest::root::join;
 use crate::guest::root::split;
 use crate::wire::BytesPath;
@@ -47,7 +49,7 @@ use crate::wire::keep::Unkept;
 
 /// What is to be brought about.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct Request<'a> {
     pub from: ObjectId,
     pub to: ObjectId,
     /// These paths and what is in them; all of them if there are none.
@@ -56,7 +58,12 @@ pub struct Request {
     pub merge: bool,
     pub origin: Origin,
     pub purpose: Purpose,
+    /// What a session worked on, from where files come that no snapshot holds.
+    pub copy: Option<&'a Project>,
 }
+
+/// What is said of a file that is to come from what the session worked on, and is another one there.
+pub(super) const CHANGED_IN_COPY: &str = "is another file by now in what the session worked on than when it was looked through";
 
 /// Bits of a folder's mode without which nothing in it can be changed.
 const WRITABLE: u32 = 0o300;
@@ -93,7 +100,7 @@ impl Outcome {
 }
 
 /// Returns all that is to be changed for a request, as far as the two states tell.
-pub(super) fn wanted(store: &Store, request: &Request) -> Result<Vec<Change>, Error> {
+pub(super) fn wanted(store: &Store, request: &Request<'_>) -> Result<Vec<Change>, Error> {
     let mut wanted = compare(store, &request.from, &request.to)?;
     look_behind(store, &mut wanted)?;
     select(&mut wanted, &request.only);
@@ -105,7 +112,7 @@ pub(super) fn wanted(store: &Store, request: &Request) -> Result<Vec<Change>, Er
 pub(super) fn plan_of(
     project: &Project,
     store: &mut Store,
-    request: &Request,
+    request: &Request<'_>,
     wanted: Vec<Change>,
     mut found: Outcome,
     mut opened: BTreeMap<BytesPath, u32>,
@@ -119,9 +126,14 @@ pub(super) fn plan_of(
     }
     let mut merges = Merges { store, made: Vec::new() };
     let mut changes = Vec::new();
+    let mut all_unheld = BTreeMap::new();
     for change in wanted {
-        // It was cleared up since, and belongs to nobody.
         if change.after.is_some() && is_leftover(split(change.path.as_bytes()).1) {
+            match request.origin {
+                // It was cleared up since, and belongs to nobody.
+                Origin::Before => {}
+                Origin::Elsewhere => found.leave(Left { path: change.path, reason: LeftReason::OwnName }),
+            }
             continue;
         }
         let path = change.path.clone();
@@ -139,12 +151,16 @@ pub(super) fn plan_of(
         let are_folders = are_folders(here.as_ref(), change.after.as_ref());
         let was_folder = change.before.as_ref().is_some_and(Node::is_folder);
         let is_folder_still = was_folder && !are_folders && here.as_ref().is_some_and(Node::is_folder);
-        let reason = forbidden.reason(&change);
-        if is_done(&change, here.as_ref()) {
+        let unheld = Unheld::of(&change, &look.found, request.copy);
+        let reason = forbidden.reason(&change).or_else(|| cannot_come(&change, &unheld, request));
+        if is_done(&change, here.as_ref()) || unheld.after.is_some_and(|facts| facts.are_of(&look.found)) {
             found.applied.n_already += 1;
         } else if let Some(reason) = reason {
             found.leave(leave(reason));
-        } else if are_alike(here.as_ref(), change.before.as_ref()) || is_folder_still {
+        } else if are_alike(here.as_ref(), change.before.as_ref()) || is_folder_still || unheld.before.is_some() {
+            if !unheld.is_empty() {
+                all_unheld.insert(change.path.clone(), unheld);
+            }
             changes.push(change);
         } else if request.merge
             && let Some(merged) = merges.merge(&change, &look.found)?
@@ -160,7 +176,17 @@ pub(super) fn plan_of(
     opened.extend(to_open(project, &changes));
     let Outcome { applied: found, left } = found;
     let purpose = request.purpose.clone();
-    Ok(Journal { token: token(request), purpose, changes, ambiguous, opened, found, left, is_look: false })
+    Ok(Journal { token: token(request), purpose, changes, ambiguous, opened, found, left, unheld: all_unheld, is_look: false })
+}
+
+/// Returns why a file that no snapshot holds does not come from what the session worked on, if that is where it would come from.
+fn cannot_come(change: &Change, unheld: &Unheld, request: &Request<'_>) -> Option<LeftReason> {
+    let why = unheld::why(change.after.as_ref())?;
+    match unheld.after {
+        Some(facts) => (facts.mode & SET_ID != 0).then_some(LeftReason::SetId),
+        None if request.copy.is_none() => Some(LeftReason::FromCopy { why }),
+        None => Some(LeftReason::Failed { problem: CHANGED_IN_COPY.to_owned() }),
+    }
 }
 
 /// Whether what stands there is as wanted. A folder that was to be made counts as such with any mode.
@@ -174,7 +200,7 @@ fn are_folders(one: Option<&Node>, other: Option<&Node>) -> bool {
 }
 
 /// Returns what tells the files of one application from those of another.
-pub(super) fn token(request: &Request) -> String {
+pub(super) fn token(request: &Request<'_>) -> String {
     format!("{:016x}", RandomState::new().hash_one(request.to))
 }
 

@@ -43,11 +43,11 @@ use super::pin;
 use super::plan;
 use super::plan::Outcome;
 use super::plan::Request;
-use super::snapshot;
 use super::turn::shortened;
 use super::undo;
 use crate::wire::BytesPath;
 use crate::wire::keep::Applied;
+use crate::wire::keep::Named;
 use crate::wire::keep::Pending;
 use crate::wire::keep::Review;
 use crate::wire::keep::ReviewAnswer;
@@ -83,9 +83,9 @@ pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOr
         ReviewOrder::Copy => return Err(Error::NoCopy { name: "of no session".to_owned() }),
         ReviewOrder::Begin { name, words, is_copied, place } => {
             let copy = seen.copy.filter(|_| *is_copied);
-            let goes_on = begin(project, copy, state, name, words)?;
+            let began = begin(project, copy, state, name, words)?;
             Record::note_place(state, name, place)?;
-            ReviewAnswer::Began(ReviewBegan { goes_on })
+            ReviewAnswer::Began(began)
         }
         ReviewOrder::End { name, auto_run } => ReviewAnswer::Ended(end(project, seen, state, name, auto_run)?),
         ReviewOrder::List => ReviewAnswer::Reviews { reviews: list(project, state)?.into_iter().collect() },
@@ -105,31 +105,49 @@ pub fn order(project: &Project, seen: Seen<'_>, state: &Folder, order: &ReviewOr
     })
 }
 
-/// Keeps how the project is, or how its `copy` is where all of it was copied before. Returns whether the review waits already and goes on.
-pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, words: &str) -> Result<bool, Error> {
-    let (mut store, mut now) = undo::keep_now(project, state)?;
-    if let Some(mut record) = Record::load(state, name)? {
+/// Keeps how the project is, or how its `copy` is where all of it was copied before. One that waits already goes on.
+pub fn begin(project: &Project, copy: Option<&Project>, state: &Folder, name: &str, words: &str) -> Result<ReviewBegan, Error> {
+    begin_in(Store::open(state)?, project, copy, state, name, words)
+}
+
+fn begin_in(
+    store: Store,
+    project: &Project,
+    copy: Option<&Project>,
+    state: &Folder,
+    name: &str,
+    words: &str,
+) -> Result<ReviewBegan, Error> {
+    let known = Record::load(state, name)?;
+    let cache = cache_of(name);
+    let undo::Both { store, now, copy } =
+        undo::keep_both(project, state, store, copy.filter(|_| known.is_none()).map(|copy| (copy, &*cache)))?;
+    if let Some(mut record) = known {
         record.is_open = true;
         record.save(state)?;
-        return Ok(true);
+        return Ok(ReviewBegan { goes_on: true, passed_over: Named::default() });
     }
-    if let Some(copy) = copy {
-        now = snapshot::take(copy, state, &mut store, &cache_of(name))?;
-    } else {
+    if copy.is_none() {
         // What nobody changes in what is laid over the project looks as it does there.
-        Cache::load(state, undo::CACHE)?.save(state, &cache_of(name))?;
+        Cache::load(state, undo::CACHE)?.save(state, &cache)?;
     }
+    let now = copy.unwrap_or(now);
     pin::pin(state, &store, &pin_of(name), [now.id])?;
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (name, words) = (name.to_owned(), shortened(words));
-    let (not_of_it, taken, taken_from, git, place) = <_>::default();
-    Record { name, words, at, base: now.id, after: None, is_open: true, not_of_it, git, place, taken, taken_from }.save(state)?;
-    Ok(false)
+    let (is_cut_short, not_of_it, taken, taken_from, git, place) = <_>::default();
+    Record { name, words, at, base: now.id, after: None, is_open: true, is_cut_short, not_of_it, git, place, taken, taken_from }
+        .save(state)?;
+    Ok(ReviewBegan { goes_on: false, passed_over: now.passed_over })
 }
 
 /// Finds what the session changed. A review without changes is none and is forgotten.
 pub fn end(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, auto_run: &[String]) -> Result<Pending, Error> {
-    let work = Work::open(project, seen, state, name, true)?;
+    end_in(Store::open(state)?, project, seen, state, name, auto_run)
+}
+
+fn end_in(store: Store, project: &Project, seen: Seen<'_>, state: &Folder, name: &str, auto_run: &[String]) -> Result<Pending, Error> {
+    let work = Work::with(store, project, seen, state, name, true)?;
     let rest = work.rest()?;
     let git = work.record.git.clone();
     if rest.is_empty() && git.is_empty() && work.all()?.is_empty() {
@@ -174,9 +192,22 @@ pub fn difference(
 
 /// Brings changes into the project, as a turn that can be taken back. What was interrupted is finished first.
 pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, wanted: Wanted<'_>) -> Result<ReviewApplied, Error> {
+    bring_in_from(&|| Store::open(state), project, seen, state, name, wanted)
+}
+
+fn bring_in_from(
+    store: &dyn Fn() -> Result<Store, Error>,
+    project: &Project,
+    seen: Seen<'_>,
+    state: &Folder,
+    name: &str,
+    wanted: Wanted<'_>,
+) -> Result<ReviewApplied, Error> {
     let mut resumed = None;
     if apply::is_unfinished(state)? {
-        resumed = match undo::resume(project, state)? {
+        let is_of_this = |journal: &Journal| matches!(&journal.purpose, Purpose::Review { name: of } if of == name);
+        let copy = seen.copy.filter(|_| Journal::load(state).ok().flatten().as_ref().is_some_and(is_of_this));
+        resumed = match undo::resume(project, state, copy)? {
             undo::Resumed::Review { applied, .. } => Some(*applied),
             undo::Resumed::Turns(_) | undo::Resumed::Nothing => None,
         };
@@ -186,13 +217,13 @@ pub fn bring_in(project: &Project, seen: Seen<'_>, state: &Folder, name: &str, w
     }
     // Refused before a turn is begun for it.
     let words = format!("apply of the review {name}");
-    drop(Work::open(project, seen, state, name, false)?.chosen(wanted)?);
+    drop(Work::with(store()?, project, seen, state, name, false)?.chosen(wanted)?);
     undo::begin(project, state, name, 0, &words)?;
-    let mut work = Work::open(project, seen, state, name, false)?;
+    let mut work = Work::with(store()?, project, seen, state, name, false)?;
     let (chosen, left) = work.chosen(wanted)?;
     let (from, to) = (work.record.base, work.record.after());
     let purpose = Purpose::Review { name: name.to_owned() };
-    let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, purpose };
+    let request = Request { from, to, only: Vec::new(), merge: wanted.merge, origin: Origin::Elsewhere, copy: seen.copy, purpose };
     let found = Outcome { applied: left, left: Vec::new() };
     let record = &mut work.record;
     let done = |store: &Store, journal: &Journal, _: &Outcome| note_taken(record, project, state, store, journal);
@@ -250,17 +281,25 @@ struct Work<'a> {
 impl<'a> Work<'a> {
     /// Opens a review, and looks at the copy where the session that worked on it was cut off; `anew`: in any case.
     fn open(project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
+        Self::with(Store::open(state)?, project, seen, state, name, anew)
+    }
+
+    fn with(store: Store, project: &'a Project, seen: Seen<'a>, state: &'a Folder, name: &str, anew: bool) -> Result<Self, Error> {
         let Some(mut record) = Record::load(state, name)? else { return Err(Error::NoReview { name: name.to_owned() }) };
         let obeyed = seen.obeyed;
         if let Some(git) = seen.git {
             record.git.clone_from(git);
         }
-        if !record.is_open && !anew {
-            return Ok(Self { project, state, store: Store::open(state)?, record, obeyed });
+        // There may be room by now for what there was none for.
+        let may_be_whole = record.is_cut_short && seen.copy.is_some();
+        if !record.is_open && !anew && !may_be_whole {
+            return Ok(Self { project, state, store, record, obeyed });
         }
-        let Some(copy) = seen.copy else { return Err(Error::NoCopy { name: name.to_owned() }) };
-        let (mut store, now) = undo::keep_now(project, state)?;
-        let after = snapshot::take(copy, state, &mut store, &cache_of(name))?;
+        let no_copy = || Error::NoCopy { name: name.to_owned() };
+        let cache = cache_of(name);
+        let copy = seen.copy.ok_or_else(no_copy)?;
+        let undo::Both { store, now, copy } = undo::keep_both(project, state, store, Some((copy, &cache)))?;
+        let after = copy.ok_or_else(no_copy)?;
         // What somebody changed in the project meanwhile shows through in the copy.
         let since: BTreeMap<BytesPath, Change> =
             compare(&store, &record.base, &now.id)?.into_iter().map(|change| (change.path.clone(), change)).collect();
@@ -274,6 +313,7 @@ impl<'a> Work<'a> {
         record.not_of_it = theirs.filter_map(shows_through).collect();
         record.after = Some(after.id);
         record.is_open = false;
+        record.is_cut_short = after.is_cut_short;
         pin::pin(state, &store, &pin_of(name), record.snapshots())?;
         record.save(state)?;
         Ok(Self { project, state, store, record, obeyed })

@@ -24,16 +24,19 @@ use nix::sys::stat::Mode;
 use nix::sys::stat::fchmod;
 use nix::sys::stat::fstat;
 use nix::sys::stat::fstatat;
+use nix::sys::stat::futimens;
+use nix::sys::time::TimeSpec;
 use nix::unistd::Gid;
 use nix::unistd::UnlinkatFlags;
 use nix::unistd::fchown;
 use nix::unistd::fdatasync;
+use nix::unistd::fsync;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
-use super::node::Node;
-use super::node::are_alike;
+use super::holes;
 use super::read::Found;
+use super::unheld::Facts;
 use crate::guest::tools::save::errno_of;
 use crate::guest::tools::save::is_same;
 use crate::wire::BytesPath;
@@ -51,12 +54,12 @@ pub(super) struct Spot<'a> {
     new: String,
     /// What is about to be removed.
     old: String,
-}
-
-/// Whether a name is one that an application which was killed may have left beside its place.
     /// Stands for a file system that knows no flags of a rename.
     #[cfg(test)]
     pub(super) is_without_flags: bool,
+}
+
+/// Whether a name is one that an application which was killed may have left beside its place.
 pub(super) fn is_leftover(name: &[u8]) -> bool {
     let Some((stem, end)) = name.strip_prefix(b".podbay-").and_then(|rest| rest.split_last_chunk()) else { return false };
     let is_end = [b".new", b".old"].contains(&end) || end == b"part";
@@ -68,8 +71,19 @@ pub(super) fn is_leftover(name: &[u8]) -> bool {
 
 /// What comes to stand at a name.
 pub(super) enum Content {
-    File { content: Vec<u8>, mode: u32, is_flushed: bool },
-    Link { target: BytesPath },
+    File {
+        content: Vec<u8>,
+        mode: u32,
+        is_flushed: bool,
+    },
+    /// What is read from another file, with its time.
+    Copied {
+        from: File,
+        facts: Facts,
+    },
+    Link {
+        target: BytesPath,
+    },
 }
 
 /// What came of it.
@@ -148,23 +162,22 @@ impl<'a> Spot<'a> {
     }
 
     /// Clears up what a change that was killed left beside its place; what is nobody's but somebody else's goes back there.
-    pub(super) fn settle(&self, from: Option<&Node>, to: Option<&Node>) -> Result<Swapped, Errno> {
+    pub(super) fn settle(&self, is_from: impl Fn(&Found) -> bool, is_to: impl Fn(&Found) -> bool) -> Result<Swapped, Errno> {
         self.unlink(&self.part);
-        let old = Found::at(self.folder, self.old.as_bytes())?.node();
-        if old.is_some() {
-            if !are_alike(old.as_ref(), from) {
+        let old = Found::at(self.folder, self.old.as_bytes())?;
+        if !matches!(old, Found::Nothing) {
+            if !is_from(&old) {
                 return Ok(self.take_back());
             }
             self.unlink(&self.old);
         }
-        let new = Found::at(self.folder, self.new.as_bytes())?.node();
-        if new.is_none() {
+        let new = Found::at(self.folder, self.new.as_bytes())?;
+        if matches!(new, Found::Nothing) {
             return Ok(Swapped::Done);
         }
-        if !are_alike(new.as_ref(), from) && !are_alike(new.as_ref(), to) {
+        if !is_from(&new) && !is_to(&new) {
             // It was exchanged for what was complete, and is somebody's change of that very moment.
-            let here = Found::at(self.folder, self.name)?.node();
-            if !are_alike(here.as_ref(), to) {
+            if !is_to(&Found::at(self.folder, self.name)?) {
                 return Ok(Swapped::KeptAs(self.new.clone()));
             }
             self.rename(self.new.as_bytes(), self.name, RenameFlags::RENAME_EXCHANGE)?;
@@ -222,21 +235,39 @@ impl<'a> Spot<'a> {
         match content {
             Content::Link { target } => symlinkat(target.as_path(), self.folder, self.part.as_str()),
             Content::File { content, mode, is_flushed } => {
-                let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-                // Private until it has its mode: that one may be 0600.
-                let fd = openat(self.folder, self.part.as_str(), flags, Mode::from_bits_truncate(0o600))?;
-                let mut file = File::from(fd);
+                let mut file = self.begin(looked_at)?;
                 fill(&mut file, content).map_err(|error| errno_of(&error))?;
-                if let Some(old) = looked_at
-                    && fstat(&file)?.st_gid != old.st_gid
-                {
-                    // A group that we are not in cannot be given; the file is then of our own.
-                    let _ = fchown(&file, None, Some(Gid::from_raw(old.st_gid)));
-                }
                 fchmod(file.as_fd(), Mode::from_bits_truncate(mode & 0o1777))?;
                 if *is_flushed { fdatasync(&file) } else { Ok(()) }
             }
+            Content::Copied { from, facts } => {
+                let file = self.begin(looked_at)?;
+                holes::copy(from, &file, facts.n_bytes as i64).map_err(|error| errno_of(&error))?;
+                // Somebody has written to it meanwhile.
+                if !facts.are_of_open(from)? {
+                    return Err(Errno::ESTALE);
+                }
+                fchmod(file.as_fd(), Mode::from_bits_truncate(facts.mode & 0o1777))?;
+                let changed = TimeSpec::new(facts.changed.0, facts.changed.1);
+                futimens(&file, &TimeSpec::UTIME_OMIT, &changed)?;
+                // With its time, by which it is known again.
+                fsync(&file)
+            }
         }
+    }
+
+    /// Begins a file beside its place.
+    fn begin(&self, looked_at: Option<&FileStat>) -> Result<File, Errno> {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        // Private until it has its mode: that one may be 0600.
+        let file = File::from(openat(self.folder, self.part.as_str(), flags, Mode::from_bits_truncate(0o600))?);
+        if let Some(old) = looked_at
+            && fstat(&file)?.st_gid != old.st_gid
+        {
+            // A group that we are not in cannot be given; the file is then of our own.
+            let _ = fchown(&file, None, Some(Gid::from_raw(old.st_gid)));
+        }
+        Ok(file)
     }
 
     fn is_still(&self, name: &[u8], looked_at: &FileStat) -> bool {
@@ -244,6 +275,10 @@ impl<'a> Spot<'a> {
     }
 
     fn rename(&self, from: &[u8], to: &[u8], flags: RenameFlags) -> Result<(), Errno> {
+        #[cfg(test)]
+        if self.is_without_flags {
+            return Err(Errno::EINVAL);
+        }
         renameat2(self.folder, from, self.folder, to, flags)
     }
 
@@ -263,7 +298,3 @@ fn fill(file: &mut File, content: &[u8]) -> io::Result<()> {
     }
     file.set_len(content.len() as u64)
 }
-        #[cfg(test)]
-        if self.is_without_flags {
-            return Err(Errno::EINVAL);
-        }

@@ -125,9 +125,9 @@ fn enter(root: &Path, folder: &Path, all: &mut BTreeMap<PathBuf, String>) {
 }
 
 impl Scene {
-    pub(super) fn request(from: ObjectId, to: ObjectId) -> Request {
+    pub(super) fn request(from: ObjectId, to: ObjectId) -> Request<'static> {
         let purpose = Purpose::Review { name: "test".to_owned() };
-        Request { from, to, only: Vec::new(), merge: false, origin: Origin::Before, purpose }
+        Request { from, to, only: Vec::new(), merge: false, origin: Origin::Before, purpose, copy: None }
     }
 
     /// Brings the project from one state to another.
@@ -135,13 +135,13 @@ impl Scene {
         self.ask(&Self::request(from, to))
     }
 
-    pub(super) fn ask(&self, request: &Request) -> Applied {
+    pub(super) fn ask(&self, request: &Request<'_>) -> Applied {
         apply::apply(&self.project(), &self.state(), &mut self.store(), request, |_, _, _| Ok(())).expect("applied")
     }
 
     /// Finishes what was interrupted.
     pub(super) fn resume(&self) -> Option<Applied> {
-        let resumed = apply::resume(&self.project(), &self.state(), &self.store(), |_, _| Ok(())).expect("resumed");
+        let resumed = apply::resume((&self.project(), None), &self.state(), &self.store(), |_, _| Ok(())).expect("resumed");
         resumed.map(|(_, applied)| applied)
     }
 

@@ -17,6 +17,7 @@ use self::step::Way;
 use super::Error;
 use super::Folder;
 use super::MOST_DIFFERENCE;
+use super::ObjectId;
 use super::Project;
 use super::Snapshot;
 use super::Store;
@@ -187,7 +188,7 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
         UndoOrder::Back { n, merge, is_beside } => undone(back(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
         UndoOrder::Forward { n, merge, is_beside } => undone(forward(project, state, *n, How { merge: *merge, is_beside: *is_beside }))?,
         UndoOrder::Retry { merge, is_beside } => undone(retry(project, state, How { merge: *merge, is_beside: *is_beside }))?,
-        UndoOrder::Resume => match resume(project, state)? {
+        UndoOrder::Resume => match resume(project, state, None)? {
             Resumed::Nothing => UndoAnswer::Nothing,
             Resumed::Turns(undone) => UndoAnswer::Undone(undone),
             Resumed::Review { name, applied } => UndoAnswer::Applied { name, applied: *applied },
@@ -197,16 +198,25 @@ pub fn order(project: &Project, state: &Folder, order: &UndoOrder) -> Result<Und
     })
 }
 
-/// Keeps how the project is now, for somebody who holds the store from then on. Where there is no room for it old turns are forgotten.
-pub(super) fn keep_now(project: &Project, state: &Folder) -> Result<(Store, Snapshot), Error> {
-    let mut work = Work::open(project, state)?;
-    let snapshot = work.look()?;
-    Ok((work.store, snapshot))
+/// What is kept of a review: how the project is, and how the copy is that its session works on, if that is looked at.
+pub(super) struct Both {
+    pub(super) store: Store,
+    pub(super) now: Snapshot,
+    pub(super) copy: Option<Snapshot>,
 }
 
-/// Finishes what was interrupted, whatever it was, with the turns that were to follow.
-pub fn resume(project: &Project, state: &Folder) -> Result<Resumed, Error> {
-    Work::open(project, state)?.resume()
+/// Keeps how the project is now and, with the cache of that name, how its copy is. Where there is no room for all of it old turns are forgotten:
+/// what a review lacks can never be had again.
+pub(super) fn keep_both(project: &Project, state: &Folder, store: Store, copy: Option<(&Project, &str)>) -> Result<Both, Error> {
+    let mut work = Work::with(project, state, store)?;
+    let now = work.take(project, CACHE, None)?;
+    let copy = copy.map(|(copy, cache)| work.take(copy, cache, Some(now.id))).transpose()?;
+    Ok(Both { store: work.store, now, copy })
+}
+
+/// Finishes what was interrupted, whatever it was, with the turns that were to follow. `copy`: what the session of that review worked on.
+pub fn resume(project: &Project, state: &Folder, copy: Option<&Project>) -> Result<Resumed, Error> {
+    Work::open(project, state)?.resume(copy)
 }
 
 /// What is done where a path is not plainly to be brought back.
@@ -246,7 +256,7 @@ impl<'a> Work<'a> {
             nearest_first(&mut cut_off);
         }
         if self.log.turns.len() > self.most_turns + self.most_turns / 4 {
-            self.forget(self.most_turns, &snapshot)?;
+            self.forget(self.most_turns, [snapshot.id])?;
         }
         let turn = self.log.next_turn();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -300,12 +310,27 @@ impl<'a> Work<'a> {
         if !snapshot.is_cut_short || self.log.turns.len() < 2 {
             return Ok(snapshot);
         }
-        self.forget(self.log.turns.len() / 2, &snapshot)?;
+        self.forget(self.log.turns.len() / 2, [snapshot.id])?;
         snapshot::take(self.project, self.state, &mut self.store, CACHE)
     }
 
-    /// Forgets all but the newest turns, and removes what is needed by nobody then.
-    fn forget(&mut self, n: usize, now: &Snapshot) -> Result<(), Error> {
+    /// Takes a snapshot; as long as there is no room for all of it, once more without the older half of the turns, but for the newest one.
+    /// `needed`: another that was taken before.
+    fn take(&mut self, of: &Project, cache: &str, needed: Option<ObjectId>) -> Result<Snapshot, Error> {
+        loop {
+            let snapshot = snapshot::take(of, self.state, &mut self.store, cache)?;
+            let n_turns = self.log.turns.len();
+            if snapshot.is_cut_short && n_turns > 1 {
+                self.forget(n_turns / 2, needed.into_iter().chain([snapshot.id]))?;
+            }
+            if self.log.turns.len() == n_turns {
+                return Ok(snapshot);
+            }
+        }
+    }
+
+    /// Forgets all but the newest turns, and removes what is needed by nobody then; `needed` are snapshots that nothing else names yet.
+    fn forget(&mut self, n: usize, needed: impl IntoIterator<Item = ObjectId>) -> Result<(), Error> {
         // What was interrupted may still need contents that nobody else does.
         if apply::is_unfinished(self.state)? {
             return Ok(());
@@ -317,7 +342,7 @@ impl<'a> Work<'a> {
             number > n_forgotten
         })?;
         let mut keep: BTreeSet<_> = pin::load(self.state)?.into_values().flatten().collect();
-        keep.insert(now.id);
+        keep.extend(needed);
         keep.extend(self.log.turns.iter().flat_map(|turn| [Some(turn.before), turn.end.map(|end| end.after)]).flatten());
         self.store.prune(&keep)
     }

@@ -104,6 +104,12 @@ pub enum LeftReason {
     Renamed { to: BytesPath },
     #[error("is not held by the snapshot ({why}), so it could not be brought back")]
     Unkept { why: Unkept },
+    #[error("is not held by the snapshot ({why}), so it comes from what the session worked on alone, by `podbay review apply`")]
+    FromCopy { why: Unkept },
+    #[error("has a name that only Podbay's own unfinished files have, which are cleared up; it can come under another one")]
+    OwnName,
+    #[error("is a folder in which all is left, so it is too")]
+    HoldsLeft,
     #[error(
         "was not kept when the turn ended ({why}), so what stands there is neither overwritten nor removed: move it away, then `podbay undo retry`"
     )]
@@ -124,6 +130,9 @@ impl LeftReason {
             | Self::Git
             | Self::MadeGit
             | Self::Unkept { .. }
+            | Self::FromCopy { .. }
+            | Self::OwnName
+            | Self::HoldsLeft
             | Self::MayRun { .. }
             | Self::Renamed { .. } => false,
         }

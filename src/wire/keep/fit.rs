@@ -110,7 +110,8 @@ impl ReviewAnswer {
                 done.applied.fit(allowance);
                 done.resumed.iter_mut().for_each(|resumed| resumed.fit(allowance));
             }
-            Self::Copied(_) | Self::Began(_) | Self::InAlready | Self::GitTaken | Self::Discarded => {}
+            Self::Began(began) => began.passed_over.fit(allowance),
+            Self::Copied(_) | Self::InAlready | Self::GitTaken | Self::Discarded => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 use super::Applied;
 use super::MayRun;
 use super::Named;
+use super::PassedOver;
 use super::PathChange;
 use super::WaitingGit;
 use crate::wire::BytesPath;
@@ -108,6 +109,8 @@ pub struct Copied {
 pub struct ReviewBegan {
     /// Whether it waited already.
     pub goes_on: bool,
+    /// What is not kept of how the project is; nothing of one that goes on, of which it was said before.
+    pub passed_over: Named<PassedOver>,
 }
 
 /// One review that waits.

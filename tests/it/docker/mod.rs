@@ -51,6 +51,7 @@ mod reboot;
 mod resources;
 mod resumed;
 mod review;
+mod review_large;
 mod reviewed_git;
 mod reviewed_lures;
 mod second;

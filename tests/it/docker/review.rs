@@ -46,7 +46,7 @@ fn fill(env: &TestBox) {
 }
 
 /// Returns every path of the project with what is there: kind, mode and content.
-fn state(env: &TestBox) -> BTreeMap<PathBuf, String> {
+pub(super) fn state(env: &TestBox) -> BTreeMap<PathBuf, String> {
     let mut all = BTreeMap::new();
     enter(&env.project(), &env.project(), &mut all);
     all
@@ -445,7 +445,7 @@ fn an_application_killed_at_any_moment_leaves_whole_files_and_is_finished_by_the
 }
 
 /// Bytes that nothing makes smaller.
-fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
+pub(super) fn noise(seed: u64, n_bytes: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {
         state ^= state << 13;

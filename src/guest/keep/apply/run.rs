@@ -20,6 +20,7 @@ use crate::guest::keep::look::Look;
 use crate::guest::keep::look::Name;
 use crate::guest::keep::node::Node;
 use crate::guest::keep::node::are_alike;
+use crate::guest::keep::plan::CHANGED_IN_COPY;
 use crate::guest::keep::plan::Outcome;
 use crate::guest::keep::project::Project;
 use crate::guest::keep::read::Found;
@@ -39,6 +40,8 @@ pub(super) enum Stop {
 
 pub(super) struct Run<'a> {
     project: &'a Project,
+    /// Where contents come from that no store holds.
+    copy: Option<&'a Project>,
     /// Where contents come from; nobody who gives up needs one.
     store: Option<&'a Store>,
     journal: &'a Journal,
@@ -48,9 +51,9 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(project: &'a Project, store: Option<&'a Store>, journal: &'a Journal) -> Self {
+    pub(super) fn new((project, copy): (&'a Project, Option<&'a Project>), store: Option<&'a Store>, journal: &'a Journal) -> Self {
         let outcome = Outcome { applied: journal.found.clone(), left: journal.left.clone() };
-        Self { project, store, journal, outcome, left: HashSet::new() }
+        Self { project, copy, store, journal, outcome, left: HashSet::new() }
     }
 
     pub(super) fn all(&mut self) -> Result<(), Stop> {
@@ -147,26 +150,24 @@ impl<'a> Run<'a> {
 
     /// A file or link comes, or takes the place of another one.
     fn put(&self, number: usize, change: &Change) -> Result<(), StepError> {
-        let Some(after @ (Node::File { .. } | Node::Link { .. })) = &change.after else { return Ok(()) };
+        let Some(after) = change.after.as_ref().filter(|node| !node.is_folder()) else { return Ok(()) };
         let look = self.look(change)?;
-        let here = look.found.node();
-        if here.as_ref().is_some_and(|here| here.is_like(after)) {
+        if self.journal.is_after(change, &look.found) {
             return Ok(());
         }
         let Some(folder) = &look.folder else { return Err(StepError::Left(LeftReason::NoFolder)) };
         // A folder was removed before.
-        let expected = change.before.as_ref().filter(|node| !node.is_folder());
-        if !are_alike(here.as_ref(), expected) {
+        if !self.journal.is_before(change, &look.found) {
             return Err(StepError::Left(LeftReason::ChangedSince));
         }
         let spot = Spot::new(folder.as_fd(), split(change.path.as_bytes()).1, &self.journal.token, number);
-        if let (Some(Node::File { object: before, .. }), Node::File { object, mode, .. }) = (expected, after)
+        if let (Some(Node::File { object: before, .. }), Node::File { object, mode, .. }) = (&change.before, after)
             && before == object
             && let Some(stat) = look.found.stat()
         {
             return swapped(spot.set_mode(*mode, stat)?);
         }
-        swapped(spot.put(&self.content(after)?, look.found.stat())?)
+        swapped(spot.put(&self.content(change, after)?, look.found.stat())?)
     }
 
     /// Folders that were made, or have another mode.
@@ -226,7 +227,8 @@ impl<'a> Run<'a> {
             let (parent, name) = split(change.path.as_bytes());
             let Ok(folder) = self.project.folder(parent) else { continue };
             let spot = Spot::new(folder.as_fd(), name, &self.journal.token, number);
-            if let Ok(settled @ Swapped::KeptAs(_)) = spot.settle(change.before.as_ref(), change.after.as_ref())
+            if let Ok(settled @ Swapped::KeptAs(_)) =
+                spot.settle(|found| self.journal.is_before(change, found), |found| self.journal.is_after(change, found))
                 && let Err(StepError::Left(reason)) = swapped(settled)
             {
                 self.leave(number, reason);
@@ -244,7 +246,7 @@ impl<'a> Run<'a> {
         Look::at(self.project, change.path.as_bytes(), kind)
     }
 
-    fn content(&self, node: &Node) -> Result<Content, StepError> {
+    fn content(&self, change: &Change, node: &Node) -> Result<Content, StepError> {
         match node {
             Node::File { mode, object, .. } => {
                 let store = self.store.expect("contents are asked for where there is a store");
@@ -252,7 +254,16 @@ impl<'a> Run<'a> {
                 Ok(Content::File { content: store.get(object).map_err(StepError::Store)?, mode: *mode, is_flushed })
             }
             Node::Link { target } => Ok(Content::Link { target: target.clone() }),
-            Node::Folder { .. } | Node::Unkept { .. } => unreachable!("only files and links are put somewhere"),
+            Node::Unkept { why, .. } => {
+                let facts = self.journal.unheld.get(&change.path).and_then(|unheld| unheld.after);
+                let (Some(copy), Some(facts)) = (self.copy, facts) else {
+                    return Err(StepError::Left(LeftReason::FromCopy { why: *why }));
+                };
+                let is_another = || LeftReason::Failed { problem: CHANGED_IN_COPY.to_owned() };
+                let from = facts.open(copy, change.path.as_bytes()).map_err(|_| StepError::Left(is_another()))?;
+                Ok(Content::Copied { from: from.ok_or_else(|| StepError::Left(is_another()))?, facts })
+            }
+            Node::Folder { .. } => unreachable!("only files and links are put somewhere"),
         }
     }
 

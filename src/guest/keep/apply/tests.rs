@@ -15,6 +15,7 @@ use super::*;
 use crate::guest::keep::Node;
 use crate::guest::keep::Origin;
 use crate::guest::keep::deflate::Deflate;
+use crate::guest::keep::read::Found;
 use crate::guest::keep::swap::Content;
 use crate::guest::keep::swap::Spot;
 use crate::guest::keep::swap::Swapped;
@@ -32,7 +33,7 @@ fn change(scene: &Scene, act: impl FnOnce()) -> (super::super::ObjectId, super::
 }
 
 /// Plans without opening anything to look into it.
-fn plan(scene: &Scene, request: &Request) -> Journal {
+fn plan(scene: &Scene, request: &Request<'_>) -> Journal {
     let mut store = scene.store();
     let wanted = wanted(&store, request).expect("compared");
     plan_of(&scene.project(), &mut store, request, wanted, Outcome::default(), BTreeMap::new()).expect("planned")
@@ -251,7 +252,7 @@ fn what_is_never_brought_in_is_refused_and_named() {
             format!(".GIT {git}"),
             format!(".GIT/hooks {git}"),
             format!(".GIT/hooks/pre-commit {git}"),
-            "large is not held by the snapshot (larger than 64 MiB), so it could not be brought back".into(),
+            format!("large {}", LeftReason::FromCopy { why: Unkept::TooLarge }),
             "out would be a link to /etc/passwd, out of the project; make it by hand if it is wanted".into(),
             "pipe is not held by the snapshot (neither a file nor a folder nor a link), so it could not be brought back".into(),
             "setuid would get a set-user-id or set-group-id bit; set it by hand if it is wanted".into(),
@@ -274,7 +275,7 @@ fn what_is_not_held_of_where_changes_come_from_may_have_been_anything() {
     let (before, after) = change(&scene, || scene.write("large", "small now"));
     scene.remove("large");
     let request = Request { origin: Origin::Elsewhere, ..Scene::request(before, after) };
-    assert_eq!(left(&scene.ask(&request).refused), [format!("large {}", LeftReason::Unkept { why: Unkept::TooLarge })]);
+    assert_eq!(left(&scene.ask(&request).conflicts), [format!("large {}", LeftReason::ChangedSince)]);
     assert_eq!(scene.apply(before, after).changed.n, 1, "in its own project nothing is in its way");
 }
 
@@ -391,14 +392,14 @@ fn what_is_saved_in_the_very_moment_goes_back_to_its_place() {
     let [from, to] = [b"1", b"2"].map(|content| Node::File { mode: 0o644, n_bytes: 1, object: super::super::ObjectId::of(content) });
     scene.write(".podbay-token-0.new", "mine");
     scene.write("file", "2");
-    assert_eq!(spot.settle(Some(&from), Some(&to)), Ok(Swapped::Changed));
+    assert_eq!(spot.settle(is(Some(&from)), is(Some(&to))), Ok(Swapped::Changed));
     assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
     fs::rename(scene.path("file"), scene.path(".podbay-token-0.old")).expect("renamed");
-    assert_eq!(spot.settle(Some(&from), None), Ok(Swapped::Changed));
+    assert_eq!(spot.settle(is(Some(&from)), is(None)), Ok(Swapped::Changed));
     assert_eq!(scene.all(), BTreeMap::from([("file".into(), "file 644 \"mine\"".to_owned())]));
     // What can go nowhere is kept and named.
     scene.write(".podbay-token-0.old", "older");
-    assert_eq!(spot.settle(Some(&from), None), Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned())));
+    assert_eq!(spot.settle(is(Some(&from)), is(None)), Ok(Swapped::KeptAs(".podbay-token-0.old".to_owned())));
     assert_eq!(fs::read(scene.path(".podbay-token-0.old")).expect("there"), b"older");
 }
 
@@ -419,6 +420,11 @@ fn where_a_rename_knows_no_flags_what_is_as_expected_is_replaced_and_what_is_not
     assert_eq!((spot.put(&content("3"), Some(&first)), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
     assert_eq!((spot.remove(&first), there()), (Ok(Swapped::Changed), vec!["file 644 \"22\"".to_owned()]));
     assert_eq!((spot.remove(&look()), there()), (Ok(Swapped::Done), Vec::new()));
+}
+
+/// Whether something is what is expected.
+fn is(expected: Option<&Node>) -> impl Fn(&Found) -> bool {
+    move |found| found.node().as_ref() == expected
 }
 
 #[test]

@@ -85,6 +85,10 @@ pub(super) fn leave_auto_run(project: &Project, changes: &mut Vec<Change>, auto_
         let path = change.path.as_bytes();
         let becomes_folder = change.before.is_none() && change.after.as_ref().is_some_and(Node::is_folder);
         if becomes_folder && emptied.contains(path) && !needed.contains(path) {
+            let here = Look::at(project, path, Name::Plain);
+            if !here.is_ok_and(|look| plan::is_done(change, look.found.node().as_ref())) {
+                left.refused.add(Left { path: change.path.clone(), reason: LeftReason::HoldsLeft });
+            }
             out.insert(change.path.clone());
         } else if becomes_folder {
             mark_above(&mut needed, path);

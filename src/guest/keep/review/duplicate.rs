@@ -1,8 +1,6 @@
 //! A copy of a project, where no file system can be laid over it.
 
 use std::fs::File;
-use std::io;
-use std::io::Read;
 use std::os::fd::AsFd;
 use std::os::fd::BorrowedFd;
 
@@ -26,13 +24,12 @@ use nix::sys::stat::mkdirat;
 use nix::sys::stat::utimensat;
 use nix::sys::time::TimeSpec;
 use nix::unistd::UnlinkatFlags;
-use nix::unistd::Whence;
-use nix::unistd::lseek;
 use nix::unistd::symlinkat;
 use nix::unistd::unlinkat;
 
 use crate::guest::keep::Error;
 use crate::guest::keep::Project;
+use crate::guest::keep::holes;
 use crate::guest::root::file_type;
 use crate::guest::root::join;
 use crate::guest::root::split;
@@ -112,35 +109,10 @@ fn file(from: BorrowedFd<'_>, to: BorrowedFd<'_>, name: &[u8]) -> Result<u64, Er
     make_room(to, name)?;
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let target = File::from(openat(to, name, flags, Mode::from_bits_truncate(0o600))?);
-    let n_bytes = content(&source, &target, stat.st_size).map_err(|error| errno_of(&error))?;
+    let n_bytes = holes::copy(&source, &target, stat.st_size).map_err(|error| errno_of(&error))?;
     let [accessed, changed] = times(&stat);
     futimens(&target, &accessed, &changed)?;
     fchmod(&target, mode(&stat))?;
-    Ok(n_bytes)
-}
-
-/// Copies what is in a file, so that its holes stay holes: a disk of a virtual machine may be larger than the one it lies on.
-fn content(source: &File, mut target: &File, size: i64) -> io::Result<u64> {
-    let (mut at, mut n_bytes) = (0, 0);
-    loop {
-        let begin = match lseek(source, at, Whence::SeekData) {
-            // No more of it, or nothing at all.
-            Err(Errno::ENXIO) => break,
-            // Some file systems know of no holes.
-            Err(Errno::EINVAL) => at,
-            other => other?,
-        };
-        let end = lseek(source, begin, Whence::SeekHole).unwrap_or(i64::MAX).max(begin);
-        lseek(source, begin, Whence::SeekSet)?;
-        lseek(target, begin, Whence::SeekSet)?;
-        let n_copied = io::copy(&mut source.take((end - begin) as u64), &mut target)?;
-        n_bytes += n_copied;
-        at = begin + n_copied as i64;
-        if n_copied == 0 || end == i64::MAX {
-            break;
-        }
-    }
-    target.set_len(at.max(size) as u64)?;
     Ok(n_bytes)
 }
 

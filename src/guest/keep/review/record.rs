@@ -27,6 +27,9 @@ pub(super) struct Record {
     pub(super) after: Option<ObjectId>,
     /// A session is at work on it, or was when it was cut off.
     pub(super) is_open: bool,
+    /// There was no room for all of the copy when it was looked at; as long as it is there, it is looked at again.
+    #[serde(default)]
+    pub(super) is_cut_short: bool,
     /// Paths that differ between the two because somebody else changed them in the project, sorted.
     pub(super) not_of_it: Vec<BytesPath>,
     /// What its session did with git, as it was last looked at.

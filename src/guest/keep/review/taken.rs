@@ -36,9 +36,8 @@ pub(super) fn take(record: &mut Record, project: &Project, store: &Store, journa
     let mut taken: BTreeMap<BytesPath, Taken> = record.taken.drain(..).map(|taken| (taken.path.clone(), taken)).collect();
     for brought in &journal.changes {
         let here = Look::at(project, brought.path.as_bytes(), Name::Plain);
-        if !here.is_ok_and(|look| are_alike(look.found.node().as_ref(), brought.after.as_ref())) {
-            continue;
-        }
+        let Some(here) = here.ok().filter(|look| journal.is_after(brought, &look.found)) else { continue };
+        let here = if journal.unheld.contains_key(&brought.path) { here.found.node() } else { brought.after.clone() };
         let (before, wanted) = match (all.get(&brought.path), taken.get(&brought.path)) {
             (Some(change), _) => (change.before.clone(), change.after.clone()),
             // The session has made it what it was at first.
@@ -46,7 +45,7 @@ pub(super) fn take(record: &mut Record, project: &Project, store: &Store, journa
             (None, None) => continue,
         };
         let path = brought.path.clone();
-        taken.insert(path.clone(), Taken { path, before, wanted, here: brought.after.clone() });
+        taken.insert(path.clone(), Taken { path, before, wanted, here });
     }
     record.taken = taken.into_values().collect();
     record.taken_from.insert(record.after());

@@ -73,7 +73,7 @@ fn a_turn_over_an_interrupted_undo_or_redo_loses_nothing() {
         scene.write("b", "turn 4");
         end(&scene.project(), &scene.state()).expect("ended");
         assert_eq!(leftovers(&scene), 1);
-        assert!(matches!(resume(&scene.project(), &scene.state()), Ok(Resumed::Nothing)));
+        assert!(matches!(resume(&scene.project(), &scene.state(), None), Ok(Resumed::Nothing)));
         assert_eq!(leftovers(&scene), 0, "it is cleared up where somebody may write");
         let undone = undo(&scene, 9);
         assert!(undone.turns.iter().all(|turn| turn.applied.conflicts.is_empty() && turn.applied.refused.is_empty()), "{undone:?}");
@@ -148,7 +148,7 @@ fn one_that_only_looked_when_it_was_interrupted_begins_anew() {
         look.save(&scene.state()).expect("saved");
         scene.mode("closed", 0o700);
         assert!(matches!(back(&scene.project(), &scene.state(), 1, How::default()), Err(Error::Unfinished)));
-        let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state()) else { panic!("nothing was") };
+        let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else { panic!("nothing was") };
         assert_eq!(numbers(&undone).0, [1]);
         assert!(!apply::is_unfinished(&scene.state()).expect("told"));
         assert_eq!(scene.all(), before);

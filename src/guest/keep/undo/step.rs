@@ -6,6 +6,7 @@ use super::How;
 use super::Resumed;
 use super::Work;
 use crate::guest::keep::Error;
+use crate::guest::keep::Project;
 use crate::guest::keep::Store;
 use crate::guest::keep::apply;
 use crate::guest::keep::compare::Change;
@@ -82,13 +83,13 @@ impl Work<'_> {
         apply::clear_up(self.project, self.state)
     }
 
-    pub(super) fn resume(&mut self) -> Result<Resumed, Error> {
+    pub(super) fn resume(&mut self, copy: Option<&Project>) -> Result<Resumed, Error> {
         apply::clear_up(self.project, self.state)?;
         if let Some(purpose) = apply::not_begun(self.project, self.state)? {
             return self.begin_anew(&purpose);
         }
         let (project, state, store, log) = (self.project, self.state, &self.store, &mut self.log);
-        let resumed = apply::resume(project, state, store, |journal, outcome| match &journal.purpose {
+        let resumed = apply::resume((project, copy), state, store, |journal, outcome| match &journal.purpose {
             Purpose::Back { turn, .. } => log.add(Way::Back.record(*turn, outcome.left.clone())),
             Purpose::Forward { turn, .. } => log.add(Way::Forward.record(*turn, outcome.left.clone())),
             Purpose::Review { name } => review::resumed(project, state, store, name, journal),
@@ -154,7 +155,7 @@ impl Work<'_> {
             Way::Forward => (before, after),
         };
         let purpose = way.purpose(number, then, how.merge);
-        let request = Request { from, to, only: Vec::new(), merge: how.merge, origin: Origin::Before, purpose };
+        let request = Request { from, to, only: Vec::new(), merge: how.merge, origin: Origin::Before, copy: None, purpose };
         let mut wanted = wanted(&self.store, &request)?;
         if let Some(only) = only {
             let only: BTreeSet<&BytesPath> = only.iter().collect();

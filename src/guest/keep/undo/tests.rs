@@ -116,10 +116,10 @@ fn what_was_interrupted_goes_on_with_the_turns_that_were_to_follow() {
     assert!(told.is_err());
     assert!(matches!(back(&scene.project(), &log, 1, How::default()), Err(Error::Unfinished)));
     assert!(list(&log).expect("listed").is_unfinished);
-    let Resumed::Turns(undone) = resume(&scene.project(), &log).expect("resumed") else { panic!("nothing was") };
+    let Resumed::Turns(undone) = resume(&scene.project(), &log, None).expect("resumed") else { panic!("nothing was") };
     assert_eq!(numbers(&undone).0, [3, 2]);
     assert_eq!(fs::read(scene.path("file")).expect("there"), b"1");
-    assert!(matches!(resume(&scene.project(), &log), Ok(Resumed::Nothing)));
+    assert!(matches!(resume(&scene.project(), &log, None), Ok(Resumed::Nothing)));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn old_turns_are_forgotten_and_what_is_pinned_is_kept() {
     pin::unpin(&state, &work.store, "review").expect("let go");
     pin::unpin(&state, &work.store, "review").expect("not there");
     let now = work.look().expect("taken");
-    work.forget(1, &now).expect("forgotten");
+    work.forget(1, [now.id]).expect("forgotten");
     assert!(matches!(compare(&work.store, &pinned, &now.id), Err(Error::Broken { .. })));
 }
 
@@ -226,7 +226,7 @@ fn what_is_lost_from_the_store_costs_the_turns_that_need_it_alone() {
     assert!(matches!(back(&project, &state, 1, How::default()), Err(Error::Broken { .. })));
     let mut work = Work::open(&project, &state).expect("opens");
     let now = work.look().expect("taken");
-    work.forget(9, &now).expect("what is lost needs nothing");
+    work.forget(9, [now.id]).expect("what is lost needs nothing");
 }
 
 #[test]

@@ -8,7 +8,7 @@ const THIRD: &str = "one\n2\n3\nfour\nfive\n";
 
 impl Held {
     fn go_on(&self) {
-        assert!(begin(&self.scene.project(), None, &self.scene.state(), "r1", "more").expect("begun"));
+        assert!(begin(&self.scene.project(), None, &self.scene.state(), "r1", "more").expect("begun").goes_on);
     }
 
     fn read(&self, path: &str) -> String {
@@ -108,12 +108,12 @@ fn what_was_brought_in_by_one_that_was_killed_is_known_to_be() {
         let (chosen, _) = work.chosen(wanted).expect("chosen");
         let purpose = Purpose::Review { name: "r1".to_owned() };
         let (from, to) = (work.record.base, work.record.after());
-        let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose };
+        let request = Request { from, to, only: Vec::new(), merge: false, origin: Origin::Elsewhere, purpose, copy: None };
         let killed =
             apply::apply_wanted(&project, &state, &mut work.store, &request, chosen, Outcome::default(), |_, _, _| Err(Error::Busy));
         assert!(matches!(killed, Err(Error::Busy)), "{killed:?}");
     }
-    undo::resume(&project, &state).expect("finished");
+    undo::resume(&project, &state, None).expect("finished");
     held.go_on();
     held.write("kept.txt", THIRD);
     held.end();
