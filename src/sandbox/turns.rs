@@ -89,7 +89,13 @@ impl Sandbox {
         }
         let (begun, stop) = self.inner.turn.begin();
         let sandbox = self.clone();
-        let order = TurnOrder::Begin { session: session.to_owned(), n_turn, words: words.to_owned(), place: self.place() };
+        let order = TurnOrder::Begin {
+            session: session.to_owned(),
+            n_turn,
+            words: words.to_owned(),
+            place: self.place(),
+            auto_run: self.auto_run(),
+        };
         tokio::spawn(async move {
             match sandbox.tell_turn(order, &stop).await {
                 Ok(TurnAnswer::Began(began)) => {
@@ -118,7 +124,7 @@ impl Sandbox {
         if !self.inner.turn.end() || !self.inner.turn.is_kept.load(Ordering::Acquire) {
             return None;
         }
-        let end = TurnOrder::End { place: self.place() };
+        let end = TurnOrder::End { place: self.place(), auto_run: self.auto_run() };
         let mut told = self.tell_turn(end.clone(), cancel).await;
         if let Err(error) = &told
             && !cancel.is_cancelled()
@@ -147,6 +153,10 @@ impl Sandbox {
             Way::Engine(made) => BytesPath::from(made.spec.project.path()),
             Way::Attached(_) => BytesPath::default(),
         }
+    }
+
+    fn auto_run(&self) -> Vec<String> {
+        self.inner.options.auto_run.clone()
     }
 
     async fn tell_turn(&self, order: TurnOrder, cancel: &CancellationToken) -> Result<TurnAnswer, Error> {

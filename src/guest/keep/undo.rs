@@ -108,8 +108,8 @@ fn may_run_in(changes: &[PathChange], why: impl Fn(&PathChange) -> Option<String
 }
 
 /// Returns why what a turn changed may run, by the names that are known and by what leads programs there now.
-fn why_in(project: &Project, place: &BytesPath) -> Result<impl Fn(&PathChange) -> Option<String>, Error> {
-    let auto_run = AutoRun::in_project(project, Known { place: place.as_bytes(), ..Known::default() })?;
+fn why_in(project: &Project, place: &BytesPath, patterns: &[String]) -> Result<impl Fn(&PathChange) -> Option<String>, Error> {
+    let auto_run = AutoRun::in_project(project, Known { patterns, place: place.as_bytes(), ..Known::default() })?;
     Ok(move |change: &PathChange| match change.entry {
         EntryType::Link => auto_run.of_path(&change.path),
         _ => auto_run.of_file(&change.path),
@@ -164,15 +164,15 @@ pub fn abandon(project: &Project, state: &Folder) -> Result<bool, Error> {
 /// Does what the session says of its turns.
 pub fn turn(project: &Project, state: &Folder, order: &TurnOrder) -> Result<TurnAnswer, Error> {
     match order {
-        TurnOrder::Begin { session, n_turn, words, place } => {
+        TurnOrder::Begin { session, n_turn, words, place, auto_run } => {
             let (mut began, cut_off) = Work::open(project, state)?.begin(session, *n_turn, words)?;
             // Most turns were ended, and to look through the project takes a moment.
             if !cut_off.is_empty() {
-                began.may_run = may_run_in(&cut_off, why_in(project, place)?);
+                began.may_run = may_run_in(&cut_off, why_in(project, place, auto_run)?);
             }
             Ok(TurnAnswer::Began(began))
         }
-        TurnOrder::End { place } => end_with(project, state, why_in(project, place)?).map(TurnAnswer::Ended),
+        TurnOrder::End { place, auto_run } => end_with(project, state, why_in(project, place, auto_run)?).map(TurnAnswer::Ended),
     }
 }
 

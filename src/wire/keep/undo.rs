@@ -21,11 +21,16 @@ pub enum TurnOrder {
         /// As in [`Self::End`]: it may be that another turn has to be ended first.
         #[serde(default)]
         place: BytesPath,
+        #[serde(default)]
+        auto_run: Vec<String>,
     },
     /// After the last change of the turn that was begun.
     End {
         /// Where the project's folder is on the person's machine.
         place: BytesPath,
+        /// The person's patterns of files that may run on their machine, beside those that are known.
+        #[serde(default)]
+        auto_run: Vec<String>,
     },
 }
 

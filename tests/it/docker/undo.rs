@@ -265,13 +265,17 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     let Some(env) = TestBox::new() else { return };
     env.write("package.json", "{}");
     let make = "mkdir -p .vscode .github/workflows sub; echo '{}' > .vscode/tasks.json; echo x > .github/workflows/ci.yml; echo all: > sub/Makefile; \
-                echo x > AGENTS.md; echo '{\"scripts\":{}}' > package.json; echo x > notes.txt";
+                echo x > AGENTS.md; echo '{\"scripts\":{}}' > package.json; echo x > notes.txt; mkdir tools; echo x > tools/a.run";
     let model = ScriptedModel::new().calls("bash", json!({ "command": make })).says("Done.").start_blocking();
-    let done = run(&mut env.task(&model, &["work"]))
+    // The person's own patterns count as well.
+    let settings = env.beside("settings.toml");
+    std::fs::write(&settings, "[sandbox]\nauto_run = [\"tools/*.run\"]\n").expect("written");
+    let settings = settings.to_str().expect("UTF-8");
+    let done = run(&mut env.task(&model, &["work", "--config", settings]))
         .expect(0)
         .says(&["may run on your machine:", "package.json: a package manager runs what it says"]);
     let files = done.json()["may_run"].to_string();
-    for name in [".vscode/tasks.json: ", ".github/workflows/ci.yml: ", "sub/Makefile: ", "AGENTS.md: ", "package.json: "] {
+    for name in [".vscode/tasks.json: ", ".github/workflows/ci.yml: ", "sub/Makefile: ", "AGENTS.md: ", "package.json: ", "tools/a.run: "] {
         assert!(files.contains(name), "{name}: {files}");
     }
     assert!(!files.contains("notes.txt"), "{files}");

@@ -187,11 +187,17 @@ fn where_there_is_no_room_old_turns_make_some_and_what_is_not_kept_is_said() {
 fn orders_from_afar_come_to_the_same() {
     let scene = Scene::new();
     let (project, state) = (scene.project(), scene.state());
-    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: BytesPath::default() };
+    let begin = TurnOrder::Begin {
+        session: "session".to_owned(),
+        n_turn: 1,
+        words: "do it".to_owned(),
+        place: BytesPath::default(),
+        auto_run: Vec::new(),
+    };
     assert!(matches!(turn(&project, &state, &begin), Ok(TurnAnswer::Began(_))));
     scene.write("file", "1\n");
     assert!(
-        matches!(turn(&project, &state, &TurnOrder::End { place: BytesPath::default() }), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1)
+        matches!(turn(&project, &state, &TurnOrder::End { place: BytesPath::default(), auto_run: Vec::new() }), Ok(TurnAnswer::Ended(ended)) if ended.changes.n == 1)
     );
     let ask = |undo: UndoOrder| {
         let text = serde_json::to_string(&undo).expect("plain data");
@@ -240,26 +246,30 @@ fn what_git_would_obey_by_the_settings_of_a_repository_is_named_at_the_end_of_a_
     scene.link("mk/inc", "Makefile");
     let (project, state) = (scene.project(), scene.state());
     let place = || BytesPath::from(scene.root());
-    let begin = TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: place() };
+    let auto_run = || vec!["tools/*.run".to_owned()];
+    let begin =
+        TurnOrder::Begin { session: "session".to_owned(), n_turn: 1, words: "do it".to_owned(), place: place(), auto_run: auto_run() };
     let begun = || match turn(&project, &state, &begin) {
         Ok(TurnAnswer::Began(began)) => named(&began.may_run),
         other => panic!("it does not begin: {other:?}"),
     };
     let change = |words: &str| {
-        for path in ["tools/hooks/pre-commit", "tools/plain", "mk/inc"] {
+        for path in ["tools/hooks/pre-commit", "tools/plain", "tools/a.run", "mk/inc"] {
             scene.write(path, words);
         }
     };
     assert!(begun().is_empty());
     change("1");
-    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &TurnOrder::End { place: place() }) else { panic!("it does not end") };
-    assert_eq!(named(&ended.may_run), ["mk/inc", "tools/hooks/pre-commit"]);
+    let Ok(TurnAnswer::Ended(ended)) = turn(&project, &state, &TurnOrder::End { place: place(), auto_run: auto_run() }) else {
+        panic!("it does not end")
+    };
+    assert_eq!(named(&ended.may_run), ["mk/inc", "tools/a.run", "tools/hooks/pre-commit"]);
     // Of a turn that nobody ended it is said when the next one begins, once.
     assert!(begun().is_empty());
     change("2");
     fs::remove_file(scene.path("tools/plain")).expect("removed");
     scene.write("deep/er/.envrc", "x");
-    assert_eq!(begun(), ["mk/inc", "deep/er/.envrc", "tools/hooks/pre-commit"]);
+    assert_eq!(begun(), ["mk/inc", "tools/a.run", "deep/er/.envrc", "tools/hooks/pre-commit"]);
     assert!(begun().is_empty());
 }
 
