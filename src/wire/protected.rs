@@ -65,7 +65,12 @@ pub fn secret_name(name: &[u8]) -> Option<SecretName> {
     if is_secret_file(&folded) || is_credentials(&folded) {
         return Some(SecretName::Certain);
     }
-    is_key(&folded).then_some(SecretName::IfKey)
+    (is_key(&folded) || may_be_ssh_key(&folded)).then_some(SecretName::IfKey)
+}
+
+/// Whether somebody may have called a key of ssh so who has several: what is in it tells it from `id_card.py`.
+fn may_be_ssh_key(name: &str) -> bool {
+    name.starts_with("id_") && name.rsplit_once('.').is_none_or(|(_, suffix)| suffix != "pub")
 }
 
 fn is_key(name: &str) -> bool {
@@ -135,6 +140,10 @@ mod tests {
             (".ENV.local", Some(SecretName::Certain)),
             ("aws-credentials.json", Some(SecretName::Certain)),
             ("id_rsa", Some(SecretName::Certain)),
+            ("id_rsa_work", Some(SecretName::IfKey)),
+            ("ID_github", Some(SecretName::IfKey)),
+            ("id_card.py", Some(SecretName::IfKey)),
+            ("id_github.pub", None),
             ("server.KEY", Some(SecretName::IfKey)),
             ("ca.pem", Some(SecretName::IfKey)),
             (".ssh", Some(SecretName::IfFolder)),

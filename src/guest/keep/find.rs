@@ -267,13 +267,19 @@ impl Finder<'_> {
             Ok(SFlag::S_IFREG) => {
                 let mut bytes = Vec::new();
                 let read = File::from(fd).take(MOST_KEY).read_to_end(&mut bytes);
-                read.is_ok() && memchr::memmem::find(&bytes, KEY).is_some()
+                read.is_ok() && holds_key(&bytes)
             }
             // The null device, which hides it.
             Ok(SFlag::S_IFCHR) => self.covered.contains(&place.path),
             _ => false,
         }
     }
+}
+
+/// Returns whether a private key stands at the beginning of a content.
+pub(in crate::guest::keep) fn holds_key(content: &[u8]) -> bool {
+    let beginning = &content[..content.len().min(MOST_KEY as usize)];
+    memchr::memmem::find(beginning, KEY).is_some()
 }
 
 /// Returns whether something still stands where it was covered before, and is still to be.

@@ -37,9 +37,15 @@ fn secrets_are_found_by_name_and_keys_by_what_is_in_them() {
         ("home/.ssh/config", "Host x"),
         ("src/credentials.rs", ""),
         ("gcp-credentials.json", "{}"),
+        ("keys/id_github", PEM),
+        ("keys/id_github.pub", "ssh-ed25519 AAAA"),
+        ("src/id_card.py", "import re\n"),
     ]);
     let found = looked(folder.path(), &[], &[]);
-    assert_eq!(secrets(&found), [".env", "certs/server.key", "deploy/.env.production", "gcp-credentials.json", "home/.ssh"]);
+    assert_eq!(
+        secrets(&found),
+        [".env", "certs/server.key", "deploy/.env.production", "gcp-credentials.json", "home/.ssh", "keys/id_github"]
+    );
     assert!(found.secrets[4].is_folder && !found.secrets[0].is_folder && found.is_whole);
 }
 

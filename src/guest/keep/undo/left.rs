@@ -164,19 +164,21 @@ fn what_was_left_when_it_was_brought_back_can_be_tried_again_too() {
 #[test]
 fn what_a_running_sandbox_may_hide_is_left_until_it_is_over() {
     let scene = Scene::new();
-    for path in [".env", "home/.ssh/known", "plain"] {
+    for path in [".env", "home/.ssh/known", "plain", "id_card.py"] {
         scene.write(path, "1");
     }
+    scene.write("id_work", "-----BEGIN OPENSSH PRIVATE KEY-----\n1");
     let before = scene.all();
     take_turn(&scene, 1, || {
-        for path in [".env", "home/.ssh/known", "plain"] {
+        for path in [".env", "home/.ssh/known", "plain", "id_card.py", "id_work"] {
             scene.write(path, "2");
         }
     });
     let order = UndoOrder::Back { n: 1, merge: false, is_beside: false }.beside_a_sandbox();
     let Ok(UndoAnswer::Undone(undone)) = super::order(&scene.project(), &scene.state(), &order) else { panic!("not taken back") };
-    assert_eq!(all_left(&undone), [".env", "home/.ssh/known"].map(|path| format!("{path} {}", LeftReason::BesideSandbox)));
+    assert_eq!(all_left(&undone), [".env", "home/.ssh/known", "id_work"].map(|path| format!("{path} {}", LeftReason::BesideSandbox)));
     assert_eq!(fs::read(scene.path(".env")).expect("there"), b"2");
+    assert_eq!(fs::read(scene.path("id_card.py")).expect("there"), b"1");
     assert_eq!(all_left(&try_again(&scene, How::default())), [""; 0]);
     assert_eq!(scene.all(), before);
 }

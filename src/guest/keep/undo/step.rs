@@ -10,18 +10,22 @@ use crate::guest::keep::Project;
 use crate::guest::keep::Store;
 use crate::guest::keep::apply;
 use crate::guest::keep::compare::Change;
+use crate::guest::keep::find;
 use crate::guest::keep::forbidden::Origin;
 use crate::guest::keep::journal::Journal;
 use crate::guest::keep::journal::Purpose;
 use crate::guest::keep::look::Look;
 use crate::guest::keep::look::Name;
+use crate::guest::keep::node::Node;
 use crate::guest::keep::plan::Outcome;
 use crate::guest::keep::plan::Request;
 use crate::guest::keep::plan::wanted;
 use crate::guest::keep::read::Found;
 use crate::guest::keep::review;
 use crate::guest::keep::turn::Record;
+use crate::guest::root::split;
 use crate::wire::BytesPath;
+use crate::wire::SecretName;
 use crate::wire::keep::Left;
 use crate::wire::keep::LeftReason;
 use crate::wire::keep::Undone;
@@ -169,7 +173,7 @@ impl Work<'_> {
         }
         let mut found = Outcome::default();
         if how.is_beside {
-            leave_secrets(&mut wanted, &mut found);
+            leave_secrets(&self.store, &mut wanted, &mut found);
         }
         self.leave_made(way, number, &mut wanted, &mut found)?;
         let log = &mut self.log;
@@ -186,8 +190,18 @@ impl Work<'_> {
 }
 
 /// Leaves what a running sandbox may hide: while it is written it lies under another name, which nothing hides.
-fn leave_secrets(wanted: &mut Vec<Change>, found: &mut Outcome) {
-    let is_secret = |change: &mut Change| change.path.as_bytes().split(|byte| *byte == b'/').any(|name| secret_name(name).is_some());
+fn leave_secrets(store: &Store, wanted: &mut Vec<Change>, found: &mut Outcome) {
+    let is_secret = |change: &mut Change| {
+        let (folder, name) = split(change.path.as_bytes());
+        let is_in_one = folder.split(|byte| *byte == b'/').any(|name| secret_name(name) == Some(SecretName::IfFolder));
+        let is_one = match (secret_name(name), &change.after) {
+            (Some(SecretName::IfKey), Some(Node::File { object, .. })) => {
+                store.get(object).map_or(true, |content| find::holds_key(&content))
+            }
+            (kind, _) => kind.is_some(),
+        };
+        is_in_one || is_one
+    };
     for change in wanted.extract_if(.., is_secret) {
         found.leave(Left { path: change.path, reason: LeftReason::BesideSandbox });
     }
