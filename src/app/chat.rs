@@ -42,8 +42,8 @@ pub struct Chat {
 /// What came of one message.
 #[derive(Debug)]
 pub struct Said {
-    /// What it left that may run on the person's machine later.
-    may_run: Named<MayRun>,
+    /// What it left that may run on the person's machine later; `None`: nobody looked.
+    may_run: Option<Named<MayRun>>,
     pub status: RunStatus,
     /// Why it could not go on, if so.
     pub error: Option<Error>,
@@ -52,7 +52,12 @@ pub struct Said {
 impl Said {
     /// Returns what it left that may run on the person's machine later, each with the reason.
     pub fn may_run(&self) -> Vec<String> {
-        self.may_run.first.iter().map(|file| format!("{}: {}", file.path, file.why)).collect()
+        self.may_run.iter().flat_map(|files| &files.first).map(|file| format!("{}: {}", file.path, file.why)).collect()
+    }
+
+    /// Whether that is known.
+    pub fn is_may_run_known(&self) -> bool {
+        self.may_run.is_some()
     }
 }
 
@@ -98,8 +103,10 @@ impl Chat {
     pub async fn say(&mut self, text: &str, interrupt: &Interrupt) -> Said {
         self.seat.begin_turn(text);
         let outcome = self.seat.agent.run(text, interrupt).await;
-        let may_run = end_turn(&self.seat.sandbox, interrupt, None).await.map(|ended| ended.may_run).unwrap_or_default();
-        self.named.extend(may_run.first.iter().map(|file| file.path.clone()));
+        let may_run = end_turn(&self.seat.sandbox, interrupt, None).await.map(|ended| ended.may_run);
+        // Where that is never known it is no news, and documented.
+        let may_run = may_run.or_else(|| (!self.seat.sandbox.has_turns()).then(Named::default));
+        self.named.extend(may_run.iter().flat_map(|named| &named.first).map(|file| file.path.clone()));
         self.turns += outcome.turns;
         self.tool_calls += outcome.tool_calls;
         self.usage += outcome.usage;

@@ -41,6 +41,8 @@ pub struct Report {
     pub applied: bool,
     /// New and changed files that may run on the person's machine later, each with the reason.
     pub may_run: Vec<String>,
+    /// Whether that is known; where it is not, nobody looked, and `may_run` is empty.
+    pub may_run_known: bool,
     /// What the session did with git and what became of it; `null` where nothing is known of it.
     pub git: Option<GitReport>,
     /// Branches and tags that wait with the review, where changes were held back.
@@ -127,6 +129,7 @@ impl Report {
             review: None,
             applied: false,
             may_run: Vec::new(),
+            may_run_known: true,
             git: None,
             commits: Vec::new(),
             denied: Vec::new(),
@@ -160,6 +163,7 @@ impl Report {
 
     /// Says that nobody knows yet what was held back.
     pub(super) fn lose_review(&mut self, error: &Error) {
+        self.may_run_known = false;
         self.review = self.session.as_ref().map(ToString::to_string);
         if let Some(id) = &self.review {
             self.warnings.push(format!("what was changed is kept, and was not looked through: `podbay review diff {id}` does"));
@@ -286,6 +290,7 @@ impl Report {
             review: None,
             applied: false,
             may_run: Vec::new(),
+            may_run_known: true,
             git: None,
             commits: Vec::new(),
             denied: outcome.denied,
@@ -350,6 +355,27 @@ mod tests {
         report.hide(&Secret::new("sk-sesame"));
         assert_eq!(report.response, "My key is ***.");
         assert!(!serde_json::to_string(&report).expect("JSON").contains("sesame"));
+    }
+
+    #[test]
+    fn of_what_could_not_be_looked_through_it_is_said_how_it_is_and_the_run_is_no_success() {
+        let id: SessionId = "dzg9tger38fb".parse().expect("an id");
+        let mut report = Report::failed(&Error::usage("x", "y"), Some(id), 0);
+        (report.status, report.exit_code, report.error) = (RunStatus::Completed, exit_code::DONE, None);
+        let source = "write `0.pack` in the folder of snapshots; the disk is full".to_owned();
+        report.lose_review(&Error::Sandbox(crate::sandbox::Error::NotStarted { problem: source.clone() }));
+        assert_eq!(
+            (report.review.as_deref(), report.exit_code, report.status),
+            (Some("dzg9tger38fb"), exit_code::NO_BOX, RunStatus::Failed)
+        );
+        assert_eq!((report.may_run_known, report.pending.is_none()), (false, true));
+        assert_eq!(report.warnings, ["what was changed is kept, and was not looked through: `podbay review diff dzg9tger38fb` does"]);
+        let error = report.error.as_ref().expect("an error");
+        assert!([&error.message].into_iter().chain(&error.causes).any(|words| words.contains(&source)), "{error:?}");
+        // What failed before stays what it was.
+        let mut report = Report::failed(&Error::Interrupted, None, 0);
+        report.lose_review(&Error::Bug);
+        assert_eq!((report.exit_code, report.review, report.warnings.len()), (exit_code::INTERRUPTED, None, 0));
     }
 
     #[test]

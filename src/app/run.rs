@@ -152,11 +152,13 @@ pub async fn run(place: &Place, task: Option<&str>, front: &Front, begun: Instan
         // Whoever ended it did so before it was done.
         outcome.status = RunStatus::Interrupted;
     }
+    let is_reviewed = seat.sandbox.is_reviewed();
     let Closed { reviewed, git } = seat.close(front.interrupt.run()).await;
     let mut report = seat.report(outcome, elapsed());
     report.take_git(git.as_ref());
-    if let Some(ended) = &ended {
-        report.take_changes(ended, git.as_ref());
+    match &ended {
+        Some(ended) => report.take_changes(ended, git.as_ref()),
+        None => report.may_run_known = is_reviewed,
     }
     if let Some(git) = &git {
         report.take_committed(git);

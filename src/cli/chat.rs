@@ -116,7 +116,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
         };
         let said = chat.say(&message, &interrupt).await;
         let _ = writeln!(io::stdout());
-        super::run::show_may_run(&said.may_run());
+        super::run::show_may_run(&said.may_run(), said.is_may_run_known());
         if let Some(error) = said.error {
             failure::show(&error, &mut io::stderr(), terminal.paint);
             // A model that does not answer may come back; a lost sandbox does not.
@@ -135,7 +135,7 @@ pub(super) async fn chat(flags: SessionFlags) -> Result<u8, app::Error> {
     };
     let code = signals.exit_code(code);
     let may_run = chat.close(code, lost.as_ref(), interrupt.run()).await;
-    super::run::show_may_run(&may_run);
+    super::run::show_may_run(&may_run, true);
     terminal.finish();
     Ok(code)
 }

@@ -171,7 +171,7 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
         (None, Some(pending)) => super::say(&format!("{} changed, and brought into your project\n", paths(pending.changes.n))),
         _ => {}
     }
-    show_may_run(&report.may_run);
+    show_may_run(&report.may_run, report.may_run_known);
     if let Some(error) = &report.error {
         failure::show_report(error, &mut io::stderr(), terminal.paint);
     }
@@ -180,7 +180,10 @@ fn print(report: &Report, format: OutputFormat, terminal: &Terminal) -> Result<(
 }
 
 /// Names what the run left for programs of the person's to run.
-pub(super) fn show_may_run(files: &[String]) {
+pub(super) fn show_may_run(files: &[String], is_known: bool) {
+    if !is_known {
+        super::say("what of the changes may run on your machine is not known: look at what changed before you run anything there\n");
+    }
     if !files.is_empty() {
         let lines: Vec<String> = files.iter().map(|file| format!("  {}\n", text::line(file))).collect();
         super::say(&format!("may run on your machine:\n{}", lines.concat()));

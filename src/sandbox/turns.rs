@@ -84,7 +84,7 @@ impl Turn {
 impl Sandbox {
     /// Begins a turn: keeps how the project is, beside whatever comes next. Where that fails it is said, and the turn cannot be taken back.
     pub fn begin_turn(&self, session: &str, n_turn: u64, words: &str) {
-        if matches!(self.inner.way, Way::Attached(_)) {
+        if !self.has_turns() {
             return;
         }
         let (begun, stop) = self.inner.turn.begin();
@@ -145,6 +145,11 @@ impl Sandbox {
                 None
             }
         }
+    }
+
+    /// Whether turns are kept at all: nobody does where somebody else keeps the sandbox.
+    pub fn has_turns(&self) -> bool {
+        !matches!(self.inner.way, Way::Attached(_))
     }
 
     /// Returns where the project's folder is on this machine; nothing where somebody else keeps the sandbox.

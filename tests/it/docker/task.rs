@@ -14,7 +14,7 @@ use crate::support::test_env::run;
 use crate::support::test_env::start;
 
 /// The keys of the result that scripts depend on, in their order.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "status",
     "exit_code",
     "session",
@@ -28,6 +28,7 @@ const KEYS: [&str; 19] = [
     "review",
     "applied",
     "may_run",
+    "may_run_known",
     "git",
     "commits",
     "denied",

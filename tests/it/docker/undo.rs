@@ -261,6 +261,25 @@ fn three_turns_of_a_chat_are_taken_back_by_two_and_brought_back() {
 }
 
 #[test]
+fn where_it_was_not_kept_how_the_project_was_it_is_said_that_what_may_run_is_not_known() {
+    let Some(env) = TestBox::new() else { return };
+    for n in 1..=4 {
+        env.write(&format!("large{n}"), super::review::noise(n, 30 << 20));
+    }
+    let model = ScriptedModel::new().calls("bash", json!({"command": "echo all: > Makefile"})).says("Done.").start_blocking();
+    let task = start(&mut env.task(&model, &["work"]));
+    assert!(within(Duration::from_secs(60), || !model.requests().is_empty()), "the model was not asked");
+    docker(&["kill", &env.keeper()]);
+    let done = task
+        .wait()
+        .expect(0)
+        .says(&["what is changed now cannot be taken back by `podbay undo`", "what of the changes may run on your machine is not known"]);
+    let result = done.json();
+    assert_eq!((&result["may_run"], &result["may_run_known"]), (&json!([]), &json!(false)), "{result}");
+    env.assert_no_container();
+}
+
+#[test]
 fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     let Some(env) = TestBox::new() else { return };
     env.write("package.json", "{}");
@@ -278,6 +297,6 @@ fn g_06_what_may_run_on_the_host_later_is_named_at_the_end() {
     for name in [".vscode/tasks.json: ", ".github/workflows/ci.yml: ", "sub/Makefile: ", "AGENTS.md: ", "package.json: ", "tools/a.run: "] {
         assert!(files.contains(name), "{name}: {files}");
     }
-    assert!(!files.contains("notes.txt"), "{files}");
+    assert!(!files.contains("notes.txt") && done.json()["may_run_known"] == json!(true), "{files}");
     env.assert_no_container();
 }
