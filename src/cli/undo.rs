@@ -125,7 +125,7 @@ pub(super) fn told(answer: &app::UndoAnswer) -> (String, bool) {
             let is_whole = applied(&mut words, done, RESUME);
             (words, is_whole)
         }
-        app::UndoAnswer::Abandoned => ("given up: what is done stays done, the rest is not\n".to_owned(), true),
+        app::UndoAnswer::Abandoned => (ABANDONED.to_owned(), true),
         app::UndoAnswer::Nothing => ("nothing was interrupted\n".to_owned(), true),
         app::UndoAnswer::Unfinished => ("nothing was done: an undo was interrupted\n".to_owned(), false),
     }
@@ -188,6 +188,10 @@ fn differences(turns: &[app::TurnDifference]) -> String {
     }
     words
 }
+
+/// What is said where something is given up.
+const ABANDONED: &str = "given up: what is done stays done, the rest is not; what was to turn from a file into a folder, or back, may be gone just now: \
+                         `podbay undo` or `redo` then names it as changed since, and `podbay undo retry` brings it\n";
 
 /// What goes on with something that stopped before its end.
 const RESUME: &str = "podbay undo resume";

@@ -62,6 +62,11 @@ pub enum Error {
     },
     #[error("cannot talk to the guest in the sandbox")]
     Link(#[source] link::Error),
+    #[error("what was being taken back, or brought back, was interrupted")]
+    UndoCut {
+        #[source]
+        source: LineError,
+    },
     #[error("the keeper, the container that looks after the project, does not work")]
     Keeper {
         #[source]
@@ -128,6 +133,11 @@ impl Error {
             Self::Guest { .. } => Some("build Podbay as a static program: `cargo build --release` in its own folder does".to_owned()),
             Self::Strict { .. } => Some("`podbay doctor` says more; without --strict (`sandbox.strict`) it is a warning".to_owned()),
             Self::NotStarted { .. } => Some("`podbay sh -- true` shows whether a sandbox starts at all; `docker events` shows what the engine did".to_owned()),
+            Self::UndoCut { .. } => Some(
+                "`podbay undo resume` finishes it; until then each file is the old or the new one, and what turns from a file into a folder, or back, \
+                 may be neither"
+                    .to_owned(),
+            ),
             Self::Keeper { .. } => Some("no command runs before it has looked for secrets; `podbay doctor` tries what a sandbox needs".to_owned()),
             Self::Uncovered { .. } => Some("try again when nothing else changes that file".to_owned()),
             Self::NotHidden { .. } => {

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Error;
+use super::LineError;
 use super::Options;
 use super::Sandbox;
 use super::Spec;
@@ -210,7 +211,8 @@ pub async fn undo(
             for message in turns {
                 say(message);
             }
-            keeper.undo(order, cancel).await
+            let writes = order.writes();
+            keeper.undo(order, cancel).await.map_err(|error| if writes { cut(error) } else { error })
         }
         Err(error) => Err(error),
     };
@@ -219,6 +221,14 @@ pub async fn undo(
         Err(_) => keeper.discard(engine).await,
     }
     answer
+}
+
+/// Names what a keeper leaves that ended while it changed files.
+fn cut(error: Error) -> Error {
+    match error {
+        Error::Keeper { source: source @ (LineError::Ended { .. } | LineError::Broken(_)) } => Error::UndoCut { source },
+        error => error,
+    }
 }
 
 /// Returns what to say of turns that are about to be taken back and whose end nobody noted.

@@ -90,6 +90,13 @@ impl Talk {
         asked
     }
 
+    /// Kills it as nothing can be held against.
+    pub(super) fn kill(mut self) {
+        let pid = self.child.process_id().expect("it runs");
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGKILL).expect("killed");
+        self.child.wait().expect("ends");
+    }
+
     pub(super) fn leaves(mut self) -> String {
         self.types("/quit\n");
         self.child.wait().expect("ends");

@@ -67,6 +67,7 @@ mod test_box;
 mod tool_box;
 mod traced;
 mod undo;
+mod undo_killed;
 mod unremoved;
 mod writable;
 

@@ -283,7 +283,7 @@ fn what_waits_is_not_lost_while_its_project_is_elsewhere() {
 
 /// Waits until a box has this file in its copy, and returns its id.
 #[track_caller]
-fn box_with(env: &TestBox, name: &str) -> String {
+pub(super) fn box_with(env: &TestBox, name: &str) -> String {
     let is_there = |container: &String| {
         let looked = Command::new("docker").args(["exec", container, "test", "-e", &format!("/workspace/{name}")]).output();
         looked.is_ok_and(|done| done.status.success())

@@ -40,7 +40,7 @@ fn change(env: &TestBox) -> Value {
     run(&mut env.task(&model, &["change it all"])).expect(0).json()
 }
 
-fn undo(env: &TestBox, arguments: &[&str]) -> Done {
+pub(super) fn undo(env: &TestBox, arguments: &[&str]) -> Done {
     let mut command = env.podbay(&["undo"]);
     run(command.args(arguments).arg("-C").arg(env.project()))
 }

@@ -211,3 +211,31 @@ fn a_set_id_file_comes_back_without_what_lets_it_act_for_its_owner() {
     assert_eq!(all_left(&undo(&scene, 1)), [""; 0]);
     assert_eq!(contents(), [plain(), plain()]);
 }
+
+#[test]
+fn a_full_disk_is_said_to_be_one_and_the_rest_comes_when_there_is_room() {
+    use crate::guest::keep::testing::Small;
+    let scene = Scene::new();
+    let Some(_small) = Small::mount(scene.root(), "1m") else { return };
+    let noise =
+        |seed: u64, n: usize| (seed..).flat_map(|n| *super::super::ObjectId::of(&n.to_le_bytes()).as_bytes()).take(n).collect::<Vec<u8>>();
+    for n in 0..4 {
+        scene.write(format!("{n}"), noise(n * 10_000, 100_000));
+        scene.write(format!("turned{n}"), noise(n * 10_000 + 500_000, 50_000));
+    }
+    let before = scene.all();
+    take_turn(&scene, 1, || {
+        for n in 0..4 {
+            scene.write(format!("{n}"), "");
+            scene.remove(&format!("turned{n}"));
+            scene.write(format!("turned{n}/in"), "x");
+        }
+    });
+    scene.write("mine", noise(9_000_000, 800_000));
+    let undone = undo(&scene, 1);
+    let applied = &undone.turns[0].applied;
+    assert_eq!((applied.stopped.as_deref(), all_left(&undone)), (Some("No space left on device"), Vec::new()));
+    scene.remove("mine");
+    let Ok(Resumed::Turns(undone)) = resume(&scene.project(), &scene.state(), None) else { panic!("nothing was") };
+    assert_eq!((all_left(&undone), scene.all()), (Vec::new(), before));
+}
