@@ -5,7 +5,12 @@ use std::process::Command;
 use std::time::Duration;
 use std::time::Instant;
 
+use super::git::git;
+use super::git::repository;
 use super::leftovers::another_build;
+use super::review::held_back;
+use super::review::review;
+use super::review::volumes;
 use super::test_box::TestBox;
 use super::test_box::alone_with_gc;
 use super::test_box::docker;
@@ -64,6 +69,75 @@ fn container(env: &TestBox, verb: &[&str], role: &str, owner: &str, more: &[&str
     let arguments = verb.iter().copied().chain(labels).chain(["--network", "none"]).chain(more.iter().copied());
     let arguments: Vec<&str> = arguments.chain(["--entrypoint", "sleep", "podbay/workspace", "600"]).collect();
     docker(&arguments).trim().to_owned()
+}
+
+/// Makes a volume anew that belongs to somebody who ran then, with all that is in it.
+fn take_over(volume: &str, owner: &str) {
+    let labels = docker(&["volume", "inspect", "--format", "{{range $key, $value := .Labels}}{{$key}}={{$value}}\n{{end}}", volume]);
+    let labels = labels.lines().filter(|label| !label.is_empty()).map(str::to_owned).chain([format!("dev.podbay.owner={owner}")]);
+    let labels: Vec<String> = labels.flat_map(|label| ["--label".to_owned(), label]).collect();
+    let between = format!("{volume}-between");
+    let copy = |from: &str, to: &str| {
+        let mounts = [format!("{from}:/from"), format!("{to}:/to")];
+        let copy = ["-c", "cp -a /from/. /to/"];
+        let run = [
+            "run",
+            "--rm",
+            "--network",
+            "none",
+            "--user",
+            "0",
+            "--entrypoint",
+            "sh",
+            "-v",
+            &mounts[0],
+            "-v",
+            &mounts[1],
+            "podbay/workspace",
+        ];
+        docker(&[run.as_slice(), &copy].concat());
+    };
+    docker(&["volume", "create", &between]);
+    copy(volume, &between);
+    docker(&["volume", "rm", volume]);
+    let create: Vec<&str> = ["volume", "create"].into_iter().chain(labels.iter().map(String::as_str)).chain([volume]).collect();
+    docker(&create);
+    copy(&between, volume);
+    docker(&["volume", "rm", &between]);
+}
+
+#[test]
+fn what_waits_to_be_reviewed_outlives_a_reboot_with_its_commits() {
+    let Some(env) = repository() else { return };
+    if !can_have_machine() {
+        return;
+    }
+    let _alone = alone_with_gc();
+    held_back(&env, "echo new > b.txt; git add b.txt && git commit -q -m second", &[]);
+    let Place(_, namespace, machine) = Place::here(&env);
+    let before = format!("{EARLIER}/{namespace}/{machine}:1:1");
+    let project = format!("label=dev.podbay.project={}", env.key());
+    let all = docker(&["volume", "ls", "--quiet", "--filter", &project]);
+    // What is laid over the project is made anew by whoever looks at it.
+    let mut n_taken_over = 0;
+    for volume in all.lines().filter(|name| name.starts_with("podbay-review-") || name.starts_with("podbay-git-")) {
+        let options = docker(&["volume", "inspect", "--format", "{{json .Options}}", volume]);
+        if options.trim() == "null" || options.trim() == "{}" {
+            take_over(volume, &before);
+            n_taken_over += 1;
+        }
+    }
+    assert!(n_taken_over >= 2, "{all}");
+    // Both a command that sweeps and one that starts a sandbox.
+    run(&mut gc(&env)).expect(0);
+    let place = env.project();
+    let arguments = ["sh", "-C", place.to_str().expect("is text"), "--", "true"];
+    run(&mut on_own_machine(&env, Path::new(env!("CARGO_BIN_EXE_podbay")), &arguments)).expect(0);
+    assert!(review(&env, &["diff"]).expect(0).text().contains("+new"));
+    review(&env, &["apply"]).expect(0);
+    assert_eq!((env.read("b.txt").as_str(), git(&env, &["log", "-1", "--format=%s"]).trim()), ("new\n", "second"));
+    assert_eq!(volumes(&env), [""; 0]);
+    env.assert_no_container();
 }
 
 /// Makes a container that an earlier boot of this machine left, under a name of its own, which is returned.
