@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,9 +15,9 @@ use crate::wire::BytesPath;
 pub enum Error {
     #[error("the project folder `{}` cannot be used: {problem}", path.display())]
     Project { path: PathBuf, problem: String, hint: Option<String> },
-    #[error("another Podbay is at work in `{}`: process {pid}, since {since}", path.display())]
+    #[error("another Podbay is at work in `{}`: {}, since {since}", path.display(), Holder(*.pid))]
     Busy { path: PathBuf, pid: u32, since: String },
-    #[error("process {pid} is at work on the review `{name}`, since {since}")]
+    #[error("{} is at work on the review `{name}`, since {since}", Holder(*.pid))]
     BusyReview { name: String, pid: u32, since: String },
     #[error("another Podbay is at work in the sandbox at `{}`, since {since}", socket.display())]
     BusySocket { socket: PathBuf, since: String },
@@ -94,6 +95,18 @@ pub enum Error {
     Cancelled,
 }
 
+/// Who holds a lock; 0 is one who has not said so yet.
+struct Holder(u32);
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            0 => f.write_str("a process that has only just begun"),
+            pid => write!(f, "process {pid}"),
+        }
+    }
+}
+
 impl Error {
     pub(super) fn engine(doing: &str) -> impl FnOnce(engine::Error) -> Self + use<> {
         let doing = doing.to_owned();
@@ -116,6 +129,7 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Project { hint, .. } => hint.clone(),
+            Self::Busy { pid: 0, .. } | Self::BusyReview { pid: 0, .. } => Some("wait for it: it has only just begun".to_owned()),
             Self::Busy { pid, .. } => Some(format!("wait for it or end it (`kill {pid}`); `podbay sh` and `podbay call` can join the sandbox of `podbay up`")),
             Self::BusySocket { .. } => {
                 Some("wait for it or end it (`docker ps` shows it); `podbay sh` and `podbay call` work beside it".to_owned())

@@ -2,15 +2,21 @@ use std::fs;
 use std::fs::File;
 use std::fs::OpenOptions;
 use std::fs::TryLockError;
+use std::io;
 use std::io::Read;
 use std::io::Seek;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use super::Error;
 use super::Project;
 use super::Socket;
+
+/// How often it is looked who holds a lock, and how long in between.
+const ASKED: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Says that one live controller is at work in a project; it ends with the process, however that ends.
 ///
@@ -53,10 +59,8 @@ impl Lock {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut text = String::new();
-                file.read_to_string(&mut text).map_err(failed)?;
-                let (pid, since) = text.trim().split_once(' ').unwrap_or((text.trim(), "an unknown time"));
-                return Err(busy(pid.parse().unwrap_or(0), since.to_owned()));
+                let (pid, since) = holder(&mut file).map_err(failed)?;
+                return Err(busy(pid, since));
             }
             Err(TryLockError::Error(source)) => return Err(failed(source)),
         }
@@ -69,6 +73,25 @@ impl Lock {
     pub fn release(self) {
         drop(self.file);
     }
+}
+
+/// Returns who holds the lock, and since when; 0 where nobody can tell.
+///
+/// Whoever has just taken it may not have written that yet, and what stands there is then of one who is gone.
+fn holder(file: &mut File) -> io::Result<(u32, String)> {
+    for _ in 0..ASKED {
+        let mut text = String::new();
+        file.rewind()?;
+        file.read_to_string(&mut text)?;
+        if let Some((pid, since)) = text.strip_suffix('\n').and_then(|line| line.split_once(' '))
+            && let Ok(pid) = pid.parse()
+            && Path::new(&format!("/proc/{pid}")).exists()
+        {
+            return Ok((pid, since.to_owned()));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok((0, "just now".to_owned()))
 }
 
 #[cfg(test)]
@@ -89,5 +112,21 @@ mod tests {
         }
         first.release();
         Lock::take(&locks, &project).expect("free again");
+    }
+
+    #[test]
+    fn one_who_has_not_said_its_number_yet_is_no_process_to_be_killed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("review-x.lock");
+        // None is ever given such a number.
+        for text in ["", "4194305 2026-01-01 00:00:00 UTC\n", "12"] {
+            fs::write(&path, text).expect("written");
+            let first = File::open(&path).expect("there");
+            first.lock().expect("free");
+            let error = Lock::take_review(folder.path(), "x").expect_err("it is taken");
+            assert!(matches!(error, Error::BusyReview { pid: 0, .. }), "{text:?}: {error:?}");
+            let hint = error.hint().expect("a hint");
+            assert!(!hint.contains("kill") && !error.to_string().contains("process 0"), "{error}: {hint}");
+        }
     }
 }
