@@ -3,9 +3,10 @@
 //! Four tries, each more lenient, each only when the one before found nothing:
 //! 1. the very bytes;
 //! 2. the same text with other line ends;
-//! 3. whole lines that differ in white space at their ends, where exactly one place fits;
+//! 3. whole lines that differ in white space at their ends, or else in how much of it stands within them, where exactly one place fits;
 //! 4. the text with one level of backslashes taken off (`\n`, `\"`), which weak models put on, where exactly one place fits.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
@@ -191,17 +192,32 @@ fn with_returns(plain: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, and returns it with
-/// the new text indented as the lines there are.
+/// Finds the only run of whole lines that equals `old` when white space at the ends of lines is ignored, else when a blank is as good as
+/// several, and returns it with the new text indented as the lines there are.
 fn find_lines(text: &[u8], old: &[u8], new: &[u8]) -> Option<(Range<usize>, Vec<u8>)> {
+    find_lines_as(text, old, new, |line| Cow::Borrowed(line.trim_ascii())).or_else(|| find_lines_as(text, old, new, spaced))
+}
+
+/// Returns a line with one blank wherever there is white space in it, and none at its ends.
+fn spaced(line: &[u8]) -> Cow<'_, [u8]> {
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
+    Cow::Owned(words.join(&b' '))
+}
+
+fn find_lines_as<'t>(
+    text: &'t [u8],
+    old: &'t [u8],
+    new: &[u8],
+    form: impl Fn(&'t [u8]) -> Cow<'t, [u8]>,
+) -> Option<(Range<usize>, Vec<u8>)> {
     let wanted: Vec<&[u8]> = lines(old).collect();
     if wanted.iter().all(|line| line.trim_ascii().is_empty()) {
         return None;
     }
     let mut starts = vec![0];
     starts.extend(memchr::memchr_iter(b'\n', text).map(|at| at + 1));
-    let here: Vec<&[u8]> = lines(text).map(<[u8]>::trim_ascii).collect();
-    let wanted_trimmed: Vec<&[u8]> = wanted.iter().map(|line| line.trim_ascii()).collect();
+    let here: Vec<Cow<'_, [u8]>> = lines(text).map(&form).collect();
+    let wanted_trimmed: Vec<Cow<'_, [u8]>> = wanted.iter().map(|line| form(line)).collect();
     let mut fits = here.windows(wanted.len()).enumerate().filter(|(_, window)| *window == wanted_trimmed).map(|(at, _)| at);
     let at = fits.next()?;
     if fits.next().is_some() {
@@ -375,6 +391,16 @@ mod tests {
         check("  a\r\n  b\r\n", "a\nb\n", "c\nd\n", Ok(("  c\r\n  d\r\n", How::Tolerant)));
         check(" a\n b\n  a\n  b\n", "a\nb", "c", Err(Miss::NotFound));
         check("a\n\n\nb\n", " \n ", "c", Err(Miss::NotFound));
+    }
+
+    #[test]
+    fn a_blank_is_as_good_as_several_where_one_place_fits() {
+        check("  x  =  1\n  y = 2\n", "x = 1\ny  = 2", "x = 3\ny = 4", Ok(("  x = 3\n  y = 4\n", How::Tolerant)));
+        check("def f():\n\tpass\n", "def  f():", "def g():", Ok(("def g():\n\tpass\n", How::Tolerant)));
+        check("a  b\na   b\n", "a b", "c", Err(Miss::NotFound));
+        // None at all is something else.
+        check("a b\n", "ab", "c", Err(Miss::NotFound));
+        check("f(a, b)\n", "f( a, b )", "c", Err(Miss::NotFound));
     }
 
     #[test]
