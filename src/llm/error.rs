@@ -239,7 +239,7 @@ impl From<TooLarge> for Error {
     }
 }
 
-fn is_template_error(message: &str) -> bool {
+pub(super) fn is_template_error(message: &str) -> bool {
     let message = message.to_ascii_lowercase();
     ["jinja", "chat template", "roles must alternate", "raise_exception"].iter().any(|word| message.contains(word))
 }

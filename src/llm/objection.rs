@@ -1,6 +1,7 @@
 //! What a server may object to in the way it is asked, said in the words of those that do.
 
 use super::error::Error;
+use super::error::is_template_error;
 use super::refusal::Refusal;
 
 /// Why the same conversation, asked for otherwise, may be answered.
@@ -50,8 +51,16 @@ impl Error {
             Some(Objection::Image)
         } else if has(&["reasoning_content"]) && has(&["missing", "must be", "required", "passed back", "expected"]) {
             Some(Objection::Thinking)
-        } else if has(&["must alternate", "roles should alternate", "expected last role"])
-            || has(&["unexpected role"]) && has(&["after role"])
+        } else if has(&["got system", "developer instruction is not enabled"]) {
+            Some(Objection::System)
+        } else if has(&[
+            "must alternate",
+            "roles should alternate",
+            "expected last role",
+            "only user and assistant roles",
+            "unknown role: tool",
+            "unexpected message role: tool",
+        ]) || has(&["unexpected role"]) && has(&["after role"])
         {
             Some(Objection::Roles)
         } else if has(&["system role", "system message", "system prompt", "role 'system'", "role system", "role: system"])
@@ -61,9 +70,21 @@ impl Error {
         } else if has(&["response_format", "json_schema", "grammar", "structured output", "guided decoding"]) {
             Some(Objection::Schema)
         } else if has(&["tool"])
-            && has(&["not support", "unsupported", "support tool use", "--enable-auto-tool-choice", "--tool-call-parser", "--jinja"])
+            && has(&[
+                "not support",
+                "unsupported",
+                "support tool use",
+                "only supports single",
+                "ids should be",
+                "--enable-auto-tool-choice",
+                "--tool-call-parser",
+                "--jinja",
+            ])
         {
             Some(Objection::Tools)
+        } else if is_template_error(&message) {
+            // Whatever the template wants: plain turns of user and assistant are what every one of them knows.
+            Some(Objection::Roles)
         } else {
             None
         }
@@ -101,13 +122,22 @@ mod tests {
             "After the optional system message, conversation roles must alternate user/assistant/user/assistant/...",
             "Jinja Exception: Conversation roles must alternate user/assistant",
             "Unexpected role 'user' after role 'tool'",
+            "Jinja Exception: Only user and assistant roles are supported!",
+            "Only user and assistant roles are supported, with the exception of an initial optional system message!",
+            "Unknown role: tool",
+            "Unexpected message role: tool",
+            "Jinja Exception: whatever this template does not like",
             "Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant",
         ] {
             check(words, Some(Objection::Roles));
         }
-        for words in
-            ["System role not supported", "System message must be at the beginning.", "Unexpected message role system: not allowed"]
-        {
+        for words in [
+            "System role not supported",
+            "System message must be at the beginning.",
+            "Unexpected message role system: not allowed",
+            "Only user, assistant and tool roles are supported, got system.",
+            "Developer instruction is not enabled for models/gemma-3",
+        ] {
             check(words, Some(Objection::System));
         }
         for words in [
@@ -115,6 +145,8 @@ mod tests {
             "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
             "No endpoints found that support tool use.",
             "tools param requires --jinja flag",
+            "This model only supports single tool-calls at once!",
+            "Tool call IDs should be alphanumeric strings with length 9!",
         ] {
             check(words, Some(Objection::Tools));
         }

@@ -104,12 +104,22 @@ async fn a_gateway_that_refuses_what_it_does_not_know_is_no_refused_key() {
 #[tokio::test]
 async fn lm_studio_says_on_a_page_of_its_own_how_its_model_is_loaded() {
     let models = json!({"data": [
-        {"id": "else", "loaded_context_length": 1024},
-        {"id": "scripted", "state": "loaded", "max_context_length": 131_072, "loaded_context_length": 4096},
+        {"id": "text-embedding-x", "type": "embeddings", "state": "loaded", "loaded_context_length": 512},
+        {"id": "else", "type": "llm", "state": "not-loaded", "max_context_length": 1024},
+        {"id": "scripted", "type": "llm", "state": "loaded", "max_context_length": 131_072, "loaded_context_length": 4096},
     ]});
     let studio = other().page("/api/v0/models", 200, models, ALWAYS).start().await;
     assert_eq!(probe(&studio, Options::default()).await.expect("a probe").context, Some(4096));
     assert_eq!(probe(&other().start().await, Options::default()).await.expect("a probe").context, None);
+
+    // What makes vectors of texts is listed first and answers nothing.
+    let mixed = json!({"data": [{"id": "text-embedding-x"}, {"id": "scripted"}]});
+    let listed = probe(&other().page("/v1/models", 200, mixed.clone(), ALWAYS).start().await, Options::default()).await.expect("a probe");
+    assert_eq!(listed.model, "scripted");
+    let loaded = json!({"data": [{"id": "b", "type": "llm", "state": "loaded", "loaded_context_length": 2048}]});
+    let studio = other().page("/v1/models", 200, mixed, ALWAYS).page("/api/v0/models", 200, loaded, ALWAYS).start().await;
+    let probed = probe(&studio, Options::default()).await.expect("a probe");
+    assert_eq!((probed.model.as_str(), probed.context), ("b", Some(2048)));
 }
 
 #[tokio::test]

@@ -39,11 +39,11 @@ impl Provider for Compatible {
                 }
                 Err(error) => return Err(error),
             };
-            let mut probed = read(&models, wanted);
-            if probed.context.is_none() && !models.is_null() {
-                probed.context = window_of_studio(asking, &probed.model).await;
+            let probed = read(&models, wanted);
+            if probed.context.is_some() || models.is_null() {
+                return Ok(Some(probed));
             }
-            Ok(Some(probed))
+            Ok(Some(as_loaded(asking, probed, wanted).await))
         }
         .boxed()
     }
@@ -83,10 +83,14 @@ impl Provider for Compatible {
     }
 }
 
-/// Returns the window of a model that LM Studio has loaded, which its own API alone tells.
-async fn window_of_studio(asking: &Asking<'_>, model: &str) -> Option<u64> {
-    let models = tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await.ok()?.ok()?;
-    Listed::find(&models, Some(model)).loaded()
+/// Adds what LM Studio's own API alone tells: which of its models is loaded, and with which window.
+async fn as_loaded(asking: &Asking<'_>, probed: Probed, wanted: Option<&str>) -> Probed {
+    let Ok(Ok(models)) = tokio::time::timeout(STUDIO.min(asking.left() / 2), asking.page("/api/v0/models")).await else { return probed };
+    let listed = match wanted {
+        Some(_) => Listed::find(&models, wanted),
+        None => Listed::find_loaded(&models),
+    };
+    Probed { model: wanted.map(str::to_owned).or_else(|| listed.name()).unwrap_or(probed.model), context: listed.loaded(), ..probed }
 }
 
 fn read(models: &Value, wanted: Option<&str>) -> Probed {

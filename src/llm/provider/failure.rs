@@ -74,7 +74,12 @@ impl Failure<'_> {
         };
         let message =
             error.get("message").or(Some(error)).map(|message| message.as_str().map_or_else(|| message.to_string(), str::to_owned));
-        let message = message.unwrap_or_default();
+        let mut message = message.unwrap_or_default();
+        // `OpenRouter` says that somebody behind it failed, and beside that in whose words.
+        if let Some(raw) = error.pointer("/metadata/raw").filter(|raw| !raw.is_null()) {
+            let raw = raw.as_str().map_or_else(|| raw.to_string(), str::to_owned);
+            message = format!("{message}: {raw}");
+        }
         if let Some(exceeded) = exceeded(error, &message) {
             return Some(exceeded);
         }
@@ -166,6 +171,14 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
         "maximum prompt length",
         "too many tokens:",
         "greater than max_seq_len",
+        // vLLM, LM Studio, llama.cpp and `OpenAI` in other versions.
+        "context length is only",
+        "truncate prompt with n_keep",
+        "context shift is disabled",
+        "exceeds the context window",
+        "exceeds context window",
+        "too long to fit into the model",
+        "prompt too long",
     ];
     if !is("type", "exceed_context_size_error")
         && !is("code", "context_length_exceeded")
@@ -181,7 +194,10 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
     if lower.contains("maximum context length") {
         numbers.reverse();
     }
+    let only = after(&lower, "context length is only ").or_else(|| after(&lower, "n_ctx ("));
+    let own = own.or_else(|| after(&lower, "n_keep ("));
     let (first, second) = match (own, numbers.as_slice()) {
+        (Some(own), _) if only.is_some() => (Some(own), only),
         (Some(own), [.., context]) => (Some(own), Some(*context)),
         (_, numbers) => sizes(numbers, &lower),
     };
@@ -192,6 +208,12 @@ fn exceeded(error: &Value, message: &str) -> Option<Error> {
 fn before(message: &str, words: &str) -> Option<u64> {
     let head = message.split_once(words)?.0;
     head[head.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..].parse().ok()
+}
+
+/// Returns the number that stands right behind these words.
+fn after(message: &str, words: &str) -> Option<u64> {
+    let rest = message.split_once(words)?.1;
+    rest[..rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len())].parse().ok()
 }
 
 /// Returns the tokens of the conversation and of the window.
@@ -353,6 +375,23 @@ mod tests {
             ),
             (
                 r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens."}}"#,
+                Some(5000),
+                Some(4096),
+            ),
+            (
+                r#"{"error":{"message":"You passed 9000 input tokens and requested 1024 output tokens. However, the model's context length is only 8192 tokens, resulting in a maximum input length of 7168 tokens."}}"#,
+                Some(9000),
+                Some(8192),
+            ),
+            (r#"{"error":"Cannot truncate prompt with n_keep (9000) >= n_ctx (4096)"}"#, Some(9000), Some(4096)),
+            (r#"{"error":{"code":500,"message":"context shift is disabled","type":"server_error"}}"#, None, None),
+            (
+                r#"{"error":{"message":"Your input exceeds the context window of this model. Please adjust your input and try again."}}"#,
+                None,
+                None,
+            ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"This model's maximum context length is 4096 tokens. However, you requested 5000 tokens.\"}}"}}}"#,
                 Some(5000),
                 Some(4096),
             ),

@@ -14,11 +14,21 @@ pub(super) const MAX_NAME: usize = 200;
 pub(super) struct Listed<'a>(Option<&'a Value>);
 
 impl<'a> Listed<'a> {
-    /// Finds the wanted model, or the first where none is wanted.
+    /// Finds the wanted model, or the first that may chat where none is wanted.
     pub(super) fn find(models: &'a Value, wanted: Option<&str>) -> Self {
         let list = models.get("data").and_then(Value::as_array);
-        let is_wanted = |entry: &&Value| wanted.is_none_or(|wanted| entry.get("id").and_then(Value::as_str) == Some(wanted));
-        Self(list.and_then(|list| list.iter().find(is_wanted)))
+        let Some(list) = list else { return Self(None) };
+        Self(match wanted {
+            Some(wanted) => list.iter().find(|entry| entry.get("id").and_then(Value::as_str) == Some(wanted)),
+            None => list.iter().find(|entry| chats(entry)).or(list.first()),
+        })
+    }
+
+    /// Finds the first model that LM Studio says is loaded and no embedding.
+    pub(super) fn find_loaded(models: &'a Value) -> Self {
+        let list = models.get("data").and_then(Value::as_array);
+        let is_loaded = |entry: &&Value| chats(entry) && entry.get("state").and_then(Value::as_str) == Some("loaded");
+        Self(list.and_then(|list| list.iter().find(is_loaded)))
     }
 
     pub(super) fn name(self) -> Option<String> {
@@ -56,6 +66,12 @@ impl<'a> Listed<'a> {
     pub(super) fn is_of(self, owner: &str) -> bool {
         self.0.and_then(|entry| entry.get("owned_by")).and_then(Value::as_str) == Some(owner)
     }
+}
+
+/// Returns whether a model of a list may be one that answers: those that make vectors of texts are listed among them.
+fn chats(entry: &Value) -> bool {
+    let says = |key: &str| entry.get(key).and_then(Value::as_str).is_some_and(|text| text.to_ascii_lowercase().contains("embed"));
+    !says("type") && !says("id")
 }
 
 /// Returns whether a list of texts has this one.
