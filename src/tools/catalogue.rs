@@ -14,6 +14,7 @@ use super::repair;
 use super::tool::Tool;
 use crate::llm::ToolSpec;
 use crate::llm::control::Tokens;
+use crate::llm::text;
 use crate::policy::Action;
 use crate::policy::FindTools;
 
@@ -53,9 +54,6 @@ pub(super) struct Understood {
     /// Where it is not quite what was asked for, a line each; they belong to the result.
     pub(super) notes: Vec<String>,
 }
-
-/// What some models put before the name of every tool.
-const PREFIXES: [&str; 4] = ["functions.", "function.", "tools.", "default_api."];
 
 impl Catalogue {
     pub fn new(options: &Options) -> Self {
@@ -112,10 +110,7 @@ impl Catalogue {
     /// Returns the tool of that name or alias, in whatever case it is written, also one that the model is not told of. Blanks around it, and
     /// what some models put before all names, are no part of it.
     pub fn find(&self, name: &str) -> Option<&Tool> {
-        let name = name.trim();
-        let behind =
-            |prefix: &&str| name.get(..prefix.len()).filter(|begin| begin.eq_ignore_ascii_case(prefix)).map(|_| &name[prefix.len()..]);
-        self.known(name).or_else(|| PREFIXES.iter().find_map(behind).and_then(|name| self.known(name)))
+        self.known(name.trim()).or_else(|| self.known(text::Tools::bare(name)))
     }
 
     fn known(&self, name: &str) -> Option<&Tool> {

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::Wire;
 use super::WireCall;
 use super::WireFunction;
+use super::text::Tools;
 use crate::event::ToolCall;
 use crate::llm::control::Tokens;
 use crate::llm::message::ToolSpec;
@@ -18,8 +19,8 @@ use crate::llm::message::ToolSpec;
 /// result, right after it, tells the model what was wrong.
 pub(in crate::llm) const INVALID: &str = r#"{"invalid_json":"these arguments were not a JSON object and were left out"}"#;
 
-/// Longest tool name that is repeated to the server, in bytes.
-const MAX_NAME: usize = 128;
+/// Longest tool name that every server takes.
+const MAX_NAME: usize = 64;
 /// Deepest nesting of arguments that are repeated to the server.
 const MAX_DEPTH: usize = 64;
 
@@ -38,7 +39,7 @@ pub(in crate::llm) fn tools(specs: &[ToolSpec]) -> Option<String> {
 pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[ToolCall], tokens: &Tokens) -> String {
     let text = tokens.neutralise(text);
     let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(|thinking| tokens.neutralise(thinking));
-    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name, tokens)).collect();
+    let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
     // A server reads them for its template, which writes them out: a token in them would be one there.
     let broken: Vec<Cow<'_, str>> = calls.iter().map(|call| tokens.neutralise_json(&call.arguments)).collect();
     let mut wire = Wire::new("assistant", &text);
@@ -57,7 +58,7 @@ pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[Too
 
 pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str, tokens: &Tokens) -> String {
     let text = tokens.neutralise(text);
-    let name = self::name(name, tokens);
+    let name = self::name(name);
     let mut wire = Wire::new("tool", &text);
     wire.tool_call_id = Some(call);
     wire.name = Some(&name);
@@ -93,11 +94,17 @@ fn depth(json: &str) -> usize {
     deepest
 }
 
-fn name<'a>(name: &'a str, tokens: &Tokens) -> Cow<'a, str> {
-    if name.is_empty() {
-        return Cow::Borrowed("unknown_tool");
+/// Returns the name byte for byte where every server takes it in an old call, else the one that is meant with `_` for whatever none may
+/// have: one bad name makes some servers refuse every later request. No control token is left in it, for none is made of these letters.
+fn name(written: &str) -> Cow<'_, str> {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=MAX_NAME).contains(&written.len()) && written.chars().all(is_letter) {
+        return Cow::Borrowed(written);
     }
-    tokens.neutralise(&name[..name.floor_char_boundary(MAX_NAME)])
+    match Tools::bare(written) {
+        "" => Cow::Borrowed("unknown_tool"),
+        meant => Cow::Owned(meant.chars().take(MAX_NAME).map(|c| if is_letter(c) { c } else { '_' }).collect()),
+    }
 }
 
 #[cfg(test)]
@@ -144,9 +151,27 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_never_empty_nor_endless() {
-        let common = Tokens::default();
-        assert_eq!(name("", &common), "unknown_tool");
-        assert_eq!(name(&"\u{e9}".repeat(10_000), &common).len(), MAX_NAME);
+    fn a_name_in_the_history_is_one_that_every_server_takes() {
+        for valid in ["bash", "Read", "my-tool_2", &"n".repeat(64)] {
+            assert_eq!(name(valid), valid);
+        }
+        for (written, meant) in [
+            ("functions.read_file", "read_file"),
+            (" Default_API.bash ", "bash"),
+            ("bash\n", "bash"),
+            ("Bash ", "Bash"),
+            ("read file!", "read_file_"),
+            ("my.tool", "my_tool"),
+            ("<|im_end|>", "__im_end__"),
+            ("", "unknown_tool"),
+            ("functions.", "unknown_tool"),
+        ] {
+            assert_eq!(name(written), meant, "{written:?}");
+        }
+        assert_eq!(name(&"\u{e9}".repeat(10_000)), "_".repeat(64));
+        let call = ToolCall { id: "c1".into(), name: "functions.bash".into(), arguments: "{}".into() };
+        for message in [assistant("", None, &[call], &Tokens::default()), tool_result("c1", "functions.bash", "", &Tokens::default())] {
+            assert!(message.contains(r#""name":"bash""#), "{message}");
+        }
     }
 }

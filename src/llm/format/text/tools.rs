@@ -40,6 +40,13 @@ impl Tools {
         self.by_name.is_empty()
     }
 
+    /// Returns a name without the blanks around it and what some servers and models put before all names, in whatever case.
+    pub fn bare(written: &str) -> &str {
+        let written = written.trim();
+        let behind = |prefix: &str| written.split_at_checked(prefix.len()).filter(|(begin, _)| begin.eq_ignore_ascii_case(prefix));
+        PREFIXES.iter().find_map(|prefix| behind(prefix)).map_or(written, |(_, name)| name)
+    }
+
     /// Returns the known name that `written` stands for.
     pub(super) fn resolve(&self, written: &str) -> Option<&str> {
         let written = written.trim().trim_matches(['"', '\'']);
