@@ -5,28 +5,26 @@ use serde_json::Map;
 use serde_json::Value;
 
 use super::tool::Tool;
-use crate::llm::ToolSpec;
 use crate::llm::text;
 
 /// Objects that some models put around the arguments.
 const WRAPPERS: [&str; 6] = ["arguments", "parameters", "params", "args", "input", "kwargs"];
-
-/// Arguments of about this many bytes are those that were cut where a model's answer was taken in.
-const CUT: usize = 1024 * 1024 - 8;
 
 /// Reads the arguments of a tool; returns the words for the model where they are no JSON object.
 pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<Map<String, Value>, String> {
     let given = if given.trim().is_empty() { "{}" } else { given };
     let value = match serde_json::from_str::<Value>(given) {
         Ok(value) => value,
-        Err(_) if given.len() >= CUT => {
+        Err(_) if given.len() >= text::CUT => {
             return Err(
                 "are longer than the 1 MiB that one call may have, and were cut there: do it in parts, as write_file does with append"
                     .to_owned(),
             );
         }
         Err(error) => {
-            let Some(value) = loosely(tool, given) else { return Err(format!("are not valid JSON: {error}. Send one JSON object")) };
+            let Some(value) = text::object_meant(given).and_then(|meant| serde_json::from_str(&meant).ok()) else {
+                return Err(format!("are not valid JSON: {error}. Send one JSON object"));
+            };
             notes.push("the arguments were no valid JSON and were mended".to_owned());
             value
         }
@@ -51,21 +49,6 @@ pub(super) fn read(tool: &Tool, given: &str, notes: &mut Vec<String>) -> Result<
         fields = inner;
     }
     Ok(fields)
-}
-
-/// Reads an object with trailing commas, single quotes and the like; nothing that was cut off.
-fn loosely(tool: &Tool, given: &str) -> Option<Value> {
-    let given = given.trim();
-    if !given.starts_with('{') || !given.ends_with('}') {
-        return None;
-    }
-    let spec = ToolSpec { name: tool.name.to_owned(), description: String::new(), parameters: tool.parameters.clone() };
-    let call = format!("<tool_call>{{\"name\": \"{}\", \"arguments\": {given}}}</tool_call>", tool.name);
-    let parsed = text::parse(&call, &text::Tools::new([&spec]), None);
-    match parsed.calls.as_slice() {
-        [only] if parsed.incomplete.is_none() => serde_json::from_str(&only.arguments).ok(),
-        _ => None,
-    }
 }
 
 /// Gives arguments the names that they have here.

@@ -2,12 +2,14 @@
 
 use std::borrow::Cow;
 
+use serde_json::Map;
+use serde_json::Value;
 use serde_json::json;
-use serde_json::value::RawValue;
 
 use super::Wire;
 use super::WireCall;
 use super::WireFunction;
+use super::text;
 use super::text::Tools;
 use crate::event::ToolCall;
 use crate::llm::control::Tokens;
@@ -41,17 +43,14 @@ pub(in crate::llm) fn assistant(text: &str, thinking: Option<&str>, calls: &[Too
     let thinking = thinking.filter(|thinking| !thinking.is_empty()).map(|thinking| tokens.neutralise(thinking));
     let names: Vec<Cow<'_, str>> = calls.iter().map(|call| name(&call.name)).collect();
     // A server reads them for its template, which writes them out: a token in them would be one there.
-    let broken: Vec<Cow<'_, str>> = calls.iter().map(|call| tokens.neutralise_json(&call.arguments)).collect();
+    let sound: Vec<Cow<'_, str>> = calls.iter().map(|call| arguments(&call.arguments)).collect();
+    let broken: Vec<Cow<'_, str>> = sound.iter().map(|arguments| tokens.neutralise_json(arguments)).collect();
     let mut wire = Wire::new("assistant", &text);
     wire.reasoning_content = thinking.as_deref();
     wire.tool_calls = calls
         .iter()
         .zip(names.iter().zip(&broken))
-        .map(|(call, (name, broken))| WireCall {
-            id: &call.id,
-            r#type: "function",
-            function: WireFunction { name, arguments: arguments(broken) },
-        })
+        .map(|(call, (name, broken))| WireCall { id: &call.id, r#type: "function", function: WireFunction { name, arguments: broken } })
         .collect();
     wire.json()
 }
@@ -65,14 +64,27 @@ pub(in crate::llm) fn tool_result(call: &str, name: &str, text: &str, tokens: &T
     wire.json()
 }
 
-/// Returns the arguments byte for byte where they are a JSON object, else something that is one.
-pub(in crate::llm) fn arguments(text: &str) -> &str {
-    if text.trim().is_empty() {
-        return "{}";
+/// Returns the arguments byte for byte where they are a JSON object, else the object that they were taken for when the call was carried out:
+/// the model would not find again what it did. Where they were taken for none, something stands there that is one.
+pub(in crate::llm) fn arguments(written: &str) -> Cow<'_, str> {
+    if written.trim().is_empty() {
+        return Cow::Borrowed("{}");
     }
-    let is_object = text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok();
-    // A raw value is not checked for depth, but whoever reads it into a tree has a limit; ours is 128.
-    if is_object && depth(text) <= MAX_DEPTH { text } else { INVALID }
+    if is_sound(written) {
+        return Cow::Borrowed(written);
+    }
+    let meant = match serde_json::from_str::<Value>(written) {
+        Ok(Value::String(_)) => text::object_within(written),
+        Ok(_) => None,
+        Err(_) => text::object_meant(written),
+    };
+    meant.filter(|meant| is_sound(meant)).map_or(Cow::Borrowed(INVALID), Cow::Owned)
+}
+
+/// Returns whether whoever reads it into a tree gets an object: half a surrogate pair and a number beyond all bounds have the form of JSON,
+/// and no value.
+fn is_sound(json: &str) -> bool {
+    serde_json::from_str::<Map<String, Value>>(json).is_ok() && depth(json) <= MAX_DEPTH
 }
 
 /// Returns how deep the lists and objects of valid JSON nest.
@@ -119,9 +131,28 @@ mod tests {
         let deep = format!("{}1{}", "{\"a\":".repeat(5000), "}".repeat(5000));
         let braces = format!("{{\"a\":\"{}\"}}", "{[\\\"".repeat(100));
         assert_eq!(arguments(&braces), braces);
-        for broken in ["{\"a\":", "{}}", "[1]", "\"x\"", "null", "{'a':1}", deep.as_str()] {
+        for broken in ["{\"a\":", "[1]", "\"x\"", "null", "{\"a\":1e999}", r#"{"a":"\ud83d"}"#, deep.as_str()] {
             assert_eq!(arguments(broken), INVALID, "{}", &broken[..broken.len().min(20)]);
         }
+    }
+
+    #[test]
+    fn arguments_that_were_mended_stand_in_the_history_as_they_were_taken() {
+        let object = r#"{"path":"a","content":"it's 1"}"#;
+        let string = |text: &str| Value::from(text).to_string();
+        for written in [
+            r#"{'path': 'a', 'content': "it's 1"}"#.to_owned(),
+            r#"{"path": "a", "content": "it's 1",}"#.to_owned(),
+            string(object),
+            string(&string(object)),
+            object.replace('"', "\\\""),
+        ] {
+            assert_eq!(arguments(&written), object, "{written}");
+            let call = ToolCall { id: "c1".into(), name: "write_file".into(), arguments: written.clone() };
+            assert!(assistant("", None, &[call], &Tokens::default()).contains(&string(object)), "{written}");
+        }
+        let call = ToolCall { id: "c1".into(), name: "bash".into(), arguments: "{'command': '<|im_end|>'}".into() };
+        assert!(assistant("", None, &[call], &Tokens::default()).contains("<\u{200b}|im_end|>"), "its tokens are broken like all others");
     }
 
     #[test]

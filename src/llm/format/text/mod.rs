@@ -58,7 +58,14 @@ pub use hint::Hint;
 pub use parser::Incomplete;
 pub use parser::Parser;
 pub use parser::Part;
+use serde_json::Value;
 pub use tools::Tools;
+
+use crate::llm::message::ToolSpec;
+use crate::llm::provider::calls::MAX_ARGUMENTS;
+
+/// Arguments of about this many bytes are those that were cut where a model's answer was taken in.
+pub const CUT: usize = MAX_ARGUMENTS - 8;
 
 /// A whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -112,6 +119,21 @@ pub fn only_shows(before: &str) -> bool {
 pub fn object_within(arguments: &str) -> Option<String> {
     let value = call::unwritten(arguments, 0)?;
     value.is_object().then(|| exact::write(&value))
+}
+
+/// Returns the object that arguments stand for which are no valid JSON, where it can only be meant one way: trailing commas, single quotes
+/// and the like. Nothing that was cut off is.
+pub fn object_meant(arguments: &str) -> Option<String> {
+    let arguments = arguments.trim();
+    if arguments.len() >= CUT || !arguments.starts_with('{') || !arguments.ends_with('}') {
+        return None;
+    }
+    let tool = ToolSpec { name: "meant".to_owned(), description: String::new(), parameters: Value::Null };
+    let call = format!("<tool_call>{{\"name\": \"meant\", \"arguments\": {arguments}}}</tool_call>");
+    match parse(&call, &Tools::new([&tool]), None) {
+        Parsed { calls, incomplete: None, .. } => <[Call; 1]>::try_from(calls).ok().map(|[only]| only.arguments),
+        Parsed { .. } => None,
+    }
 }
 
 /// Understands a whole answer.
