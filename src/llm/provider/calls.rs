@@ -50,6 +50,8 @@ pub(in crate::llm) struct Calls {
 
 #[derive(Debug, Default)]
 struct Call {
+    /// Where the server says it stands.
+    index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
@@ -94,7 +96,7 @@ impl Calls {
                 self.dropping = true;
                 return None;
             }
-            self.list.push(Call::default());
+            self.list.push(Call { index: piece.index, ..Call::default() });
             self.list.len() - 1
         };
         if let Some(index) = piece.index {
@@ -124,12 +126,15 @@ impl Calls {
         begins.then(|| call.name.clone())
     }
 
-    /// Returns the next call that is complete, once; none before all that come before it.
+    /// Returns the next call that is complete, once; none before all that come before it: where one comes whose index leaves a gap, the call
+    /// that is missing may come still, and no more are told.
     ///
     /// It will have this id and name whatever comes still, unless another call of the conversation has the id.
     pub(in crate::llm) fn next_ready(&mut self) -> Option<ToolCall> {
         let (before, rest) = self.list.split_at_mut(self.n_ready);
-        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.object.is_whole())?;
+        let next = before.last().map_or(0, |last| last.index.map_or(0, |index| index.saturating_add(1)));
+        let is_next = |call: &Call| call.index.is_none_or(|index| index <= next);
+        let call = rest.first_mut().filter(|call| !call.name.is_empty() && call.object.is_whole() && is_next(call))?;
         let is_free = is_good_id(&call.id) && before.iter().all(|other| other.told.as_ref() != Some(&call.id));
         let id = if is_free { call.id.clone() } else { random_id() };
         call.told = Some(id.clone());
@@ -146,8 +151,13 @@ impl Calls {
         Some(last)
     }
 
-    /// Returns the calls, each with an id that no other call of the conversation has, and what was cut.
-    pub(in crate::llm) fn finish(self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+    /// Returns the calls in the order of their indices, each with an id that no other call of the conversation has, and what was cut.
+    pub(in crate::llm) fn finish(mut self, is_taken: impl Fn(&str) -> bool) -> (Vec<ToolCall>, Option<String>) {
+        // Indices of which some are missing or the same say nothing of the order.
+        let indices: HashSet<u64> = self.list.iter().filter_map(|call| call.index).collect();
+        if indices.len() == self.list.len() {
+            self.list.sort_by_key(|call| call.index);
+        }
         let mut seen: HashSet<String> = HashSet::new();
         let mut calls = Vec::with_capacity(self.list.len());
         for mut call in self.list {
@@ -230,8 +240,29 @@ mod tests {
                 piece(Some(2), "", "", "}"),
                 piece(Some(7), "a", "bash", ":1}"),
             ],
-            &[("a", "bash", "{\"x\":1}"), ("b", "grep", "{}")],
+            &[("b", "grep", "{}"), ("a", "bash", "{\"x\":1}")],
         );
+    }
+
+    #[test]
+    fn calls_stand_in_the_order_of_their_indices_and_none_is_ready_before_those() {
+        let mut calls = Calls::default();
+        let mut ready = Vec::new();
+        for (index, id) in [(0, "a"), (2, "c"), (1, "b"), (3, "d")] {
+            calls.take(piece(Some(index), id, "read", "{}"));
+            ready.extend(std::iter::from_fn(|| calls.next_ready()).map(|call| call.id));
+        }
+        assert_eq!(ready, ["a"], "c must wait for b, and nobody knows then what is still to come");
+        let (calls, _) = calls.finish(|_| false);
+        assert_eq!(calls.iter().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        let mut calls = Calls::default();
+        calls.take(piece(Some(1), "b", "read", "{}"));
+        assert_eq!(calls.next_ready(), None);
+        // Indices that say nothing.
+        let some = vec![piece(Some(1), "x", "a", "{}"), piece(None, "y", "b", "{}"), piece(Some(0), "z", "c", "{}")];
+        check(some, &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")]);
+        let same = vec![piece(Some(1), "x", "a", "{}"), piece(Some(1), "y", "b", "{}"), piece(Some(0), "z", "c", "{}")];
+        check(same, &[("x", "a", "{}"), ("y", "b", "{}"), ("z", "c", "{}")]);
     }
 
     #[test]
