@@ -25,6 +25,9 @@ pub(super) enum Standing {
 /// In fewer tokens nothing can be said or done; a limit that leaves less is passed by so much.
 pub(super) const LEAST_ANSWER: u64 = 256;
 
+/// Shares of a limit are exact to so much.
+const ROUNDING: f64 = 1e-9;
+
 /// Returns in how many turns tools can be called: the last one of a task is kept for its last word, but one that has a single turn has no
 /// other. 0 is no limit.
 fn working_turns(options: &Options) -> u32 {
@@ -58,9 +61,10 @@ pub(super) fn standing(spent: &Spent, options: &Options) -> Standing {
     let near = f64::from(options.wrap_up_percent.min(100)) / 100.0;
     // With few turns the share is passed only when they are over; the last turn with tools is the latest that can still be used.
     let near = if kind == LimitKind::Turns { near.min(1.0 - 1.0 / most.max(1.0)) } else { near };
-    if share >= 1.0 {
+    // Sums of costs are a rounding error off: ten times 0.1 is below 1.
+    if share >= 1.0 - ROUNDING {
         Standing::Over(kind)
-    } else if share > 0.0 && share >= near - 1e-9 {
+    } else if share > 0.0 && share >= near - ROUNDING {
         Standing::Near(kind)
     } else {
         Standing::Good
@@ -133,6 +137,9 @@ mod tests {
         let spent = |cost| Spent { usage: Usage { cost_usd: cost, ..Usage::default() }, ..Spent::default() };
         let all = [None, Some(0.4), Some(0.43), Some(0.5)].map(|cost| standing(&spent(cost), &options));
         assert_eq!(all, [Standing::Good, Standing::Good, Standing::Near(LimitKind::Cost), Standing::Over(LimitKind::Cost)]);
+        let of_one = Options { max_cost: 1.0, ..Options::default() };
+        let ten_times = std::iter::repeat_n(0.1, 10).sum::<f64>();
+        assert!(ten_times < 1.0 && standing(&spent(Some(ten_times)), &of_one) == Standing::Over(LimitKind::Cost));
         assert!(wrap_up(LimitKind::Cost, &spent(Some(0.43)), &options).contains("about $0.0700 are left"));
     }
 
