@@ -6,10 +6,10 @@ use std::fmt::Write;
 use crate::llm::Message;
 use crate::session::History;
 
-/// Characters of one thing the person said that a summary repeats.
-const SAID_MAX: usize = 2000;
-/// …and at the least, where room is short and not all that was said has a place.
+/// Characters of one thing the person said that a summary repeats at the least, where room is short and not all has a place.
 const SAID_MIN: usize = 80;
+/// Characters of what was said in one message of a transcript.
+const SAID_MAX: usize = 2000;
 /// Characters of one message in a transcript, where there is room for no more.
 const LINE_MAX: usize = 400;
 const DONE_MAX: usize = 40;
@@ -69,8 +69,7 @@ pub(super) struct Parts<'a> {
 pub(super) fn said_whole(history: &History) -> Option<String> {
     let said = history.said();
     let n_bytes: usize = said.iter().map(String::len).sum();
-    let is_long = n_bytes > SAID_WHOLE || said.iter().any(|words| words.trim().len() > SAID_MAX);
-    is_long.then(|| said.iter().map(|words| format!("- {}\n", words.trim())).collect())
+    (n_bytes > SAID_WHOLE).then(|| said.iter().map(|words| format!("- {}\n", words.trim())).collect())
 }
 
 /// Puts a summary of at most so many bytes together, but for the few words that it cannot do without: what the person said and which files
@@ -102,22 +101,40 @@ pub(super) fn compose(history: &History, parts: &Parts<'_>, most: usize) -> Stri
     text
 }
 
-/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out.
+/// Lists what the person said in so many bytes: the longest of it is cut, then what stands in the middle left out. The last is what is to be
+/// done now, and has half of them where it needs that.
 fn said(said: &[String], most: usize) -> String {
-    let each = (most / said.len().max(1)).saturating_sub(3);
-    let n_shown = if each < SAID_MIN { (most / (SAID_MIN + 4)).max(2) } else { usize::MAX };
-    let each = each.clamp(SAID_MIN, SAID_MAX);
-    // The first words are the task, and the last ones what it came to.
-    let n_last = if n_shown < said.len() { n_shown - 1 } else { said.len() };
+    let Some((last, earlier)) = said.split_last() else { return String::new() };
+    let size = |words: &String| words.trim().len() + "- \n".len();
+    let line = |words: &str, most: usize| format!("- {}\n", cut(words.trim(), most.saturating_sub("- \n".len()).max(SAID_MIN)));
+    let room = most - size(last).min(most / 2);
+    let each = level(earlier.iter().map(size).collect(), room);
+    let n_shown = if each < SAID_MIN { (room / (SAID_MIN + 4)).max(1) } else { earlier.len() };
+    let n_left_out = earlier.len().saturating_sub(n_shown);
     let mut text = String::new();
-    for (at, words) in said.iter().enumerate() {
-        if n_last == said.len() || at == 0 || at >= said.len() - n_last {
-            let _ = writeln!(text, "- {}", cut(words.trim(), each));
+    for (at, words) in earlier.iter().enumerate() {
+        // The first words are what all began with.
+        if at == 0 || at > n_left_out {
+            text.push_str(&line(words, each));
         } else if at == 1 {
-            let _ = writeln!(text, "- [{} more]", said.len() - 1 - n_last);
+            let _ = writeln!(text, "- [{n_left_out} more]");
         }
     }
+    text.push_str(&line(last, most.saturating_sub(text.len())));
     text
+}
+
+/// Returns how long each may be at most so that all of them have room.
+fn level(mut lengths: Vec<usize>, mut room: usize) -> usize {
+    lengths.sort_unstable();
+    for (at, length) in lengths.iter().enumerate() {
+        let share = room / (lengths.len() - at);
+        if *length > share {
+            return share;
+        }
+        room -= length;
+    }
+    usize::MAX
 }
 
 /// Lists the last calls and words: what can be said without the model.
@@ -228,6 +245,22 @@ mod tests {
         let own = composed(&history(), None, usize::MAX);
         assert!(own.contains("- said: I write.\n- called write_file"), "{own}");
         assert!(composed(&history(), Some("I wrote."), usize::MAX).ends_with("\nI wrote."));
+    }
+
+    #[test]
+    fn a_long_task_has_the_room_that_there_is_and_half_of_it_where_that_is_short() {
+        let task = format!("{} THE MIDDLE {}", "first ".repeat(600), "second ".repeat(600));
+        let mut talk = history();
+        talk.say(&task);
+        let text = composed(&talk, Some("I wrote."), 40_000);
+        assert!(text.contains(&format!("- and the other one\n- {}\n", task.trim())), "{text}");
+        (0..20).for_each(|n| talk.say(&format!("{n}: {}", "word ".repeat(40))));
+        talk.say(&task);
+        let text = composed(&talk, Some(&"done ".repeat(4000)), 16_000);
+        let (_, last) = text.rsplit_once("\n- first").expect("the task is there");
+        let last = last.split_once('\n').expect("it has an end").0;
+        assert!((3500..8100).contains(&last.len()) && text.len() < 16_400, "{} {}", last.len(), text.len());
+        assert!(text.contains("- fix the test\n- and the other one\n"), "what is short stays whole: {text}");
     }
 
     #[test]
